@@ -1,0 +1,75 @@
+/** Whether money moved for a failed call: never, except that a settlement may still be open. */
+export type Charged = false | 'unknown';
+
+/** One parameter's fault, as listed in a 400. */
+export interface ParameterError {
+  path: string;
+  message: string;
+}
+
+interface AppErrorOptions {
+  charged?: Charged;
+  retryAfterSeconds?: number;
+  errors?: ParameterError[];
+  headers?: Record<string, string>;
+  cause?: unknown;
+}
+
+/**
+ * A failure that the caller may be told about: `detail` is safe to send and says what the caller can do.
+ * Anything thrown that is not an AppError is a bug: it is logged with its stack and answered as a bare 500.
+ */
+export class AppError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly charged: Charged;
+  readonly retryAfterSeconds: number | undefined;
+  readonly errors: ParameterError[] | undefined;
+  readonly headers: Record<string, string>;
+
+  constructor(status: number, code: string, detail: string, options: AppErrorOptions = {}) {
+    super(detail, { cause: options.cause });
+    this.name = new.target.name;
+    this.status = status;
+    this.code = code;
+    this.charged = options.charged ?? false;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+    this.errors = options.errors;
+    this.headers = options.headers ?? {};
+  }
+}
+
+/** 400: the request cannot be served as written; `errors` names each parameter. */
+export class BadParameter extends AppError {
+  constructor(errors: ParameterError[], code = 'bad_parameter') {
+    super(400, code, errors.map((error) => `${error.path}: ${error.message}`).join('; '), { errors });
+  }
+}
+
+/** 404: what was asked for does not exist where we looked. */
+export class NotFound extends AppError {
+  constructor(detail: string, code = 'not_found') {
+    super(404, code, detail);
+  }
+}
+
+/** 502: a source that we read failed; the same call may succeed later. */
+export class UpstreamFailed extends AppError {
+  constructor(upstream: string, detail: string, cause?: unknown) {
+    super(502, 'upstream_failed', `${upstream}: ${detail}`, { cause });
+  }
+}
+
+/** 503: the service cannot do this now; nothing was started. */
+export class Unavailable extends AppError {
+  constructor(code: string, detail: string, retryAfterSeconds = 5) {
+    super(503, code, detail, { retryAfterSeconds });
+  }
+}
+
+/** 429: a limit that protects the service or the buyer was reached. */
+export class TooMany extends AppError {
+  constructor(code: string, detail: string, retryAfterSeconds: number) {
+    super(429, code, detail, { retryAfterSeconds });
+  }
+}
