@@ -1,0 +1,192 @@
+import { z } from 'zod';
+
+/** Every problem of the environment at once, so that an operator mends them in one go. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[];
+  constructor(problems: readonly string[]) {
+    super(`the configuration has ${problems.length} problem(s):\n${problems.map((p) => `  - ${p}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+interface Network {
+  readonly name: string;
+  readonly chainId: number;
+  readonly rpcUrls: readonly string[];
+  readonly usdc: `0x${string}`;
+  readonly explorerUrl: string | null;
+}
+
+/** Public addresses of Arc; the operator's RPC_URLS come in their place when set. */
+const USDC_ON_ARC = '0x3600000000000000000000000000000000000000';
+const NETWORKS: Record<string, Network> = {
+  arc: {
+    name: 'arc',
+    chainId: 5042,
+    rpcUrls: [
+      'https://rpc.mainnet.arc.io',
+      'https://rpc.blockdaemon.mainnet.arc.io',
+      'https://rpc.drpc.mainnet.arc.io',
+      'https://rpc.quicknode.mainnet.arc.io',
+    ],
+    usdc: USDC_ON_ARC,
+    explorerUrl: 'https://explorer.arc.io',
+  },
+  'arc-testnet': {
+    name: 'arc-testnet',
+    chainId: 5042002,
+    rpcUrls: [
+      'https://rpc.testnet.arc.io',
+      'https://rpc.blockdaemon.testnet.arc.io',
+      'https://rpc.drpc.testnet.arc.io',
+      'https://rpc.quicknode.testnet.arc.io',
+    ],
+    usdc: USDC_ON_ARC,
+    explorerUrl: 'https://explorer.testnet.arc.io',
+  },
+};
+
+const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
+const httpUrl = z.url({ protocol: /^https?$/, error: 'an http or https URL' });
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== ''),
+);
+
+/** A whole number of at least `min`, with a default. */
+const whole = (fallback: number, min = 0, max = Number.MAX_SAFE_INTEGER) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, 'a whole number')
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `a whole number from ${min}`)
+    .default(fallback);
+
+const environment = z.object({
+  NODE_ENV: z.string().default('development'),
+  NETWORK: z.enum(['arc', 'arc-testnet', 'custom'], 'one of arc, arc-testnet, custom'),
+  CHAIN_ID: whole(0).optional(),
+  RPC_URLS: list.pipe(z.array(httpUrl)).default([]),
+  USDC_ADDRESS: address.optional(),
+  EXPLORER_URL: httpUrl.optional(),
+  CHAIN_SEGMENT: z
+    .string()
+    .regex(/^[a-z][a-z0-9-]{0,30}$/, 'lower-case letters, digits and dashes')
+    .default('arc'),
+  SELLER_ADDRESS: address,
+  RELAYER_PRIVATE_KEY: z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits'),
+  PROJECT_TOKEN_ADDRESS: address.optional(),
+  HOST: z.string().default('127.0.0.1'),
+  PORT: whole(4021, 0, 65535),
+  PUBLIC_ORIGIN: httpUrl.optional(),
+  DATA_DIR: z.string().min(1).default('data'),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  TRUSTED_PROXIES: list.pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))).default([]),
+  RATE_LIMIT_FREE_PER_MINUTE: whole(300),
+  RATE_LIMIT_PRICED_PER_MINUTE: whole(600),
+  PAYER_MAX_OPEN: whole(32),
+  PAYER_FAILURES_PER_MINUTE: whole(20),
+  REPLY_STORE_MB: whole(256, 1),
+  REDELIVERY_SECONDS: whole(900),
+  REDELIVERY_MAX: whole(5),
+  RPC_TIMEOUT_MS: whole(3000, 1),
+  HANDLER_TIMEOUT_MS: whole(15_000, 1),
+  SETTLE_WAIT_MS: whole(20_000, 1),
+  RECEIPT_POLL_MS: whole(200, 1),
+  RECONCILE_INTERVAL_MS: whole(5000, 1),
+  METRICS_TOKEN: z.string().min(16, 'at least 16 characters').optional(),
+});
+
+/** The service's whole configuration; every key is explained in `.env.example`. Times in the unit of their name. */
+export interface Config {
+  readonly production: boolean;
+  readonly network: Network & { readonly caip2: `eip155:${number}`; readonly segment: string };
+  readonly seller: `0x${string}`;
+  readonly relayerPrivateKey: `0x${string}`;
+  readonly projectToken: `0x${string}` | null;
+  readonly host: string;
+  readonly port: number;
+  /** Scheme, host and port under which buyers reach us, without a trailing slash. */
+  readonly publicOrigin: string;
+  readonly dataDir: string;
+  readonly logLevel: string;
+  readonly trustedProxies: readonly string[];
+  /** Requests a minute and client; 0 is off. */
+  readonly rateLimits: { readonly free: number; readonly priced: number };
+  /** What one payer may have open or fail uncharged; 0 is off. */
+  readonly payerLimits: { readonly open: number; readonly failuresPerMinute: number };
+  readonly replies: { readonly storeBytes: number; readonly keepSeconds: number; readonly maxDeliveries: number };
+  readonly rpcTimeoutMs: number;
+  readonly handlerTimeoutMs: number;
+  readonly settleWaitMs: number;
+  readonly receiptPollMs: number;
+  readonly reconcileIntervalMs: number;
+  readonly metricsToken: string | null;
+}
+
+/** Reads the environment into a frozen Config, or throws ConfigError with every problem named. Empty values count as unset. */
+export function loadConfig(env: Record<string, string | undefined>): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const parsed = environment.safeParse(given);
+  const problems = parsed.success ? [] : parsed.error.issues.map(describe(given));
+  if (given.NETWORK === 'custom') {
+    for (const key of ['CHAIN_ID', 'RPC_URLS', 'USDC_ADDRESS']) {
+      if (given[key] === undefined) problems.push(`${key} is missing (NETWORK=custom needs it)`);
+    }
+  }
+  if (given.NODE_ENV === 'production' && given.PUBLIC_ORIGIN === undefined) {
+    problems.push('PUBLIC_ORIGIN is missing (in production buyers must be told the public address)');
+  }
+  if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
+  return Object.freeze(assemble(parsed.data));
+}
+
+function describe(given: Record<string, string | undefined>) {
+  return (issue: z.core.$ZodIssue): string => {
+    const key = String(issue.path[0]);
+    // The value itself is not repeated: it may be a key.
+    return given[key] === undefined ? `${key} is missing` : `${key}: ${issue.message}`;
+  };
+}
+
+function assemble(env: z.output<typeof environment>): Config {
+  const preset = NETWORKS[env.NETWORK];
+  const chainId = env.CHAIN_ID || preset?.chainId || 0;
+  return {
+    production: env.NODE_ENV === 'production',
+    network: {
+      name: env.NETWORK,
+      chainId,
+      caip2: `eip155:${chainId}`,
+      rpcUrls: env.RPC_URLS.length > 0 ? env.RPC_URLS : (preset?.rpcUrls ?? []),
+      usdc: (env.USDC_ADDRESS ?? preset?.usdc ?? '').toLowerCase() as `0x${string}`,
+      explorerUrl: env.EXPLORER_URL?.replace(/\/+$/, '') ?? preset?.explorerUrl ?? null,
+      segment: env.CHAIN_SEGMENT,
+    },
+    seller: env.SELLER_ADDRESS as `0x${string}`,
+    relayerPrivateKey: env.RELAYER_PRIVATE_KEY as `0x${string}`,
+    projectToken: (env.PROJECT_TOKEN_ADDRESS as `0x${string}` | undefined) ?? null,
+    host: env.HOST,
+    port: env.PORT,
+    publicOrigin: env.PUBLIC_ORIGIN ? new URL(env.PUBLIC_ORIGIN).origin : `http://${env.HOST}:${env.PORT}`,
+    dataDir: env.DATA_DIR,
+    logLevel: env.LOG_LEVEL,
+    trustedProxies: env.TRUSTED_PROXIES,
+    rateLimits: { free: env.RATE_LIMIT_FREE_PER_MINUTE, priced: env.RATE_LIMIT_PRICED_PER_MINUTE },
+    payerLimits: { open: env.PAYER_MAX_OPEN, failuresPerMinute: env.PAYER_FAILURES_PER_MINUTE },
+    replies: {
+      storeBytes: env.REPLY_STORE_MB * 1024 * 1024,
+      keepSeconds: env.REDELIVERY_SECONDS,
+      maxDeliveries: env.REDELIVERY_MAX,
+    },
+    rpcTimeoutMs: env.RPC_TIMEOUT_MS,
+    handlerTimeoutMs: env.HANDLER_TIMEOUT_MS,
+    settleWaitMs: env.SETTLE_WAIT_MS,
+    receiptPollMs: env.RECEIPT_POLL_MS,
+    reconcileIntervalMs: env.RECONCILE_INTERVAL_MS,
+    metricsToken: env.METRICS_TOKEN ?? null,
+  };
+}
