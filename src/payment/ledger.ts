@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../lib/clock.ts';
+import { createIds } from '../lib/id.ts';
+import type { LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ledger-port.ts';
+import { REVERTED } from './usdc/settler.ts';
+
+/**
+ * The legal moves, each `from` state by its `to`. Forgetting a row is legal from `reserved`, and from `settling` while nothing was broadcast.
+ * The story of each move stands in README.md beside this file.
+ */
+export const LEGAL_FROM = {
+  settling: ['reserved', 'unknown'],
+  unknown: ['settling'],
+  settled: ['settling', 'unknown'],
+  failed: ['settling', 'unknown'],
+} as const satisfies Partial<Record<PaymentState, readonly PaymentState[]>>;
+
+interface LedgerOptions {
+  store: LedgerStore;
+  clock: Clock;
+  /** Unique to this process, so that recovery can tell the dead's rows. */
+  bootId: string;
+  /** Replies: bytes kept in all, how long after settlement, how many redeliveries. */
+  storeBytes: number;
+  keepSeconds: number;
+  maxDeliveries: number;
+  /** Open payments a payer may have; 0 is any number. */
+  maxOpen: number;
+}
+
+/** What settling needs after a crash, and what is owed for it. */
+interface StoredIntent {
+  readonly signature: Uint8Array;
+  readonly checkedBlock: number;
+  readonly body: Uint8Array;
+}
+
+export interface Ledger {
+  readonly bootId: string;
+  find(key: PaymentKey): Promise<Payment | null>;
+  get(id: string): Promise<Payment | null>;
+  /** Reserves an authorization for one request; null when somebody else holds it or the payer has too many open. */
+  reserve(payment: Omit<NewPayment, 'id' | 'bootId' | 'reservedAt'>): Promise<string | null>;
+  /** What the payer has promised us before this reservation, in USDC base units. */
+  openBefore(key: PaymentKey, id: string): Promise<bigint>;
+  /** Forgets a reservation: the authorization may buy again. False once it is being settled. */
+  release(id: string): Promise<boolean>;
+  /** Whether another reply fits into the store now. */
+  hasRoom(): boolean;
+  /** Keeps the reply and the signature to settle with; from here on a crash may cost the buyer only what it delivers. False when full. */
+  storeIntent(id: string, intent: StoredIntent): Promise<boolean>;
+  noteBroadcast(entries: readonly { id: string; transaction: Uint8Array }[]): Promise<void>;
+  settled(id: string, transaction: Uint8Array, block: number): Promise<boolean>;
+  failed(id: string, reason: string): Promise<boolean>;
+  unknown(id: string): Promise<boolean>;
+  readReply(id: string): Promise<Uint8Array | null>;
+  /** The reply once more, if its time and number are not used up. */
+  redeliver(id: string): Promise<Uint8Array | null>;
+  unfinished(): Promise<Payment[]>;
+  /** Takes over what a dead process left: forgets what was never broadcast, marks the rest unknown and ours. Returns how many of each. */
+  recover(): Promise<{ released: number; unknown: number }>;
+  /** Lets go of replies whose time is over. */
+  purge(): Promise<void>;
+  countByState(): Promise<Record<PaymentState, number>>;
+}
+
+/** The ledger of USDC payments: the rules over the store's atomic steps. */
+export function createLedger(options: LedgerOptions): Ledger {
+  const { store, clock, bootId, storeBytes, keepSeconds, maxDeliveries, maxOpen } = options;
+  const nextId = createIds(clock);
+  // Bytes kept by this process's account; counted anew at every purge.
+  let replyBytes = 0;
+
+  async function purge(): Promise<void> {
+    await store.purgeReplies(clock.nowMs());
+    replyBytes = await store.replyBytes();
+  }
+
+  return {
+    bootId,
+    find: store.find,
+    get: store.get,
+    openBefore: store.openBefore,
+    noteBroadcast: store.noteBroadcast,
+    readReply: store.readReply,
+    countByState: store.countByState,
+    purge,
+    hasRoom: () => replyBytes < storeBytes,
+    unfinished: () => store.listByState(['unknown'], 1000),
+
+    reserve: async (payment) => {
+      const id = nextId();
+      const reserved = await store.reserve({ ...payment, id, bootId, reservedAt: clock.nowMs() }, maxOpen, REVERTED);
+      return reserved ? id : null;
+    },
+    release: (id) => store.release(id, ['reserved']),
+    storeIntent: async (id, { signature, checkedBlock, body }) => {
+      if (replyBytes + body.length > storeBytes) return false;
+      const change = { signature, checkedBlock, settlingAt: clock.nowMs() };
+      const moved = await store.move(id, ['reserved'], 'settling', change, { store: body });
+      if (moved) replyBytes += body.length;
+      return moved;
+    },
+    settled: (id, transaction, block) => {
+      const now = clock.nowMs();
+      const change = { transaction, block, signature: null, reason: null, endedAt: now };
+      return store.move(id, LEGAL_FROM.settled, 'settled', change, { keepUntil: now + keepSeconds * 1000 });
+    },
+    failed: (id, reason) =>
+      store.move(id, LEGAL_FROM.failed, 'failed', { reason, signature: null, endedAt: clock.nowMs() }, 'drop'),
+    unknown: (id) => store.move(id, LEGAL_FROM.unknown, 'unknown', {}),
+    redeliver: (id) => store.takeReply(id, maxDeliveries, clock.nowMs()),
+    recover: () => recover(store, bootId).finally(purge),
+  };
+}
+
+async function recover(store: LedgerStore, bootId: string): Promise<{ released: number; unknown: number }> {
+  const count = { released: 0, unknown: 0 };
+  for (;;) {
+    const left = await store.listLeftBehind(bootId, 1000);
+    if (left.length === 0) return count;
+    for (const row of left) {
+      // The hash is on disk before the transaction is on its way: without one, nothing was sent.
+      if (row.transaction === null && (await store.release(row.id, [row.state]))) count.released++;
+      else if (await store.move(row.id, [row.state], 'unknown', { bootId })) count.unknown++;
+    }
+  }
+}
+
+/** What a client is told apart by on redelivery, salted with the authorization's nonce so that rows cannot be linked. */
+export function hashClient(nonce: Uint8Array, client: string): Uint8Array {
+  return createHash('sha256').update(nonce).update(client).digest();
+}
+
+/** The request an authorization was spent on: endpoint and parsed parameters, whatever the alias or transport. */
+export function hashRequest(endpointPath: string, params: unknown): Uint8Array {
+  const sorted = Object.entries(params as Record<string, unknown>).sort(([a], [b]) => (a < b ? -1 : 1));
+  return createHash('sha256')
+    .update(JSON.stringify([endpointPath, sorted]))
+    .digest();
+}

@@ -1,0 +1,24 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import type { Query } from '../catalogue/params.ts';
+import type { Authorization } from './usdc/authorization.ts';
+
+/** A request with a payment attached, whatever transport brought it. */
+export interface Presentation {
+  /** The PAYMENT-SIGNATURE header, as it came. */
+  readonly header: string;
+  readonly query: Query;
+  /** Who presents it: the client's address as rate limits see it. */
+  readonly client: string;
+  /** Aborts when the buyer's connection is gone. */
+  readonly signal: AbortSignal;
+}
+
+/** What is being bought and by whom, once the cheap checks have passed. */
+export interface Order<S> {
+  readonly endpoint: Endpoint<S>;
+  readonly params: unknown;
+  readonly authorization: Authorization;
+  readonly requestHash: Uint8Array;
+  readonly clientHash: Uint8Array;
+  readonly identifierHash: Uint8Array | null;
+}

@@ -1,0 +1,16 @@
+import type { SettleResponse } from '@x402/core/types';
+
+/**
+ * 402: no money moved for this request. `reason` is x402's own word where it has one and goes into the challenge's `error`;
+ * `settlement` is set when a settlement was tried and refused, and goes into PAYMENT-RESPONSE.
+ */
+export class PaymentRefused extends Error {
+  readonly reason: string;
+  readonly settlement: SettleResponse | null;
+  constructor(reason: string, settlement: SettleResponse | null = null) {
+    super(reason);
+    this.name = 'PaymentRefused';
+    this.reason = reason;
+    this.settlement = settlement;
+  }
+}

@@ -1,0 +1,84 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { listedPath } from '../catalogue/paths.ts';
+import type { Envelope } from './header.ts';
+import { PaymentRefused } from './refusal.ts';
+import { USDC_DOMAIN } from './usdc/token.ts';
+
+/** 7 days and 100 seconds: the interface document's, and what Circle's batched payments need. */
+const MAX_TIMEOUT_SECONDS = 604_900;
+/** Longer resource URLs are told without their query, so that the header stays far below what proxies take (4-8 KiB). */
+const MAX_RESOURCE_URL = 1024;
+
+/** What a payment must be made out to on the configured chain. */
+export interface Terms {
+  readonly network: `eip155:${number}`;
+  readonly usdc: `0x${string}`;
+  readonly payTo: `0x${string}`;
+  readonly publicOrigin: string;
+}
+
+/** One priced route's side of every payment: prepared at start, so that a 402 costs little more than its bytes. */
+export interface Offer {
+  readonly requirement: PaymentRequirements;
+  readonly price: bigint;
+  /** The header value of a 402 for this request target. */
+  challenge(target: string, error?: string): string;
+}
+
+/** Prepares the challenge of a priced endpoint: everything except the resource URL is serialised once. */
+export function createOffer(endpoint: Endpoint<never>, terms: Terms): Offer {
+  if (!endpoint.price) throw new Error(`${endpoint.path} has no price`);
+  const requirement: PaymentRequirements = {
+    scheme: 'exact',
+    network: terms.network,
+    amount: endpoint.price.units.toString(),
+    asset: terms.usdc,
+    payTo: terms.payTo,
+    maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+    extra: { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' },
+  };
+  const tail = `,"description":${JSON.stringify(endpoint.summary)},"mimeType":"application/json"},"accepts":${JSON.stringify([requirement])}}`;
+  const listed = listedPath(endpoint);
+
+  function challenge(target: string, error = 'Payment required'): string {
+    const url = resourceUrl(terms.publicOrigin, listed, target);
+    const json = `{"x402Version":2,"error":${JSON.stringify(error)},"resource":{"url":${JSON.stringify(url)}${tail}`;
+    return Buffer.from(json, 'utf8').toString('base64');
+  }
+
+  const plain = challenge(listed);
+  return {
+    requirement,
+    price: endpoint.price.units,
+    challenge: (target, error) => (error === undefined && target === listed ? plain : challenge(target, error)),
+  };
+}
+
+/** The configured origin with the request's path and query: neither Host nor an absolute-form target can move it. */
+function resourceUrl(origin: string, listed: string, target: string): string {
+  const start = target.startsWith('/') ? 0 : target.indexOf('/', target.indexOf('//') + 2);
+  const path = start < 0 ? listed : target.slice(start);
+  if (path.length <= MAX_RESOURCE_URL) return `${origin}${path}`;
+  return `${origin}${path.split('?', 1)[0]?.slice(0, MAX_RESOURCE_URL) ?? listed}`;
+}
+
+/** Refuses a payment whose `accepted` is not the offer's requirement; a client may add to `extra`, never change it. */
+export function checkAccepted(accepted: Envelope['accepted'], requirement: PaymentRequirements): void {
+  const same = (key: 'scheme' | 'network' | 'amount' | 'maxTimeoutSeconds') => accepted[key] === requirement[key];
+  const sameAddress = (key: 'asset' | 'payTo') => lower(accepted[key]) === lower(requirement[key]);
+  if (accepted.network !== requirement.network && typeof accepted.network === 'string') {
+    throw new PaymentRefused('invalid_exact_evm_network_mismatch');
+  }
+  const extra = (accepted.extra ?? {}) as Record<string, unknown>;
+  const extraHolds =
+    typeof extra === 'object' && Object.entries(requirement.extra).every(([key, value]) => extra[key] === value);
+  const core = same('scheme') && same('network') && same('amount') && same('maxTimeoutSeconds');
+  if (!core || !sameAddress('asset') || !sameAddress('payTo') || !extraHolds) {
+    throw new PaymentRefused('No matching payment requirements');
+  }
+}
+
+function lower(value: unknown): unknown {
+  return typeof value === 'string' ? value.toLowerCase() : value;
+}

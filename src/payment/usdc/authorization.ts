@@ -1,0 +1,111 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import { hexToBytes } from '../../lib/hex.ts';
+import { keccak256 } from '../../lib/secp256k1.ts';
+import type { PaymentKey } from '../../store/ledger-port.ts';
+import type { Eip3009Payload } from '../header.ts';
+import { PaymentRefused } from '../refusal.ts';
+
+/** An EIP-3009 authorization as bytes and numbers: amounts in USDC base units, times in Unix seconds. */
+export interface Authorization {
+  readonly from: Uint8Array;
+  readonly to: Uint8Array;
+  readonly value: bigint;
+  readonly validAfter: bigint;
+  readonly validBefore: bigint;
+  readonly nonce: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+/** Seconds that must be left to settle in: the SDK's own margin (@x402/evm 2.27 `verify`). */
+const SETTLE_MARGIN_SECONDS = 6n;
+
+/** ERC-6492's magic suffix: the signature of a wallet that is not deployed yet. */
+const ERC6492_SUFFIX = '6492'.repeat(16);
+
+/** What needs no chain, no ledger and no cryptography; the first that fails is the reason. Numbered as in the payment README. */
+export function checkAuthorization(
+  { signature, authorization }: Eip3009Payload,
+  requirement: PaymentRequirements,
+  now: number,
+): Authorization {
+  const seconds = BigInt(now);
+  // 1. Made out to us.
+  if (authorization.to.toLowerCase() !== requirement.payTo.toLowerCase()) {
+    throw new PaymentRefused('invalid_exact_evm_recipient_mismatch');
+  }
+  // 2. Exactly the price.
+  if (authorization.value !== BigInt(requirement.amount)) {
+    throw new PaymentRefused('invalid_exact_evm_payload_authorization_value_mismatch');
+  }
+  // 3. Valid now, and for long enough to be mined.
+  if (authorization.validAfter > seconds)
+    throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_after');
+  if (authorization.validBefore < seconds + SETTLE_MARGIN_SECONDS) {
+    throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_before');
+  }
+  // 4. A wallet that would have to be deployed at our cost is refused by name.
+  if (signature.toLowerCase().endsWith(ERC6492_SUFFIX)) throw new PaymentRefused('eip6492_factory_not_allowed');
+  return {
+    from: hexToBytes(authorization.from),
+    to: hexToBytes(authorization.to),
+    value: authorization.value,
+    validAfter: authorization.validAfter,
+    validBefore: authorization.validBefore,
+    nonce: hexToBytes(authorization.nonce),
+    signature: hexToBytes(signature),
+  };
+}
+
+/** The ledger's key of an authorization. */
+export function paymentKey(authorization: Authorization, network: string, contract: Uint8Array): PaymentKey {
+  return { network, contract, payer: authorization.from, nonce: authorization.nonce };
+}
+
+const utf8 = (text: string): Uint8Array => Buffer.from(text, 'utf8');
+const DOMAIN_TYPEHASH = keccak256(
+  utf8('EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)'),
+);
+const TRANSFER_TYPEHASH = keccak256(
+  utf8(
+    'TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
+  ),
+);
+
+/** A uint256 as 32 bytes. */
+function word(value: bigint): Buffer {
+  return Buffer.from(value.toString(16).padStart(64, '0'), 'hex');
+}
+
+/** An address as 32 bytes. */
+function addressWord(address: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.alloc(12), address]);
+}
+
+/** The EIP-712 domain separator of a token whose domain has a name, a version, a chain and itself. */
+export function domainSeparator(name: string, version: string, chainId: number, contract: Uint8Array): Uint8Array {
+  const parts = [
+    DOMAIN_TYPEHASH,
+    keccak256(utf8(name)),
+    keccak256(utf8(version)),
+    word(BigInt(chainId)),
+    addressWord(contract),
+  ];
+  return keccak256(Buffer.concat(parts));
+}
+
+/** The digest that the payer signed (EIP-712 over EIP-3009's struct); the domain separator is computed once, at start. */
+export function authorizationDigest(authorization: Authorization, separator: Uint8Array): Uint8Array {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  const struct = keccak256(
+    Buffer.concat([
+      TRANSFER_TYPEHASH,
+      addressWord(from),
+      addressWord(to),
+      word(value),
+      word(validAfter),
+      word(validBefore),
+      nonce,
+    ]),
+  );
+  return keccak256(Buffer.concat([Buffer.from([0x19, 0x01]), separator, struct]));
+}

@@ -1,0 +1,87 @@
+import { type ChainClient, type RpcCall, RpcError, type RpcOutcome } from '../../chain/client.ts';
+import { UpstreamFailed } from '../../errors.ts';
+import { bytesToHex } from '../../lib/hex.ts';
+import { PaymentRefused } from '../refusal.ts';
+import type { Authorization } from './authorization.ts';
+import {
+  authorizationStateCalldata,
+  balanceOfCalldata,
+  isValidSignatureCalldata,
+  SETTLE_GAS,
+  transferCalldata,
+} from './token.ts';
+
+const GAS = `0x${SETTLE_GAS.toString(16)}`;
+/** ERC-1271's "yes": the selector of isValidSignature, padded to a word. */
+const ERC1271_MAGIC = '0x1626ba7e';
+/** Load-balanced nodes answer from neighbouring blocks: the search for a payment starts this much earlier. */
+const HEAD_SLACK_BLOCKS = 8;
+
+/** What the chain said in one round trip, before the handler runs. */
+export interface ChainReading {
+  readonly used: boolean;
+  readonly balance: bigint;
+  /** The payer has code (a smart wallet, or a key delegated by EIP-7702): the chain alone can judge its signature. */
+  readonly hasCode: boolean;
+  /** The authorization was unused up to here, if it is unused. */
+  readonly block: number;
+}
+
+/** The chain's side of verifying: one batch for every payer, one more call for accounts with code. */
+export function createChainCheck(chain: ChainClient, usdc: `0x${string}`, relayer: `0x${string}`) {
+  async function read({ from, nonce }: Authorization, signal: AbortSignal): Promise<ChainReading> {
+    const call = (data: `0x${string}`): RpcCall => ({ method: 'eth_call', params: [{ to: usdc, data }, 'latest'] });
+    const [head, state, balance, code] = await chain.batch(
+      [
+        { method: 'eth_blockNumber', params: [] },
+        call(authorizationStateCalldata(from, nonce)),
+        call(balanceOfCalldata(from)),
+        { method: 'eth_getCode', params: [bytesToHex(from), 'latest'] },
+      ],
+      { signal },
+    );
+    return {
+      block: Math.max(0, Number(BigInt(text(head))) - HEAD_SLACK_BLOCKS),
+      used: BigInt(text(state)) !== 0n,
+      balance: BigInt(text(balance)),
+      hasCode: text(code).length > 2,
+    };
+  }
+
+  /** Asks the payer's own contract whether it signed (ERC-1271); an account without code answers nothing, which is no. */
+  async function contractSigned(authorization: Authorization, digest: Uint8Array): Promise<boolean> {
+    const data = isValidSignatureCalldata(digest, authorization.signature);
+    const call = { to: bytesToHex(authorization.from), data, gas: GAS };
+    try {
+      const answer = await chain.request<string>('eth_call', [call, 'latest']);
+      return answer.length === 66 && answer.startsWith(ERC1271_MAGIC);
+    } catch (error) {
+      if (error instanceof RpcError) return false;
+      throw error;
+    }
+  }
+
+  /** Runs the transfer without sending it; refuses when it would not move the money. */
+  async function simulate(authorization: Authorization, signal: AbortSignal): Promise<void> {
+    const call = { from: relayer, to: usdc, data: transferCalldata(authorization), gas: GAS };
+    try {
+      await chain.request('eth_call', [call, 'latest'], { signal });
+    } catch (error) {
+      if (error instanceof RpcError) throw new PaymentRefused('invalid_exact_evm_transaction_simulation_failed');
+      throw error;
+    }
+  }
+
+  return { read, contractSigned, simulate };
+}
+
+export type ChainCheck = ReturnType<typeof createChainCheck>;
+
+function text(outcome: RpcOutcome | undefined): string {
+  if (!outcome || 'error' in outcome) throw new UpstreamFailed('chain', 'the token contract could not be read');
+  const { result } = outcome;
+  if (typeof result !== 'string' || !/^0x[0-9a-f]+$/i.test(result.padEnd(3, '0'))) {
+    throw new UpstreamFailed('chain', 'the token contract could not be read');
+  }
+  return result;
+}

@@ -1,0 +1,98 @@
+import type { ChainClient } from '../../chain/client.ts';
+import { hexToBytes } from '../../lib/hex.ts';
+import type { Authorization } from './authorization.ts';
+import type { Outcome } from './settler.ts';
+import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER } from './token.ts';
+
+interface Log {
+  readonly address: string;
+  readonly topics: readonly string[];
+  readonly data: string;
+}
+
+/** A mined transaction's receipt, as `eth_getTransactionReceipt` gives it. */
+export interface Receipt {
+  readonly transactionHash: string;
+  readonly blockNumber: string;
+  readonly status: string;
+  readonly logs: readonly Log[];
+}
+
+/** What the chain says of an authorization: ended, still `open` to be used, or not to be told now. */
+export type Verdict = Outcome | { readonly kind: 'open' };
+
+/** Public nodes refuse `eth_getLogs` over 10,000 blocks and more. */
+const LOG_SPAN = 9_999;
+
+const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
+
+/**
+ * Whether a mined transaction paid an authorization: it holds `AuthorizationUsed(from, nonce)` followed, before any other
+ * `AuthorizationUsed`, by the token's own `Transfer(from, to, value)`. So each transfer pays for one authorization.
+ */
+export function paysFor(receipt: Receipt, usdc: string, authorization: Authorization): boolean {
+  if (receipt.status !== '0x1') return false;
+  const [from, to, nonce] = [topic(authorization.from), topic(authorization.to), topic(authorization.nonce)];
+  let ours = false;
+  for (const { address, topics, data } of receipt.logs) {
+    if (address.toLowerCase() !== usdc) continue;
+    if (topics[0] === AUTHORIZATION_USED) ours = topics[1] === from && topics[2] === nonce;
+    else if (ours && topics[0] === TRANSFER && topics[1] === from && topics[2] === to) {
+      return data.length === 66 && BigInt(data) === authorization.value;
+    }
+  }
+  return false;
+}
+
+/** Reads what became of authorizations from the chain's logs, whoever sent the transaction. `usdc` in lower case. */
+export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
+  async function findEnd(authorization: Authorization, fromBlock: number, head: number) {
+    const topics = [
+      [AUTHORIZATION_USED, AUTHORIZATION_CANCELED],
+      topic(authorization.from),
+      topic(authorization.nonce),
+    ];
+    for (let start = Math.max(0, fromBlock); start <= head; start += LOG_SPAN) {
+      const range = { fromBlock: quantity(start), toBlock: quantity(Math.min(head, start + LOG_SPAN - 1)) };
+      const logs = await chain.request<(Log & { transactionHash: string })[]>('eth_getLogs', [
+        { address: usdc, topics, ...range },
+      ]);
+      if (logs[0]) return logs[0];
+    }
+    return null;
+  }
+
+  /** `atBlock` pins the reading to a block that is known to be mined, so that a lagging provider cannot answer from before it. */
+  async function lookup(authorization: Authorization, fromBlock: number, atBlock?: number): Promise<Verdict> {
+    const at = atBlock === undefined ? 'latest' : quantity(atBlock);
+    const call = { to: usdc, data: authorizationStateCalldata(authorization.from, authorization.nonce) };
+    const [block, state] = await chain.batch([
+      { method: 'eth_getBlockByNumber', params: [at, false] },
+      { method: 'eth_call', params: [call, at] },
+    ]);
+    if (!block || !state || !('result' in block) || !('result' in state) || !block.result) return { kind: 'unknown' };
+    const { number, timestamp } = block.result as { number: string; timestamp: string };
+    if (BigInt(String(state.result)) === 0n) {
+      const expired = BigInt(timestamp) >= authorization.validBefore;
+      return expired
+        ? { kind: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' }
+        : { kind: 'open' };
+    }
+    // The state may be of a later block than the header: search a little past it.
+    const end = await findEnd(authorization, fromBlock, Number(number) + 16);
+    if (!end) return { kind: 'unknown' };
+    const receipt = await chain.request<Receipt | null>('eth_getTransactionReceipt', [end.transactionHash]);
+    if (!receipt) return { kind: 'unknown' };
+    if (!paysFor(receipt, usdc, authorization))
+      return { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
+    return { kind: 'settled', transaction: hexToBytes(receipt.transactionHash), block: Number(receipt.blockNumber) };
+  }
+
+  return { lookup };
+}
+
+export type Evidence = ReturnType<typeof createEvidence>;
+
+function quantity(value: number): string {
+  return `0x${value.toString(16)}`;
+}

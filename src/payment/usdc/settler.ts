@@ -1,0 +1,34 @@
+import type { Authorization } from './authorization.ts';
+
+/** The one failure that leaves the authorization usable: our transaction was mined and moved nothing. */
+export const REVERTED = 'invalid_exact_evm_transaction_failed';
+
+/** One served, stored and still unpaid authorization. */
+export interface Intent {
+  readonly id: string;
+  readonly authorization: Authorization;
+  /** The chain had not seen the authorization up to this block: where a search for it starts. */
+  readonly fromBlock: number;
+}
+
+/**
+ * How a settlement ended. `failed` is said only of what can no longer take the buyer's money by our doing:
+ * a mined transaction without the transfer, an authorization cancelled, used elsewhere or expired. Everything else is `unknown`.
+ */
+export type Outcome =
+  | { readonly kind: 'settled'; readonly transaction: Uint8Array; readonly block: number }
+  | { readonly kind: 'failed'; readonly reason: string }
+  | { readonly kind: 'unknown' };
+
+/**
+ * The port to whatever moves the money: our own relayer, or somebody else's facilitator.
+ * Many intents in, one promise of an outcome for each, in order; a promise never rejects.
+ * Presenting the same authorization twice is safe: its nonce moves money once.
+ */
+export interface Settler {
+  settle(intents: readonly Intent[]): readonly Promise<Outcome>[];
+  /** Why nothing can be settled now, or null: asked before a handler runs. */
+  unavailable(): string | null;
+  /** Ends the work; what is still open resolves as unknown. */
+  stop(): Promise<void>;
+}

@@ -1,0 +1,58 @@
+import { encodeFunctionData, parseAbi } from 'viem';
+import { bytesToHex } from '../../lib/hex.ts';
+import type { Authorization } from './authorization.ts';
+
+const abi = parseAbi([
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, uint8 v, bytes32 r, bytes32 s)',
+  'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'function balanceOf(address account) view returns (uint256)',
+  'function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)',
+]);
+
+/** The USDC contract's EIP-712 domain on Arc ("USDC", not "USD Coin"); the rest of it is the chain and the contract. */
+export const USDC_DOMAIN = { name: 'USDC', version: '2' } as const;
+
+/** Asks the contract for its own domain separator, to compare with ours at start. */
+export const DOMAIN_SEPARATOR_CALLDATA = '0x3644e515';
+
+/** keccak256 of `AuthorizationUsed(address,bytes32)` (EIP-3009). */
+export const AUTHORIZATION_USED = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5';
+/** keccak256 of `AuthorizationCanceled(address,bytes32)` (EIP-3009). */
+export const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81';
+/** keccak256 of `Transfer(address,address,uint256)` (ERC-20). */
+export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+
+/**
+ * Gas a settlement may use: a plain one takes about 0.11M on Arc (facts of the live chain), the rest is what a smart wallet's
+ * signature check may burn. Only what is used is paid for.
+ */
+export const SETTLE_GAS = 300_000n;
+
+/** Calldata that moves the money. FiatToken v2.2 joins (v, r, s) to the same bytes, so the form follows the signature's length alone. */
+export function transferCalldata(authorization: Authorization): `0x${string}` {
+  const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
+  const terms = [bytesToHex(from), bytesToHex(to), value, validAfter, validBefore, bytesToHex(nonce)] as const;
+  const functionName = 'transferWithAuthorization';
+  if (signature.length !== 65) {
+    return encodeFunctionData({ abi, functionName, args: [...terms, bytesToHex(signature)] });
+  }
+  const [r, s] = [bytesToHex(signature.subarray(0, 32)), bytesToHex(signature.subarray(32, 64))];
+  return encodeFunctionData({ abi, functionName, args: [...terms, signature[64] ?? 0, r, s] });
+}
+
+export function authorizationStateCalldata(from: Uint8Array, nonce: Uint8Array): `0x${string}` {
+  return encodeFunctionData({ abi, functionName: 'authorizationState', args: [bytesToHex(from), bytesToHex(nonce)] });
+}
+
+export function balanceOfCalldata(account: Uint8Array): `0x${string}` {
+  return encodeFunctionData({ abi, functionName: 'balanceOf', args: [bytesToHex(account)] });
+}
+
+export function isValidSignatureCalldata(digest: Uint8Array, signature: Uint8Array): `0x${string}` {
+  return encodeFunctionData({
+    abi,
+    functionName: 'isValidSignature',
+    args: [bytesToHex(digest), bytesToHex(signature)],
+  });
+}

@@ -1,0 +1,48 @@
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+
+export type Sqlite = Database.Database;
+export type Statement = Database.Statement<unknown[], unknown>;
+
+const MIGRATIONS = join(import.meta.dirname, 'migrations');
+
+/**
+ * Opens the ledger, creating and migrating it as needed.
+ * It is the one store that nothing can rebuild, so an acknowledged write must survive a power cut: `synchronous=FULL`.
+ */
+export function openLedgerDatabase(file: string): Sqlite {
+  mkdirSync(dirname(file), { recursive: true });
+  const db = new Database(file);
+  // Readers never wait for the writer, and a commit is one append.
+  db.pragma('journal_mode = WAL');
+  // WAL alone syncs at checkpoints only; a reservation or an intent that a crash forgets could charge twice.
+  db.pragma('synchronous = FULL');
+  db.pragma('foreign_keys = ON');
+  // Another process (backup, tools) may hold the write lock for a moment.
+  db.pragma('busy_timeout = 5000');
+  // A wiped signature or reply must not linger in free pages.
+  db.pragma('secure_delete = ON');
+  migrate(db);
+  return db;
+}
+
+/** Applies the numbered files of `migrations/` that this database has not seen, each in one transaction. */
+function migrate(db: Sqlite): void {
+  const done = Number(db.pragma('user_version', { simple: true }));
+  const files = readdirSync(MIGRATIONS)
+    .filter((name) => /^\d{3}-.+\.sql$/.test(name))
+    .sort();
+  const newest = Number(files.at(-1)?.slice(0, 3) ?? 0);
+  if (done > newest)
+    throw new Error(`the ledger is of version ${done}; this program knows ${newest}: start the newer program`);
+  for (const name of files) {
+    const version = Number(name.slice(0, 3));
+    if (version <= done) continue;
+    const sql = readFileSync(join(MIGRATIONS, name), 'utf8');
+    db.transaction(() => {
+      db.exec(sql);
+      db.pragma(`user_version = ${version}`);
+    }).immediate();
+  }
+}

@@ -1,0 +1,97 @@
+/** Where a USDC payment stands; what each means and which moves are legal is told in `src/payment/README.md`. */
+export type PaymentState = 'reserved' | 'settling' | 'unknown' | 'settled' | 'failed';
+
+/** What identifies an authorization on its chain, as bytes: never its signature, never a spelling. */
+export interface PaymentKey {
+  readonly network: string;
+  readonly contract: Uint8Array;
+  readonly payer: Uint8Array;
+  readonly nonce: Uint8Array;
+}
+
+/** One authorization's row. Amounts in USDC base units, times in Unix milliseconds. */
+export interface Payment extends PaymentKey {
+  readonly id: string;
+  readonly state: PaymentState;
+  readonly bootId: string;
+  readonly amount: bigint;
+  readonly payTo: Uint8Array;
+  readonly validAfter: bigint;
+  readonly validBefore: bigint;
+  readonly signature: Uint8Array | null;
+  readonly requestHash: Uint8Array;
+  readonly clientHash: Uint8Array;
+  readonly identifierHash: Uint8Array | null;
+  readonly checkedBlock: number | null;
+  readonly transaction: Uint8Array | null;
+  readonly block: number | null;
+  readonly reason: string | null;
+  readonly reservedAt: number;
+  readonly endedAt: number | null;
+  readonly deliveries: number;
+}
+
+export type NewPayment = Omit<
+  Payment,
+  'state' | 'signature' | 'checkedBlock' | 'transaction' | 'block' | 'reason' | 'endedAt' | 'deliveries'
+>;
+
+/** Columns that a move may set along with the state; a signature of null wipes it. */
+export interface PaymentChange {
+  readonly bootId?: string;
+  readonly signature?: Uint8Array | null;
+  readonly checkedBlock?: number | null;
+  readonly transaction?: Uint8Array | null;
+  readonly block?: number | null;
+  readonly reason?: string | null;
+  readonly settlingAt?: number;
+  readonly endedAt?: number;
+}
+
+/** What a move does to the kept reply; times in Unix milliseconds. */
+export type ReplyChange = { readonly store: Uint8Array } | { readonly keepUntil: number } | 'drop';
+
+/**
+ * The ledger's store. Every method is one atomic step, durable once it resolves.
+ * It knows rows and guards, not rules: which moves are legal is `payment/ledger.ts`'s to say.
+ */
+export interface LedgerStore {
+  find(key: PaymentKey): Promise<Payment | null>;
+  get(id: string): Promise<Payment | null>;
+  /**
+   * Inserts a reservation unless the key has a row or the payer has `maxOpen` open ones already (0: any number).
+   * A row that failed for `reusableReason` is taken over. True for exactly one caller.
+   */
+  reserve(payment: NewPayment, maxOpen: number, reusableReason: string): Promise<boolean>;
+  /** Sets the state where it is one of `from`, and what becomes of the reply, in one step; false when it was not. */
+  move(
+    id: string,
+    from: readonly PaymentState[],
+    to: PaymentState,
+    change: PaymentChange,
+    reply?: ReplyChange,
+  ): Promise<boolean>;
+  /** Notes the transactions that are about to be broadcast, all in one step. */
+  noteBroadcast(entries: readonly { id: string; transaction: Uint8Array }[]): Promise<void>;
+  /**
+   * Forgets a row in one of these states, its reply with it; false when it was not.
+   * One that had failed before becomes `failed` again instead: the chain has its authorization for everybody to see.
+   */
+  release(id: string, from: readonly PaymentState[]): Promise<boolean>;
+  /** Sum of a payer's other open payments that were reserved before this one. */
+  openBefore(key: PaymentKey, id: string): Promise<bigint>;
+  /** Counts one delivery and returns the reply, unless there were `max` already or it is gone at `now`. */
+  takeReply(id: string, max: number, now: number): Promise<Uint8Array | null>;
+  /** The reply of a payment on its first way out, uncounted. */
+  readReply(id: string): Promise<Uint8Array | null>;
+  /** Deletes replies whose time is over at `now`. */
+  purgeReplies(now: number): Promise<number>;
+  /** Bytes of all kept replies. */
+  replyBytes(): Promise<number>;
+  /** Rows in one of these states, oldest first. */
+  listByState(states: readonly PaymentState[], limit: number): Promise<Payment[]>;
+  /** Open rows of any process but this one, oldest first. */
+  listLeftBehind(bootId: string, limit: number): Promise<Payment[]>;
+  countByState(): Promise<Record<PaymentState, number>>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,55 @@
+import type { Payment, PaymentState } from './ledger-port.ts';
+
+/** A row of `usdc_payments` as SQLite gives it, with integers as bigint where money is meant. */
+export interface PaymentRow {
+  id: string;
+  network: string;
+  contract: Uint8Array;
+  payer: Uint8Array;
+  nonce: Uint8Array;
+  state: PaymentState;
+  boot_id: string;
+  amount: number;
+  pay_to: Uint8Array;
+  valid_after: string;
+  valid_before: string;
+  signature: Uint8Array | null;
+  request_hash: Uint8Array;
+  client_hash: Uint8Array;
+  identifier_hash: Uint8Array | null;
+  checked_block: number | null;
+  transaction_hash: Uint8Array | null;
+  block: number | null;
+  reason: string | null;
+  reserved_at: number;
+  ended_at: number | null;
+  deliveries: number;
+}
+
+/** The row in the service's words. */
+export function paymentFromRow(row: PaymentRow): Payment {
+  return {
+    id: row.id,
+    network: row.network,
+    contract: row.contract,
+    payer: row.payer,
+    nonce: row.nonce,
+    state: row.state,
+    bootId: row.boot_id,
+    amount: BigInt(row.amount),
+    payTo: row.pay_to,
+    validAfter: BigInt(row.valid_after),
+    validBefore: BigInt(row.valid_before),
+    signature: row.signature,
+    requestHash: row.request_hash,
+    clientHash: row.client_hash,
+    identifierHash: row.identifier_hash,
+    checkedBlock: row.checked_block,
+    transaction: row.transaction_hash,
+    block: row.block,
+    reason: row.reason,
+    reservedAt: row.reserved_at,
+    endedAt: row.ended_at,
+    deliveries: row.deliveries,
+  };
+}

@@ -1,0 +1,148 @@
+import { hashTypedData } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { describe, expect, test } from 'vitest';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import { recoverAddress } from '../../../src/lib/secp256k1.ts';
+import { decodeEip3009 } from '../../../src/payment/header.ts';
+import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { checkAccepted } from '../../../src/payment/requirements.ts';
+import { authorizationDigest, checkAuthorization, domainSeparator } from '../../../src/payment/usdc/authorization.ts';
+import { newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
+
+const requirement: Requirement & { network: `eip155:${number}` } = {
+  scheme: 'exact',
+  network: 'eip155:5042',
+  amount: '1000',
+  asset: USDC,
+  payTo: '0x00000000000000000000000000000000000000Aa',
+  maxTimeoutSeconds: 604_900,
+  extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
+};
+const now = Math.floor(Date.now() / 1000);
+const buyer = newKey();
+const separator = domainSeparator('USDC', '2', 5042, hexToBytes(USDC));
+
+function check(overrides: Parameters<typeof signAuthorization>[2] = {}) {
+  const payload = payloadOf(signAuthorization(buyer.privateKey, requirement, overrides), requirement);
+  return checkAuthorization(decodeEip3009(payload.payload as Record<string, unknown>), requirement, now);
+}
+const reason = (run: () => unknown): string => {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof PaymentRefused) return error.reason;
+    throw error;
+  }
+  return 'accepted';
+};
+
+describe('the digest', () => {
+  test('has the domain separator that Arc’s USDC publishes', () => {
+    expect(bytesToHex(separator)).toBe('0x940506929bba468048a19b567f4f0d534714bc06604b5c3017e5d16785ccdf84');
+    const testnet = domainSeparator('USDC', '2', 5042002, hexToBytes(USDC));
+    expect(bytesToHex(testnet)).toBe('0x361191522483d32a83e70ae7183b4b9629442c13a78bc9921d6f707911c8c6b0');
+  });
+
+  test('is the one that an independent library computes, and its signature recovers', async () => {
+    const authorization = check();
+    const { signature, ...message } = authorization;
+    const typed = {
+      domain: { name: 'USDC', version: '2', chainId: 5042, verifyingContract: USDC },
+      types: {
+        TransferWithAuthorization: [
+          { name: 'from', type: 'address' },
+          { name: 'to', type: 'address' },
+          { name: 'value', type: 'uint256' },
+          { name: 'validAfter', type: 'uint256' },
+          { name: 'validBefore', type: 'uint256' },
+          { name: 'nonce', type: 'bytes32' },
+        ],
+      },
+      primaryType: 'TransferWithAuthorization',
+      message: {
+        ...message,
+        from: bytesToHex(message.from),
+        to: bytesToHex(message.to),
+        nonce: bytesToHex(message.nonce),
+      },
+    } as const;
+    const digest = authorizationDigest(authorization, separator);
+    expect(bytesToHex(digest)).toBe(hashTypedData(typed));
+    const account = privateKeyToAccount(bytesToHex(buyer.privateKey));
+    expect(bytesToHex(signature)).toBe(await account.signTypedData(typed));
+    expect(recoverAddress(digest, signature)).toEqual(new Uint8Array(hexToBytes(buyer.address)));
+  });
+
+  test('does not recover from a malleated, a compact or a garbled signature', () => {
+    const authorization = check();
+    const digest = authorizationDigest(authorization, separator);
+    const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+    const s = BigInt(bytesToHex(authorization.signature.subarray(32, 64)));
+    const flipped = Buffer.concat([
+      authorization.signature.subarray(0, 32),
+      Buffer.from((order - s).toString(16).padStart(64, '0'), 'hex'),
+      Buffer.from([authorization.signature[64] === 27 ? 28 : 27]),
+    ]);
+    expect(recoverAddress(digest, flipped)).toBeNull();
+    expect(recoverAddress(digest, authorization.signature.subarray(0, 64))).toBeNull();
+    const compact = Buffer.from(authorization.signature);
+    compact[64] = (compact[64] ?? 27) - 27;
+    expect(recoverAddress(digest, compact)).toBeNull();
+    expect(recoverAddress(digest, Buffer.alloc(65, 0xff))).toBeNull();
+  });
+});
+
+describe('the cheap checks', () => {
+  test('pass a good authorization, whatever the case of its hex', () => {
+    const payload = payloadOf(signAuthorization(buyer.privateKey, requirement), requirement);
+    const inner = payload.payload as { signature: string; authorization: Record<string, string> };
+    const upper = { ...inner.authorization, nonce: `0x${inner.authorization.nonce?.slice(2).toUpperCase()}` };
+    const one = checkAuthorization(decodeEip3009(inner), requirement, now);
+    const two = checkAuthorization(decodeEip3009({ ...inner, authorization: upper }), requirement, now);
+    expect(two.nonce).toEqual(one.nonce);
+  });
+
+  test.each([
+    ['another recipient', { to: USDC }, 'invalid_exact_evm_recipient_mismatch'],
+    ['a unit less', { value: 999n }, 'invalid_exact_evm_payload_authorization_value_mismatch'],
+    ['a unit more', { value: 1001n }, 'invalid_exact_evm_payload_authorization_value_mismatch'],
+    ['not valid yet', { validAfter: BigInt(now + 60) }, 'invalid_exact_evm_payload_authorization_valid_after'],
+    ['over in five seconds', { validBefore: BigInt(now + 5) }, 'invalid_exact_evm_payload_authorization_valid_before'],
+  ])('refuse %s by name', (_, overrides, expected) => {
+    expect(reason(() => check(overrides))).toBe(expected);
+  });
+
+  test('refuse a wallet that is not deployed yet (ERC-6492) by name', () => {
+    const payload = payloadOf(signAuthorization(buyer.privateKey, requirement), requirement).payload as {
+      signature: string;
+    };
+    const wrapped = { ...payload, signature: `${payload.signature}${'6492'.repeat(16)}` };
+    expect(reason(() => checkAuthorization(decodeEip3009(wrapped), requirement, now))).toBe(
+      'eip6492_factory_not_allowed',
+    );
+  });
+});
+
+describe('the accepted requirement', () => {
+  const accepted = (change: object) => reason(() => checkAccepted({ ...requirement, ...change }, requirement as never));
+  test('is ours, with what a client adds to extra and other letter case in addresses', () => {
+    expect(accepted({})).toBe('accepted');
+    expect(accepted({ extra: { ...requirement.extra, more: 1 }, payTo: requirement.payTo.toLowerCase() })).toBe(
+      'accepted',
+    );
+  });
+  test.each([
+    ['scheme', { scheme: 'upto' }],
+    ['amount', { amount: '1' }],
+    ['asset', { asset: requirement.payTo }],
+    ['payTo', { payTo: USDC }],
+    ['maxTimeoutSeconds', { maxTimeoutSeconds: 60 }],
+    ['extra', { extra: { ...requirement.extra, name: 'GatewayWalletBatched' } }],
+    ['extra that is no object', { extra: 'USDC' }],
+  ])('is refused when its %s is another', (_, change) => {
+    expect(accepted(change)).toBe('No matching payment requirements');
+  });
+  test('is refused by name on another network', () => {
+    expect(accepted({ network: 'eip155:8453' })).toBe('invalid_exact_evm_network_mismatch');
+  });
+});

@@ -1,0 +1,63 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
+import { paysFor, type Receipt } from '../../../src/payment/usdc/evidence.ts';
+import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
+import { USDC } from '../../support/payments.ts';
+
+const SYSTEM = '0xfffffffffffffffffffffffffffffffffffffffe';
+const word = (bytes: Uint8Array) => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
+const amount = (value: bigint) => `0x${value.toString(16).padStart(64, '0')}`;
+
+function authorization(): Authorization {
+  const common = { value: 1000n, validAfter: 0n, validBefore: 9n, signature: new Uint8Array(65) };
+  return { ...common, from: randomBytes(20), to: randomBytes(20), nonce: randomBytes(32) };
+}
+const used = (a: Authorization, address: string = USDC) => ({
+  address,
+  topics: [AUTHORIZATION_USED, word(a.from), word(a.nonce)],
+  data: '0x',
+});
+const transfer = (a: Authorization, value = a.value, address: string = USDC) => ({
+  address,
+  topics: [TRANSFER, word(a.from), word(a.to)],
+  data: amount(value),
+});
+const receipt = (logs: Receipt['logs'], status = '0x1'): Receipt => ({
+  status,
+  logs,
+  blockNumber: '0x1',
+  transactionHash: bytesToHex(randomBytes(32)),
+});
+
+describe('a receipt', () => {
+  const [a, b] = [authorization(), authorization()];
+  const pays = (logs: Receipt['logs'], of = a, status = '0x1') => paysFor(receipt(logs, status), USDC, of);
+
+  test('pays for an authorization when its use is followed by its transfer, Arc’s mirror log between them or not', () => {
+    expect(pays([used(a), transfer(a)])).toBe(true);
+    expect(pays([used(a), transfer(a, a.value * 10n ** 12n, SYSTEM), transfer(a)])).toBe(true);
+  });
+  test('of a batch pays for each with its own transfer', () => {
+    const logs = [used(a), transfer(a), used(b), transfer(b)];
+    expect(pays(logs, a)).toBe(true);
+    expect(pays(logs, b)).toBe(true);
+  });
+  test.each<[string, Receipt['logs'], string?]>([
+    ['nothing', []],
+    ['a use without a transfer', [used(a)]],
+    ['a transfer without a use', [transfer(a)]],
+    ['a transfer before the use', [transfer(a), used(a)]],
+    ['a transfer after another’s use', [used(a), used(b), transfer(a)]],
+    ['a transfer of less', [used(a), transfer(a, 999n)]],
+    ['a transfer of less, then of the price', [used(a), transfer(a, 999n), transfer(a)]],
+    ['a transfer to somebody else', [used(a), transfer({ ...a, to: b.to })]],
+    ['a use that another token claims', [used(a, SYSTEM), transfer(a)]],
+    ['a transfer that another token claims', [used(a), transfer(a, a.value, SYSTEM)]],
+    ['a cancellation', [{ ...used(a), topics: [AUTHORIZATION_CANCELED, word(a.from), word(a.nonce)] }, transfer(a)]],
+    ['a reverted transaction', [used(a), transfer(a)], '0x0'],
+  ])('with %s pays for nothing', (_, logs, status) => {
+    expect(pays(logs, a, status)).toBe(false);
+  });
+});
