@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import { catalogue } from './catalogue/catalogue.ts';
+import { catalogue as everything } from './catalogue/catalogue.ts';
+import type { Endpoint } from './catalogue/endpoint.ts';
 import { createChainClient } from './chain/client.ts';
 import type { Config } from './config.ts';
 import type { Sources } from './endpoints/sources.ts';
@@ -16,7 +17,7 @@ import { openLedgerDatabase } from './store/database.ts';
 import { createLedgerStore } from './store/ledger-store.ts';
 
 /** Chooses the real parts and wires them; nothing else in the service decides what is real. */
-export async function createDeps(config: Config, log: Logger) {
+export async function createDeps(config: Config, log: Logger, catalogue: readonly Endpoint<Sources>[] = everything) {
   const clock = systemClock;
   const { network, seller } = config;
   const chain = createChainClient({
@@ -41,6 +42,7 @@ export async function createDeps(config: Config, log: Logger) {
     sources,
     catalogue,
     metrics,
+    payments,
     mountPaid: (app: FastifyInstance) => mountPaid(app, gate, catalogue, network.segment),
     checkGates: (routes: readonly RouteOptions[]) => checkGates(gate, routes, catalogue, network.segment),
     /** Whether paid calls can be served now, and why not. */

@@ -37,8 +37,8 @@ export function checkAuthorization(
   if (authorization.value !== BigInt(requirement.amount)) {
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_value_mismatch');
   }
-  // 3. Valid now, and for long enough to be mined.
-  if (authorization.validAfter > seconds)
+  // 3. Valid now (the contract wants strictly later), and for long enough to be mined.
+  if (authorization.validAfter >= seconds)
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_after');
   if (authorization.validBefore < seconds + SETTLE_MARGIN_SECONDS) {
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_before');

@@ -1,0 +1,43 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A server under measurement, in its own process. */
+export interface Subject {
+  readonly origin: string;
+  stop(): Promise<void>;
+}
+
+/** Starts a server file with an environment and waits until `path` answers anything. */
+export async function startSubject(
+  file: string,
+  port: number,
+  path: string,
+  env: Record<string, string>,
+): Promise<Subject> {
+  const origin = `http://127.0.0.1:${port}`;
+  const given = { PATH: process.env.PATH, NODE_ENV: 'development', PORT: String(port), ...env };
+  const child: ChildProcess = spawn(process.execPath, [file], { env: given, stdio: ['ignore', 'inherit', 'inherit'] });
+  for (let tries = 0; tries < 600; tries++) {
+    if (child.exitCode !== null) throw new Error(`${file} ended with ${child.exitCode}`);
+    const answer = await fetch(origin + path).catch(() => null);
+    if (answer) return { origin, stop: () => stop(child) };
+    await delay(50);
+  }
+  throw new Error(`${file} did not answer in 30 s`);
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGTERM');
+  await gone;
+}
+
+/** The value below which a share of the samples lies; samples need not be sorted. */
+export function percentile(samples: readonly number[], share: number): number {
+  const sorted = [...samples].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+export const median = (samples: readonly number[]): number => percentile(samples, 0.5);

@@ -1,0 +1,12 @@
+import { benchPaid } from './paid.ts';
+import { benchUnpaid } from './unpaid.ts';
+
+const benches: Record<string, () => Promise<void>> = { unpaid: benchUnpaid, paid: benchPaid };
+
+const names = process.argv.slice(2);
+const unknown = names.filter((name) => !benches[name]);
+if (unknown.length > 0) {
+  console.error(`no such bench: ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`);
+  process.exit(2);
+}
+for (const name of names.length > 0 ? names : Object.keys(benches)) await benches[name]?.();

@@ -1,0 +1,134 @@
+import { parseArgs } from 'node:util';
+import { buyOneCall } from './embedded/buy-one-call.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from './embedded/network.ts';
+import { type EmbeddedService, startEmbeddedService } from './embedded/serve.ts';
+import { writeJsonAtomically } from './lib/write-json.ts';
+
+const USAGE = `Starts a local chain with play money and the service on it, buys one call, and keeps serving.
+
+  npm run demo [-- --ready-file PATH] [--port N] [--once]
+
+  --ready-file PATH  write a JSON file with url, chain, seller and buyer once the purchase is through
+  --port N           serve on this port (default: a free one)
+  --once             end after the purchase: status 0 only if all of it held
+  --help             this text
+
+Ctrl-C stops everything it started.`;
+
+const WALLET = '/v1/paid/chain/wallet';
+const FAILING = '/v1/paid/selftest/fail';
+
+interface Options {
+  readonly port: number;
+  readonly once: boolean;
+  readonly readyFile: string | null;
+}
+
+/** Null: help was asked for. Throws in words on anything unknown. */
+function readOptions(): Options | null {
+  const { values } = parseArgs({
+    options: {
+      'ready-file': { type: 'string' },
+      port: { type: 'string', default: '0' },
+      once: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return null;
+  const port = /^\d{1,5}$/.test(values.port) ? Number(values.port) : Number.NaN;
+  if (!(port <= 65_535)) throw new Error('--port is a number from 0 to 65535');
+  if (values['ready-file'] === '') throw new Error('--ready-file needs a path');
+  return { port, once: values.once, readyFile: values['ready-file'] ?? null };
+}
+
+const say = (line: string): void => console.log(line);
+
+function readyDocument(network: EmbeddedNetwork, service: EmbeddedService) {
+  const { chainId, rpcUrl, usdc, seller, buyer } = network;
+  return { url: service.url, chainId, network: `eip155:${chainId}`, rpcUrl, usdc, seller, buyer };
+}
+
+function explain(network: EmbeddedNetwork, { url }: EmbeddedService): void {
+  const wallet = `${url}${WALLET}?address=${network.buyer.address}`;
+  say(`\nServing on ${url} until Ctrl-C. Try:`);
+  say(`  curl -s ${url}/v1/network`);
+  say(`  curl -s '${url}/v1/fees/estimate?gas=65000'`);
+  say(`  curl -si '${wallet}'`);
+  say(`  BUYER_PRIVATE_KEY=${network.buyer.privateKey} npm run -s pay -- '${wallet}'`);
+}
+
+/** Runs until told to stop; everything started is stopped in the reverse order, whatever happened in between. */
+async function run(options: Options, stopping: AbortSignal): Promise<void> {
+  const started: { stop(): Promise<void> }[] = [];
+  const step = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
+    const part = await starting;
+    started.unshift(part);
+    stopping.throwIfAborted();
+    return part;
+  };
+  try {
+    say('Starting a local chain …');
+    const network = await step(startEmbeddedNetwork({ traffic: true, log: say }));
+    say(`  chain ${network.chainId} at ${network.rpcUrl}, half-second blocks, USDC at ${network.usdc}`);
+    say('Starting the service on it …');
+    const onOutput = (text: string) => process.stderr.write(text);
+    const service = await step(startEmbeddedService(network, { port: options.port, onOutput }));
+    say(`  ready at ${service.url}`);
+    const calls = { paid: `${WALLET}?address=${network.buyer.address}`, failing: FAILING };
+    await buyOneCall({ network, origin: service.url, calls, say, stopping });
+    if (options.readyFile) await writeJsonAtomically(options.readyFile, readyDocument(network, service));
+    if (options.once) return;
+    explain(network, service);
+    await untilStopped(service, stopping);
+  } finally {
+    for (const part of started) await part.stop();
+  }
+}
+
+/** Returns when asked to stop; throws when the service ends by itself. */
+async function untilStopped(service: EmbeddedService, stopping: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const watch = setInterval(() => {
+      if (stopping.aborted) finish(resolve);
+      else if (service.ended() !== null) finish(() => reject(new Error(`the service ended: ${service.ended()}`)));
+    }, 100);
+    const finish = (settle: () => void) => {
+      clearInterval(watch);
+      settle();
+    };
+  });
+}
+
+async function main(): Promise<number> {
+  let options: Options | null;
+  try {
+    options = readOptions();
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${USAGE}`);
+    return 2;
+  }
+  if (options === null) {
+    say(USAGE);
+    return 0;
+  }
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      // Asked twice, it ends at once; its children cannot outlive it.
+      if (stop.signal.aborted) process.exit(1);
+      say('\nStopping …');
+      stop.abort(new Error(`stopped by ${signal}`));
+    });
+  }
+  try {
+    await run(options, stop.signal);
+    return 0;
+  } catch (error) {
+    // Being stopped while serving is how a demonstration ends; with --once it means that nothing was shown.
+    if (stop.signal.aborted && !options.once) return 0;
+    console.error(`\nThe demonstration failed: ${error instanceof Error ? error.message : error}`);
+    return 1;
+  }
+}
+
+process.exitCode = await main();

@@ -1,0 +1,80 @@
+import { type FeeState, MIN_BASE_FEE, nextFeeState } from './base-fee.ts';
+import { type Rpc, toQuantity } from './rpc.ts';
+
+/** Who makes the blocks. Between `pause` and `resume` there are none but those asked for with `mine`. */
+export interface Miner {
+  /** Makes `blocks` blocks now, in whatever state the miner is. */
+  mine(blocks?: number): Promise<void>;
+  /** Returns when no block is under way; none follows. */
+  pause(): Promise<void>;
+  resume(): void;
+  paused(): boolean;
+  /** Runs something while no block is made, so that reading and writing state is one step. */
+  between<T>(work: () => Promise<T>): Promise<T>;
+}
+
+interface MinedBlock {
+  readonly gasUsed: `0x${string}`;
+  readonly gasLimit: `0x${string}`;
+}
+
+/**
+ * Makes the node's blocks at an even pace and sets each one's base fee by Arc's rule.
+ * Invariant: blocks and `between` work are one chain of promises, so no two of them ever overlap.
+ *
+ * Why not the node's own interval mining: once paused it can be set again only in whole seconds (measured: `evm_setIntervalMining`
+ * refuses 0.5), and a base fee set from outside would race its blocks. Timestamps need no help: measured on 1.7.1, the node stamps
+ * blocks with the wall clock and lets several share a second, as Arc does.
+ */
+export function createMiner(rpc: Rpc, blockTimeMs: number, onError: (error: unknown) => void): Miner {
+  let fees: FeeState = { baseFee: MIN_BASE_FEE, smoothed: 0n };
+  let last: Promise<unknown> = Promise.resolve();
+  let timer: NodeJS.Timeout | null = null;
+  let due = 0;
+
+  const between = <T>(work: () => Promise<T>): Promise<T> => {
+    const result = last.then(work);
+    last = result.catch(() => {});
+    return result;
+  };
+
+  const mineOne = async (): Promise<void> => {
+    await rpc('evm_mine');
+    const block = await rpc<MinedBlock>('eth_getBlockByNumber', ['latest', false]);
+    fees = nextFeeState(fees, BigInt(block.gasUsed), BigInt(block.gasLimit));
+    await rpc('anvil_setNextBlockBaseFeePerGas', [toQuantity(fees.baseFee)]);
+  };
+
+  const schedule = (): void => {
+    const now = performance.now();
+    // An even pace over time: a late block shortens the next wait, but lost time is not made up in a burst.
+    due = Math.max(due + blockTimeMs, now);
+    timer = setTimeout(tick, due - now);
+  };
+
+  const tick = async (): Promise<void> => {
+    const own = timer;
+    await between(async () => {
+      if (timer === own) await mineOne();
+    }).catch(onError);
+    if (timer === own) schedule();
+  };
+
+  return {
+    async mine(blocks = 1) {
+      for (let made = 0; made < blocks; made++) await between(mineOne);
+    },
+    async pause() {
+      if (timer !== null) clearTimeout(timer);
+      timer = null;
+      await last;
+    },
+    resume() {
+      if (timer !== null) return;
+      due = performance.now();
+      schedule();
+    },
+    paused: () => timer === null,
+    between,
+  };
+}

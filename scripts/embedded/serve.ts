@@ -1,0 +1,97 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type GuardedChild, startGuarded } from './child.ts';
+import type { EmbeddedNetwork } from './network.ts';
+
+/** The service's configuration for serving on an embedded network: no client limits, data that goes with the network. */
+export function embeddedEnvironment(network: EmbeddedNetwork): Record<string, string> {
+  return {
+    NETWORK: 'custom',
+    CHAIN_ID: String(network.chainId),
+    RPC_URLS: network.rpcUrl,
+    USDC_ADDRESS: network.usdc,
+    SELLER_ADDRESS: network.seller,
+    RELAYER_PRIVATE_KEY: network.relayer.privateKey,
+    DATA_DIR: network.dataDir,
+    RATE_LIMIT_FREE_PER_MINUTE: '0',
+    RATE_LIMIT_PRICED_PER_MINUTE: '0',
+  };
+}
+
+/** The service as a process of its own. */
+export interface EmbeddedService {
+  readonly url: string;
+  readonly pid: number;
+  stop(): Promise<void>;
+  /** Null while it runs; then how it ended, in words. */
+  ended(): string | null;
+}
+
+/** Time until `/readyz` says yes; it takes about a second on an idle machine. */
+const READY_MS = 30_000;
+
+/** The service is promised to stop within 10 s; a little more before it is made to. */
+const STOP_MS = 11_000;
+
+/**
+ * Starts the service on an embedded network as a child process and returns when it is ready.
+ * Throws with the service's own last lines when it ends first. What the operator's environment holds does not reach it, so that a
+ * demonstration is the same everywhere.
+ */
+export async function startEmbeddedService(
+  network: EmbeddedNetwork,
+  options: { port?: number; onOutput?: (text: string) => void } = {},
+): Promise<EmbeddedService> {
+  const port = await claimPort(options.port ?? 0);
+  const url = `http://127.0.0.1:${port}`;
+  const { PATH, HOME, TMPDIR } = process.env;
+  const env = {
+    ...{ PATH, HOME, TMPDIR },
+    ...embeddedEnvironment(network),
+    ...{ HOST: '127.0.0.1', PORT: String(port), PUBLIC_ORIGIN: url, LOG_LEVEL: 'warn' },
+  };
+  const server = fileURLToPath(new URL('../../src/server.ts', import.meta.url));
+  const child = await startGuarded(process.execPath, [server], {
+    // Away from any .env file, which the service reads where it stands.
+    cwd: network.dataDir,
+    env,
+    ...(options.onOutput && { onOutput: options.onOutput }),
+  });
+  await untilReady(child, url);
+  return { url, pid: child.pid, stop: () => child.stop(STOP_MS), ended: child.ended };
+}
+
+async function untilReady(child: GuardedChild, url: string): Promise<void> {
+  const deadline = Date.now() + READY_MS;
+  let last = 'no answer';
+  while (Date.now() < deadline && child.ended() === null) {
+    const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2000) }).catch(() => null);
+    // Whoever holds the port may answer: ours must be alive as well.
+    if (answer?.status === 200 && child.ended() === null) return;
+    if (answer) last = `status ${answer.status}`;
+    await delay(50);
+  }
+  const how = child.ended() ?? `/readyz: ${last} after ${READY_MS / 1000} s`;
+  await child.stop(0);
+  throw new Error(`the service did not start (${how}):\n${child.tail()}`);
+}
+
+/**
+ * The wanted port, or a free one for 0, after a look whether it can be had.
+ * The service must know its port before it listens, to name it in challenges; and were another service on it, that one would
+ * answer `/readyz` before ours has failed.
+ */
+async function claimPort(wanted: number): Promise<number> {
+  const probe = createServer().listen(wanted, '127.0.0.1');
+  try {
+    await once(probe, 'listening');
+  } catch (cause) {
+    throw new Error(`port ${wanted} cannot be served on: another program has it, or it is not allowed`, { cause });
+  }
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}

@@ -1,0 +1,36 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { catalogue } from '../src/catalogue/catalogue.ts';
+import { loadConfig } from '../src/config.ts';
+import { createOpenApi } from '../src/http/openapi.ts';
+import { requirementsUnder } from '../src/routes/meta.ts';
+
+// Writes openapi/openapi.json from the catalogue and a fixed example configuration; --check compares instead and exits 1 on drift.
+
+const FILE = new URL('../openapi/openapi.json', import.meta.url);
+
+/** Mainnet with example addresses: what differs between deployments is the seller, the network and the server's address. */
+const config = loadConfig({
+  NETWORK: 'arc',
+  PUBLIC_ORIGIN: 'https://api.example.com',
+  SELLER_ADDRESS: '0x00000000000000000000000000000000000ca11e',
+  RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
+});
+const requirementOf = requirementsUnder(config);
+const document = await createOpenApi({ catalogue, requirementOf, publicOrigin: config.publicOrigin });
+const text = `${JSON.stringify(document, null, 2)}\n`;
+
+if (!process.argv.includes('--check')) {
+  writeFileSync(FILE, text);
+  console.log('openapi/openapi.json is written');
+} else if (committed() !== text) {
+  console.error('openapi/openapi.json is not what the catalogue declares; run `npm run openapi` and commit the result');
+  process.exitCode = 1;
+}
+
+function committed(): string | null {
+  try {
+    return readFileSync(FILE, 'utf8');
+  } catch {
+    return null;
+  }
+}

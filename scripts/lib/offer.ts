@@ -1,0 +1,76 @@
+import { decodePaymentRequiredHeader } from '@x402/core/http';
+import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
+import { findDefaultAsset } from '@x402/evm';
+import { z } from 'zod';
+
+/** What is said in the 402 that matters to a buyer; everything else is kept as it came. */
+const challengeSchema = z.looseObject({
+  x402Version: z.literal(2),
+  error: z.string().optional(),
+  resource: z.looseObject({ url: z.string() }),
+  accepts: z.array(z.unknown()),
+});
+
+const requirementSchema = z.looseObject({
+  scheme: z.literal('exact'),
+  network: z.string().regex(/^eip155:\d{1,18}$/),
+  asset: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
+  amount: z.string().regex(/^\d{1,30}$/),
+  payTo: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
+  maxTimeoutSeconds: z.number().positive(),
+  extra: z.looseObject({
+    name: z.string(),
+    version: z.string(),
+    assetTransferMethod: z.literal('eip3009').optional(),
+    // With a contract of its own named, the signature would be made out to that one instead of the token.
+    verifyingContract: z.undefined().optional(),
+  }),
+});
+
+/** Arc's USDC, which the stock client does not know yet. */
+const ARC_NETWORKS = ['eip155:5042', 'eip155:5042002'];
+const ARC_USDC = '0x3600000000000000000000000000000000000000';
+
+/** The one thing of a 402 that this buyer can pay, and the challenge reduced to it. */
+export interface BuyableOffer {
+  readonly challenge: PaymentRequired;
+  readonly requirement: PaymentRequirements;
+  readonly amountUnits: bigint;
+}
+
+/**
+ * Reads a PAYMENT-REQUIRED header and picks the first entry that is a plain transfer of USDC by authorization.
+ * Throws, saying why, when there is none: an unknown asset's amount would be compared with the ceiling in the wrong unit.
+ */
+export function readOffer(header: string): BuyableOffer {
+  const challenge = challengeSchema.safeParse(decode(header));
+  if (!challenge.success) throw new Error('the PAYMENT-REQUIRED header holds no x402 version 2 challenge');
+  for (const entry of challenge.data.accepts) {
+    const parsed = requirementSchema.safeParse(entry);
+    if (!parsed.success || !isUsdc(parsed.data.network, parsed.data.asset)) continue;
+    const requirement = entry as PaymentRequirements;
+    const reduced = { ...challenge.data, accepts: [requirement] } as PaymentRequired;
+    return { challenge: reduced, requirement, amountUnits: BigInt(parsed.data.amount) };
+  }
+  throw new Error('nothing on offer is a plain USDC transfer (scheme exact, EIP-3009) on a chain whose USDC is known');
+}
+
+/** Why a 402 was given, in the seller's words; null when its header does not say. */
+export function challengeErrorOf(headers: Headers): string | null {
+  const challenge = challengeSchema.safeParse(decode(headers.get('payment-required') ?? ''));
+  return challenge.success ? (challenge.data.error ?? null) : null;
+}
+
+function decode(header: string): unknown {
+  try {
+    return decodePaymentRequiredHeader(header);
+  } catch {
+    return null;
+  }
+}
+
+function isUsdc(network: string, asset: string): boolean {
+  if (ARC_NETWORKS.includes(network)) return asset.toLowerCase() === ARC_USDC;
+  const known = findDefaultAsset(asset, network as `${string}:${string}`);
+  return known?.symbol === 'USDC' && known.decimals === 6;
+}

@@ -1,0 +1,18 @@
+/** One request and what came back, without the bodies. */
+export interface Exchange {
+  readonly requestHeaders: Headers;
+  readonly status: number;
+  readonly responseHeaders: Headers;
+}
+
+/** A fetch that remembers its exchanges in order, for telling what a client that asks twice did. */
+export function recordFetch(): { fetch: typeof globalThis.fetch; exchanges: readonly Exchange[] } {
+  const exchanges: Exchange[] = [];
+  const recorded: typeof globalThis.fetch = async (input, init) => {
+    const request = new Request(input, init);
+    const response = await globalThis.fetch(request);
+    exchanges.push({ requestHeaders: request.headers, status: response.status, responseHeaders: response.headers });
+    return response;
+  };
+  return { fetch: recorded, exchanges };
+}

@@ -1,0 +1,61 @@
+import Fastify, { type FastifyInstance, type RouteOptions } from 'fastify';
+import type { Logger } from 'pino';
+import type { Endpoint } from './catalogue/endpoint.ts';
+import type { Config } from './config.ts';
+import { installErrorHandlers } from './http/errors.ts';
+import { guardRequests } from './http/guard-requests.ts';
+import { acceptEveryMethod } from './http/methods.ts';
+import { observeRequests } from './http/observe.ts';
+import { createRateLimit } from './http/rate-limit.ts';
+import { serverOptions } from './http/server-options.ts';
+import { type FreeDeps, mountFree } from './routes/free.ts';
+import { type MetaDeps, mountDocuments, mountOperations } from './routes/meta.ts';
+
+/** What the application is built from; all of it exists before the first route does. */
+export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly catalogue: readonly Endpoint<S>[];
+  /** Mounts the priced routes, each behind the gate. */
+  mountPaid(app: FastifyInstance): void;
+  /** Throws when a priced route, in any spelling, has no gate. */
+  checkGates(routes: readonly RouteOptions[]): void;
+}
+
+/**
+ * Builds the HTTP application, ready to listen: plugins, then routes, in the order in which a request meets them.
+ * Rejects when a priced route has no gate, so that a service with a hole in it never starts.
+ */
+export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
+  const { config, log, metrics } = deps;
+  const app = Fastify(serverOptions(config, log));
+  const routes: RouteOptions[] = [];
+  app.addHook('onRoute', (route) => {
+    routes.push(route);
+  });
+  acceptEveryMethod(app);
+
+  const observer = observeRequests(app, log, metrics);
+  guardRequests(app);
+  installErrorHandlers(app, log, observer.unmatched);
+
+  mountOperations(app, deps);
+  await app.register(async (free) => {
+    limit(free, deps, config.rateLimits.free);
+    await mountDocuments(free, deps);
+    mountFree(free, deps);
+  });
+  await app.register(async (priced) => {
+    limit(priced, deps, config.rateLimits.priced);
+    deps.mountPaid(priced);
+  });
+
+  await app.ready();
+  deps.checkGates(routes);
+  return app;
+}
+
+/** Limits a group of routes, before whatever they do (the 402 included); 0 is off and costs nothing. */
+function limit(group: FastifyInstance, { clock }: { clock: MetaDeps['clock'] }, perMinute: number): void {
+  if (perMinute > 0) group.addHook('onRequest', createRateLimit({ perMinute, clock }));
+}

@@ -1,0 +1,87 @@
+/** Why a provider could not be used for a request; the words that its error statistics use. */
+export type FailureKind = 'timeout' | 'transport' | 'http' | 'rateLimited' | 'malformed' | 'wrongChain';
+
+/** One provider failed, so the next is asked. The message is safe to publish: no URL, no key, nothing the provider wrote. */
+export class ProviderFailure extends Error {
+  readonly kind: FailureKind;
+  constructor(kind: FailureKind, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'ProviderFailure';
+    this.kind = kind;
+  }
+}
+
+/** A node's answer to one call, as it came. */
+export type Answer = { readonly result: unknown } | { readonly error: AnswerError };
+
+/** A JSON-RPC error object as the node wrote it. */
+export interface AnswerError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * Reads a JSON-RPC 2.0 answer to `ids` (one plain object for one call, an array for more), in the order of `ids`.
+ * Throws ProviderFailure when an id is missing, foreign or given twice: such an answer may belong to another request.
+ */
+export function readAnswers(body: unknown, ids: readonly number[]): Answer[] {
+  const list = ids.length === 1 ? [body] : body;
+  if (!Array.isArray(list)) throw asBatchRefusal(body);
+  if (list.length !== ids.length) throw new ProviderFailure('malformed', 'an answer with missing entries');
+  const byId = new Map<unknown, Answer>();
+  for (const entry of list) {
+    if (!isObject(entry) || entry.jsonrpc !== '2.0')
+      throw new ProviderFailure('malformed', 'an answer that is no JSON-RPC');
+    byId.set(entry.id, readEntry(entry));
+  }
+  return ids.map((id) => {
+    const answer = byId.get(id);
+    if (answer === undefined) throw new ProviderFailure('malformed', 'an answer with foreign ids');
+    return answer;
+  });
+}
+
+function readEntry(entry: Record<string, unknown>): Answer {
+  const { error } = entry;
+  if (error === undefined || error === null) {
+    if (entry.result === undefined) throw new ProviderFailure('malformed', 'an answer with neither result nor error');
+    return { result: entry.result };
+  }
+  if (!isObject(error) || typeof error.code !== 'number') throw new ProviderFailure('malformed', 'a malformed error');
+  return { error: { code: error.code, message: String(error.message ?? ''), data: error.data } };
+}
+
+/** A whole batch answered by one object: nodes do so over a limit, or when they take no batches. */
+function asBatchRefusal(body: unknown): ProviderFailure {
+  const error = isObject(body) && isObject(body.error) ? body.error : {};
+  const limited = isRateLimit(Number(error.code), String(error.message ?? ''));
+  return limited
+    ? new ProviderFailure('rateLimited', 'rate limited')
+    : new ProviderFailure('malformed', 'no list as the answer to a batch');
+}
+
+/**
+ * What an error means for the choice of provider:
+ * `rateLimited` — this provider refuses for now; `notHere` — it lacks the method or the block, another may have it;
+ * `final` — every honest node would say the same (a revert, bad parameters, a log range too large).
+ */
+export function judgeError({ code, message }: AnswerError): 'rateLimited' | 'notHere' | 'final' {
+  if (code === 3 || /revert/i.test(message)) return 'final';
+  if (isRateLimit(code, message)) return 'rateLimited';
+  return NOT_HERE.has(code) || LACKS_BLOCK.test(message) ? 'notHere' : 'final';
+}
+
+/** -32005 is EIP-1474's "limit exceeded"; Arc's public endpoint answers -32011 beyond about two requests a second; 429 is seen too. */
+const RATE_LIMITS = new Set([-32005, -32011, 429]);
+/** -32601 method not found (JSON-RPC 2.0); -32001 resource not found (EIP-1474), which reth says of a block it has not got yet. */
+const NOT_HERE = new Set([-32601, -32001]);
+const LACKS_BLOCK =
+  /unknown block|block ?out ?of ?range|(header|block|state)\b.{0,40}(not found|not available|out of range)|missing trie node/i;
+
+function isRateLimit(code: number, message: string): boolean {
+  return RATE_LIMITS.has(code) || /rate limit|too many requests|request limit/i.test(message);
+}

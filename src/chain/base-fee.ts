@@ -1,0 +1,40 @@
+import { UpstreamFailed } from '../errors.ts';
+import type { Header } from './block.ts';
+
+/** EIP-1559: the target is half of the gas limit, a step at most an eighth of the fee. */
+const ELASTICITY = 2n;
+const MAX_CHANGE_DENOMINATOR = 8n;
+/** On Arc the header's extra data is the next base fee as 8 bytes, big-endian. */
+const ARC_EXTRA_DATA = /^0x[0-9a-fA-F]{16}$/;
+
+/** A base fee in wei; `exact` when the chain itself announced it. */
+export interface NextBaseFee {
+  readonly wei: bigint;
+  readonly exact: boolean;
+}
+
+/** The header's own base fee; a chain without one (before EIP-1559) is none that we can serve. */
+export function baseFeeOf(header: Header): bigint {
+  if (header.baseFeeWei === null) throw new UpstreamFailed('chain', `block ${header.number} has no base fee`);
+  return header.baseFeeWei;
+}
+
+/**
+ * The base fee of the block after `header`: Arc writes it into the header, elsewhere EIP-1559's rule is applied.
+ * The latter is only an estimate for a chain whose own rule we do not know, hence `exact: false`.
+ */
+export function nextBaseFee(header: Header): NextBaseFee {
+  if (ARC_EXTRA_DATA.test(header.extraData)) {
+    const announced = BigInt(header.extraData);
+    // Arc's fees never fall below 1 wei, so a zero here is something else than a fee.
+    if (announced > 0n) return { wei: announced, exact: true };
+  }
+  return { wei: byEip1559(baseFeeOf(header), header.gasUsed, header.gasLimit / ELASTICITY), exact: false };
+}
+
+function byEip1559(fee: bigint, used: bigint, target: bigint): bigint {
+  if (target === 0n || used === target) return fee;
+  if (used < target) return fee - (fee * (target - used)) / target / MAX_CHANGE_DENOMINATOR;
+  const step = (fee * (used - target)) / target / MAX_CHANGE_DENOMINATOR;
+  return fee + (step > 0n ? step : 1n);
+}

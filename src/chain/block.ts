@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import type { ChainClient, RpcCall, RpcOptions, RpcOutcome } from './client.ts';
+import { data, index, quantity, readOutcome, resultOf, toQuantity, word } from './wire.ts';
+
+const headerSchema = z
+  .object({
+    number: index,
+    hash: word,
+    timestamp: index,
+    gasUsed: quantity,
+    gasLimit: quantity,
+    extraData: data,
+    baseFeePerGas: quantity.nullish(),
+    transactions: z.array(z.unknown()),
+  })
+  .transform(({ timestamp, baseFeePerGas, transactions, ...rest }) => ({
+    ...rest,
+    at: timestamp,
+    baseFeeWei: baseFeePerGas ?? null,
+    transactionCount: transactions.length,
+  }));
+
+/** A block without its transactions; `at` in Unix seconds (on Arc two or three neighbours share one). */
+export type Header = z.output<typeof headerSchema>;
+
+/** The call that reads one header, for use inside a larger batch. */
+export function headerCall(block: number | 'latest'): RpcCall {
+  return { method: 'eth_getBlockByNumber', params: [block === 'latest' ? block : toQuantity(block), false] };
+}
+
+/** The header that answers `headerCall`; a block that the node lacks is an upstream failure, because we only ask for blocks that exist. */
+export function readHeader(outcome: RpcOutcome | undefined, block: number | 'latest'): Header {
+  return readOutcome(outcome, headerSchema, `block ${block}`);
+}
+
+/** The same where a node may rightly have nothing, such as a pruned genesis. */
+export function readHeaderOrNull(outcome: RpcOutcome | undefined, block: number): Header | null {
+  return resultOf(outcome, `block ${block}`) === null ? null : readHeader(outcome, block);
+}
+
+/** The newest block; on Arc also the final one. */
+export async function readLatestHeader(chain: ChainClient, options: RpcOptions): Promise<Header> {
+  const [outcome] = await chain.batch([headerCall('latest')], options);
+  return readHeader(outcome, 'latest');
+}
+
+/** The number of the newest block, at which the reads of one answer are then pinned. */
+export async function readBlockNumber(chain: ChainClient, options: RpcOptions): Promise<number> {
+  const [outcome] = await chain.batch([{ method: 'eth_blockNumber', params: [] }], options);
+  return readOutcome(outcome, index, 'the block number');
+}

@@ -1,0 +1,116 @@
+import { UpstreamFailed } from '../errors.ts';
+import { decodeText, decodeUint, SELECTORS } from './abi.ts';
+import { createChainCache } from './chain-cache.ts';
+import type { ChainClient, RpcCall, RpcError, RpcOptions, RpcOutcome } from './client.ts';
+import { data, parseAnswer, toQuantity } from './wire.ts';
+
+/** What a token contract says of itself; null where it does not answer. */
+export interface Token {
+  readonly address: `0x${string}`;
+  readonly name: string | null;
+  readonly symbol: string | null;
+  readonly decimals: number | null;
+}
+
+/** With `totalSupply` (base units) and whether ERC-165 declares it an ERC-721, whose questions are nearly the same. */
+export interface TokenWithSupply extends Token {
+  readonly totalSupply: bigint | null;
+  readonly isErc721: boolean;
+}
+
+/** Reading a name takes some ten thousand gas, through a proxy too; more is an attempt to make the node work. */
+const CALL_GAS = '0xf4240';
+/** ERC-165's id of ERC-721 (https://eips.ethereum.org/EIPS/eip-721), as the argument of `supportsInterface`. */
+const ERC721_INTERFACE = '80ac58cd'.padEnd(64, '0');
+
+/** An hour of half-second blocks (a proxy may rename its token), and at most some megabytes of strangers' names. */
+const cacheOf = createChainCache<Token>(7200, 2000);
+
+/**
+ * Name, symbol and decimals of each address at `block`, in one batch; null for what is no contract or answers none of them.
+ * Complete answers are kept for about an hour of blocks: they hardly ever change, and a transaction may name many.
+ */
+export async function readTokens(
+  chain: ChainClient,
+  addresses: readonly `0x${string}`[],
+  block: number,
+  options: RpcOptions,
+): Promise<(Token | null)[]> {
+  const cache = cacheOf(chain);
+  const known = new Map<string, Token | null>();
+  for (const address of addresses) {
+    const token = cache.get(address, block);
+    if (token !== undefined) known.set(address, token);
+  }
+  const missing = [...new Set(addresses)].filter((address) => !known.has(address));
+  const calls = missing.flatMap((address) => METADATA.map((selector) => viewCall(address, selector, block)));
+  const outcomes = await chain.batch(calls, options);
+  missing.forEach((address, at) => {
+    const token = toToken(address, outcomes.slice(at * METADATA.length, (at + 1) * METADATA.length));
+    known.set(address, token);
+    if (token?.symbol != null && token.decimals !== null) cache.set(address, block, token);
+  });
+  return addresses.map((address) => known.get(address) ?? null);
+}
+
+/** One token with its supply, all of it read at `block` and never from the cache. */
+export async function readTokenWithSupply(
+  chain: ChainClient,
+  address: `0x${string}`,
+  block: number,
+  options: RpcOptions,
+): Promise<TokenWithSupply | null> {
+  const calls = [
+    ...METADATA.map((selector) => viewCall(address, selector, block)),
+    viewCall(address, SELECTORS['totalSupply()'], block),
+    viewCall(address, `${SELECTORS['supportsInterface(bytes4)']}${ERC721_INTERFACE}`, block),
+  ];
+  const outcomes = await chain.batch(calls, options);
+  const token = toToken(address, outcomes);
+  if (token === null) return null;
+  const [supply, erc721] = outcomes.slice(METADATA.length).map(readView);
+  return { ...token, totalSupply: decodeUint(supply ?? '0x'), isErc721: decodeUint(erc721 ?? '0x') === 1n };
+}
+
+/** The call that reads an account's balance of a token, for use inside a larger batch. */
+export function balanceCall(token: string, owner: string, block: number): RpcCall {
+  return viewCall(token, `${SELECTORS['balanceOf(address)']}${owner.slice(2).padStart(64, '0')}`, block);
+}
+
+/** The balance in base units, or null when the contract gives none. */
+export function readBalance(outcome: RpcOutcome | undefined): bigint | null {
+  return decodeUint(readView(outcome));
+}
+
+const METADATA = [SELECTORS['name()'], SELECTORS['symbol()'], SELECTORS['decimals()']] as const;
+
+function viewCall(to: string, input: string, block: number): RpcCall {
+  return { method: 'eth_call', params: [{ to, data: input, gas: CALL_GAS }, toQuantity(block)] };
+}
+
+function toToken(address: `0x${string}`, outcomes: readonly RpcOutcome[]): Token | null {
+  const [name = '0x', symbol = '0x', decimals = '0x'] = outcomes.slice(0, METADATA.length).map(readView);
+  const places = decodeUint(decimals);
+  const token = {
+    address,
+    name: decodeText(name),
+    symbol: decodeText(symbol),
+    // ERC-20 declares decimals as uint8.
+    decimals: places !== null && places <= 255n ? Number(places) : null,
+  };
+  return token.name === null && token.symbol === null && token.decimals === null ? null : token;
+}
+
+/** What a view function returned; "0x" when the contract refused or failed. Trouble of the node itself is an upstream failure. */
+function readView(outcome: RpcOutcome | undefined): string {
+  if (outcome === undefined) throw new UpstreamFailed('chain', 'no answer to a contract call');
+  if (!('error' in outcome)) return parseAnswer(data, outcome.result, 'contract answer');
+  if (isContractFailure(outcome.error)) return '0x';
+  throw new UpstreamFailed('chain', 'a contract call was refused', outcome.error);
+}
+
+/** A contract that reverts or breaks (3: geth and reth on revert; -32003, -32015: EVM halts at some nodes), told apart from a node that cannot answer. */
+function isContractFailure({ code, message }: RpcError): boolean {
+  const halted = /revert|opcode|out of gas|outofgas|invalid jump|stack (under|over)flow|evm error|execution/i;
+  return code === 3 || code === -32003 || code === -32015 || halted.test(message);
+}

@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import { UpstreamFailed } from '../errors.ts';
+import { type Header, headerCall, readHeader } from './block.ts';
+import { createChainCache } from './chain-cache.ts';
+import type { ChainClient, RpcCall, RpcOptions, RpcOutcome } from './client.ts';
+import { index, quantity, readOutcome, toQuantity } from './wire.ts';
+
+/** reth's cap on the blocks of one eth_feeHistory. */
+const SPAN = 1024;
+/** An hour of half-second blocks is 7,200; nine aligned spans hold at least 8,193. A faster chain is measured over what they hold. */
+const MAX_SPANS = 9;
+
+const historySchema = z.object({ oldestBlock: index, baseFeePerGas: z.array(quantity).min(1) });
+
+/** Base fees of neighbouring blocks, the first of them `from`; `startAt` is the time of the span's first block. */
+interface FeeSpan {
+  readonly from: number;
+  readonly fees: readonly bigint[];
+  readonly startAt: number;
+}
+
+/** Base fees of the blocks up to `toBlock`, oldest first, and the seconds that they cover. */
+export interface FeeWindow {
+  readonly fees: readonly bigint[];
+  readonly toBlock: number;
+  readonly seconds: number;
+}
+
+/** Finished spans never change; a few more than one window needs, for calls that see different heads. */
+const spansOf = createChainCache<FeeSpan>(SPAN * (MAX_SPANS + 3), MAX_SPANS + 3);
+
+/**
+ * The base fees of the last `seconds` before `head`, in one batch of at most nine spans and mostly one, as finished spans are kept.
+ * Where the window begins inside a span is interpolated from the spans' times, since fee history carries none.
+ */
+export async function readFeeWindow(
+  chain: ChainClient,
+  head: Header,
+  seconds: number,
+  options: RpcOptions,
+): Promise<FeeWindow> {
+  const cache = spansOf(chain);
+  const last = Math.floor(head.number / SPAN);
+  const wanted = Array.from({ length: Math.min(MAX_SPANS, last + 1) }, (_, back) => last - back).reverse();
+  const missing = wanted.filter((span) => cache.get(String(span), head.number) === undefined);
+  const outcomes = await chain.batch(
+    missing.flatMap((span) => [historyCall(span, head.number), headerCall(span * SPAN)]),
+    options,
+  );
+  const fresh = new Map(
+    missing.map((span, at) => [span, toSpan(span, head.number, outcomes.slice(2 * at, 2 * at + 2))]),
+  );
+  const spans = wanted.flatMap((span) => fresh.get(span) ?? cache.get(String(span), head.number) ?? []);
+  for (const [span, read] of fresh) {
+    if (read.from + read.fees.length === (span + 1) * SPAN) cache.set(String(span), head.number, read);
+  }
+  return cut(spans, head, seconds);
+}
+
+function lastOf(span: number, head: number): number {
+  return Math.min((span + 1) * SPAN - 1, head);
+}
+
+function historyCall(span: number, head: number): RpcCall {
+  const newest = lastOf(span, head);
+  return { method: 'eth_feeHistory', params: [toQuantity(newest - span * SPAN + 1), toQuantity(newest), []] };
+}
+
+function toSpan(span: number, head: number, [history, first]: readonly RpcOutcome[]): FeeSpan {
+  const { oldestBlock, baseFeePerGas } = readOutcome(history, historySchema, 'fee history');
+  // The answer ends with the fee of the block after its newest one.
+  const fees = baseFeePerGas.slice(0, -1);
+  if (oldestBlock < span * SPAN || oldestBlock + fees.length !== lastOf(span, head) + 1) {
+    throw new UpstreamFailed('chain', 'fee history of other blocks than asked for');
+  }
+  return { from: oldestBlock, fees, startAt: readHeader(first, span * SPAN).at };
+}
+
+/** Keeps the part of the spans that lies within `seconds` before the head. */
+function cut(spans: readonly FeeSpan[], head: Header, seconds: number): FeeWindow {
+  const since = head.at - seconds;
+  const at = Math.max(
+    spans.findLastIndex(({ startAt }) => startAt <= since),
+    0,
+  );
+  const span = spans[at];
+  if (span === undefined) throw new UpstreamFailed('chain', 'no fee history');
+  const endAt = spans[at + 1]?.startAt ?? head.at;
+  const share = endAt > span.startAt ? Math.max(since - span.startAt, 0) / (endAt - span.startAt) : 0;
+  const fees = spans.slice(at).flatMap((part) => part.fees);
+  // The head itself always belongs to its own last hour.
+  const kept = fees.slice(Math.min(Math.floor(share * span.fees.length), fees.length - 1));
+  return { fees: kept, toBlock: head.number, seconds: head.at - Math.max(since, span.startAt) };
+}
+
+/** The nearest-rank percentiles of at least one value, in the order of `percents`. */
+export function percentilesOf(values: readonly bigint[], percents: readonly number[]): bigint[] {
+  const sorted = [...values].sort((a, b) => (a < b ? -1 : Number(a > b)));
+  return percents.map((percent) => {
+    const value = sorted[Math.max(Math.ceil((percent / 100) * sorted.length) - 1, 0)];
+    if (value === undefined) throw new Error('no percentile of nothing');
+    return value;
+  });
+}

@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { integerParam } from '../catalogue/params.ts';
+import { baseFeeOf, nextBaseFee } from '../chain/base-fee.ts';
+import { readLatestHeader } from '../chain/block.ts';
+import { percentilesOf, readFeeWindow } from '../chain/fee-history.ts';
+import { sourceSchema } from '../lib/source.ts';
+import { formatGwei, formatNative } from '../lib/units.ts';
+import { asOfBlock, chainSource, decimal } from './chain-fields.ts';
+import type { Sources } from './sources.ts';
+
+const params = z.object({
+  gas: integerParam({
+    // A native transfer; the upper bound is Arc's block gas limit.
+    default: 21_000,
+    min: 1,
+    max: 30_000_000,
+    description: 'Gas that the transaction uses; 21000 is a plain transfer',
+  }),
+});
+
+const current = {
+  gas: z.int().positive().meta({ description: 'The gas that was priced' }),
+  baseFeeGwei: decimal('Base fee of the newest block in gwei, exact'),
+  costUsdc: decimal('That gas at that base fee in USDC (18 decimals), exact; a priority fee comes on top'),
+};
+
+const PERCENTILES = [5, 25, 50, 75, 95];
+const HOUR_SECONDS = 3600;
+
+const lastHour = z
+  .strictObject({
+    blocks: z.int().positive().meta({ description: 'How many blocks the percentiles are taken over' }),
+    seconds: z.int().nonnegative().meta({ description: 'How much time they cover; less than 3600 on a young chain' }),
+    percentiles: z.array(
+      z.strictObject({
+        percentile: z.int(),
+        baseFeeGwei: decimal('Base fee in gwei that this share of the blocks did not exceed'),
+        costUsdc: decimal('The gas at that base fee in USDC'),
+      }),
+    ),
+  })
+  .meta({ description: 'Base fees of the blocks of the last hour' });
+
+const example = {
+  gas: 51_000,
+  baseFeeGwei: '20.13',
+  costUsdc: '0.00102663',
+  asOfBlock: 32250000,
+  source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
+};
+
+/** What a transaction costs now. */
+export const feesEstimateFree = defineEndpoint({
+  path: '/fees/estimate',
+  access: 'free',
+  label: 'Fee estimate',
+  summary: 'Cost in USDC of a transaction with the given gas at the current base fee.',
+  params,
+  result: z.strictObject({ ...current, asOfBlock, source: sourceSchema }),
+  cacheMs: 500,
+  example: { params: { gas: '51000' }, result: example },
+  async run({ gas }, { chain, clock }: Pick<Sources, 'chain' | 'clock'>, signal) {
+    const head = await readLatestHeader(chain, { signal });
+    return {
+      ...priced(gas, baseFeeOf(head)),
+      asOfBlock: head.number,
+      source: chainSource(chain, clock),
+    };
+  },
+});
+
+/** What it costs now and in the next block, and how that compares with the last hour. */
+export const feesEstimatePaid = defineEndpoint({
+  path: '/fees/estimate',
+  access: 'paid',
+  priceUsd: '0.0005',
+  label: 'Fee estimate, next block',
+  summary:
+    'Cost in USDC of a transaction with the given gas at the current and the next base fee, with the percentiles of the last hour.',
+  freeSummary: '/v1/fees/estimate',
+  params,
+  result: z.strictObject({
+    ...current,
+    nextBaseFeeGwei: decimal('Base fee of the next block in gwei'),
+    costNextUsdc: decimal('The gas at the next base fee in USDC'),
+    nextBaseFeeExact: z.boolean().meta({
+      description: "true: the newest header announces it (as Arc's do); false: computed by EIP-1559's rule",
+    }),
+    lastHour,
+    asOfBlock,
+    source: sourceSchema,
+  }),
+  example: {
+    params: { gas: '51000' },
+    result: {
+      ...example,
+      nextBaseFeeGwei: '20.08',
+      costNextUsdc: '0.00102408',
+      nextBaseFeeExact: true,
+      lastHour: {
+        blocks: 7186,
+        seconds: 3600,
+        percentiles: [
+          { percentile: 5, baseFeeGwei: '20', costUsdc: '0.00102' },
+          { percentile: 25, baseFeeGwei: '20', costUsdc: '0.00102' },
+          { percentile: 50, baseFeeGwei: '20', costUsdc: '0.00102' },
+          { percentile: 75, baseFeeGwei: '20.09', costUsdc: '0.00102459' },
+          { percentile: 95, baseFeeGwei: '21.4', costUsdc: '0.0010914' },
+        ],
+      },
+    },
+  },
+  async run({ gas }, { chain, clock }: Pick<Sources, 'chain' | 'clock'>, signal) {
+    const head = await readLatestHeader(chain, { signal });
+    const next = nextBaseFee(head);
+    const hour = await readFeeWindow(chain, head, HOUR_SECONDS, { signal });
+    return {
+      ...priced(gas, baseFeeOf(head)),
+      nextBaseFeeGwei: formatGwei(next.wei),
+      costNextUsdc: costOf(gas, next.wei),
+      nextBaseFeeExact: next.exact,
+      lastHour: {
+        blocks: hour.fees.length,
+        seconds: hour.seconds,
+        percentiles: percentilesOf(hour.fees, PERCENTILES).map((wei, at) => ({
+          percentile: PERCENTILES[at] ?? 0,
+          baseFeeGwei: formatGwei(wei),
+          costUsdc: costOf(gas, wei),
+        })),
+      },
+      asOfBlock: head.number,
+      source: chainSource(chain, clock),
+    };
+  },
+});
+
+function priced(gas: number, baseFeeWei: bigint) {
+  return { gas, baseFeeGwei: formatGwei(baseFeeWei), costUsdc: costOf(gas, baseFeeWei) };
+}
+
+/** Gas times wei is base units of the native currency, USDC with 18 decimals on Arc. */
+function costOf(gas: number, wei: bigint): string {
+  return formatNative(BigInt(gas) * wei);
+}

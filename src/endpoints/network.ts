@@ -1,0 +1,141 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { type Header, headerCall, readHeader, readHeaderOrNull, readLatestHeader } from '../chain/block.ts';
+import { nowSeconds } from '../lib/clock.ts';
+import { sourceSchema } from '../lib/source.ts';
+import { asOfBlock, atField, chainSource, hashField } from './chain-fields.ts';
+import type { Sources } from './sources.ts';
+
+/** Header times are whole seconds and half-second blocks share them, so a block time needs many blocks: 200 err by at most 0.005 s. */
+const BLOCK_TIME_SPAN = 200;
+/** Ten seconds of half-second blocks: recent, and one batch of moderate size. */
+const SAMPLE_BLOCKS = 20;
+
+const noCollector = 'null: this service does not collect blocks yet';
+
+const result = z.strictObject({
+  chainId: z.int().meta({ description: 'EIP-155 chain id' }),
+  genesis: z
+    .strictObject({ hash: hashField('Hash of block 0'), at: atField('Time of block 0') })
+    .nullable()
+    .meta({ description: 'Block 0; null when the node no longer has it' }),
+  head: z
+    .strictObject({
+      number: z.int().nonnegative(),
+      hash: hashField('Hash of the newest block'),
+      at: atField('Time of the newest block'),
+      ageSeconds: z.int().nonnegative().meta({ description: 'Seconds since that time by our clock, never negative' }),
+    })
+    .meta({ description: 'The newest block' }),
+  blocksCollected: z.int().nonnegative().meta({ description: 'Blocks held by the collector' }),
+  firstCollected: z
+    .int()
+    .nullable()
+    .meta({ description: `First block held by the collector; ${noCollector}` }),
+  lagBlocks: z
+    .int()
+    .nullable()
+    .meta({ description: `Blocks that the collector is behind the head; ${noCollector}` }),
+  lagSeconds: z
+    .number()
+    .nullable()
+    .meta({ description: `The same in seconds; ${noCollector}` }),
+  blockTimeSeconds: z
+    .number()
+    .nullable()
+    .meta({
+      description: `Mean over the last ${BLOCK_TIME_SPAN} blocks, or as many as there are; null when they share one timestamp`,
+    }),
+  txPerSecond: z
+    .number()
+    .nullable()
+    .meta({
+      description: `Transactions in the last ${SAMPLE_BLOCKS} blocks, by the mean block time; null while that is unknown`,
+    }),
+  asOfBlock,
+  freshness: z
+    .strictObject({
+      head: z.int().nonnegative(),
+      collected: z.int().nullable(),
+      lagBlocks: z.int().nullable(),
+      lagSeconds: z.number().nullable(),
+    })
+    .meta({ description: `The head is read live; of the collector, ${noCollector}` }),
+  source: sourceSchema,
+});
+
+/** Where the chain stands, read live. */
+export const network = defineEndpoint({
+  path: '/network',
+  access: 'free',
+  label: 'Network',
+  summary: 'Head block, chain id, genesis, block time, transactions per second and how far behind the collector is.',
+  params: z.object({}),
+  result,
+  cacheMs: 2000,
+  example: {
+    params: {},
+    result: {
+      chainId: 5042,
+      genesis: { hash: `0x${'5a'.repeat(32)}`, at: 1778544000 },
+      head: { number: 32250000, hash: `0x${'7c'.repeat(32)}`, at: 1795199400, ageSeconds: 1 },
+      blocksCollected: 0,
+      firstCollected: null,
+      lagBlocks: null,
+      lagSeconds: null,
+      blockTimeSeconds: 0.505,
+      txPerSecond: 14.257,
+      asOfBlock: 32250000,
+      freshness: { head: 32250000, collected: null, lagBlocks: null, lagSeconds: null },
+      source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
+    },
+  },
+  async run(_params, { chain, clock }: Pick<Sources, 'chain' | 'clock'>, signal) {
+    const head = await readLatestHeader(chain, { signal });
+    // Not from genesis: its time may lie long before the chain began to run.
+    const spanStart = Math.max(head.number - BLOCK_TIME_SPAN, Math.min(head.number, 1));
+    const sampled = sampleBefore(head.number);
+    const outcomes = await chain.batch([0, spanStart, ...sampled].map(headerCall), { signal });
+    const genesis = readHeaderOrNull(outcomes[0], 0);
+    const blockTime = meanBlockTime(readHeader(outcomes[1], spanStart), head);
+    const recent = [head, ...sampled.map((block, at) => readHeader(outcomes[2 + at], block))];
+    return {
+      chainId: chain.chainId,
+      genesis: genesis && { hash: genesis.hash, at: genesis.at },
+      head: {
+        number: head.number,
+        hash: head.hash,
+        at: head.at,
+        ageSeconds: Math.max(nowSeconds(clock) - head.at, 0),
+      },
+      blocksCollected: 0,
+      firstCollected: null,
+      lagBlocks: null,
+      lagSeconds: null,
+      blockTimeSeconds: blockTime === null ? null : rounded(blockTime),
+      txPerSecond: blockTime === null ? null : txPerSecond(recent, blockTime),
+      asOfBlock: head.number,
+      freshness: { head: head.number, collected: null, lagBlocks: null, lagSeconds: null },
+      source: chainSource(chain, clock),
+    };
+  },
+});
+
+/** The blocks of the sample beside the head, without genesis. */
+function sampleBefore(head: number): number[] {
+  return Array.from({ length: SAMPLE_BLOCKS - 1 }, (_, back) => head - 1 - back).filter((block) => block > 0);
+}
+
+function meanBlockTime(first: Header, head: Header): number | null {
+  return head.at > first.at ? (head.at - first.at) / (head.number - first.number) : null;
+}
+
+function txPerSecond(blocks: readonly Header[], blockTimeSeconds: number): number {
+  const count = blocks.reduce((sum, block) => sum + block.transactionCount, 0);
+  return rounded(count / (blocks.length * blockTimeSeconds));
+}
+
+/** Three decimals: more would pretend to a precision that whole-second headers do not have. */
+function rounded(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}

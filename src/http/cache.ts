@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../lib/clock.ts';
+
+/** Distinct requests kept for one endpoint; answers are a few KiB. */
+const MAX_ENTRIES = 1000;
+/** Longer URLs are answered, but not remembered as such: they would only be padding. */
+const MAX_KEPT_URL = 256;
+
+/** The bytes of an answer with the headers that belong to them. */
+export interface Answer {
+  readonly body: string;
+  readonly contentType: string;
+  readonly etag: string;
+  readonly cacheControl: string;
+}
+
+interface Entry extends Answer {
+  readonly expiresAtMs: number;
+}
+
+/** Prepares an answer from its text. The ETag is strong: a hash of the very bytes. */
+export function createAnswer(
+  body: string,
+  maxAgeSeconds: number,
+  contentType = 'application/json; charset=utf-8',
+): Answer {
+  return {
+    body,
+    contentType,
+    etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`,
+    cacheControl: `public, max-age=${maxAgeSeconds}`,
+  };
+}
+
+/** Sends an answer, or 304 without it when the caller holds the same bytes already. */
+export function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: Answer): void {
+  reply.header('etag', answer.etag);
+  reply.header('cache-control', answer.cacheControl);
+  const held = request.headers['if-none-match'];
+  if (held !== undefined && names(held, answer.etag)) {
+    reply.code(304).send();
+    return;
+  }
+  reply.header('content-type', answer.contentType);
+  reply.send(answer.body);
+}
+
+/** RFC 9110, 13.1.2: a list or `*`; the comparison is weak. */
+function names(ifNoneMatch: string, etag: string): boolean {
+  if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') return true;
+  return ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);
+}
+
+/**
+ * Keeps one free endpoint's answers for `ttlMs` after they were computed, and computes each at most once at a time.
+ * Known under the raw URL (a hit parses nothing) and under the parsed parameters (padding a URL computes nothing anew).
+ * Only answers are kept: an error is the next caller's chance.
+ */
+export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_ENTRIES) {
+  const byUrl = new Map<string, Entry>();
+  const byParams = new Map<string, Entry>();
+  const running = new Map<string, Promise<Entry>>();
+
+  const fresh = (entry: Entry | undefined) => (entry && entry.expiresAtMs > clock.nowMs() ? entry : undefined);
+
+  function keep(map: Map<string, Entry>, key: string, entry: Entry): void {
+    map.delete(key);
+    const oldest = map.size >= maxEntries ? map.keys().next().value : undefined;
+    if (oldest !== undefined) map.delete(oldest);
+    map.set(key, entry);
+  }
+
+  async function compute(key: string, produce: () => Promise<string>): Promise<Entry> {
+    const body = await produce();
+    const answer = createAnswer(body, Math.floor(ttlMs / 1000));
+    const entry = { ...answer, expiresAtMs: clock.nowMs() + ttlMs };
+    keep(byParams, key, entry);
+    return entry;
+  }
+
+  function once(key: string, produce: () => Promise<string>): Promise<Entry> {
+    const known = running.get(key);
+    if (known) return known;
+    const started = compute(key, produce).finally(() => running.delete(key));
+    running.set(key, started);
+    return started;
+  }
+
+  return {
+    /** The answer to exactly this URL, when it is still fresh. */
+    byUrl: (url: string): Answer | undefined => fresh(byUrl.get(url)),
+    /** The answer to these parameters: the kept one, the one being computed, or a new one. */
+    async answer(url: string, params: unknown, produce: () => Promise<string>): Promise<Answer> {
+      const key = JSON.stringify(params);
+      const entry = fresh(byParams.get(key)) ?? (await once(key, produce));
+      if (url.length <= MAX_KEPT_URL) keep(byUrl, url, entry);
+      return entry;
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import { AppError } from '../errors.ts';
+
+/** Fastify's own errors that a caller can cause, with our stable codes; its messages are not passed on, they change with versions. */
+const KNOWN: Record<string, readonly [status: number, code: string, detail: string]> = {
+  FST_ERR_BAD_URL: [400, 'malformed_url', 'The URL is not valid: check its percent-encoding.'],
+  FST_ERR_MAX_PARAM_LENGTH: [414, 'url_too_long', 'A segment of the path is too long.'],
+  FST_ERR_CTP_BODY_TOO_LARGE: [413, 'body_too_large', 'The request body may have at most 64 KiB.'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [415, 'unsupported_media_type', 'Send the body as application/json.'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [400, 'invalid_content_length', 'Content-Length does not match the body.'],
+  FST_ERR_CTP_EMPTY_JSON_BODY: [400, 'invalid_json', 'The body is empty; send a JSON object.'],
+  FST_ERR_CTP_INVALID_JSON_BODY: [400, 'invalid_json', 'The body is not valid JSON.'],
+};
+
+const INTERNAL =
+  'This is a fault of the service, logged under the request id. Nothing was charged; the same request may succeed later.';
+
+/**
+ * Turns anything thrown while answering into an AppError: ours as it is, the framework's caller errors under our codes,
+ * and everything else into a 500 that says nothing of its cause (the log has it), because messages of bugs leak.
+ */
+export function asAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  const { code, statusCode } = fieldsOf(error);
+  const known = KNOWN[code];
+  if (known) return new AppError(...known);
+  const fromFramework = code.startsWith('FST_') && statusCode >= 400 && statusCode < 500;
+  if (fromFramework) return new AppError(statusCode, 'bad_request', 'The request cannot be read.');
+  return new AppError(500, 'internal', INTERNAL, { cause: error });
+}
+
+function fieldsOf(error: unknown): { code: string; statusCode: number } {
+  if (typeof error !== 'object' || error === null) return { code: '', statusCode: 0 };
+  const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
+  return {
+    code: typeof code === 'string' ? code : '',
+    statusCode: typeof statusCode === 'number' ? statusCode : 0,
+  };
+}

@@ -1,0 +1,27 @@
+import { METHODS } from 'node:http';
+import type { FastifyInstance, onRequestHookHandler } from 'fastify';
+import { AppError } from '../errors.ts';
+
+/** CONNECT never reaches a route (Node closes the connection); OPTIONS is CORS's. */
+const NEVER_REFUSED = ['CONNECT', 'OPTIONS'];
+
+/** Teaches the router every method that Node parses, so that refusing the others on a path leaves none out. */
+export function acceptEveryMethod(app: FastifyInstance): void {
+  for (const method of METHODS) {
+    if (!app.supportedMethods.includes(method) && method !== 'CONNECT') app.addHttpMethod(method);
+  }
+}
+
+/**
+ * Answers 405 with `Allow` to every method of a mounted path that is not in `allowed`.
+ * Registered as a route of the same pattern rather than found out afterwards, so that it holds for parametric paths and every
+ * spelling the router folds; refused in onRequest, so that no body is read for it.
+ */
+export function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly string[]): void {
+  const allow = [...allowed, 'OPTIONS'].join(', ');
+  const refusal = new AppError(405, 'method_not_allowed', `This path answers ${allow}.`, { headers: { allow } });
+  const refuse: onRequestHookHandler = (_request, _reply, done) => done(refusal);
+  const method = app.supportedMethods.filter((name) => !allowed.includes(name) && !NEVER_REFUSED.includes(name));
+  const handler = () => Promise.reject(refusal);
+  app.route({ method, url, onRequest: refuse, handler });
+}

@@ -1,0 +1,73 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import ipaddr from 'ipaddr.js';
+import { Counter, collectDefaultMetrics, type Metric, Registry } from 'prom-client';
+import { LATENCY_BOUNDS, type RouteCounts } from './request-counts.ts';
+
+/** A registry of this process's own, with Node's default metrics: one for each set of parts, so that two of them do not collide. */
+export function createMetrics(): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  return registry;
+}
+
+/** Publishes the routes' counters; they are read when somebody asks for the metrics and cost nothing before. */
+export function publishCounts(registry: Registry, routes: ReadonlyMap<string, RouteCounts>): void {
+  new Counter({
+    name: 'http_requests_total',
+    help: 'Answers by route pattern, method and status',
+    labelNames: ['route', 'method', 'status'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [route, { answers }] of routes) {
+        for (const [method, byStatus] of answers) {
+          for (const [status, count] of byStatus) this.inc({ route, method, status }, count);
+        }
+      }
+    },
+  });
+  const name = 'http_request_duration_seconds';
+  const help = 'Time from the request to the first byte of its answer, by route pattern';
+  const get = async () => ({ name, help, type: 'histogram', aggregator: 'sum', values: latencyValues(name, routes) });
+  // The library's Histogram cannot be filled from counts; what the registry needs of a metric is a name and `get`.
+  registry.registerMetric({ name, help, get } as unknown as Metric<string>);
+}
+
+function latencyValues(name: string, routes: ReadonlyMap<string, RouteCounts>) {
+  return [...routes].flatMap(([route, { latency }]) => {
+    let total = 0;
+    const buckets = latency.buckets.map((count, at) => {
+      total += count;
+      const labels = { route, le: LATENCY_BOUNDS[at] ?? '+Inf' };
+      return { metricName: `${name}_bucket`, labels, value: total };
+    });
+    if (total === 0) return [];
+    return [
+      ...buckets,
+      { metricName: `${name}_sum`, labels: { route }, value: latency.sum },
+      { metricName: `${name}_count`, labels: { route }, value: latency.count },
+    ];
+  });
+}
+
+/**
+ * Whether this request may read the metrics: straight from the machine itself, or with the operator's token.
+ * The socket's own address counts, and a request that a proxy forwarded is no local one even if the proxy is.
+ */
+export function mayReadMetrics(request: FastifyRequest, token: string | null): boolean {
+  const { headers, socket } = request.raw;
+  const forwarded = headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined;
+  if (!forwarded && isLoopback(socket.remoteAddress)) return true;
+  const given = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
+  return token !== null && given !== undefined && timingSafeEqual(digest(given), digest(token));
+}
+
+function isLoopback(address: string | undefined): boolean {
+  return address !== undefined && ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
+}
+
+/** Hashed first, because a comparison in constant time needs equal lengths. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,106 @@
+import swagger from '@fastify/swagger';
+import Fastify from 'fastify';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { listedPath } from '../catalogue/paths.ts';
+import { META_OPERATIONS } from './openapi-meta.ts';
+import { COMPONENT_SCHEMAS, describeResponses } from './openapi-responses.ts';
+import { describeService, TAGS } from './openapi-text.ts';
+import { describeParams } from './param-docs.ts';
+import type { RequirementOf } from './requirement.ts';
+
+type Json = Record<string, unknown>;
+
+/** The interface's own version, as its document states it; not the package's. */
+const INTERFACE_VERSION = '0.1.0';
+
+export interface OpenApiOptions {
+  readonly catalogue: readonly Endpoint<never>[];
+  readonly requirementOf: RequirementOf;
+  readonly publicOrigin: string;
+}
+
+/**
+ * Makes the OpenAPI 3.1 document of the catalogue: deterministic, from declarations alone.
+ * The plugin assembles it on an instance that never listens, so that the served routes carry no schemas: they parse for themselves,
+ * and a second validator beside them would cost time and could disagree.
+ */
+export async function createOpenApi({ catalogue, requirementOf, publicOrigin }: OpenApiOptions): Promise<Json> {
+  const scribe = Fastify({ exposeHeadRoutes: false });
+  scribe.setValidatorCompiler(() => () => true);
+  scribe.setSerializerCompiler(() => JSON.stringify);
+  await scribe.register(swagger, {
+    convertConstToEnum: false,
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'percall',
+        version: INTERFACE_VERSION,
+        description: describeService(dearest(catalogue, requirementOf)),
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: publicOrigin }],
+      tags: TAGS,
+    },
+  });
+  const handler = () => null;
+  for (const endpoint of catalogue) {
+    scribe.route({
+      method: 'GET',
+      url: listedPath(endpoint),
+      schema: describeOperation(endpoint, requirementOf),
+      handler,
+    });
+  }
+  for (const { url, schema } of META_OPERATIONS) {
+    scribe.route({ method: 'GET', url, schema: { ...schema, tags: ['meta'] }, handler });
+  }
+  await scribe.ready();
+  const document = structuredClone(scribe.swagger()) as Json;
+  await scribe.close();
+  return { ...document, components: { schemas: COMPONENT_SCHEMAS } };
+}
+
+function describeOperation(endpoint: Endpoint<never>, requirementOf: RequirementOf): Json {
+  const params = describeParams(endpoint);
+  const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
+  const required = params.filter((param) => param.required).map(({ name }) => name);
+  return {
+    operationId: operationId(endpoint),
+    tags: [endpoint.access],
+    summary: endpoint.label,
+    description: endpoint.summary,
+    ...(params.length > 0
+      ? { querystring: { type: 'object', properties: Object.fromEntries(properties), required } }
+      : {}),
+    ...(endpoint.price ? payment(endpoint.price.usd, requirementOf(endpoint)) : {}),
+    response: describeResponses(endpoint),
+  };
+}
+
+/** How a priced operation is paid, for people (the header) and for crawlers (`x-payment-info`). */
+function payment(usd: string, requirement: ReturnType<RequirementOf>): Json {
+  const { scheme, network, asset, amount, payTo, maxTimeoutSeconds } = requirement;
+  const terms = { scheme, network, asset, amount, payTo, maxTimeoutSeconds };
+  const description = 'Base64 JSON of an x402 version 2 payment payload; without it the answer is 402';
+  return {
+    headers: { type: 'object', properties: { 'PAYMENT-SIGNATURE': { type: 'string', description } } },
+    'x-payment-info': {
+      price: { mode: 'fixed', currency: 'USD', amount: usd },
+      protocols: [{ x402: { protocol: 'x402', version: 2, ...terms } }],
+    },
+  };
+}
+
+/** `/fees/estimate`, paid, is `paidFeesEstimate`: stable names for generated clients. */
+function operationId({ access, path }: Endpoint<never>): string {
+  const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');
+  return access + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+}
+
+function dearest(catalogue: readonly Endpoint<never>[], requirementOf: RequirementOf) {
+  const requirements = catalogue.filter(({ price }) => price !== null).map(requirementOf);
+  return requirements.reduce<(typeof requirements)[number] | undefined>(
+    (most, next) => (most && BigInt(most.amount) >= BigInt(next.amount) ? most : next),
+    undefined,
+  );
+}

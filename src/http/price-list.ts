@@ -1,0 +1,34 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { listedPath } from '../catalogue/paths.ts';
+import { describeParams } from './param-docs.ts';
+import type { RequirementOf } from './requirement.ts';
+
+interface PriceListOptions {
+  readonly catalogue: readonly Endpoint<never>[];
+  readonly requirementOf: RequirementOf;
+  readonly publicOrigin: string;
+  readonly nowSeconds: number;
+}
+
+/** What `GET /v1/paid` answers: every priced route with its price in USD and in base units, in the catalogue's order. */
+export function createPriceList({ catalogue, requirementOf, publicOrigin, nowSeconds }: PriceListOptions) {
+  const priced = catalogue.flatMap((endpoint) => (endpoint.price ? [{ endpoint, price: endpoint.price }] : []));
+  const terms = priced[0] && requirementOf(priced[0].endpoint);
+  return {
+    scheme: terms?.scheme ?? null,
+    network: terms?.network ?? null,
+    asset: terms?.asset ?? null,
+    payTo: terms?.payTo ?? null,
+    currency: 'USD',
+    routes: priced.map(({ endpoint, price }) => ({
+      route: `GET ${listedPath(endpoint)}`,
+      priceUsd: price.usd,
+      amount: price.units.toString(),
+      label: endpoint.label,
+      summary: endpoint.summary,
+      freeSummary: endpoint.freeSummary ?? null,
+      params: describeParams(endpoint).map(({ name, required, description }) => ({ name, required, description })),
+    })),
+    source: { name: 'the price list of this service', url: `${publicOrigin}/v1/paid`, retrievedAt: nowSeconds },
+  };
+}

@@ -1,0 +1,11 @@
+import { z } from 'zod';
+
+/** Where an answer comes from; every data answer carries one, so that a buyer can check it at its origin. */
+export const sourceSchema = z
+  .strictObject({
+    name: z.string().meta({ description: 'The origin of the data, in words' }),
+    url: z.string().meta({ description: 'Where it was read; of chain answers scheme and host only' }),
+    retrievedAt: z.int().meta({ description: 'Unix seconds at which it was read' }),
+    licence: z.string().optional().meta({ description: 'Licence of the content, where it has one' }),
+  })
+  .meta({ description: 'Where the answer comes from' });

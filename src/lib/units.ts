@@ -1,0 +1,27 @@
+/** Decimals of the chain's native currency: on Arc that is USDC with 18 (facts: native 18, ERC-20 face 6). */
+export const NATIVE_DECIMALS = 18;
+
+/** A gwei is 10^9 wei, the unit in which base fees are published. */
+const GWEI_DECIMALS = 9;
+
+/**
+ * The exact decimal string of `value` base units, without trailing zeros: (1500000n, 6) is "1.5".
+ * Money never passes through a float, so a buyer can multiply what we print back into what the chain holds.
+ */
+export function formatUnits(value: bigint, decimals: number): string {
+  const sign = value < 0n ? '-' : '';
+  const digits = (value < 0n ? -value : value).toString().padStart(decimals + 1, '0');
+  const whole = digits.slice(0, digits.length - decimals);
+  const fraction = digits.slice(digits.length - decimals).replace(/0+$/, '');
+  return fraction === '' ? `${sign}${whole}` : `${sign}${whole}.${fraction}`;
+}
+
+/** Wei as an exact decimal string in gwei. */
+export function formatGwei(wei: bigint): string {
+  return formatUnits(wei, GWEI_DECIMALS);
+}
+
+/** Base units of the native currency (18 decimals) as an exact decimal string; on Arc that is an amount of USDC. */
+export function formatNative(wei: bigint): string {
+  return formatUnits(wei, NATIVE_DECIMALS);
+}

@@ -1,0 +1,60 @@
+import type { FastifyInstance, RouteHandlerMethod } from 'fastify';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { parseParams, type Query } from '../catalogue/params.ts';
+import { servedPaths } from '../catalogue/paths.ts';
+import { Unavailable } from '../errors.ts';
+import { createAnswerCache, sendAnswer } from '../http/cache.ts';
+import { refuseOtherMethods } from '../http/methods.ts';
+import type { Clock } from '../lib/clock.ts';
+
+/** Free answers are summaries: one second spares the source a burst and nobody notices. */
+const DEFAULT_CACHE_MS = 1000;
+
+/** What the free routes need. */
+export interface FreeDeps<S> {
+  readonly config: { readonly handlerTimeoutMs: number; readonly network: { readonly segment: string } };
+  readonly clock: Clock;
+  readonly sources: S;
+  readonly catalogue: readonly Endpoint<S>[];
+}
+
+/** Mounts every free endpoint of the catalogue, GET and HEAD, in each spelling of its path. */
+export function mountFree<S>(app: FastifyInstance, deps: FreeDeps<S>): void {
+  for (const endpoint of deps.catalogue.filter(({ access }) => access === 'free')) {
+    const handler = createHandler(endpoint, deps);
+    for (const url of servedPaths(endpoint, deps.config.network.segment)) {
+      app.route({ method: ['GET', 'HEAD'], url, handler });
+      refuseOtherMethods(app, url, ['GET', 'HEAD']);
+    }
+  }
+}
+
+function createHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandlerMethod {
+  const cache = createAnswerCache(deps.clock, endpoint.cacheMs ?? DEFAULT_CACHE_MS);
+  return (request, reply) => {
+    const url = request.raw.url ?? '';
+    const kept = cache.byUrl(url);
+    if (kept) {
+      sendAnswer(request, reply, kept);
+      return;
+    }
+    const params = parseParams(endpoint, request.query as Query, false);
+    cache
+      .answer(url, params, () => produce(endpoint, params, deps))
+      .then((answer) => sendAnswer(request, reply, answer))
+      .catch((error) => reply.send(error));
+  };
+}
+
+/** Runs the endpoint within the handler's time and checks its reply: one that breaks its own schema is our bug, not an answer. */
+async function produce<S>(endpoint: Endpoint<S>, params: unknown, deps: FreeDeps<S>): Promise<string> {
+  const signal = AbortSignal.timeout(deps.config.handlerTimeoutMs);
+  const late = new Promise<never>((_resolve, reject) => {
+    const tooSlow = () => reject(new Unavailable('source_timeout', 'The source did not answer in time.'));
+    signal.addEventListener('abort', tooSlow, { once: true });
+  });
+  const reply = await Promise.race([endpoint.run(params, deps.sources, signal), late]);
+  const parsed = endpoint.result.safeParse(reply);
+  if (parsed.success) return JSON.stringify(parsed.data);
+  throw new Error(`${endpoint.path}: the reply does not match its schema`, { cause: parsed.error });
+}

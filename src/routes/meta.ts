@@ -1,0 +1,99 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Registry } from 'prom-client';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import type { Config } from '../config.ts';
+import { NotFound, Unavailable } from '../errors.ts';
+import { createAnswer, sendAnswer } from '../http/cache.ts';
+import { sendProblem } from '../http/errors.ts';
+import { refuseOtherMethods } from '../http/methods.ts';
+import { mayReadMetrics } from '../http/metrics.ts';
+import { createOpenApi } from '../http/openapi.ts';
+import { createPriceList } from '../http/price-list.ts';
+import type { RequirementOf } from '../http/requirement.ts';
+import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { createOffer } from '../payment/requirements.ts';
+
+/** Documents change with a deployment only. */
+const DOCUMENT_MAX_AGE_SECONDS = 60;
+
+/** What the service knows of its own state; `ready` is what a load balancer acts on. */
+export interface Readiness {
+  readonly ready: boolean;
+  readonly checks: Record<string, { ok: boolean; detail?: string }>;
+}
+
+/** What the routes about the service itself need. */
+export interface MetaDeps {
+  readonly config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'metricsToken'>;
+  readonly clock: Clock;
+  readonly catalogue: readonly Endpoint<never>[];
+  readonly metrics: Registry;
+  readiness(): Promise<Readiness>;
+}
+
+/** The requirement of each priced endpoint under this configuration, made by the payment module, so that documents repeat what a 402 asks for. */
+export function requirementsUnder({ network, seller, publicOrigin }: MetaDeps['config']): RequirementOf {
+  const terms = { network: network.caip2, usdc: network.usdc, payTo: seller, publicOrigin };
+  return (endpoint) => createOffer(endpoint, terms).requirement;
+}
+
+/** Mounts the price list and the OpenAPI document: their bytes are prepared here, once. */
+export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Promise<void> {
+  const { catalogue, clock, config } = deps;
+  const { publicOrigin } = config;
+  const requirementOf = requirementsUnder(config);
+  const prices = createPriceList({ catalogue, requirementOf, publicOrigin, nowSeconds: nowSeconds(clock) });
+  const openApi = await createOpenApi({ catalogue, requirementOf, publicOrigin });
+  for (const [url, document] of Object.entries({ '/v1/paid': prices, '/openapi.json': openApi })) {
+    const answer = createAnswer(JSON.stringify(document), DOCUMENT_MAX_AGE_SECONDS);
+    app.route({ method: ['GET', 'HEAD'], url, handler: (request, reply) => sendAnswer(request, reply, answer) });
+    refuseOtherMethods(app, url, ['GET', 'HEAD']);
+  }
+}
+
+/** Mounts what an operator's machines ask: alive, ready, metrics. Outside the rate limits, or a flood would take the instance out of rotation. */
+export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
+  const { metrics, config } = deps;
+  let stopping = false;
+  app.addHook('preClose', (done) => {
+    stopping = true;
+    done();
+  });
+
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/livez',
+    handler: (_request, reply) => reply.header('cache-control', 'no-store').send({ status: 'ok' }),
+  });
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/readyz',
+    handler: async (request, reply) => {
+      const { ready, checks } = stopping ? STOPPING : await deps.readiness();
+      if (ready) return reply.header('cache-control', 'no-store').send({ ready, checks });
+      sendProblem(request, reply, notReady(checks), { checks });
+      return reply;
+    },
+  });
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/metrics',
+    handler: async (request, reply) => {
+      if (!mayReadMetrics(request as FastifyRequest, config.metricsToken)) throw NO_METRICS;
+      return reply
+        .header('cache-control', 'no-store')
+        .header('content-type', metrics.contentType)
+        .send(await metrics.metrics());
+    },
+  });
+  for (const url of ['/livez', '/readyz', '/metrics']) refuseOtherMethods(app, url, ['GET', 'HEAD']);
+}
+
+const STOPPING: Readiness = { ready: false, checks: { process: { ok: false, detail: 'stopping' } } };
+/** To others the route does not exist: no hint that a token would open it. */
+const NO_METRICS = new NotFound('There is no such route; /openapi.json lists those that are.', 'no_such_route');
+
+function notReady(checks: Readiness['checks']): Unavailable {
+  const failing = Object.keys(checks).filter((name) => !checks[name]?.ok);
+  return new Unavailable('not_ready', `Not ready: ${failing.join(', ')}.`);
+}

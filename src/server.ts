@@ -1,0 +1,54 @@
+import { existsSync } from 'node:fs';
+import { buildApp } from './app.ts';
+import { type Config, ConfigError, loadConfig } from './config.ts';
+import { createDeps } from './deps.ts';
+import { createStop, dieOnUnhandled } from './http/lifecycle.ts';
+import { createLogger } from './lib/log.ts';
+
+// The process: environment, signals, exit codes. Everything else is built by deps.ts and app.ts.
+
+const exit = (code: number) => process.exit(code);
+
+if (existsSync('.env')) process.loadEnvFile('.env');
+const bootLog = createLogger(process.env.LOG_LEVEL || 'info');
+dieOnUnhandled(bootLog, exit);
+const embedded = await startEmbedded();
+await serve(readConfig({ ...process.env, ...embedded?.environment }));
+
+/** The configuration, or the end of the process with every problem on standard error. */
+function readConfig(env: Record<string, string | undefined>): Config {
+  try {
+    return loadConfig(env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`${error.message}\n.env.example explains every key.\n`);
+    return exit(1);
+  }
+}
+
+/** With no NETWORK named, the first thing a newcomer types must work: a local chain with play money. Never in production. */
+async function startEmbedded() {
+  if (process.env.NETWORK || process.env.NODE_ENV === 'production') return null;
+  const { startEmbeddedNetwork } = await import('../scripts/embedded/network.ts');
+  const { embeddedEnvironment } = await import('../scripts/embedded/serve.ts');
+  const network = await startEmbeddedNetwork({ traffic: true });
+  bootLog.warn(
+    { rpcUrl: network.rpcUrl, dataDir: network.dataDir },
+    'EMBEDDED NETWORK WITH PLAY MONEY: NETWORK is not set; nothing here is worth anything, and all of it is gone when this process stops',
+  );
+  return { environment: embeddedEnvironment(network), stop: network.stop };
+}
+
+async function serve(config: Config): Promise<void> {
+  const log = createLogger(config.logLevel);
+  const deps = await createDeps(config, log);
+  const app = await buildApp(deps);
+  const closeDeps = async () => {
+    await deps.close();
+    await embedded?.stop();
+  };
+  const stop = createStop({ app, closeDeps, log, exit });
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
+  const url = await app.listen({ host: config.host, port: config.port });
+  log.info({ url, network: config.network.caip2, publicOrigin: config.publicOrigin }, 'listening');
+}

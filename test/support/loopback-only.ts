@@ -1,0 +1,61 @@
+import dns from 'node:dns';
+import { syncBuiltinESMExports } from 'node:module';
+import net from 'node:net';
+
+// Vitest setup: no test reaches past this machine. A test that forgets its fake fails here with the address, instead of passing
+// or failing with the weather. LIVE=1 (the opt-in live suite) lifts it.
+
+const MARK = Symbol.for('percall.loopback-only');
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3}|0\.0\.0\.0|::)$/i;
+
+type AnyFunction = (this: unknown, ...args: unknown[]) => unknown;
+
+function refuse(what: string, host: unknown): never {
+  throw new Error(`a test tried to ${what} past loopback: ${String(host)} (LIVE=1 allows it)`);
+}
+
+function requireLoopback(what: string, host: unknown): void {
+  // No host is Node's own default, localhost.
+  if (host !== undefined && host !== null && !LOOPBACK.test(String(host))) refuse(what, host);
+}
+
+/** The host of the many ways in which `connect` is called; none for a path (a Unix socket or a pipe). */
+function hostOf(args: unknown[]): unknown {
+  const first = Array.isArray(args[0]) ? args[0][0] : args[0];
+  if (typeof first === 'object' && first !== null)
+    return 'path' in first && first.path ? undefined : (first as { host?: unknown }).host;
+  return typeof first === 'number' || /^\d+$/.test(String(first))
+    ? typeof args[1] === 'string'
+      ? args[1]
+      : undefined
+    : undefined;
+}
+
+function guard(owner: object, name: string, check: (args: unknown[]) => void): void {
+  const holder = owner as Record<string, AnyFunction>;
+  const original = holder[name];
+  if (typeof original !== 'function') return;
+  holder[name] = function guarded(this: unknown, ...args: unknown[]) {
+    check(args);
+    return original.apply(this, args);
+  };
+}
+
+function install(): void {
+  guard(net.Socket.prototype, 'connect', (args) => requireLoopback('connect', hostOf(args)));
+  for (const owner of [dns, dns.promises]) {
+    guard(owner, 'lookup', (args) => requireLoopback('look up', args[0]));
+  }
+  // Resolvers ask a name server over the network, whatever the name.
+  const queries = Object.keys(dns).filter((name) => name.startsWith('resolve') || name === 'reverse');
+  for (const owner of [dns, dns.promises, dns.Resolver.prototype, dns.promises.Resolver.prototype]) {
+    for (const name of queries) guard(owner, name, (args) => refuse('resolve', args[0]));
+  }
+  syncBuiltinESMExports();
+}
+
+const flags = globalThis as { [MARK]?: boolean };
+if (process.env.LIVE !== '1' && !flags[MARK]) {
+  flags[MARK] = true;
+  install();
+}

@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { EmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { embeddedEnvironment } from '../../scripts/embedded/serve.ts';
+import { call, freePort } from './service.ts';
+
+const SERVER = join(import.meta.dirname, '../../src/server.ts');
+
+/** The real service as its own process, which can be killed and started again over the same files. */
+export async function createProcess(network: EmbeddedNetwork, dataDir: string, env: Record<string, string> = {}) {
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const given: Record<string, string> = {
+    ...embeddedEnvironment(network),
+    PORT: String(port),
+    PUBLIC_ORIGIN: origin,
+    DATA_DIR: dataDir,
+    LOG_LEVEL: 'warn',
+    RATE_LIMIT_PRICED_PER_MINUTE: '0',
+    RATE_LIMIT_FREE_PER_MINUTE: '0',
+    PAYER_FAILURES_PER_MINUTE: '0',
+    RECONCILE_INTERVAL_MS: '500',
+    ...env,
+  };
+  let child: ChildProcess | null = null;
+  let log = '';
+
+  return {
+    origin,
+    /** What it has logged in all its lives. */
+    log: () => log,
+    /** Starts it and returns when it is ready for paid calls. */
+    start: async (): Promise<void> => {
+      const started = spawn(process.execPath, [SERVER], {
+        env: { PATH: process.env.PATH, ...given },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      child = started;
+      const keep = (chunk: Buffer) => {
+        log = (log + chunk.toString('utf8')).slice(-200_000);
+      };
+      started.stdout?.on('data', keep);
+      started.stderr?.on('data', keep);
+      for (let tries = 0; tries < 400; tries++) {
+        if (started.exitCode !== null) throw new Error(`the service ended with ${started.exitCode}:\n${log}`);
+        const ready = await call(origin, '/readyz').catch(() => null);
+        if (ready?.status === 200) return;
+        await new Promise((next) => setTimeout(next, 25));
+      }
+      throw new Error(`the service was not ready in ten seconds:\n${log}`);
+    },
+    /** kill -9: no handler runs, no file is closed. */
+    kill: async (): Promise<void> => {
+      if (!child || child.exitCode !== null || child.signalCode !== null) return;
+      const gone = once(child, 'exit');
+      child.kill('SIGKILL');
+      await gone;
+    },
+    /** Asks it to stop, and returns its exit code. */
+    stop: async (): Promise<number | null> => {
+      if (!child || child.exitCode !== null || child.signalCode !== null) return null;
+      const gone = once(child, 'exit');
+      child.kill('SIGTERM');
+      const [code] = await gone;
+      return code as number | null;
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import type { EmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { embeddedEnvironment } from '../../scripts/embedded/serve.ts';
+import { buildApp } from '../../src/app.ts';
+import type { Endpoint } from '../../src/catalogue/endpoint.ts';
+import { loadConfig } from '../../src/config.ts';
+import { createDeps } from '../../src/deps.ts';
+import type { Sources } from '../../src/endpoints/sources.ts';
+
+/** An answer as it came over the wire. */
+export interface Answer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  body: string;
+}
+
+interface CallOptions {
+  method?: string;
+  headers?: Record<string, string>;
+  /** Loopback address to call from: another client. */
+  from?: string;
+}
+
+/** One HTTP request over its own connection. */
+export function call(
+  origin: string,
+  path: string,
+  { method = 'GET', headers = {}, from }: CallOptions = {},
+): Promise<Answer> {
+  const { hostname, port } = new URL(origin);
+  return new Promise((resolve, reject) => {
+    const options = {
+      hostname,
+      port,
+      path,
+      method,
+      headers,
+      agent: false as const,
+      ...(from && { localAddress: from }),
+    };
+    const sent = httpRequest(options, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const { statusCode = 0, headers: got } = response;
+        resolve({ status: statusCode, headers: got, body: Buffer.concat(chunks).toString('utf8') });
+      });
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+/** A port that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
+    });
+  });
+}
+
+/** Everything that limits clients, off: suites call from one address. */
+const UNLIMITED = {
+  RATE_LIMIT_FREE_PER_MINUTE: '0',
+  RATE_LIMIT_PRICED_PER_MINUTE: '0',
+  PAYER_FAILURES_PER_MINUTE: '0',
+};
+
+interface ServiceOptions {
+  env?: Record<string, string>;
+  catalogue?: readonly Endpoint<Sources>[];
+  dataDir?: string;
+}
+
+/** The real service in this process, on the embedded network. */
+export async function startService(network: EmbeddedNetwork, { env = {}, catalogue, dataDir }: ServiceOptions = {}) {
+  const folder = dataDir ?? mkdtempSync(join(tmpdir(), 'percall-'));
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const given = {
+    ...embeddedEnvironment(network),
+    ...UNLIMITED,
+    PORT: String(port),
+    PUBLIC_ORIGIN: origin,
+    DATA_DIR: folder,
+  };
+  const config = loadConfig({ ...given, ...env });
+  const deps = await createDeps(config, pino({ level: process.env.TEST_LOG ?? 'silent' }), catalogue);
+  const app = await buildApp(deps);
+  await app.listen({ host: '127.0.0.1', port });
+  return {
+    origin,
+    dataDir: folder,
+    config,
+    deps,
+    get: (path: string, options?: CallOptions) => call(origin, path, options),
+    stop: async () => {
+      await app.close();
+      await deps.close();
+      if (!dataDir) rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export type Service = Awaited<ReturnType<typeof startService>>;

@@ -1,0 +1,231 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join, posix } from 'node:path';
+import ts from 'typescript';
+import { describe, expect, test } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '../..');
+/** The hard cap on a file's length. */
+const MAX_LINES = 300;
+/** Far fewer than there are: the test cannot pass because it looked in the wrong place. */
+const MIN_FILES = 30;
+
+/**
+ * What a layer may import beside itself: the table of the design, row by row.
+ * `x:types` allows `import type` alone; `catalogue:declarations` everything of the catalogue but the list itself, which pulls in every endpoint.
+ */
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  // server.ts, app.ts, deps.ts
+  top: [
+    ...['routes', 'pages', 'mcp', 'facilitator', 'discovery', 'payment', 'catalogue', 'endpoints', 'collector'],
+    ...['http', 'chain', 'upstream', 'store', 'lib', 'errors', 'config'],
+  ],
+  // Beyond the table, here and below: the shape of the configuration, which binds nobody to where it comes from.
+  routes: ['catalogue', 'payment', 'facilitator', 'discovery', 'http', 'lib', 'errors', 'config:types'],
+  pages: ['catalogue', 'payment', 'facilitator', 'discovery', 'http', 'lib', 'errors'],
+  mcp: ['catalogue', 'payment', 'facilitator', 'discovery', 'http', 'lib', 'errors'],
+  facilitator: ['catalogue:declarations', 'payment', 'chain', 'upstream', 'store', 'lib', 'errors'],
+  discovery: ['catalogue:declarations', 'payment', 'chain', 'upstream', 'store', 'lib', 'errors'],
+  payment: ['catalogue:declarations', 'chain', 'upstream', 'store', 'lib', 'errors', 'config:types'],
+  // Beyond the table: errors, which a bad parameter is.
+  catalogue: ['lib', 'errors'],
+  endpoints: ['catalogue:declarations', 'chain', 'upstream', 'store', 'lib', 'errors'],
+  collector: ['chain', 'store', 'lib'],
+  http: ['lib', 'errors', 'catalogue:declarations', 'config:types'],
+  chain: ['lib', 'errors', 'config:types'],
+  upstream: ['lib', 'errors', 'config:types'],
+  store: ['lib', 'errors'],
+  lib: [],
+  errors: [],
+  config: [],
+};
+
+/** Single files that may do what their layer may not. */
+const FILE_MAY_IMPORT: Record<string, readonly string[]> = {
+  'src/catalogue/catalogue.ts': ['endpoints'],
+};
+
+/** Where a package may be imported; a package that is not named here may be imported anywhere. */
+const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
+  { name: /^viem(\/|$)/, values: /^src\/(chain|payment)\// },
+  { name: /^better-sqlite3$/, values: /^src\/store\// },
+  { name: /^undici$/, values: /^src\/(chain|upstream)\// },
+  {
+    name: /^(fastify|@fastify\/.*)$/,
+    values: /^src\/(app\.ts|server\.ts|http\/|routes\/|pages\/|mcp\/|payment\/gate\.ts)/,
+    types: /^src\/deps\.ts$/,
+  },
+];
+
+interface Source {
+  /** From the repository's root, with forward slashes. */
+  readonly path: string;
+  readonly text: string;
+}
+
+interface Import {
+  /** Null when it is computed, which no check could follow. */
+  readonly specifier: string | null;
+  readonly typesOnly: boolean;
+  readonly dynamic: boolean;
+}
+
+/** Every import of a file: static, re-exported, type, dynamic, required. */
+function importsOf({ path, text }: Source): Import[] {
+  const found: Import[] = [];
+  const add = (node: ts.Node | undefined, typesOnly: boolean, dynamic = false) =>
+    found.push({ specifier: node && ts.isStringLiteralLike(node) ? node.text : null, typesOnly, dynamic });
+  const visit = (node: ts.Node): void => {
+    if (ts.isImportDeclaration(node)) add(node.moduleSpecifier, importsTypesOnly(node.importClause));
+    else if (ts.isExportDeclaration(node) && node.moduleSpecifier) add(node.moduleSpecifier, node.isTypeOnly);
+    else if (ts.isImportTypeNode(node))
+      add(ts.isLiteralTypeNode(node.argument) ? node.argument.literal : undefined, true);
+    else if (ts.isCallExpression(node) && isLoad(node.expression)) add(node.arguments[0], false, true);
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(path, text, ts.ScriptTarget.Latest));
+  return found;
+}
+
+function importsTypesOnly(clause: ts.ImportClause | undefined): boolean {
+  if (!clause) return false;
+  if (clause.phaseModifier === ts.SyntaxKind.TypeKeyword) return true;
+  const named = clause.namedBindings;
+  if (clause.name || !named || !ts.isNamedImports(named)) return false;
+  return named.elements.length > 0 && named.elements.every((element) => element.isTypeOnly);
+}
+
+function isLoad(callee: ts.Expression): boolean {
+  return callee.kind === ts.SyntaxKind.ImportKeyword || (ts.isIdentifier(callee) && callee.text === 'require');
+}
+
+function layerOf(path: string): string | undefined {
+  if (/^src\/(server|app|deps)\.ts$/.test(path)) return 'top';
+  const layer = /^src\/([a-z-]+)(?:\.ts$|\/)/.exec(path)?.[1];
+  return layer !== undefined && layer in MAY_IMPORT ? layer : undefined;
+}
+
+/** Every breach of the tables above, as a sentence that names file and import. */
+function violations(files: readonly Source[]): string[] {
+  const known = new Set(files.map(({ path }) => path));
+  return files.flatMap((file) => {
+    const layer = layerOf(file.path);
+    if (layer === undefined) return [`${file.path} belongs to no layer`];
+    return importsOf(file).flatMap((entry) => {
+      const fault = judge(file.path, layer, entry, known);
+      return fault === null ? [] : [`${file.path}: ${fault}`];
+    });
+  });
+}
+
+function judge(path: string, layer: string, entry: Import, known: ReadonlySet<string>): string | null {
+  const { specifier, typesOnly, dynamic } = entry;
+  if (specifier === null) return 'a computed import';
+  if (!specifier.startsWith('.')) return judgePackage(path, specifier, typesOnly);
+  const target = posix.join(posix.dirname(path), specifier);
+  if (!target.startsWith('src/')) {
+    const embedded = path === 'src/server.ts' && dynamic && target.startsWith('scripts/embedded/');
+    return embedded ? null : `imports ${target}, which is not part of src`;
+  }
+  if (!known.has(target)) return `imports ${target}, which is not there`;
+  const to = layerOf(target);
+  if (to === layer) return null;
+  const allowed = [...(MAY_IMPORT[layer] ?? []), ...(FILE_MAY_IMPORT[path] ?? [])];
+  const fits = allowed.some((rule) => {
+    if (rule === `${to}:types`) return typesOnly;
+    if (rule === `${to}:declarations`) return target !== 'src/catalogue/catalogue.ts';
+    return rule === to;
+  });
+  return fits ? null : `${layer} imports ${typesOnly ? 'a type of ' : ''}${target}`;
+}
+
+function judgePackage(path: string, specifier: string, typesOnly: boolean): string | null {
+  const rule = PACKAGES.find(({ name }) => name.test(specifier));
+  const allowed = !rule || rule.values.test(path) || (typesOnly && rule.types?.test(path));
+  return allowed ? null : `imports ${specifier}`;
+}
+
+const sources: Source[] = globSync('src/**/*.ts', { cwd: ROOT }).map((path) => ({
+  path: path.replaceAll('\\', '/'),
+  text: readFileSync(join(ROOT, path), 'utf8'),
+}));
+
+describe('the source', () => {
+  test('was seen, all of it', () => {
+    const onDisk = globSync('src/**', { cwd: ROOT }).filter((path) => /\.[cm]?[jt]sx?$/.test(path));
+    expect(sources.map(({ path }) => path).sort()).toEqual(onDisk.map((path) => path.replaceAll('\\', '/')).sort());
+    expect(sources.length).toBeGreaterThan(MIN_FILES);
+    const imports = sources.flatMap(importsOf);
+    expect(imports.length).toBeGreaterThan(sources.length);
+  });
+
+  test('keeps the import table', () => {
+    expect(violations(sources)).toEqual([]);
+  });
+
+  test(`has no file over ${MAX_LINES} lines`, () => {
+    const long = sources.filter(({ text }) => text.split('\n').length - 1 > MAX_LINES);
+    expect(long.map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe('the checker', () => {
+  const others: Source[] = [
+    'src/catalogue/catalogue.ts',
+    'src/catalogue/endpoint.ts',
+    'src/chain/client.ts',
+    'src/config.ts',
+    'src/deps.ts',
+    'src/endpoints/network.ts',
+    'src/errors.ts',
+    'src/lib/clock.ts',
+    'src/payment/gate.ts',
+    'src/store/database.ts',
+  ].map((path) => ({ path, text: '' }));
+  const found = (path: string, text: string) =>
+    violations([...others.filter((other) => other.path !== path), { path, text }]);
+
+  test.each([
+    ['src/endpoints/x.ts', "import { gate } from '../payment/gate.ts';"],
+    ['src/endpoints/x.ts', "import type { Gate } from '../payment/gate.ts';"],
+    ['src/endpoints/x.ts', "export { gate } from '../payment/gate.ts';"],
+    ['src/endpoints/x.ts', "export * from '../payment/gate.ts';"],
+    ['src/endpoints/x.ts', "const gate = await import('../payment/gate.ts');"],
+    ['src/endpoints/x.ts', 'const gate = await import(`../payment/gate.ts`);'],
+    ['src/endpoints/x.ts', "let gate: import('../payment/gate.ts').Gate;"],
+    ['src/endpoints/x.ts', "import '../payment/gate.ts';"],
+    ['src/endpoints/x.ts', 'await import(name);'],
+    ['src/endpoints/x.ts', "import { catalogue } from '../catalogue/catalogue.ts';"],
+    ['src/endpoints/x.ts', "import { gone } from '../lib/gone.ts';"],
+    ['src/endpoints/x.ts', "import fastify from 'fastify';"],
+    ['src/catalogue/endpoint.ts', "import { network } from '../endpoints/network.ts';"],
+    ['src/catalogue/catalogue.ts', "import { open } from '../store/database.ts';"],
+    ['src/payment/x.ts', "import type { FastifyRequest } from 'fastify';"],
+    ['src/payment/x.ts', "import { loadConfig } from '../config.ts';"],
+    ['src/chain/x.ts', "import { type Config, loadConfig } from '../config.ts';"],
+    ['src/chain/x.ts', "import { open } from '../store/database.ts';"],
+    ['src/lib/x.ts', "import type { Deps } from '../deps.ts';"],
+    ['src/routes/x.ts', "import { parseAbi } from 'viem';"],
+    ['src/routes/x.ts', "import { keccak256 } from 'viem/utils';"],
+    ['src/payment/x.ts', "import Database from 'better-sqlite3';"],
+    ['src/deps.ts', "import fastify from 'fastify';"],
+    ['src/app.ts', "import { start } from '../scripts/embedded/network.ts';"],
+    ['src/server.ts', "import { start } from '../scripts/embedded/network.ts';"],
+    ['src/misplaced.ts', ''],
+    ['src/nowhere/x.ts', ''],
+  ])('%s: refuses %s', (path, text) => {
+    expect(found(path, text)).toHaveLength(1);
+  });
+
+  test.each([
+    ['src/endpoints/x.ts', "import { defineEndpoint } from '../catalogue/endpoint.ts'; import { z } from 'zod';"],
+    ['src/catalogue/catalogue.ts', "import { network } from '../endpoints/network.ts';"],
+    ['src/chain/x.ts', "import type { Config } from '../config.ts'; import { parseAbi } from 'viem';"],
+    ['src/chain/x.ts', "import { type Config } from '../config.ts';"],
+    ['src/payment/gate.ts', "import type { FastifyRequest } from 'fastify';"],
+    ['src/deps.ts', "import type { FastifyInstance } from 'fastify'; import { open } from './store/database.ts';"],
+    ['src/server.ts', "const { start } = await import('../scripts/embedded/network.ts');"],
+    ['src/lib/x.ts', "import { clock } from './clock.ts'; import { createHash } from 'node:crypto';"],
+  ])('%s: allows %s', (path, text) => {
+    expect(found(path, text)).toEqual([]);
+  });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { parseParams } from '../../../src/catalogue/params.ts';
+import { listedPath } from '../../../src/catalogue/paths.ts';
+import { BadParameter } from '../../../src/errors.ts';
+
+const byPath = new Map(catalogue.map((endpoint) => [listedPath(endpoint), endpoint]));
+const endpointAt = (path: string) => byPath.get(path)!;
+
+test('paths and prices are those of the interface document, each path once', () => {
+  expect(catalogue.map((endpoint) => [listedPath(endpoint), endpoint.price?.units ?? null])).toEqual([
+    ['/v1/network', null],
+    ['/v1/fees/estimate', null],
+    ['/v1/paid/fees/estimate', 500n],
+    ['/v1/paid/chain/wallet', 2000n],
+    ['/v1/paid/chain/token', 2000n],
+    ['/v1/paid/chain/tx', 3000n],
+    ['/v1/paid/selftest/fail', 1000n],
+  ]);
+  expect(Object.isFrozen(catalogue)).toBe(true);
+});
+
+describe.each(catalogue.map((endpoint) => [listedPath(endpoint), endpoint] as const))('%s', (_path, endpoint) => {
+  test('its example is one that it could give', () => {
+    expect(() => parseParams(endpoint, endpoint.example.params, true)).not.toThrow();
+    expect(endpoint.result.parse(endpoint.example.result)).toEqual(endpoint.example.result);
+  });
+
+  test('its result schema is strict and can be published', () => {
+    expect(endpoint.result.safeParse({ ...endpoint.example.result, surprise: 1 }).success).toBe(false);
+    const schema = z.toJSONSchema(endpoint.result) as { additionalProperties?: unknown };
+    expect(schema.additionalProperties).toBe(false);
+    expect(() => z.toJSONSchema(endpoint.params, { io: 'input' })).not.toThrow();
+  });
+
+  test('its free summary is in the catalogue', () => {
+    if (endpoint.freeSummary !== undefined) expect(endpointAt(endpoint.freeSummary).access).toBe('free');
+  });
+});
+
+const ADDRESS = '50A2b0B577eC24d7ce1aeD372A8a6fd14CE1bE57';
+const HASH = 'aB'.repeat(32);
+
+test.each([
+  ['/v1/paid/chain/wallet', { address: `0x${ADDRESS}` }, { address: `0x${ADDRESS.toLowerCase()}` }],
+  ['/v1/paid/chain/wallet', { address: `0X${ADDRESS.toUpperCase()}` }, { address: `0x${ADDRESS.toLowerCase()}` }],
+  ['/v1/paid/chain/tx', { hash: `0x${HASH}` }, { hash: `0x${HASH.toLowerCase()}` }],
+  ['/v1/paid/fees/estimate', {}, { gas: 21000 }],
+  ['/v1/paid/fees/estimate', { gas: '1' }, { gas: 1 }],
+  ['/v1/fees/estimate', { gas: '30000000' }, { gas: 30_000_000 }],
+])('%s takes %o', (path, query, params) => {
+  expect(parseParams(endpointAt(path), query, true)).toEqual(params);
+});
+
+test.each([
+  ['/v1/paid/chain/wallet', {}, 'address: required: a 0x address of 40 hex digits'],
+  ['/v1/paid/chain/wallet', { address: '' }, 'address: a 0x address of 40 hex digits'],
+  ['/v1/paid/chain/wallet', { address: ADDRESS }, 'address: a 0x address of 40 hex digits'],
+  ['/v1/paid/chain/token', { address: `0x${ADDRESS}0` }, 'address: a 0x address of 40 hex digits'],
+  ['/v1/paid/chain/token', { address: `0x${ADDRESS}\n` }, 'address: a 0x address of 40 hex digits'],
+  ['/v1/paid/chain/tx', { hash: `0x${ADDRESS}` }, 'hash: a 0x transaction hash of 64 hex digits'],
+  ['/v1/paid/fees/estimate', { gas: '0' }, 'gas: a whole number from 1 to 30000000'],
+  ['/v1/paid/fees/estimate', { gas: '30000001' }, 'gas: a whole number from 1 to 30000000'],
+  ['/v1/paid/fees/estimate', { gas: '1e6' }, 'gas: a whole number from 1 to 30000000'],
+  ['/v1/paid/fees/estimate', { gas: '' }, 'gas: a whole number from 1 to 30000000'],
+  ['/v1/paid/selftest/fail', { x: '1' }, 'x: no such parameter'],
+])('%s refuses %o, naming the parameter', (path, query, message) => {
+  expect(() => parseParams(endpointAt(path), query, true)).toThrow(BadParameter);
+  expect(() => parseParams(endpointAt(path), query, true)).toThrow(message);
+});

@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest';
+import { network } from '../../../src/endpoints/network.ts';
+import { UpstreamFailed } from '../../../src/errors.ts';
+import { header, hex, NOW_SECONDS, number, run, useFixture } from './fixture.ts';
+
+const given = useFixture();
+
+describe('network', () => {
+  test('measures block time and transactions over recent blocks, and claims no collector', async () => {
+    expect(await run(network, given().sources)).toEqual({
+      chainId: 5042,
+      genesis: { hash: number(0n), at: NOW_SECONDS - 500 },
+      head: { number: 1000, hash: number(1000n), at: NOW_SECONDS, ageSeconds: 0 },
+      blocksCollected: 0,
+      firstCollected: null,
+      lagBlocks: null,
+      lagSeconds: null,
+      blockTimeSeconds: 0.5,
+      // 20 blocks, two of each last digit: 90 transactions in 10 seconds.
+      txPerSecond: 9,
+      asOfBlock: 1000,
+      freshness: { head: 1000, collected: null, lagBlocks: null, lagSeconds: null },
+      source: given().source,
+    });
+  });
+
+  test('a head from the future has age 0, a chain of one block no block time, a pruned genesis is null', async () => {
+    const future = { ...header(0), timestamp: hex(NOW_SECONDS + 60) };
+    given().node.methods.eth_getBlockByNumber = () => future;
+    expect(await run(network, given().sources)).toMatchObject({
+      head: { ageSeconds: 0 },
+      blockTimeSeconds: null,
+      txPerSecond: null,
+    });
+    given().node.methods.eth_getBlockByNumber = ([block]) =>
+      block === '0x0' ? null : header(block === 'latest' ? 1000 : Number(block));
+    expect(await run(network, given().sources)).toMatchObject({ genesis: null, blockTimeSeconds: 0.5 });
+  });
+
+  test('a block that is missing or malformed is 502', async () => {
+    given().node.methods.eth_getBlockByNumber = ([block]) => (block === 'latest' ? header(1000) : null);
+    await expect(run(network, given().sources)).rejects.toBeInstanceOf(UpstreamFailed);
+    given().node.methods.eth_getBlockByNumber = () => ({ number: 'soon' });
+    await expect(run(network, given().sources)).rejects.toBeInstanceOf(UpstreamFailed);
+  });
+});

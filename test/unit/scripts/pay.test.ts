@@ -1,0 +1,121 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/core/http';
+import type { PaymentRequired } from '@x402/core/types';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { createAccount } from '../../../scripts/embedded/accounts.ts';
+
+const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
+const payer = createAccount();
+const payTo = createAccount().address;
+const transaction = `0x${'ab'.repeat(32)}`;
+
+/** A seller who does as told; `paid` collects the headers of requests that carried a payment. */
+const seller = { amount: '2000', listed: '0.002' as string | null, settled: 200, paid: [] as IncomingHttpHeaders[] };
+let server: Server;
+let origin: string;
+
+function challenge(): string {
+  const extra = { name: 'USDC', version: '2' };
+  const asset = '0x3600000000000000000000000000000000000000';
+  const requirement = { scheme: 'exact', network: 'eip155:5042', asset, amount: seller.amount, payTo, extra };
+  return encodePaymentRequiredHeader({
+    x402Version: 2,
+    error: 'invalid_exact_evm_insufficient_balance',
+    resource: { url: `${origin}/thing` },
+    accepts: [{ ...requirement, maxTimeoutSeconds: 60 }],
+  } as unknown as PaymentRequired);
+}
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    if (request.url === '/openapi.json') {
+      const operation = { get: { 'x-payment-info': { price: { amount: seller.listed } } } };
+      response.writeHead(seller.listed === null ? 404 : 200).end(JSON.stringify({ paths: { '/thing': operation } }));
+    } else if (request.url === '/moved') {
+      response.writeHead(302, { location: '/thing' }).end();
+    } else if (request.headers['payment-signature'] && seller.settled === 200) {
+      seller.paid.push(request.headers);
+      const receipt = { success: true, transaction, network: 'eip155:5042' } as const;
+      response.writeHead(200, { 'payment-response': encodePaymentResponseHeader(receipt) }).end('{"answer":42}');
+    } else {
+      if (request.headers['payment-signature']) seller.paid.push(request.headers);
+      response.writeHead(402, { 'payment-required': challenge() }).end('{"hint":"pay"}');
+    }
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterAll(() => server.close());
+
+beforeEach(() => Object.assign(seller, { amount: '2000', listed: '0.002', settled: 200, paid: [] }));
+
+function pay(
+  path: string,
+  flags: string[] = [],
+  env: Record<string, string> = { BUYER_PRIVATE_KEY: payer.privateKey },
+) {
+  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+    execFile(process.execPath, [PAY, `${origin}${path}`, ...flags], { env }, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+    });
+  });
+}
+
+test('pays what is asked and prints only the body on standard output', async () => {
+  const { code, stdout, stderr } = await pay('/thing');
+  expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: '{"answer":42}' });
+  expect(stderr).toContain(transaction);
+  const sent = JSON.parse(Buffer.from(String(seller.paid[0]?.['payment-signature']), 'base64').toString());
+  expect(sent.payload.authorization).toMatchObject({ from: payer.address, to: payTo, value: '2000' });
+});
+
+test.each([
+  ['the ceiling', { amount: '10001', listed: '1' }, [], 'above the ceiling of 0.01 USDC'],
+  ['a given ceiling', {}, ['--max-usdc', '0.001999'], 'above the ceiling of 0.001999 USDC'],
+  ['the listed price', { amount: '2001' }, [], "above the seller's own listed price of 0.002 USDC"],
+])('refuses above %s, and signs nothing', async (_case, changes, flags, reason) => {
+  Object.assign(seller, changes);
+  const { code, stdout, stderr } = await pay('/thing', flags);
+  expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });
+  expect(stderr).toContain(reason);
+});
+
+test('says so when the listing cannot be read, and holds to the ceiling alone', async () => {
+  Object.assign(seller, { amount: '9999', listed: null });
+  const { code, stderr } = await pay('/thing');
+  expect(code, stderr).toBe(0);
+  expect(stderr).toContain('no price could be read from the listing');
+});
+
+test('a dry run needs no key and sends no payment', async () => {
+  const { code, stdout, stderr } = await pay('/thing', ['--dry-run'], {});
+  expect({ code, stdout, paid: seller.paid }).toEqual({ code: 0, stdout: '', paid: [] });
+  expect(stderr).toContain('0.002 USDC');
+});
+
+test('a refused payment is told by status and the header’s error', async () => {
+  seller.settled = 402;
+  const { code, stdout, stderr } = await pay('/thing');
+  expect({ code, stdout, shown: seller.paid.length }).toEqual({ code: 1, stdout: '', shown: 1 });
+  expect(stderr).toContain('status 402: invalid_exact_evm_insufficient_balance');
+});
+
+test('a redirect is not followed with a payment in hand', async () => {
+  const { code, stderr } = await pay('/moved');
+  expect({ code, paid: seller.paid }).toEqual({ code: 1, paid: [] });
+  expect(stderr).toContain('moved to /thing');
+});
+
+test('wrong usage ends with 2', async () => {
+  const runs = await Promise.all([
+    pay('/thing', ['--nope']),
+    pay('/thing', ['--max-usdc', '1e3']),
+    pay('/thing', [], {}),
+  ]);
+  expect(runs.map(({ code }) => code)).toEqual([2, 2, 2]);
+});
