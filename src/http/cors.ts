@@ -19,7 +19,10 @@ const ALLOWED = [
   'If-None-Match',
 ].join(', ');
 
-/** The headers of every answer that let pages of any origin read it: nothing here depends on cookies, so an origin proves nothing. */
+/**
+ * The headers of every answer that let pages of any origin read it: nothing here depends on cookies, so an origin proves nothing.
+ * Two constants do not need @fastify/cors, which copies its options for every request (figures in README.md beside this).
+ */
 export const CORS_HEADERS = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers': EXPOSED,

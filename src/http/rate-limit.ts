@@ -22,7 +22,7 @@ interface RateLimitOptions {
 /**
  * Makes the hook that limits a group of routes per client: `RateLimit-*` on every answer, 429 with `Retry-After` above the limit.
  * A synchronous hook over one Map: @fastify/rate-limit does the same through promises and costs about twice as much a request
- * (measured, see the README of this directory). `request.ip` already is the first address no trusted proxy vouches for.
+ * (figures in README.md beside this). `request.ip` already is the first address no trusted proxy vouches for.
  */
 export function createRateLimit({
   perMinute,

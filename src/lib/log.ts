@@ -27,11 +27,14 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
   const options = {
     level,
     base: null,
+    // Bindings of a child are written before the formatters see them.
+    redact: { paths: [...SECRET_KEYS].map((key) => `["${key}"]`), censor: REDACTED },
+    // Errors are plain and redacted by then; pino's own serializer would take them for objects that look like errors.
+    serializers: { err: (value: unknown) => value },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: {
       level: (label: string) => ({ level: label }),
       log: (record: Record<string, unknown>) => redact(record) as Record<string, unknown>,
-      bindings: (record: Record<string, unknown>) => redact(record) as Record<string, unknown>,
     },
   };
   return destination ? pino(options, destination) : pino(options);

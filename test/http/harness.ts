@@ -1,0 +1,132 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import { type AppDeps, buildApp } from '../../src/app.ts';
+import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
+import { integerParam } from '../../src/catalogue/params.ts';
+import { loadConfig } from '../../src/config.ts';
+import { createMetrics } from '../../src/http/metrics.ts';
+import type { Clock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { createGate } from '../../src/payment/gate.ts';
+import { checkGates, mountPaid } from '../../src/routes/paid.ts';
+
+/** The least that configures the service; nothing listens at the RPC address. */
+export const ENV = {
+  NETWORK: 'custom',
+  CHAIN_ID: '5042',
+  RPC_URLS: 'http://127.0.0.1:1',
+  USDC_ADDRESS: `0x36${'0'.repeat(38)}`,
+  SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
+  RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
+};
+
+/** A clock that stands still until it is moved. */
+export function createStillClock(startMs = 1_800_000_000_000) {
+  const clock = { now: startMs, nowMs: () => clock.now, sleep: async () => {} };
+  return clock satisfies Clock & { now: number };
+}
+
+/** A free endpoint that answers how often it was computed. */
+export function countingEndpoint(work: () => Promise<void> = async () => {}, cacheMs = 1000) {
+  const calls = { count: 0 };
+  const endpoint = defineEndpoint({
+    path: '/chain/count',
+    access: 'free',
+    label: 'Count',
+    summary: 'How often this was computed.',
+    params: z.object({ n: integerParam({ min: 1, max: 9, default: 1, description: 'Any digit' }) }),
+    result: z.object({ n: z.int(), computed: z.int() }),
+    example: { params: { n: '3' }, result: { n: 3, computed: 1 } },
+    cacheMs,
+    async run({ n }) {
+      calls.count += 1;
+      const computed = calls.count;
+      await work();
+      return { n, computed };
+    },
+  });
+  return { endpoint: endpoint as Endpoint<object>, calls };
+}
+
+/** A priced endpoint; nobody gets past its gate here. */
+export const pricedEndpoint: Endpoint<object> = defineEndpoint({
+  path: '/chain/thing',
+  access: 'paid',
+  priceUsd: '0.002',
+  label: 'Thing',
+  summary: 'A thing.',
+  params: z.object({ id: z.string().meta({ description: 'Which one' }) }),
+  result: z.object({ id: z.string() }),
+  example: { params: { id: 'a' }, result: { id: 'a' } },
+  run: async ({ id }) => ({ id }),
+});
+
+interface Options {
+  env?: Record<string, string>;
+  catalogue?: readonly Endpoint<object>[];
+  clock?: Clock;
+  readiness?: AppDeps<object>['readiness'];
+  /** Routes beside the catalogue's, in the priced group. */
+  extra?: (app: FastifyInstance) => void;
+}
+
+/** The application with its real gate, on hand-made endpoints; `lines` is what it logged. */
+export async function createTestApp(options: Options = {}) {
+  const { catalogue = [countingEndpoint().endpoint, pricedEndpoint], clock = createStillClock() } = options;
+  const config = loadConfig({ ...ENV, LOG_LEVEL: 'debug', ...options.env });
+  const { lines, destination } = captureLog();
+  const terms = {
+    network: config.network.caip2,
+    usdc: config.network.usdc,
+    payTo: config.seller,
+    publicOrigin: config.publicOrigin,
+  };
+  const gate = createGate<object>(terms, () => Promise.reject(new Error('nobody buys here')));
+  const app = await buildApp<object>({
+    config,
+    clock,
+    log: createLogger(config.logLevel, destination),
+    sources: {},
+    catalogue,
+    metrics: createMetrics(),
+    readiness: options.readiness ?? (async () => ({ ready: true, checks: { store: { ok: true } } })),
+    mountPaid(scope) {
+      mountPaid(scope, gate, catalogue, config.network.segment);
+      options.extra?.(scope);
+    },
+    checkGates: (routes) => checkGates(gate, routes, catalogue, config.network.segment),
+  });
+  return { app, lines };
+}
+
+/** A log destination that keeps its lines, parsed. */
+export function captureLog() {
+  const lines: Record<string, unknown>[] = [];
+  const destination = new Writable({
+    write(chunk, _encoding, done) {
+      for (const line of String(chunk).trim().split('\n')) lines.push(JSON.parse(line));
+      done();
+    },
+  });
+  return { lines, destination };
+}
+
+/** Sends bytes as they are and returns everything that comes back until the server closes. */
+export async function sendRaw(port: number, bytes: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write(bytes);
+  return text(socket);
+}
+
+/** Listens on a free port of loopback. */
+export async function listen(app: FastifyInstance): Promise<number> {
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const address = app.server.address();
+  if (typeof address !== 'object' || address === null) throw new Error('no address');
+  return address.port;
+}

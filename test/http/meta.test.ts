@@ -1,0 +1,173 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { createTestApp, listen, sendRaw } from './harness.ts';
+
+const TOKEN = 'a-token-of-enough-length';
+let t: Awaited<ReturnType<typeof createTestApp>>;
+afterEach(() => t.app.close());
+
+const metrics = (remoteAddress: string, headers: Record<string, string> = {}) =>
+  t.app.inject({ url: '/metrics', remoteAddress, headers });
+
+describe('/metrics', () => {
+  it.each(['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1'])('is open to %s', async (address) => {
+    t = await createTestApp();
+    await t.app.inject('/v1/paid/chain/thing');
+    await t.app.inject('/nope');
+    const { statusCode, body } = await metrics(address);
+    expect(statusCode).toBe(200);
+    expect(body).toContain('http_requests_total{route="/v1/paid/chain/thing",method="GET",status="402"} 1');
+    expect(body).toContain('http_requests_total{route="unmatched",method="GET",status="404"} 1');
+    expect(body).toContain('http_request_duration_seconds_bucket{route="/v1/paid/chain/thing",le="+Inf"} 1');
+    expect(body).toMatch(/^process_cpu_user_seconds_total /m);
+  });
+
+  it('does not exist for others, without a token set', async () => {
+    t = await createTestApp();
+    const answers = await Promise.all([
+      metrics('192.0.2.1'),
+      metrics('192.0.2.1', { authorization: 'Bearer ' }),
+      metrics('192.0.2.1', { authorization: 'Bearer null' }),
+    ]);
+    for (const { statusCode, body } of answers) {
+      expect(statusCode).toBe(404);
+      expect(body).not.toContain('http_requests_total');
+    }
+  });
+
+  it('does not take a forwarded request for a local one, trusted proxy or not', async () => {
+    t = await createTestApp({ env: { TRUSTED_PROXIES: '127.0.0.1' } });
+    expect((await metrics('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' })).statusCode).toBe(404);
+    expect((await metrics('127.0.0.1', { 'x-forwarded-for': '127.0.0.1' })).statusCode).toBe(404);
+    expect((await metrics('192.0.2.1', { 'x-forwarded-for': '127.0.0.1' })).statusCode).toBe(404);
+  });
+
+  it('opens with the token, and with nothing near it', async () => {
+    t = await createTestApp({ env: { METRICS_TOKEN: TOKEN } });
+    expect((await metrics('192.0.2.1', { authorization: `Bearer ${TOKEN}` })).statusCode).toBe(200);
+    for (const authorization of [`Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`, TOKEN, '']) {
+      expect((await metrics('192.0.2.1', { authorization })).statusCode).toBe(404);
+    }
+  });
+});
+
+describe('/livez and /readyz', () => {
+  it('say yes', async () => {
+    t = await createTestApp();
+    expect((await t.app.inject('/livez')).json()).toEqual({ status: 'ok' });
+    const ready = await t.app.inject('/readyz');
+    expect([ready.statusCode, ready.json()]).toEqual([200, { ready: true, checks: { store: { ok: true } } }]);
+    expect(ready.headers['cache-control']).toBe('no-store');
+  });
+
+  it('are told apart: what is not ready still lives', async () => {
+    t = await createTestApp({
+      readiness: async () => ({
+        ready: false,
+        checks: { chain: { ok: false, detail: 'no provider' }, store: { ok: true } },
+      }),
+    });
+    expect((await t.app.inject('/livez')).statusCode).toBe(200);
+    const answer = await t.app.inject('/readyz');
+    expect(answer.statusCode).toBe(503);
+    expect(answer.json()).toMatchObject({
+      code: 'not_ready',
+      charged: false,
+      detail: 'Not ready: chain.',
+      checks: { chain: { detail: 'no provider' } },
+    });
+  });
+});
+
+describe('the price list', () => {
+  it('holds every priced route once, in USD and base units, and is no priced route itself', async () => {
+    t = await createTestApp();
+    const answer = await t.app.inject('/v1/paid');
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json()).toEqual({
+      scheme: 'exact',
+      network: 'eip155:5042',
+      asset: `0x36${'0'.repeat(38)}`,
+      payTo: `0x${'5e'.repeat(20)}`,
+      currency: 'USD',
+      routes: [
+        {
+          route: 'GET /v1/paid/chain/thing',
+          priceUsd: '0.002',
+          amount: '2000',
+          label: 'Thing',
+          summary: 'A thing.',
+          freeSummary: null,
+          params: [{ name: 'id', required: true, description: 'Which one' }],
+        },
+      ],
+      source: {
+        name: 'the price list of this service',
+        url: 'http://127.0.0.1:4021/v1/paid',
+        retrievedAt: 1_800_000_000,
+      },
+    });
+    const again = await t.app.inject({ url: '/v1/paid', headers: { 'if-none-match': String(answer.headers.etag) } });
+    expect(again.statusCode).toBe(304);
+  });
+});
+
+describe('/openapi.json', () => {
+  it('describes routes that exist, and is not sent again to who has it', async () => {
+    t = await createTestApp();
+    const answer = await t.app.inject('/openapi.json');
+    const { paths, servers } = answer.json();
+    expect(Object.keys(paths).length).toBe(6);
+    for (const path of Object.keys(paths)) expect((await t.app.inject(path)).statusCode).not.toBe(404);
+    expect(servers).toEqual([{ url: 'http://127.0.0.1:4021' }]);
+    const again = await t.app.inject({
+      url: '/openapi.json',
+      headers: { 'if-none-match': String(answer.headers.etag) },
+    });
+    expect([again.statusCode, again.body]).toEqual([304, '']);
+  });
+});
+
+describe('the log', () => {
+  it('tells of a request without its query or its payment', async () => {
+    t = await createTestApp();
+    await t.app.inject({ url: '/v1/paid/chain/thing?id=private', headers: { 'payment-signature': 'c2VjcmV0' } });
+    const line = t.lines.find(({ path }) => path !== undefined);
+    expect(line).toMatchObject({ route: '/v1/paid/chain/thing', path: '/v1/paid/chain/thing', method: 'GET' });
+    expect(JSON.stringify(t.lines)).not.toMatch(/private|c2VjcmV0/);
+  });
+
+  it('tells sales and failures at info, the rest at debug only', async () => {
+    t = await createTestApp({
+      env: { LOG_LEVEL: 'info' },
+      extra(app) {
+        app.get('/t/sold', async (_request, reply) => reply.header('payment-response', 'e30=').send({}));
+        app.get('/t/refused', async (_request, reply) => reply.code(402).header('payment-response', 'e30=').send({}));
+        app.get('/t/failed', async (_request, reply) => reply.code(503).send({}));
+      },
+    });
+    for (const url of ['/t/sold', '/t/refused', '/t/failed', '/livez', '/nope']) await t.app.inject(url);
+    expect(t.lines.map(({ route, msg }) => [route, msg])).toEqual([
+      ['/t/sold', 'sold'],
+      ['/t/failed', 'failed'],
+    ]);
+  });
+});
+
+describe('start', () => {
+  it('fails when a priced path is mounted without the gate, in any spelling', async () => {
+    for (const url of ['/v1/paid/free-for-all', '/v1/PAID/x', '/v1/paid/:any']) {
+      await expect(createTestApp({ extra: (app) => app.get(url, async () => ({})) })).rejects.toThrow(/has no gate/);
+    }
+    t = await createTestApp({ extra: (app) => app.get('/v1/paidless', async () => ({})) });
+  });
+});
+
+describe('over a socket', () => {
+  it('answers the absolute form of a URL as the path itself', async () => {
+    t = await createTestApp();
+    const port = await listen(t.app);
+    const get = (target: string) => sendRaw(port, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect(await get('http://elsewhere.example/v1/paid/chain/thing')).toMatch(/^HTTP\/1\.1 402 /);
+    expect(await get('http://elsewhere.example/livez')).toMatch(/^HTTP\/1\.1 200 /);
+  });
+});

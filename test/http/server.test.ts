@@ -1,0 +1,56 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const SERVER = fileURLToPath(new URL('../../src/server.ts', import.meta.url));
+
+/** Runs the process to its end in a directory of its own, with this environment and nothing else. */
+async function run(env: Record<string, string>, dotEnv?: string) {
+  const cwd = await mkdtemp(join(tmpdir(), 'percall-server-'));
+  try {
+    if (dotEnv) await writeFile(join(cwd, '.env'), dotEnv);
+    const child = spawn(process.execPath, [SERVER], { cwd, env, timeout: 10_000 });
+    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
+    return { code, stdout, stderr };
+  } finally {
+    await rm(cwd, { recursive: true, force: true });
+  }
+}
+
+describe('the process', () => {
+  it('stops with every problem of its configuration named, and repeats no value', async () => {
+    const { code, stderr } = await run({ NETWORK: 'custom', PORT: 'x', RELAYER_PRIVATE_KEY: '0xsecret' });
+    expect(code).toBe(1);
+    for (const key of [
+      'PORT',
+      'RELAYER_PRIVATE_KEY',
+      'SELLER_ADDRESS is missing',
+      'CHAIN_ID is missing',
+      'RPC_URLS is missing',
+      'USDC_ADDRESS is missing',
+    ]) {
+      expect(stderr).toContain(key);
+    }
+    expect(stderr).not.toContain('0xsecret');
+    expect(stderr).not.toMatch(/\n\s+at /);
+  });
+
+  it('does not fall back to play money in production', async () => {
+    const { code, stdout, stderr } = await run({ NODE_ENV: 'production' });
+    expect(code).toBe(1);
+    expect(stderr).toContain('NETWORK is missing');
+    expect(stdout).not.toContain('EMBEDDED');
+  });
+
+  it('reads .env, over which the environment wins', async () => {
+    const { code, stderr } = await run({ NETWORK: 'arc' }, 'NETWORK=nowhere\nPORT=many\n');
+    expect(code).toBe(1);
+    expect(stderr).toContain('PORT');
+    expect(stderr).not.toContain('NETWORK');
+  });
+});

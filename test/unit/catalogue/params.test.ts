@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { integerParam, parseParams } from '../../../src/catalogue/params.ts';
+import { BadParameter } from '../../../src/errors.ts';
+
+const endpoint = {
+  params: z.object({
+    limit: integerParam({ min: 1, max: 20, default: 5, description: 'How many' }),
+    q: z.string({ error: 'required' }).min(1, 'not empty'),
+  }),
+};
+
+function faults(query: Record<string, unknown>, strict: boolean): unknown[] {
+  try {
+    parseParams(endpoint, query, strict);
+  } catch (error) {
+    if (error instanceof BadParameter) return (error.errors ?? []).map(({ path }) => path);
+    throw error;
+  }
+  return [];
+}
+
+describe('parseParams', () => {
+  it('gives parsed values and defaults', () => {
+    expect(parseParams(endpoint, { q: 'a' }, true)).toEqual({ q: 'a', limit: 5 });
+    expect(parseParams(endpoint, { q: 'a', limit: '20' }, true)).toEqual({ q: 'a', limit: 20 });
+  });
+
+  it('names every fault at once', () => {
+    expect(faults({ limit: '0' }, true)).toEqual(['limit', 'q']);
+  });
+
+  it.each(['', '0', '21', '-1', '1.5', '1e1', ' 1', '0x1', '1_0', '٣', '9'.repeat(40)])(
+    'takes %j for no whole number in bounds',
+    (limit) => {
+      expect(faults({ q: 'a', limit }, true)).toEqual(['limit']);
+    },
+  );
+
+  it('refuses an unknown or repeated parameter where a typo would be paid for, and only there', () => {
+    expect(faults({ q: 'a', limt: '3' }, true)).toEqual(['limt']);
+    expect(faults({ q: ['a', 'b'] }, true)).toContain('q');
+    expect(parseParams(endpoint, { q: ['a', 'b'], limt: '3' }, false)).toEqual({ q: 'a', limit: 5 });
+  });
+
+  it('is not misled by names that every object has', () => {
+    for (const name of ['__proto__', 'constructor', 'toString']) {
+      const query = Object.assign(Object.create(null), { q: 'a' });
+      Object.defineProperty(query, name, { value: 'x', enumerable: true });
+      expect(faults(query, true)).toEqual([name]);
+      expect(parseParams(endpoint, query, false)).toEqual({ q: 'a', limit: 5 });
+    }
+  });
+});

@@ -1,0 +1,132 @@
+import { globSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { ConfigError, loadConfig } from '../../src/config.ts';
+
+const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
+
+function problemsOf(env: Record<string, string | undefined>): readonly string[] {
+  try {
+    loadConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('loadConfig', () => {
+  it('needs a network, a seller and a relayer, and nothing else', () => {
+    expect(problemsOf({})).toEqual(
+      expect.arrayContaining(['NETWORK is missing', 'SELLER_ADDRESS is missing', 'RELAYER_PRIVATE_KEY is missing']),
+    );
+    expect(problemsOf({})).toHaveLength(3);
+    expect(problemsOf(MINIMUM)).toEqual([]);
+  });
+
+  it('takes empty values for unset ones', () => {
+    expect(problemsOf({ ...MINIMUM, PORT: '', METRICS_TOKEN: '', PUBLIC_ORIGIN: '' })).toEqual([]);
+    expect(problemsOf({ ...MINIMUM, NETWORK: '' })).toEqual(['NETWORK is missing']);
+  });
+
+  it('knows Arc', () => {
+    const { network, publicOrigin } = loadConfig(MINIMUM);
+    expect(network).toMatchObject({
+      chainId: 5042,
+      caip2: 'eip155:5042',
+      usdc: `0x36${'0'.repeat(38)}`,
+      segment: 'arc',
+    });
+    expect(network.rpcUrls.length).toBeGreaterThan(1);
+    expect(publicOrigin).toBe('http://127.0.0.1:4021');
+    expect(loadConfig({ ...MINIMUM, NETWORK: 'arc-testnet' }).network.caip2).toBe('eip155:5042002');
+  });
+
+  it('asks a custom network for what it cannot know', () => {
+    const custom = { ...MINIMUM, NETWORK: 'custom' };
+    expect(problemsOf(custom).map((problem) => problem.split(' ')[0])).toEqual([
+      'CHAIN_ID',
+      'RPC_URLS',
+      'USDC_ADDRESS',
+    ]);
+    const full = {
+      ...custom,
+      CHAIN_ID: '31337',
+      RPC_URLS: 'http://127.0.0.1:8545, http://127.0.0.1:8546',
+      USDC_ADDRESS: `0x${'AB'.repeat(20)}`,
+    };
+    expect(loadConfig(full).network).toMatchObject({
+      caip2: 'eip155:31337',
+      usdc: `0x${'ab'.repeat(20)}`,
+      rpcUrls: ['http://127.0.0.1:8545', 'http://127.0.0.1:8546'],
+    });
+  });
+
+  it('asks production for its public address', () => {
+    expect(problemsOf({ ...MINIMUM, NODE_ENV: 'production' })).toEqual([
+      expect.stringContaining('PUBLIC_ORIGIN is missing'),
+    ]);
+    const config = loadConfig({ ...MINIMUM, NODE_ENV: 'production', PUBLIC_ORIGIN: 'https://api.example.com/' });
+    expect([config.production, config.publicOrigin]).toEqual([true, 'https://api.example.com']);
+  });
+
+  it.each([
+    ['PORT', '70000'],
+    ['PORT', '-1'],
+    ['PORT', '0x10'],
+    ['HANDLER_TIMEOUT_MS', '0'],
+    ['RATE_LIMIT_FREE_PER_MINUTE', 'many'],
+    ['TRUSTED_PROXIES', '10.0.0.0/8, proxy'],
+    ['RPC_URLS', 'ftp://a.example'],
+    ['PUBLIC_ORIGIN', 'api.example.com'],
+    ['SELLER_ADDRESS', '0x12'],
+    ['RELAYER_PRIVATE_KEY', 'f'.repeat(64)],
+    ['METRICS_TOKEN', 'short'],
+    ['LOG_LEVEL', 'loud'],
+    ['CHAIN_SEGMENT', 'Arc/'],
+  ])('refuses %s=%s by name, without repeating it', (key, value) => {
+    const problems = problemsOf({ ...MINIMUM, [key]: value });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatch(new RegExp(`^${key}: `));
+    if (value.length > 6) expect(problems[0]).not.toContain(value);
+  });
+
+  it('tells all problems at once, in one message', () => {
+    const problems = problemsOf({ NETWORK: 'mars', PORT: 'x', LOG_LEVEL: 'loud' });
+    expect(problems).toHaveLength(5);
+    expect(new ConfigError(problems).message).toContain(problems[4] ?? '?');
+  });
+});
+
+describe('.env.example', () => {
+  const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+  const lines = read('.env.example').split('\n');
+  const explained = lines.flatMap((line) => /^([A-Z][A-Z0-9_]*)=/.exec(line)?.[1] ?? []);
+  // The schemas' own keys: config.ts and what it takes in from config/.
+  const sources = [
+    'src/config.ts',
+    ...globSync('src/config/*.ts', { cwd: fileURLToPath(new URL('../../', import.meta.url)) }),
+  ];
+  const known = sources.flatMap((path) =>
+    [...read(path).matchAll(/^ {2}([A-Z][A-Z0-9_]*): /gm)].map((match) => match[1]),
+  );
+
+  it('has every key of the configuration, and no other', () => {
+    expect(known.length).toBeGreaterThan(25);
+    expect([...explained].sort()).toEqual([...known].sort());
+  });
+
+  it('explains each in the line above', () => {
+    for (const key of explained) {
+      const at = lines.findIndex((line) => line.startsWith(`${key}=`));
+      expect([key, lines[at - 1]]).toEqual([key, expect.stringMatching(/^# \S.{2,}/)]);
+    }
+  });
+
+  it('states the defaults that the configuration has', () => {
+    const values = Object.fromEntries(
+      lines.flatMap((line) => (/^[A-Z][A-Z0-9_]*=/.test(line) ? [line.split('=', 2)] : [])),
+    );
+    expect(loadConfig({ ...values, ...MINIMUM })).toEqual(loadConfig(MINIMUM));
+  });
+});

@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { clientKey } from '../../../src/lib/client-key.ts';
+
+describe('clientKey', () => {
+  it.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['::FFFF:c000:0201', '192.0.2.1'],
+    ['2001:db8:0:1::1', '2001:db8:0:1::/64'],
+    ['2001:0DB8:0000:0001:ffff:ffff:ffff:ffff', '2001:db8:0:1::/64'],
+    ['2001:db8:0:2::1', '2001:db8:0:2::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['unknown', 'unknown'],
+    ['a:b', 'a:b'],
+  ])('counts %s as %s', (ip, key) => {
+    expect(clientKey(ip)).toBe(key);
+  });
+
+  it('stays short whatever a proxy passes on', () => {
+    expect(clientKey('x'.repeat(9000))).toHaveLength(64);
+    expect(clientKey(':'.repeat(9000))).toHaveLength(64);
+  });
+});

@@ -1,0 +1,165 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { listedPath } from '../../../src/catalogue/paths.ts';
+import { loadConfig } from '../../../src/config.ts';
+import { createOpenApi } from '../../../src/http/openapi.ts';
+import { requirementsUnder } from '../../../src/routes/meta.ts';
+import { ENV } from '../../http/harness.ts';
+
+interface Operation {
+  operationId: string;
+  tags: string[];
+  parameters?: {
+    in: string;
+    name: string;
+    required: boolean;
+    description?: string;
+    example?: unknown;
+    schema: Record<string, unknown>;
+  }[];
+  responses: Record<
+    string,
+    {
+      description: string;
+      headers?: Record<string, unknown>;
+      content?: Record<string, { schema: Record<string, unknown>; example?: unknown }>;
+    }
+  >;
+  'x-payment-info'?: unknown;
+}
+interface Document {
+  openapi: string;
+  info: { version: string; description: string };
+  servers: { url: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, unknown> };
+}
+
+const ROOT = new URL('../../../', import.meta.url);
+const config = loadConfig(ENV);
+const options = { catalogue, requirementOf: requirementsUnder(config), publicOrigin: 'https://here.example' };
+const document = (await createOpenApi(options)) as unknown as Document;
+const operationOf = (path: string) => document.paths[path]?.get as Operation;
+const paid = catalogue.filter(({ price }) => price !== null);
+
+describe('the OpenAPI document', () => {
+  it('is of the declared version, with tags and the server of this configuration', () => {
+    expect(document).toMatchObject({
+      openapi: '3.1.0',
+      info: { version: '0.1.0' },
+      servers: [{ url: 'https://here.example' }],
+    });
+  });
+
+  it('has every catalogue entry under its listed path, and no unlisted spelling', () => {
+    const paths = Object.keys(document.paths);
+    expect(paths).toEqual(expect.arrayContaining(catalogue.map(listedPath)));
+    expect(paths).toEqual(expect.arrayContaining(['/v1/paid', '/openapi.json', '/livez', '/readyz']));
+    expect(paths.filter((path) => path.includes('/arc/'))).toEqual([]);
+    const ids = paths.map((path) => operationOf(path).operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it.each(paid.map((endpoint) => [listedPath(endpoint), endpoint] as const))(
+    'says of %s what it costs and how it is paid',
+    (path, endpoint) => {
+      const operation = operationOf(path);
+      const amount = endpoint.price?.units.toString();
+      expect(operation['x-payment-info']).toEqual({
+        price: { mode: 'fixed', currency: 'USD', amount: endpoint.price?.usd },
+        protocols: [
+          {
+            x402: {
+              protocol: 'x402',
+              version: 2,
+              scheme: 'exact',
+              network: 'eip155:5042',
+              asset: ENV.USDC_ADDRESS,
+              amount,
+              payTo: ENV.SELLER_ADDRESS,
+              maxTimeoutSeconds: 604900,
+            },
+          },
+        ],
+      });
+      expect(operation.tags).toEqual(['paid']);
+      expect(operation.responses['402']?.headers).toHaveProperty('PAYMENT-REQUIRED');
+      expect(operation.parameters?.map(({ name }) => name)).toContain('PAYMENT-SIGNATURE');
+    },
+  );
+
+  it('says nothing of payment where nothing is paid', () => {
+    for (const endpoint of catalogue.filter(({ price }) => price === null)) {
+      const operation = operationOf(listedPath(endpoint));
+      expect(operation['x-payment-info']).toBeUndefined();
+      expect(operation.responses['402']).toBeUndefined();
+    }
+  });
+
+  it.each(catalogue.map((endpoint) => [listedPath(endpoint), endpoint] as const))(
+    'describes parameters and answers of %s',
+    (path, endpoint) => {
+      const operation = operationOf(path);
+      const query = (operation.parameters ?? []).filter((parameter) => parameter.in === 'query');
+      expect(query.map(({ name }) => name)).toEqual(Object.keys(endpoint.params.shape));
+      for (const { name, required, description, schema } of query) {
+        expect(required).toBe(!endpoint.params.shape[name]?.safeParse(undefined).success);
+        expect(description).toMatch(/\w/);
+        expect(schema.type).toBeDefined();
+      }
+      for (const status of ['200', '400', '404', '429', '500', '502', '503'])
+        expect(operation.responses[status]?.description).toMatch(/\w/);
+      const answer = operation.responses['200']?.content?.['application/json'];
+      expect(answer?.example).toEqual(endpoint.example.result);
+      expect(answer?.schema.properties).toBeDefined();
+      expect(operation.responses['400']?.content?.['application/problem+json']?.schema).toEqual({
+        $ref: '#/components/schemas/Problem',
+      });
+    },
+  );
+
+  it('keeps bounds and default of a whole number', () => {
+    const gas = operationOf('/v1/fees/estimate').parameters?.[0];
+    expect(gas).toMatchObject({
+      name: 'gas',
+      required: false,
+      example: 51000,
+      schema: { type: 'integer', minimum: 1, maximum: 30_000_000, default: 21_000 },
+    });
+    expect(gas?.schema.pattern).toBeUndefined();
+  });
+
+  it('refers to nothing that it does not hold', () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1]);
+    expect(references.length).toBeGreaterThan(10);
+    for (const reference of new Set(references)) {
+      expect(Object.keys(document.components.schemas)).toContain(reference?.replace('#/components/schemas/', ''));
+    }
+  });
+
+  it('tells a stock client how to pay, with this network and this asset', () => {
+    expect(document.info.description).toContain(
+      `network: "eip155:5042", asset: "${ENV.USDC_ADDRESS}", maxAmountPerPayment: "3000"`,
+    );
+  });
+});
+
+describe('the committed document', () => {
+  const committed = readFileSync(new URL('openapi/openapi.json', ROOT), 'utf8');
+
+  it('differs from a served one only in the seller, the network and the server', () => {
+    const strip = (text: string) =>
+      text
+        .replaceAll(/0x[0-9a-f]{40}/gi, 'ADDRESS')
+        .replaceAll('https://here.example', 'SERVER')
+        .replaceAll('https://api.example.com', 'SERVER');
+    expect(strip(JSON.stringify(JSON.parse(committed)))).toBe(strip(JSON.stringify(document)));
+  });
+
+  it('is what the generator makes', () => {
+    execFileSync(process.execPath, ['scripts/generate-openapi.ts', '--check'], { cwd: fileURLToPath(ROOT) });
+  });
+});
