@@ -14,12 +14,14 @@ import { createGate } from './payment/gate.ts';
 import { createPayments } from './payment/payments.ts';
 import { checkGates, mountPaid } from './routes/paid.ts';
 import { openLedgerDatabase } from './store/database.ts';
+import { holdLedger } from './store/ledger-lock.ts';
 import { createLedgerStore } from './store/ledger-store.ts';
 
 /** Chooses the real parts and wires them; nothing else in the service decides what is real. */
 export async function createDeps(config: Config, log: Logger, catalogue: readonly Endpoint<Sources>[] = everything) {
   const clock = systemClock;
   const { network, seller } = config;
+  const lock = holdLedger(join(config.dataDir, 'ledger.lock'));
   const chain = createChainClient({
     rpcUrls: network.rpcUrls,
     chainId: network.chainId,
@@ -53,6 +55,7 @@ export async function createDeps(config: Config, log: Logger, catalogue: readonl
     close: async () => {
       await payments.stop();
       await store.close();
+      lock.release();
       await chain.close();
     },
   };

@@ -46,6 +46,11 @@ export interface ChainClient {
   request<T>(method: string, params: readonly unknown[], options?: RpcOptions): Promise<T>;
   /** One HTTP request, one outcome for each call, in order. */
   batch(calls: readonly RpcCall[], options?: RpcOptions): Promise<RpcOutcome[]>;
+  /**
+   * Hands the same calls to every provider, for what must arrive rather than be answered: a transaction that one of them keeps to itself.
+   * Resolves when all have been asked; what they say and whether they answer is not told.
+   */
+  everywhere(calls: readonly RpcCall[], options?: RpcOptions): Promise<void>;
 }
 
 /** The two levels of a pino-like logger that the client needs. */
@@ -98,6 +103,9 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
         askInOrder(roster, calls.slice(part * MAX_BATCH, (part + 1) * MAX_BATCH), signal),
       );
       return (await Promise.all(parts)).flat();
+    },
+    async everywhere(calls, { signal } = {}) {
+      await Promise.allSettled(roster.inOrder().map((member) => roster.call(member, calls, signal)));
     },
     async check() {
       if (!(await roster.check())) throw new UpstreamFailed('chain', `no provider answers for chain ${chainId}`);

@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { hexToBytes } from '../lib/hex.ts';
 import { PaymentRefused } from './refusal.ts';
+import type { Authorization } from './usdc/authorization.ts';
 
 /** Node refuses header blocks over 16 KiB; a payment of ours takes about 1 KiB. */
 const MAX_HEADER_CHARS = 12_288;
@@ -34,7 +36,6 @@ const eip3009 = z.object({
 });
 
 export type Envelope = z.output<typeof envelope>;
-export type Eip3009Payload = z.output<typeof eip3009>;
 
 /** Reads a PAYMENT-SIGNATURE header; refuses what is not base64 JSON of an x402 version 2 payment. Never throws anything else. */
 export function decodePayment(header: string): Envelope {
@@ -53,11 +54,21 @@ export function decodePayment(header: string): Envelope {
   throw new PaymentRefused(version === 2 ? 'invalid_payload' : 'invalid_x402_version');
 }
 
-/** The EIP-3009 part of a payment; other ways of paying are refused by name. */
-export function decodeEip3009(payload: Envelope['payload']): Eip3009Payload {
+/** The EIP-3009 authorization of a payment, as bytes and numbers; other ways of paying are refused by name. */
+export function decodeEip3009(payload: Envelope['payload']): Authorization {
   const parsed = eip3009.safeParse(payload);
-  if (parsed.success) return parsed.data;
-  throw new PaymentRefused('authorization' in payload ? 'invalid_payload' : 'unsupported_payload_type');
+  if (!parsed.success)
+    throw new PaymentRefused('authorization' in payload ? 'invalid_payload' : 'unsupported_payload_type');
+  const { signature, authorization } = parsed.data;
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  const numbers = { value, validAfter, validBefore };
+  return {
+    ...numbers,
+    from: hexToBytes(from),
+    to: hexToBytes(to),
+    nonce: hexToBytes(nonce),
+    signature: hexToBytes(signature),
+  };
 }
 
 /** Base64 of a JSON value, as every x402 header carries it. */

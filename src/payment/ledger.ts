@@ -39,26 +39,32 @@ export interface Ledger {
   readonly bootId: string;
   find(key: PaymentKey): Promise<Payment | null>;
   get(id: string): Promise<Payment | null>;
-  /** Reserves an authorization for one request; null when somebody else holds it or the payer has too many open. */
-  reserve(payment: Omit<NewPayment, 'id' | 'bootId' | 'reservedAt'>): Promise<string | null>;
+  /**
+   * Reserves an authorization for one request; null when somebody else holds it or the payer has too many open.
+   * `takeOver`: the caller is the first presenter of one that reverted, and may use it again.
+   */
+  reserve(payment: Omit<NewPayment, 'id' | 'bootId' | 'reservedAt'>, takeOver: boolean): Promise<string | null>;
   /** What the payer has promised us before this reservation, in USDC base units. */
   openBefore(key: PaymentKey, id: string): Promise<bigint>;
   /** Forgets a reservation: the authorization may buy again. False once it is being settled. */
   release(id: string): Promise<boolean>;
   /** Whether another reply fits into the store now. */
   hasRoom(): boolean;
-  /** Keeps the reply and the signature to settle with; from here on a crash may cost the buyer only what it delivers. False when full. */
+  /** Keeps the reply and the signature to settle with; from here on a crash may cost the buyer only what it delivers. False when full or released. */
   storeIntent(id: string, intent: StoredIntent): Promise<boolean>;
-  noteBroadcast(entries: readonly { id: string; transaction: Uint8Array }[]): Promise<void>;
+  /** Returns the ids that still await settlement: only their transactions may be sent. */
+  noteBroadcast(entries: readonly { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
   settled(id: string, transaction: Uint8Array, block: number): Promise<boolean>;
   failed(id: string, reason: string): Promise<boolean>;
   unknown(id: string): Promise<boolean>;
-  readReply(id: string): Promise<Uint8Array | null>;
   /** The reply once more, if its time and number are not used up. */
   redeliver(id: string): Promise<Uint8Array | null>;
+  /** Everything that has not ended, oldest first. */
   unfinished(): Promise<Payment[]>;
-  /** Takes over what a dead process left: forgets what was never broadcast, marks the rest unknown and ours. Returns how many of each. */
+  /** Takes over what other processes left, which must be dead: forgets what was never broadcast, marks the rest unknown and ours. */
   recover(): Promise<{ released: number; unknown: number }>;
+  /** Rejects when the store cannot be read. */
+  ping(): Promise<void>;
   /** Lets go of replies whose time is over. */
   purge(): Promise<void>;
   countByState(): Promise<Record<PaymentState, number>>;
@@ -81,24 +87,27 @@ export function createLedger(options: LedgerOptions): Ledger {
     find: store.find,
     get: store.get,
     openBefore: store.openBefore,
-    noteBroadcast: store.noteBroadcast,
-    readReply: store.readReply,
+    ping: store.ping,
     countByState: store.countByState,
     purge,
     hasRoom: () => replyBytes < storeBytes,
-    unfinished: () => store.listByState(['unknown'], 1000),
+    noteBroadcast: (entries) => store.noteBroadcast(entries, ['settling', 'unknown']),
+    unfinished: () => store.listByState(['reserved', 'settling', 'unknown'], 1000),
 
-    reserve: async (payment) => {
+    reserve: async (payment, takeOver) => {
       const id = nextId();
-      const reserved = await store.reserve({ ...payment, id, bootId, reservedAt: clock.nowMs() }, maxOpen, REVERTED);
+      const row = { ...payment, id, bootId, reservedAt: clock.nowMs() };
+      const reserved = await store.reserve(row, maxOpen, takeOver ? REVERTED : null);
       return reserved ? id : null;
     },
     release: (id) => store.release(id, ['reserved']),
     storeIntent: async (id, { signature, checkedBlock, body }) => {
       if (replyBytes + body.length > storeBytes) return false;
       const change = { signature, checkedBlock, settlingAt: clock.nowMs() };
+      // Counted before it is stored: two at once must not both see the same room.
+      replyBytes += body.length;
       const moved = await store.move(id, ['reserved'], 'settling', change, { store: body });
-      if (moved) replyBytes += body.length;
+      if (!moved) replyBytes -= body.length;
       return moved;
     },
     settled: (id, transaction, block) => {
@@ -127,7 +136,7 @@ async function recover(store: LedgerStore, bootId: string): Promise<{ released: 
   }
 }
 
-/** What a client is told apart by on redelivery, salted with the authorization's nonce so that rows cannot be linked. */
+/** What a client is told apart by on redelivery. Salted with the authorization's nonce: equal clients do not show as equal rows. */
 export function hashClient(nonce: Uint8Array, client: string): Uint8Array {
   return createHash('sha256').update(nonce).update(client).digest();
 }

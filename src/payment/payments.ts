@@ -12,7 +12,6 @@ import { createChainCheck } from './usdc/chain-check.ts';
 import { createEvidence } from './usdc/evidence.ts';
 import { createGasWatch } from './usdc/gas-watch.ts';
 import { createRelayer } from './usdc/relayer.ts';
-import { createSequence } from './usdc/sequence.ts';
 import { createSettlement } from './usdc/settlement.ts';
 import { createSignatureCheck } from './usdc/signature.ts';
 import { DOMAIN_SEPARATOR_CALLDATA, USDC_DOMAIN } from './usdc/token.ts';
@@ -43,23 +42,22 @@ export function createPayments<S>({ config, chain, store, sources, clock, bootId
   const evidence = createEvidence(chain, usdc);
   const check = createChainCheck(chain, usdc, wallet.address);
   const gas = createGasWatch(chain, wallet.address);
-  const sequence = createSequence(chain, wallet.address, clock.nowMs);
   const { noteBroadcast } = ledger;
   const relayer = createRelayer({
     chain,
     usdc,
     wallet,
-    sequence,
     evidence,
     clock,
     noteBroadcast,
     log,
     pollMs: config.receiptPollMs,
+    stallMs: config.settleWaitMs,
   });
   const settler = { ...relayer, unavailable: () => relayer.unavailable() ?? gas.shortage() };
   const settlement = createSettlement({ ledger, settler, evidence, clock, waitMs: config.settleWaitMs, log });
   const { handlerTimeoutMs } = config;
-  const purchase = createPurchase<S>({
+  const { purchase, isServed } = createPurchase<S>({
     ledger,
     settlement,
     settler,
@@ -69,14 +67,20 @@ export function createPayments<S>({ config, chain, store, sources, clock, bootId
     clock,
     network,
     usdc,
+    log,
   });
   let timer: NodeJS.Timeout | null = null;
+  let upkeeping: Promise<void> | null = null;
 
-  /** One round of upkeep; a chain or disk that is away is said, and tried again at the next. */
-  async function upkeep(): Promise<void> {
-    await Promise.all([gas.refresh(), settlement.reconcile()]).catch((error) =>
-      log.warn({ err: error }, 'upkeep failed'),
-    );
+  /** One round of upkeep at a time; a chain or disk that is away is said, and tried again at the next. */
+  function upkeep(): Promise<void> {
+    upkeeping ??= Promise.all([gas.refresh(), settlement.reconcile(isServed)])
+      .then(() => {})
+      .catch((error) => log.warn({ err: error }, 'upkeep failed'))
+      .finally(() => {
+        upkeeping = null;
+      });
+    return upkeeping;
   }
 
   async function domainMatches(): Promise<boolean> {
@@ -91,14 +95,15 @@ export function createPayments<S>({ config, chain, store, sources, clock, bootId
     start: async () => {
       const left = await ledger.recover();
       if (left.released + left.unknown > 0) log.warn(left, 'took over payments of a process that died');
-      await upkeep();
+      // Not waited for: a chain that is slow must not keep the free routes from being served.
+      void upkeep();
       timer = setInterval(upkeep, config.reconcileIntervalMs);
     },
     /** Whether payments can be taken: the ledger answers, the chain is the right one and its USDC signs under our domain, gas is there. */
     readiness: async () => {
       const shortage = settler.unavailable();
       return {
-        ledger: await checked(async () => void (await ledger.countByState())),
+        ledger: await checked(ledger.ping),
         usdc: await checked(async () => {
           if (!(await domainMatches())) throw new Error('the USDC contract has another EIP-712 domain');
         }),
@@ -109,6 +114,7 @@ export function createPayments<S>({ config, chain, store, sources, clock, bootId
       if (timer) clearInterval(timer);
       await relayer.stop();
       await settlement.idle();
+      await upkeeping;
     },
   };
 }

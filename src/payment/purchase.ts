@@ -14,7 +14,7 @@ import { hashIdentifier } from './payment-identifier.ts';
 import { type Delivery, deliver, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { checkAccepted } from './requirements.ts';
-import type { Serve } from './serve.ts';
+import type { Serve, Served } from './serve.ts';
 import { type Authorization, checkAuthorization, paymentKey } from './usdc/authorization.ts';
 import type { Settlement } from './usdc/settlement.ts';
 import { REVERTED, type Settler } from './usdc/settler.ts';
@@ -26,31 +26,32 @@ interface PurchaseOptions<S> {
   failures: PayerFailures;
   serve: Serve<S>;
   /** Throws PaymentRefused unless the payer signed. */
-  checkSignature(authorization: Authorization): Promise<void>;
+  checkSignature(authorization: Authorization, signal: AbortSignal): Promise<void>;
   clock: Clock;
   network: string;
   usdc: `0x${string}`;
+  log: { error(detail: object, message: string): void };
 }
 
 /**
- * One paid request, in the order that the payment README numbers. Throws PaymentRefused (402), BadParameter (400) and other AppErrors;
- * none of them has moved money, except 503 `settlement_unknown`, which says so.
+ * One paid request, in the order that the payment README numbers. `purchase` throws PaymentRefused (402), BadParameter (400) and other
+ * AppErrors; none of them has moved money, except 503 `settlement_unknown`, which says so.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
-  const { ledger, settlement, settler, failures, serve, checkSignature, clock, network } = options;
+  const { ledger, settlement, settler, failures, serve, checkSignature, clock, network, log } = options;
   const contract = hexToBytes(options.usdc);
+  const serving = new Set<string>();
 
-  return async function purchase(
+  async function purchase(
     endpoint: Endpoint<S>,
     requirement: PaymentRequirements,
     presentation: Presentation,
   ): Promise<Delivery> {
-    // 1-3. Header, parameters, cheap checks: no store, no chain, no cryptography.
+    const { signal } = presentation;
+    // 1-2. Header and parameters.
     const envelope = decodePayment(presentation.header);
     const params = parseParams(endpoint, presentation.query, true);
-    checkAccepted(envelope.accepted, requirement);
-    const eip3009 = decodeEip3009(envelope.payload);
-    const authorization = checkAuthorization(eip3009, requirement, nowSeconds(clock));
+    const authorization = decodeEip3009(envelope.payload);
     const order: Order<S> = {
       endpoint,
       params,
@@ -59,29 +60,31 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       clientHash: hashClient(authorization.nonce, presentation.client),
       identifierHash: hashIdentifier(envelope.extensions),
     };
-    // 4. What the ledger knows of this authorization.
+    // 3. A known authorization is judged by its row: a price or a time that has changed since must not turn it into a 402.
     const key = paymentKey(authorization, network, contract);
     const known = await ledger.find(key);
-    if (known) refuseInFlight(known);
-    // 5. The signature.
-    await checkSignature(authorization);
     if (known && !mayTakeOver(known, order)) return again(known, order);
+    // 4-5. Cheap checks, then the signature.
+    checkAccepted(envelope.accepted, requirement);
+    checkAuthorization(authorization, requirement, nowSeconds(clock));
+    await checkSignature(authorization, signal);
     // 6. The reservation, by one insert.
     checkCapacity(authorization);
-    const { requestHash, clientHash, identifierHash } = order;
-    const { value: amount, to: payTo, validAfter, validBefore } = authorization;
-    const terms = { amount, payTo, validAfter, validBefore };
-    const id = await ledger.reserve({ ...key, ...terms, requestHash, clientHash, identifierHash });
+    const id = await reserve(order, known);
     if (!id) return lostReservation(await ledger.find(key), order);
-    // 7-10. Chain, handler, reply: any failure gives the authorization back.
-    const body = await reserved(id, order, known, presentation.signal);
-    // 11-12. Settle, then let the bytes go.
-    return settleAndDeliver(id, order, known, body);
-  };
+    serving.add(id);
+    try {
+      // 7-10. Chain, handler, reply: any failure gives the authorization back.
+      const served = await serveReserved(id, order, known, signal);
+      // 11-12. Settle, then let the bytes go.
+      return await settleAndDeliver(id, order, known, served);
+    } finally {
+      serving.delete(id);
+    }
+  }
 
-  function checkCapacity(authorization: Authorization): void {
-    const payer = bytesToHex(authorization.from);
-    const wait = failures.retryAfterSeconds(payer);
+  function checkCapacity({ from }: Authorization): void {
+    const wait = failures.retryAfterSeconds(bytesToHex(from));
     if (wait > 0)
       throw new TooMany('payer_failures', 'too many of this payer’s calls failed uncharged; wait a little', wait);
     const reason = settler.unavailable();
@@ -90,17 +93,26 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       throw new Unavailable('reply_store_full', 'no room to keep another reply; try again later', 30);
   }
 
-  async function reserved(
+  function reserve(order: Order<S>, known: Payment | null): Promise<string | null> {
+    const { authorization, requestHash, clientHash, identifierHash } = order;
+    const { value: amount, to: payTo, validAfter, validBefore } = authorization;
+    const terms = { amount, payTo, validAfter, validBefore };
+    const key = paymentKey(authorization, network, contract);
+    return ledger.reserve({ ...key, ...terms, requestHash, clientHash, identifierHash }, known !== null);
+  }
+
+  async function serveReserved(
     id: string,
     order: Order<S>,
     known: Payment | null,
     signal: AbortSignal,
-  ): Promise<Uint8Array> {
+  ): Promise<Served> {
     try {
       return await serve(id, order, known, signal);
     } catch (error) {
       failures.note(bytesToHex(order.authorization.from));
-      await ledger.release(id);
+      // An unreadable store must not hide why the call failed; reconciliation gives the reservation back later.
+      await ledger.release(id).catch((err) => log.error({ err, payment: id }, 'a reservation was not given back'));
       throw error;
     }
   }
@@ -109,39 +121,47 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     id: string,
     order: Order<S>,
     known: Payment | null,
-    body: Uint8Array,
+    served: Served,
   ): Promise<Delivery> {
-    let ended: Payment | null = null;
-    try {
-      const row = await ledger.get(id);
-      const intent = { id, authorization: order.authorization, fromBlock: row?.checkedBlock ?? 0 };
+    const { authorization } = order;
+    const ended = await openUntilKnown(async () => {
+      if (!known) return settlement.settle({ id, authorization, fromBlock: served.checkedBlock });
       // One that was on the chain before may be paid by now: look before sending it again.
-      ended = known && row ? await settlement.resume(row) : await settlement.settle(intent);
-    } catch (cause) {
-      throw settlementUnknown(cause);
-    }
-    if (ended?.state === 'settled') return deliver(ended, body);
+      const row = await ledger.get(id);
+      return row && settlement.resume(row);
+    });
+    if (ended?.state === 'settled') return deliver(ended, served.body);
     if (ended?.state !== 'failed') throw settlementUnknown();
-    failures.note(bytesToHex(order.authorization.from));
+    failures.note(bytesToHex(authorization.from));
     throw refusedSettlement(ended);
   }
 
   /** Somebody else was faster, or the payer has too much open. */
   function lostReservation(holder: Payment | null, order: Order<S>): Promise<Delivery> {
-    if (!holder) throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
-    refuseInFlight(holder);
-    return again(holder, order);
+    if (holder && !mayTakeOver(holder, order)) return again(holder, order);
+    throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
   }
 
   /** The same authorization once more: its reply again, its end if it was open, or why not. */
   async function again(known: Payment, order: Order<S>): Promise<Delivery> {
-    const payment = known.state === 'unknown' ? await settlement.resume(known) : known;
+    refuseInFlight(known);
+    const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
     if (payment?.state === 'failed') throw refusedSettlement(payment);
     if (payment?.state !== 'settled') throw settlementUnknown();
-    const same = sameBuyer(payment, order) && equal(payment.requestHash, order.requestHash);
-    const body = same ? await ledger.redeliver(payment.id) : null;
+    const body = sameSale(payment, order) ? await openUntilKnown(() => ledger.redeliver(payment.id)) : null;
     if (!body) throw new PaymentRefused('payment_already_used');
     return deliver(payment, body);
+  }
+
+  return { purchase, isServed: (id: string): boolean => serving.has(id) };
+}
+
+/** From a stored intent on, a failure of ours says nothing about the money: the answer is 503 `settlement_unknown`, whatever failed. */
+async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
+  try {
+    return await look();
+  } catch (cause) {
+    throw settlementUnknown(cause);
   }
 }
 
@@ -160,6 +180,15 @@ function mayTakeOver<S>(known: Payment, order: Order<S>): boolean {
 function sameBuyer<S>(payment: Payment, order: Order<S>): boolean {
   if (equal(payment.clientHash, order.clientHash)) return true;
   return Boolean(payment.identifierHash && order.identifierHash && equal(payment.identifierHash, order.identifierHash));
+}
+
+/** The same authorization for the same request, by the same buyer. */
+function sameSale<S>(payment: Payment, order: Order<S>): boolean {
+  const { value, to, validAfter, validBefore } = order.authorization;
+  const terms = payment.amount === value && payment.validAfter === validAfter && payment.validBefore === validBefore;
+  return (
+    terms && equal(payment.payTo, to) && equal(payment.requestHash, order.requestHash) && sameBuyer(payment, order)
+  );
 }
 
 function equal(a: Uint8Array, b: Uint8Array): boolean {

@@ -18,8 +18,14 @@ interface ServeOptions<S> {
   handlerTimeoutMs: number;
 }
 
-/** Serves a reserved order: returns the stored reply's bytes, or throws with nothing kept; the caller gives the reservation back. */
-export type Serve<S> = (id: string, order: Order<S>, known: Payment | null, signal: AbortSignal) => Promise<Uint8Array>;
+/** A stored reply, and where a search for its payment on the chain starts. */
+export interface Served {
+  readonly body: Uint8Array;
+  readonly checkedBlock: number;
+}
+
+/** Serves a reserved order, or throws with nothing kept; the caller gives the reservation back. */
+export type Serve<S> = (id: string, order: Order<S>, known: Payment | null, signal: AbortSignal) => Promise<Served>;
 
 /** Steps 7 to 10 of a paid request: the chain read, the handler, the reply's check, the stored intent. */
 export function createServe<S>(options: ServeOptions<S>): Serve<S> {
@@ -62,7 +68,7 @@ export function createServe<S>(options: ServeOptions<S>): Serve<S> {
     if (signal.aborted) throw clientGone();
     const stored = await ledger.storeIntent(id, { signature: order.authorization.signature, checkedBlock, body });
     if (!stored) throw new Unavailable('reply_store_full', 'no room to keep another reply; try again later', 30);
-    return body;
+    return { body, checkedBlock };
   };
 }
 
@@ -78,7 +84,7 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** Nobody hears it; it stands in the log. 499 is nginx's number for it. */
+/** Nobody hears it. 499 is nginx's number for it. */
 function clientGone(): AppError {
   return new AppError(499, 'client_gone', 'the client closed the connection before the answer was ready');
 }

@@ -60,9 +60,9 @@ export interface LedgerStore {
   get(id: string): Promise<Payment | null>;
   /**
    * Inserts a reservation unless the key has a row or the payer has `maxOpen` open ones already (0: any number).
-   * A row that failed for `reusableReason` is taken over. True for exactly one caller.
+   * A row that failed for `reusableReason` is taken over (null: none is). True for exactly one caller.
    */
-  reserve(payment: NewPayment, maxOpen: number, reusableReason: string): Promise<boolean>;
+  reserve(payment: NewPayment, maxOpen: number, reusableReason: string | null): Promise<boolean>;
   /** Sets the state where it is one of `from`, and what becomes of the reply, in one step; false when it was not. */
   move(
     id: string,
@@ -71,8 +71,11 @@ export interface LedgerStore {
     change: PaymentChange,
     reply?: ReplyChange,
   ): Promise<boolean>;
-  /** Notes the transactions that are about to be broadcast, all in one step. */
-  noteBroadcast(entries: readonly { id: string; transaction: Uint8Array }[]): Promise<void>;
+  /** Notes the transactions that are about to be broadcast, all in one step; returns the ids of the rows in one of these states, the only ones noted. */
+  noteBroadcast(
+    entries: readonly { id: string; transaction: Uint8Array }[],
+    where: readonly PaymentState[],
+  ): Promise<ReadonlySet<string>>;
   /**
    * Forgets a row in one of these states, its reply with it; false when it was not.
    * One that had failed before becomes `failed` again instead: the chain has its authorization for everybody to see.
@@ -82,8 +85,6 @@ export interface LedgerStore {
   openBefore(key: PaymentKey, id: string): Promise<bigint>;
   /** Counts one delivery and returns the reply, unless there were `max` already or it is gone at `now`. */
   takeReply(id: string, max: number, now: number): Promise<Uint8Array | null>;
-  /** The reply of a payment on its first way out, uncounted. */
-  readReply(id: string): Promise<Uint8Array | null>;
   /** Deletes replies whose time is over at `now`. */
   purgeReplies(now: number): Promise<number>;
   /** Bytes of all kept replies. */
@@ -92,6 +93,8 @@ export interface LedgerStore {
   listByState(states: readonly PaymentState[], limit: number): Promise<Payment[]>;
   /** Open rows of any process but this one, oldest first. */
   listLeftBehind(bootId: string, limit: number): Promise<Payment[]>;
+  /** Rejects when the store cannot be read; costs one row. */
+  ping(): Promise<void>;
   countByState(): Promise<Record<PaymentState, number>>;
   close(): Promise<void>;
 }

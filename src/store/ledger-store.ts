@@ -71,10 +71,15 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
     }
     return sql(`DELETE FROM usdc_payments ${where}`).run(id, ...from).changes === 1;
   });
-  const noteBroadcast = db.transaction((entries: readonly { id: string; transaction: Uint8Array }[]) => {
-    const statement = sql('UPDATE usdc_payments SET transaction_hash = ? WHERE id = ?');
-    for (const { id, transaction } of entries) statement.run(transaction, id);
-  });
+  const noteBroadcast = db.transaction(
+    (entries: readonly { id: string; transaction: Uint8Array }[], where: readonly PaymentState[]) => {
+      const statement = sql(
+        `UPDATE usdc_payments SET transaction_hash = ? WHERE id = ? AND state IN (${marks(where)})`,
+      );
+      const noted = entries.filter(({ id, transaction }) => statement.run(transaction, id, ...where).changes === 1);
+      return new Set(noted.map(({ id }) => id));
+    },
+  );
   const takeReply = db.transaction((id: string, max: number, now: number): Uint8Array | null => {
     const row = sql('SELECT body FROM usdc_replies WHERE payment_id = ? AND keep_until > ?').get(id, now);
     if (!row) return null;
@@ -104,7 +109,7 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
         reusableReason,
       }).changes === 1,
     move: async (id, from, to, change, reply) => move.immediate(id, from, to, change, reply),
-    noteBroadcast: async (entries) => noteBroadcast.immediate(entries),
+    noteBroadcast: async (entries, where) => noteBroadcast.immediate(entries, where),
     release: async (id, from) => release.immediate(id, from),
     openBefore: async ({ network, contract, payer }, id) => {
       const row = sql(
@@ -114,10 +119,6 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
       return BigInt((row as { total: number }).total);
     },
     takeReply: async (id, max, now) => takeReply.immediate(id, max, now),
-    readReply: async (id) => {
-      const row = sql('SELECT body FROM usdc_replies WHERE payment_id = ?').get(id);
-      return row ? (row as { body: Uint8Array }).body : null;
-    },
     purgeReplies: async (now) => sql('DELETE FROM usdc_replies WHERE keep_until <= ?').run(now).changes,
     replyBytes: async () => {
       const row = sql('SELECT coalesce(sum(length(body)), 0) AS bytes FROM usdc_replies').get();
@@ -131,6 +132,9 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
       sql(`SELECT * FROM usdc_payments WHERE state IN ${OPEN} AND boot_id <> ? ORDER BY id LIMIT ?`)
         .all(bootId, limit)
         .map((row) => paymentFromRow(row as PaymentRow)),
+    ping: async () => {
+      sql('SELECT id FROM usdc_payments LIMIT 1').get();
+    },
     countByState: async () => {
       const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
       for (const row of sql('SELECT state, count(*) AS n FROM usdc_payments GROUP BY state').all()) {

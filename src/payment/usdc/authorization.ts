@@ -1,8 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import { hexToBytes } from '../../lib/hex.ts';
+import { bytesToHex } from '../../lib/hex.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
 import type { PaymentKey } from '../../store/ledger-port.ts';
-import type { Eip3009Payload } from '../header.ts';
 import { PaymentRefused } from '../refusal.ts';
 
 /** An EIP-3009 authorization as bytes and numbers: amounts in USDC base units, times in Unix seconds. */
@@ -22,15 +21,11 @@ const SETTLE_MARGIN_SECONDS = 6n;
 /** ERC-6492's magic suffix: the signature of a wallet that is not deployed yet. */
 const ERC6492_SUFFIX = '6492'.repeat(16);
 
-/** What needs no chain, no ledger and no cryptography; the first that fails is the reason. Numbered as in the payment README. */
-export function checkAuthorization(
-  { signature, authorization }: Eip3009Payload,
-  requirement: PaymentRequirements,
-  now: number,
-): Authorization {
+/** What needs no chain and no cryptography; the first that fails is the reason. `now` in Unix seconds. */
+export function checkAuthorization(authorization: Authorization, requirement: PaymentRequirements, now: number): void {
   const seconds = BigInt(now);
   // 1. Made out to us.
-  if (authorization.to.toLowerCase() !== requirement.payTo.toLowerCase()) {
+  if (bytesToHex(authorization.to) !== requirement.payTo.toLowerCase()) {
     throw new PaymentRefused('invalid_exact_evm_recipient_mismatch');
   }
   // 2. Exactly the price.
@@ -38,22 +33,15 @@ export function checkAuthorization(
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_value_mismatch');
   }
   // 3. Valid now (the contract wants strictly later), and for long enough to be mined.
-  if (authorization.validAfter >= seconds)
+  if (authorization.validAfter >= seconds) {
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_after');
+  }
   if (authorization.validBefore < seconds + SETTLE_MARGIN_SECONDS) {
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_before');
   }
   // 4. A wallet that would have to be deployed at our cost is refused by name.
-  if (signature.toLowerCase().endsWith(ERC6492_SUFFIX)) throw new PaymentRefused('eip6492_factory_not_allowed');
-  return {
-    from: hexToBytes(authorization.from),
-    to: hexToBytes(authorization.to),
-    value: authorization.value,
-    validAfter: authorization.validAfter,
-    validBefore: authorization.validBefore,
-    nonce: hexToBytes(authorization.nonce),
-    signature: hexToBytes(signature),
-  };
+  if (bytesToHex(authorization.signature).endsWith(ERC6492_SUFFIX))
+    throw new PaymentRefused('eip6492_factory_not_allowed');
 }
 
 /** The ledger's key of an authorization. */

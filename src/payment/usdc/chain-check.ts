@@ -14,8 +14,13 @@ import {
 const GAS = `0x${SETTLE_GAS.toString(16)}`;
 /** ERC-1271's "yes": the selector of isValidSignature, padded to a word. */
 const ERC1271_MAGIC = '0x1626ba7e';
-/** Load-balanced nodes answer from neighbouring blocks: the search for a payment starts this much earlier. */
-const HEAD_SLACK_BLOCKS = 8;
+/**
+ * The head and the state may come from providers of different height: the search for a payment starts ten minutes earlier (half-second
+ * blocks), which costs nothing, because one log query spans 10,000 blocks.
+ */
+const HEAD_SLACK_BLOCKS = 1200;
+/** What nodes call a call that the contract itself ended; any other error says nothing about the signature. */
+const REVERTED_CALL = /revert|out of gas|invalid opcode|stack|bad jump/i;
 
 /** What the chain said in one round trip, before the handler runs. */
 export interface ChainReading {
@@ -49,15 +54,19 @@ export function createChainCheck(chain: ChainClient, usdc: `0x${string}`, relaye
   }
 
   /** Asks the payer's own contract whether it signed (ERC-1271); an account without code answers nothing, which is no. */
-  async function contractSigned(authorization: Authorization, digest: Uint8Array): Promise<boolean> {
+  async function contractSigned(
+    authorization: Authorization,
+    digest: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const data = isValidSignatureCalldata(digest, authorization.signature);
     const call = { to: bytesToHex(authorization.from), data, gas: GAS };
     try {
-      const answer = await chain.request<string>('eth_call', [call, 'latest']);
+      const answer = await chain.request<string>('eth_call', [call, 'latest'], { signal });
       return answer.length === 66 && answer.startsWith(ERC1271_MAGIC);
     } catch (error) {
-      if (error instanceof RpcError) return false;
-      throw error;
+      if (isRevert(error)) return false;
+      throw unreadable(error);
     }
   }
 
@@ -67,8 +76,8 @@ export function createChainCheck(chain: ChainClient, usdc: `0x${string}`, relaye
     try {
       await chain.request('eth_call', [call, 'latest'], { signal });
     } catch (error) {
-      if (error instanceof RpcError) throw new PaymentRefused('invalid_exact_evm_transaction_simulation_failed');
-      throw error;
+      if (isRevert(error)) throw new PaymentRefused('invalid_exact_evm_transaction_simulation_failed');
+      throw unreadable(error);
     }
   }
 
@@ -76,6 +85,15 @@ export function createChainCheck(chain: ChainClient, usdc: `0x${string}`, relaye
 }
 
 export type ChainCheck = ReturnType<typeof createChainCheck>;
+
+function isRevert(error: unknown): boolean {
+  return error instanceof RpcError && (error.code === 3 || REVERTED_CALL.test(error.message));
+}
+
+/** A node's own trouble is an upstream failure, never the buyer's. */
+function unreadable(error: unknown): unknown {
+  return error instanceof RpcError ? new UpstreamFailed('chain', 'a node refused the call', error) : error;
+}
 
 function text(outcome: RpcOutcome | undefined): string {
   if (!outcome || 'error' in outcome) throw new UpstreamFailed('chain', 'the token contract could not be read');

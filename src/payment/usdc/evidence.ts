@@ -44,16 +44,16 @@ export function paysFor(receipt: Receipt, usdc: string, authorization: Authoriza
   return false;
 }
 
-/** Reads what became of authorizations from the chain's logs, whoever sent the transaction. `usdc` in lower case. */
+/** Reads what became of authorizations from the chain, whoever sent the transaction. `usdc` in lower case. */
 export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
-  async function findEnd(authorization: Authorization, fromBlock: number, head: number) {
+  async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number) {
     const topics = [
       [AUTHORIZATION_USED, AUTHORIZATION_CANCELED],
       topic(authorization.from),
       topic(authorization.nonce),
     ];
-    for (let start = Math.max(0, fromBlock); start <= head; start += LOG_SPAN) {
-      const range = { fromBlock: quantity(start), toBlock: quantity(Math.min(head, start + LOG_SPAN - 1)) };
+    for (let start = Math.max(0, fromBlock); start <= toBlock; start += LOG_SPAN) {
+      const range = { fromBlock: quantity(start), toBlock: quantity(Math.min(toBlock, start + LOG_SPAN - 1)) };
       const logs = await chain.request<(Log & { transactionHash: string })[]>('eth_getLogs', [
         { address: usdc, topics, ...range },
       ]);
@@ -62,24 +62,28 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
     return null;
   }
 
-  /** `atBlock` pins the reading to a block that is known to be mined, so that a lagging provider cannot answer from before it. */
+  /**
+   * 1. A block is chosen: `atBlock`, known to be mined, or the head. Everything is read at it, because providers differ in height
+   *    and two answers of two of them prove nothing together.
+   * 2. Unused there: open, or failed when that block is past `validBefore`.
+   * 3. Used there: the logs up to it hold the use or the cancellation; its receipt tells.
+   */
   async function lookup(authorization: Authorization, fromBlock: number, atBlock?: number): Promise<Verdict> {
-    const at = atBlock === undefined ? 'latest' : quantity(atBlock);
-    const call = { to: usdc, data: authorizationStateCalldata(authorization.from, authorization.nonce) };
-    const [block, state] = await chain.batch([
-      { method: 'eth_getBlockByNumber', params: [at, false] },
-      { method: 'eth_call', params: [call, at] },
+    const tag = atBlock === undefined ? 'latest' : quantity(atBlock);
+    const header = await chain.request<{ number: string; timestamp: string } | null>('eth_getBlockByNumber', [
+      tag,
+      false,
     ]);
-    if (!block || !state || !('result' in block) || !('result' in state) || !block.result) return { kind: 'unknown' };
-    const { number, timestamp } = block.result as { number: string; timestamp: string };
-    if (BigInt(String(state.result)) === 0n) {
-      const expired = BigInt(timestamp) >= authorization.validBefore;
+    if (!header) return { kind: 'unknown' };
+    const call = { to: usdc, data: authorizationStateCalldata(authorization.from, authorization.nonce) };
+    const state = BigInt(await chain.request<string>('eth_call', [call, header.number]));
+    if (state === 0n) {
+      const expired = BigInt(header.timestamp) >= authorization.validBefore;
       return expired
         ? { kind: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' }
         : { kind: 'open' };
     }
-    // The state may be of a later block than the header: search a little past it.
-    const end = await findEnd(authorization, fromBlock, Number(number) + 16);
+    const end = await findEnd(authorization, fromBlock, Number(header.number));
     if (!end) return { kind: 'unknown' };
     const receipt = await chain.request<Receipt | null>('eth_getTransactionReceipt', [end.transactionHash]);
     if (!receipt) return { kind: 'unknown' };

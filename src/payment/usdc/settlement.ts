@@ -1,9 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Payment } from '../../store/ledger-port.ts';
 import type { Ledger } from '../ledger.ts';
-import type { Authorization } from './authorization.ts';
-import type { Evidence, Verdict } from './evidence.ts';
-import type { Intent, Settler } from './settler.ts';
+import type { Evidence } from './evidence.ts';
+import type { Intent, Outcome, Settler } from './settler.ts';
 
 interface SettlementOptions {
   ledger: Ledger;
@@ -17,69 +16,84 @@ interface SettlementOptions {
 
 /**
  * Brings stored intents to their end and writes it down, whether or not somebody waits.
- * An intent is worked on once at a time in this process; what a dead one left comes back through `resume`.
+ * One piece of work an id at a time, from the first look at the chain to the written end: whoever comes meanwhile waits for the same,
+ * so that no late answer can start again what has ended.
  */
 export function createSettlement({ ledger, settler, evidence, clock, waitMs, log }: SettlementOptions) {
   const running = new Map<string, Promise<void>>();
 
-  function start(intent: Intent): Promise<void> {
-    const known = running.get(intent.id);
+  function work(id: string, run: () => Promise<Outcome>): Promise<void> {
+    const known = running.get(id);
     if (known) return known;
-    const [outcome] = settler.settle([intent]);
-    const work = (async () => {
-      const verdict = await outcome;
-      if (verdict) await record(intent.id, verdict);
-    })()
-      // The row stays as it is and the next reconciliation finds it: nothing is lost by an unwritten outcome.
-      .catch((error) => log.error({ err: error, payment: intent.id }, 'an outcome could not be written'))
-      .finally(() => running.delete(intent.id));
-    running.set(intent.id, work);
-    return work;
+    const started = run()
+      .then((outcome) => record(id, outcome))
+      // The row stays open as it is, and the next reconciliation finds it.
+      .catch((error) => log.error({ err: error, payment: id }, 'a settlement could not be worked on'))
+      .finally(() => running.delete(id));
+    running.set(id, started);
+    return started;
   }
 
-  async function record(id: string, verdict: Verdict): Promise<void> {
-    if (verdict.kind === 'settled') await ledger.settled(id, verdict.transaction, verdict.block);
-    else if (verdict.kind === 'failed') await ledger.failed(id, verdict.reason);
+  async function record(id: string, outcome: Outcome): Promise<void> {
+    if (outcome.kind === 'settled') await ledger.settled(id, outcome.transaction, outcome.block);
+    else if (outcome.kind === 'failed') await ledger.failed(id, outcome.reason);
     log.info(
-      { payment: id, outcome: verdict.kind, ...('reason' in verdict && { reason: verdict.reason }) },
+      { payment: id, outcome: outcome.kind, ...('reason' in outcome && { reason: outcome.reason }) },
       'settlement',
     );
   }
 
-  /** Waits for an intent's end, but no longer than a buyer is held; what is open then is `unknown`. Returns the row as it stands. */
-  async function wait(id: string, work: Promise<void>): Promise<Payment | null> {
+  async function send(intent: Intent): Promise<Outcome> {
+    const [outcome] = settler.settle([intent]);
+    return (await outcome) ?? { kind: 'unknown' };
+  }
+
+  /** What the chain already tells of a row, or else its settlement (again). */
+  async function lookThenSend(payment: Payment): Promise<Outcome> {
+    const intent = intentOf(payment);
+    if (!intent) return { kind: 'unknown' };
+    const verdict = await evidence.lookup(intent.authorization, intent.fromBlock);
+    if (verdict.kind !== 'open') return verdict;
+    const row = await ledger.get(payment.id);
+    return row?.state === 'settling' || row?.state === 'unknown' ? send(intent) : { kind: 'unknown' };
+  }
+
+  /** Waits for an end, but no longer than a buyer is held; what is open then is `unknown`. Returns the row as it stands. */
+  async function wait(id: string, started: Promise<void>): Promise<Payment | null> {
     const timer = new AbortController();
-    await Promise.race([work, clock.sleep(waitMs, timer.signal).catch(() => {})]);
+    await Promise.race([started, clock.sleep(waitMs, timer.signal).catch(() => {})]);
     timer.abort();
     await ledger.unknown(id);
     return ledger.get(id);
   }
 
-  /** Looks at an unfinished row: writes down what the chain already tells, or settles it (again). */
-  async function resume(payment: Payment): Promise<void> {
-    const known = running.get(payment.id);
-    if (known) return known;
-    const intent = intentOf(payment);
-    if (!intent) return;
-    const verdict = await evidence.lookup(intent.authorization, intent.fromBlock);
-    if (verdict.kind === 'open') return start(intent);
-    if (verdict.kind !== 'unknown') await record(payment.id, verdict);
-  }
-
   return {
-    settle: (intent: Intent) => wait(intent.id, start(intent)),
-    /** The same for a row of before: a failing chain leaves it unknown. */
+    /** Settles a fresh intent. */
+    settle: (intent: Intent) =>
+      wait(
+        intent.id,
+        work(intent.id, () => send(intent)),
+      ),
+    /** The same for a row that the chain may know already. */
     resume: (payment: Payment) =>
       wait(
         payment.id,
-        resume(payment).catch(() => {}),
+        work(payment.id, () => lookThenSend(payment)),
       ),
-    /** One round over everything unfinished, for the timer and the start. */
-    reconcile: async () => {
+    /**
+     * One round over everything that has not ended and that no call works on: a reservation is given back, the rest is looked up and
+     * settled. Each row's look is waited for before the next, because public nodes take few requests; its settlement is not.
+     */
+    reconcile: async (isServed: (id: string) => boolean) => {
       for (const payment of await ledger.unfinished()) {
-        if (running.has(payment.id)) continue;
-        // Not awaited to its end: a settlement takes blocks, and the next row need not wait for it.
-        resume(payment).catch((error) => log.error({ err: error, payment: payment.id }, 'not reconciled'));
+        const { id, state } = payment;
+        if (isServed(id) || running.has(id)) continue;
+        if (state === 'reserved') {
+          await ledger.release(id);
+          continue;
+        }
+        if (state === 'settling') await ledger.unknown(id);
+        await Promise.race([work(id, () => lookThenSend(payment)), clock.sleep(waitMs / 10)]);
       }
       await ledger.purge();
     },
@@ -91,15 +105,11 @@ export type Settlement = ReturnType<typeof createSettlement>;
 
 /** The intent kept in a row, while its signature is there. */
 function intentOf(payment: Payment): Intent | null {
-  if (!payment.signature) return null;
-  const authorization: Authorization = {
-    from: payment.payer,
-    to: payment.payTo,
-    value: payment.amount,
-    validAfter: payment.validAfter,
-    validBefore: payment.validBefore,
-    nonce: payment.nonce,
-    signature: payment.signature,
+  const { id, payer: from, payTo: to, amount: value, validAfter, validBefore, nonce, signature } = payment;
+  if (!signature) return null;
+  return {
+    id,
+    authorization: { from, to, value, validAfter, validBefore, nonce, signature },
+    fromBlock: payment.checkedBlock ?? 0,
   };
-  return { id: payment.id, authorization, fromBlock: payment.checkedBlock ?? 0 };
 }

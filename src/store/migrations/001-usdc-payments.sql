@@ -32,7 +32,7 @@ CREATE TABLE usdc_payments (
 ) STRICT;
 
 CREATE INDEX usdc_payments_open ON usdc_payments (payer, amount) WHERE state IN ('reserved', 'settling', 'unknown');
-CREATE INDEX usdc_payments_unfinished ON usdc_payments (state, id) WHERE state IN ('reserved', 'settling', 'unknown');
+CREATE INDEX usdc_payments_state ON usdc_payments (state, id);
 CREATE INDEX usdc_payments_transaction ON usdc_payments (transaction_hash) WHERE transaction_hash IS NOT NULL;
 
 -- The bytes that were bought, kept for delivery after a crash and for redelivery.

@@ -45,31 +45,31 @@ describe('reservation', () => {
   test('of one authorization is won once, however it is raced', async () => {
     const ledger = open('a');
     const one = payment();
-    const wins = await Promise.all(Array.from({ length: 20 }, () => ledger.reserve(one)));
+    const wins = await Promise.all(Array.from({ length: 20 }, () => ledger.reserve(one, false)));
     expect(wins.filter(Boolean)).toHaveLength(1);
   });
 
   test('frees the authorization when released, and the second id is another', async () => {
     const ledger = open('a');
     const one = payment();
-    const first = await ledger.reserve(one);
+    const first = await ledger.reserve(one, false);
     expect(await ledger.release(String(first))).toBe(true);
-    const second = await ledger.reserve(one);
+    const second = await ledger.reserve(one, false);
     expect(second).not.toBeNull();
     expect(second).not.toBe(first);
   });
 
   test('of a payer stops at the cap, and another payer is not touched by it', async () => {
     const ledger = open('a');
-    for (let i = 0; i < 3; i++) expect(await ledger.reserve(payment())).not.toBeNull();
-    expect(await ledger.reserve(payment())).toBeNull();
-    expect(await ledger.reserve(payment(randomBytes(32), randomBytes(20)))).not.toBeNull();
+    for (let i = 0; i < 3; i++) expect(await ledger.reserve(payment(), false)).not.toBeNull();
+    expect(await ledger.reserve(payment(), false)).toBeNull();
+    expect(await ledger.reserve(payment(randomBytes(32), randomBytes(20)), false)).not.toBeNull();
   });
 
   test('knows what the payer promised before it', async () => {
     const ledger = open('a');
     const ids: string[] = [];
-    for (let i = 0; i < 3; i++) ids.push(String(await ledger.reserve(payment())));
+    for (let i = 0; i < 3; i++) ids.push(String(await ledger.reserve(payment(), false)));
     const before = await Promise.all(ids.map((id) => ledger.openBefore(payment(), id)));
     expect(before).toEqual([0n, 1000n, 2000n]);
   });
@@ -78,7 +78,7 @@ describe('reservation', () => {
 describe('moves', () => {
   test('only legal ones happen', async () => {
     const ledger = open('a');
-    const id = String(await ledger.reserve(payment()));
+    const id = String(await ledger.reserve(payment(), false));
     expect(await ledger.settled(id, randomBytes(32), 9)).toBe(false);
     expect(await ledger.failed(id, 'x')).toBe(false);
     expect(await ledger.unknown(id)).toBe(false);
@@ -95,7 +95,7 @@ describe('moves', () => {
   test('an ended payment has no signature left, in the row or in the file', async () => {
     const ledger = open('a');
     const [first, second] = [intent(), intent()];
-    const ids = [String(await ledger.reserve(payment())), String(await ledger.reserve(payment()))];
+    const ids = [String(await ledger.reserve(payment(), false)), String(await ledger.reserve(payment(), false))];
     await ledger.storeIntent(String(ids[0]), first);
     await ledger.storeIntent(String(ids[1]), second);
     expect((await ledger.get(String(ids[0])))?.signature).toEqual(first.signature);
@@ -116,12 +116,12 @@ describe('moves', () => {
       [reverted, REVERTED],
       [cancelled, 'cancelled'],
     ] as const) {
-      const id = String(await ledger.reserve(one));
+      const id = String(await ledger.reserve(one, false));
       await ledger.storeIntent(id, intent());
       await ledger.failed(id, reason);
     }
-    expect(await ledger.reserve(cancelled)).toBeNull();
-    const again = String(await ledger.reserve(reverted));
+    expect(await ledger.reserve(cancelled, false)).toBeNull();
+    const again = String(await ledger.reserve(reverted, true));
     expect((await ledger.get(again))?.checkedBlock).toBe(7);
     await ledger.release(again);
     expect((await ledger.find(reverted))?.state).toBe('failed');
@@ -130,7 +130,7 @@ describe('moves', () => {
 
 describe('replies', () => {
   const settled = async (ledger: Ledger, body: string): Promise<string> => {
-    const id = String(await ledger.reserve(payment(randomBytes(32), randomBytes(20))));
+    const id = String(await ledger.reserve(payment(randomBytes(32), randomBytes(20)), false));
     expect(await ledger.storeIntent(id, intent(body))).toBe(true);
     await ledger.settled(id, randomBytes(32), 9);
     return id;
@@ -149,14 +149,14 @@ describe('replies', () => {
     now += 900_001;
     expect(await ledger.redeliver(id)).toBeNull();
     await ledger.purge();
-    expect(await ledger.readReply(id)).toBeNull();
+    expect(await store.replyBytes()).toBe(0);
     expect((await ledger.get(id))?.state).toBe('settled');
   });
 
   test('are bounded in bytes: what does not fit is not stored and nothing is thrown out', async () => {
     const ledger = open('a');
     const id = await settled(ledger, 'x'.repeat(900));
-    const next = String(await ledger.reserve(payment()));
+    const next = String(await ledger.reserve(payment(), false));
     expect(await ledger.storeIntent(next, intent('y'.repeat(200)))).toBe(false);
     expect((await ledger.get(next))?.state).toBe('reserved');
     expect(await ledger.redeliver(id)).not.toBeNull();
@@ -171,18 +171,18 @@ describe('replies', () => {
 test('recovery forgets what was never sent, takes over the rest, and leaves the living alone', async () => {
   const dead = open('dead');
   const [reserved, unsent, sent, ended] = [payment(), payment(), payment(), payment(randomBytes(32), randomBytes(20))];
-  await dead.reserve(reserved);
-  const unsentId = String(await dead.reserve(unsent));
+  await dead.reserve(reserved, false);
+  const unsentId = String(await dead.reserve(unsent, false));
   await dead.storeIntent(unsentId, intent());
-  const sentId = String(await dead.reserve(sent));
+  const sentId = String(await dead.reserve(sent, false));
   await dead.storeIntent(sentId, intent());
   await dead.noteBroadcast([{ id: sentId, transaction: randomBytes(32) }]);
-  const endedId = String(await dead.reserve(ended));
+  const endedId = String(await dead.reserve(ended, false));
   await dead.storeIntent(endedId, intent());
   await dead.settled(endedId, randomBytes(32), 9);
   const living = open('living');
   const mine = payment(randomBytes(32), randomBytes(20));
-  await living.reserve(mine);
+  await living.reserve(mine, false);
 
   expect(await living.recover()).toEqual({ released: 2, unknown: 1 });
   expect(await living.find(reserved)).toBeNull();
