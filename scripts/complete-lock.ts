@@ -14,7 +14,19 @@ interface Entry {
   optionalDependencies?: Record<string, string>;
 }
 
-const SYSTEMS = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32', 'wasi', 'sunos', 'netbsd', 'openbsd', 'aix'];
+const SYSTEMS = [
+  'android',
+  'darwin',
+  'freebsd',
+  'linux',
+  'openharmony',
+  'win32',
+  'wasi',
+  'sunos',
+  'netbsd',
+  'openbsd',
+  'aix',
+];
 const PROCESSORS: Record<string, string> = { amd64: 'x64', x86: 'ia32', armv7: 'arm', arm: 'arm', wasm32: 'wasm32' };
 const SAME = ['x64', 'arm64', 'ia32', 'ppc64', 's390x', 'riscv64', 'loong64', 'mips64el'];
 

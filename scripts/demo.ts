@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { buyOneCall } from './embedded/buy-one-call.ts';
+import { showCollecting } from './embedded/collector-progress.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from './embedded/network.ts';
 import { type EmbeddedService, startEmbeddedService } from './embedded/serve.ts';
 import { writeJsonAtomically } from './lib/write-json.ts';
@@ -74,6 +75,8 @@ async function run(options: Options, stopping: AbortSignal): Promise<void> {
     const onOutput = (text: string) => process.stderr.write(text);
     const service = await step(startEmbeddedService(network, { port: options.port, onOutput }));
     say(`  ready at ${service.url}`);
+    say('The collector reads the chain …');
+    await showCollecting(service.url, say, stopping);
     const calls = { paid: `${WALLET}?address=${network.buyer.address}`, failing: FAILING };
     await buyOneCall({ network, origin: service.url, calls, say, stopping });
     if (options.readyFile) await writeJsonAtomically(options.readyFile, readyDocument(network, service));

@@ -1,4 +1,10 @@
 import { z } from 'zod';
+import { assembleCollected, type CollectedConfig, collectedEnvironment } from './config/collected.ts';
+import { assembleCollector, type CollectorConfig, collectorEnvironment } from './config/collector.ts';
+import { assembleNames, type NamesConfig, namesEnvironment } from './config/names.ts';
+import { assemblePackages, type PackagesConfig, packagesEnvironment } from './config/packages.ts';
+import { assembleWatch, type WatchConfig, watchEnvironment } from './config/watch.ts';
+import { assembleWeb, type WebConfig, webEnvironment } from './config/web.ts';
 
 /** Every problem of the environment at once, so that an operator mends them in one go. */
 export class ConfigError extends Error {
@@ -79,6 +85,12 @@ const environment = z.object({
   SELLER_ADDRESS: address,
   RELAYER_PRIVATE_KEY: z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits'),
   PROJECT_TOKEN_ADDRESS: address.optional(),
+  ...collectorEnvironment,
+  ...watchEnvironment,
+  ...collectedEnvironment,
+  ...packagesEnvironment,
+  ...namesEnvironment,
+  ...webEnvironment,
   HOST: z.string().default('127.0.0.1'),
   PORT: whole(4021, 0, 65535),
   PUBLIC_ORIGIN: httpUrl.optional(),
@@ -107,6 +119,18 @@ export interface Config {
   readonly seller: `0x${string}`;
   readonly relayerPrivateKey: `0x${string}`;
   readonly projectToken: `0x${string}` | null;
+  /** How the collector reads the chain. */
+  readonly collector: CollectorConfig;
+  /** What the collector looks for in the chain's logs. */
+  readonly watch: WatchConfig;
+  /** What is said of the collected data, and how RPC endpoints are probed. */
+  readonly collected: CollectedConfig;
+  /** Where package data is read. */
+  readonly packages: PackagesConfig;
+  /** Where domains, currencies and encyclopedias are read. */
+  readonly names: NamesConfig;
+  /** How strangers' pages are fetched. */
+  readonly web: WebConfig;
   readonly host: string;
   readonly port: number;
   /** Scheme, host and port under which buyers reach us, without a trailing slash. */
@@ -140,6 +164,9 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   if (given.NODE_ENV === 'production' && given.PUBLIC_ORIGIN === undefined) {
     problems.push('PUBLIC_ORIGIN is missing (in production buyers must be told the public address)');
   }
+  if (given.NODE_ENV === 'production' && given.ALLOW_TEST_HOSTS !== undefined) {
+    problems.push('ALLOW_TEST_HOSTS is set (it leads around the address guard; production refuses to start with it)');
+  }
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(assemble(parsed.data));
 }
@@ -169,6 +196,12 @@ function assemble(env: z.output<typeof environment>): Config {
     seller: env.SELLER_ADDRESS as `0x${string}`,
     relayerPrivateKey: env.RELAYER_PRIVATE_KEY as `0x${string}`,
     projectToken: (env.PROJECT_TOKEN_ADDRESS as `0x${string}` | undefined) ?? null,
+    collector: assembleCollector(env),
+    watch: assembleWatch(env, env.NETWORK, env.PROJECT_TOKEN_ADDRESS),
+    collected: assembleCollected(env),
+    packages: assemblePackages(env),
+    names: assembleNames(env),
+    web: assembleWeb(env),
     host: env.HOST,
     port: env.PORT,
     publicOrigin: env.PUBLIC_ORIGIN ? new URL(env.PUBLIC_ORIGIN).origin : `http://${env.HOST}:${env.PORT}`,

@@ -6,6 +6,9 @@ import type { Registry } from 'prom-client';
 import { catalogue as everything } from './catalogue/catalogue.ts';
 import type { Endpoint } from './catalogue/endpoint.ts';
 import { createChainClient } from './chain/client.ts';
+import { publishCollector } from './collector/collector-metrics.ts';
+import { openCollector } from './collector/open-collector.ts';
+import { createProbe, nameEndpoints } from './collector/probe.ts';
 import type { Config } from './config.ts';
 import type { Sources } from './endpoints/sources.ts';
 import { createMetrics } from './http/metrics.ts';
@@ -13,9 +16,16 @@ import { systemClock } from './lib/clock.ts';
 import { createGate } from './payment/gate.ts';
 import { createPayments } from './payment/payments.ts';
 import { checkGates, mountPaid } from './routes/paid.ts';
+import { openChainDatabase } from './store/chain-database.ts';
+import { createChainReads } from './store/chain-reads.ts';
+import { NO_COLLECTOR } from './store/collector-status.ts';
 import { openLedgerDatabase } from './store/database.ts';
 import { holdLedger } from './store/ledger-lock.ts';
 import { createLedgerStore } from './store/ledger-store.ts';
+import { createProbeWrites, type ProbeWrites } from './store/probe-store.ts';
+import { createNamesSources } from './upstream/names-sources.ts';
+import { createOutgoing } from './upstream/outgoing.ts';
+import { createPackageSources } from './upstream/packages-sources.ts';
 
 /** Chooses the real parts and wires them; nothing else in the service decides what is real. */
 export async function createDeps(config: Config, log: Logger, catalogue: readonly Endpoint<Sources>[] = everything) {
@@ -25,17 +35,45 @@ export async function createDeps(config: Config, log: Logger, catalogue: readonl
   const chain = createChainClient({
     rpcUrls: network.rpcUrls,
     chainId: network.chainId,
+    genesisHash: config.collector.genesisHash ?? undefined,
     timeoutMs: config.rpcTimeoutMs,
     log,
   });
+  const chainDb = openChainDatabase(join(config.dataDir, 'chain.db'));
+  const watch = { ...config.watch, usdc: network.usdc };
+  const collector = openCollector({ chain, db: chainDb, clock, log, settings: config.collector, watch });
+  const reads = createChainReads(chainDb);
+  const endpoints = nameEndpoints(network.rpcUrls);
+  const probe = config.collector.enabled ? openProbe(config, createProbeWrites(chainDb), log) : null;
   const store = createLedgerStore(openLedgerDatabase(join(config.dataDir, 'ledger.db')));
-  const sources: Sources = { chain, clock, usdc: network.usdc, projectToken: config.projectToken };
+  const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
+  const sources: Sources = {
+    chain,
+    clock,
+    collector: collector ?? NO_COLLECTOR,
+    reads,
+    collected: {
+      watched: config.watch.tokens,
+      endpoints,
+      health: config.collected.health,
+      floorWei: config.collected.floorWei,
+      hasDistributor: config.watch.distributor !== null,
+    },
+    usdc: network.usdc,
+    projectToken: config.projectToken,
+    web: outgoing.web,
+    packages: createPackageSources(outgoing.upstreams, config.packages),
+    ...createNamesSources(outgoing.upstreams, config.names, clock),
+  };
   const bootId = randomUUID();
   const payments = createPayments<Sources>({ config, chain, store, sources, clock, bootId, log });
   const terms = { network: network.caip2, usdc: network.usdc, payTo: seller, publicOrigin: config.publicOrigin };
   const gate = createGate<Sources>(terms, payments.purchase);
   const metrics: Registry = createMetrics();
+  publishCollector(metrics, { collector: sources.collector, reads, endpoints, clock });
   await payments.start();
+  collector?.start();
+  probe?.start();
 
   return {
     config,
@@ -50,13 +88,26 @@ export async function createDeps(config: Config, log: Logger, catalogue: readonl
     /** Whether paid calls can be served now, and why not. */
     readiness: async () => {
       const checks = await payments.readiness();
-      return { ready: Object.values(checks).every(({ ok }) => ok), checks };
+      const ready = Object.values(checks).every(({ ok }) => ok);
+      // Only told: paid calls are served from the live chain too, and /v1/health is where a lagging collector counts.
+      const { collected, backfill } = sources.collector.status();
+      return { ready, checks: { ...checks, collector: { ok: true, collected: collected?.number ?? null, backfill } } };
     },
     close: async () => {
       await payments.stop();
+      await collector?.stop();
+      await probe?.stop();
+      chainDb.close();
+      await outgoing.close();
       await store.close();
       lock.release();
       await chain.close();
     },
   };
+}
+
+function openProbe({ network, collected, rpcTimeoutMs }: Config, writes: ProbeWrites, log: Logger) {
+  const { rpcUrls, chainId } = network;
+  const intervalMs = collected.probeIntervalMs;
+  return createProbe({ rpcUrls, chainId, writes, intervalMs, timeoutMs: rpcTimeoutMs, clock: systemClock, log });
 }

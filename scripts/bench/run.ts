@@ -1,7 +1,14 @@
+import { benchCollector } from './collector.ts';
+import { benchExtract } from './extract.ts';
 import { benchPaid } from './paid.ts';
 import { benchUnpaid } from './unpaid.ts';
 
-const benches: Record<string, () => Promise<void>> = { unpaid: benchUnpaid, paid: benchPaid };
+const benches: Record<string, () => Promise<void>> = {
+  unpaid: benchUnpaid,
+  paid: benchPaid,
+  collector: benchCollector,
+  extract: benchExtract,
+};
 
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !benches[name]);

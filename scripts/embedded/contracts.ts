@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeAbiParameters, encodeDeployData, type Hex, keccak256, pad, toHex } from 'viem';
 import { type ArtifactName, artifacts } from '../contracts/artifacts.ts';
+import { MIN_BASE_FEE } from './base-fee.ts';
 import type { Miner } from './miner.ts';
-import type { Rpc } from './rpc.ts';
+import { type Rpc, toQuantity } from './rpc.ts';
 
 /** Where Arc has USDC's ERC-20 face, its system log and Multicall3. */
 export const USDC: Hex = '0x3600000000000000000000000000000000000000';
@@ -56,6 +57,19 @@ export interface SentTransaction {
   readonly to?: Hex;
   readonly data?: Hex;
   readonly value?: Hex;
+  readonly gas?: Hex;
+}
+
+/**
+ * Offered with every transaction: five times the floor of the base fee, and the tip that the node itself would add.
+ * Left to the node it would follow the base fee that the node expects next, which between a block and the setting of Arc's own fee
+ * is EIP-1559's and less than the floor: such an offer is never mined, and nothing says so.
+ */
+const AMPLE_FEES = { maxFeePerGas: toQuantity(5n * MIN_BASE_FEE), maxPriorityFeePerGas: toQuantity(1_000_000_000n) };
+
+/** Sends from an unlocked account, at fees that any block of ours takes, and returns the hash without waiting. */
+export function send(rpc: Rpc, transaction: SentTransaction): Promise<Hex> {
+  return rpc<Hex>('eth_sendTransaction', [{ ...AMPLE_FEES, ...transaction }]);
 }
 
 /** A deployment of one of our contracts, as the node takes it from an unlocked account. */
@@ -72,7 +86,7 @@ const MINED_WITHIN_MS = 15_000;
  * While mining is paused it makes the one block itself, because nobody else will.
  */
 export async function sendAndWait(rpc: Rpc, miner: Miner, transaction: SentTransaction): Promise<Receipt> {
-  const hash = await rpc<Hex>('eth_sendTransaction', [transaction]);
+  const hash = await send(rpc, transaction);
   if (miner.paused()) await miner.mine();
   const deadline = Date.now() + MINED_WITHIN_MS;
   while (Date.now() < deadline) {

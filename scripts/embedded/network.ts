@@ -7,6 +7,7 @@ import { type Account, createAccount } from './accounts.ts';
 import { type Anvil, startAnvil } from './anvil.ts';
 import { MIN_BASE_FEE } from './base-fee.ts';
 import { deployment, fundNative, fundUsdc, MULTICALL3, placeContracts, sendAndWait, USDC } from './contracts.ts';
+import { type Dex, deployDex, EURC, PROJECT_TOKEN, placeToken } from './dex.ts';
 import { createMiner } from './miner.ts';
 import { createRpc, type Rpc } from './rpc.ts';
 import { startTraffic } from './traffic.ts';
@@ -20,6 +21,8 @@ export interface EmbeddedNetworkOptions {
   /** Of the traffic: the same seed gives the same operations in the same order. */
   seed?: number;
   traffic?: boolean;
+  /** Uniswap with pools of EURC and a project token; by default where there is traffic, because payments need none of it. */
+  dex?: boolean;
   log?: (line: string) => void;
 }
 
@@ -32,7 +35,12 @@ export interface EmbeddedNetwork {
   readonly rpcUrl: string;
   readonly wsUrl: string;
   readonly usdc: Hex;
+  /** At its address on Arc, 6 decimals; anyone may mint. */
+  readonly eurc: Hex;
+  readonly projectToken: Hex;
   readonly multicall3: Hex;
+  /** Uniswap and its pools; null where it was not asked for. */
+  readonly pools: Dex | null;
   /** Holds native USDC, for gas. */
   readonly relayer: Account;
   /** Holds 10 USDC on the ERC-20 face and nothing for gas, as a buyer over x402 needs. */
@@ -89,11 +97,14 @@ async function furnish(anvil: Anvil, options: Furnishing): Promise<EmbeddedNetwo
   await fundNative(rpc, miner, deployer.address, 1_000_000n * NATIVE_UNIT);
   await fundUsdc(rpc, miner, buyer.address, 10n * USDC_UNIT);
   await rpc('anvil_impersonateAccount', [deployer.address]);
+  await placeToken(rpc, EURC, 'EURC', 'EURC', 6);
+  await placeToken(rpc, PROJECT_TOKEN, 'Percall', 'CALL', 18);
   await miner.mine();
+  const pools = (options.dex ?? options.traffic) ? await deployDex(rpc, miner, deployer.address) : null;
   const dataDir = await mkdtemp(join(tmpdir(), 'percall-embedded-'));
   miner.resume();
 
-  const traffic = options.traffic ? startTraffic({ rpc, miner, seed: options.seed ?? 1, log }) : null;
+  const traffic = options.traffic ? startTraffic({ rpc, miner, seed: options.seed ?? 1, dex: pools, log }) : null;
   let stopped: Promise<void> | null = null;
   const stop = async (): Promise<void> => {
     await traffic?.stop();
@@ -106,7 +117,10 @@ async function furnish(anvil: Anvil, options: Furnishing): Promise<EmbeddedNetwo
     rpcUrl,
     wsUrl: `ws://127.0.0.1:${anvil.port}`,
     usdc: USDC,
+    eurc: EURC,
+    projectToken: PROJECT_TOKEN,
     multicall3: MULTICALL3,
+    pools,
     relayer,
     buyer,
     seller: seller.address,

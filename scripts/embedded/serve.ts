@@ -1,8 +1,8 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type GuardedChild, startGuarded } from './child.ts';
+import { DISTRIBUTOR } from './dex.ts';
+import { freePort } from './free-port.ts';
 import type { EmbeddedNetwork } from './network.ts';
 
 /** The service's configuration for serving on an embedded network: no client limits, data that goes with the network. */
@@ -15,8 +15,21 @@ export function embeddedEnvironment(network: EmbeddedNetwork): Record<string, st
     SELLER_ADDRESS: network.seller,
     RELAYER_PRIVATE_KEY: network.relayer.privateKey,
     DATA_DIR: network.dataDir,
+    ...watchEnvironment(network),
     RATE_LIMIT_FREE_PER_MINUTE: '0',
     RATE_LIMIT_PRICED_PER_MINUTE: '0',
+  };
+}
+
+/** What there is to watch, where the network has a DEX. */
+function watchEnvironment({ eurc, projectToken, pools }: EmbeddedNetwork): Record<string, string> {
+  if (pools === null) return {};
+  return {
+    WATCH_TOKENS: `EURC:${eurc}`,
+    DEX_VENUES: `v2:${pools.factories.v2}:Uniswap v2,v3:${pools.factories.v3}:Uniswap v3,v4:${pools.poolManager}:Uniswap v4`,
+    PROJECT_TOKEN_ADDRESS: projectToken,
+    PROJECT_TOKEN_SYMBOL: 'CALL',
+    DISTRIBUTOR_ADDRESS: DISTRIBUTOR,
   };
 }
 
@@ -44,7 +57,9 @@ export async function startEmbeddedService(
   network: EmbeddedNetwork,
   options: { port?: number; onOutput?: (text: string) => void } = {},
 ): Promise<EmbeddedService> {
-  const port = await claimPort(options.port ?? 0);
+  // The service must know its port before it listens, to name it in challenges; and were another program on it, that one would
+  // answer `/readyz` before ours has failed.
+  const port = await freePort(options.port);
   const url = `http://127.0.0.1:${port}`;
   const { PATH, HOME, TMPDIR } = process.env;
   const env = {
@@ -76,22 +91,4 @@ async function untilReady(child: GuardedChild, url: string): Promise<void> {
   const how = child.ended() ?? `/readyz: ${last} after ${READY_MS / 1000} s`;
   await child.stop(0);
   throw new Error(`the service did not start (${how}):\n${child.tail()}`);
-}
-
-/**
- * The wanted port, or a free one for 0, after a look whether it can be had.
- * The service must know its port before it listens, to name it in challenges; and were another service on it, that one would
- * answer `/readyz` before ours has failed.
- */
-async function claimPort(wanted: number): Promise<number> {
-  const probe = createServer().listen(wanted, '127.0.0.1');
-  try {
-    await once(probe, 'listening');
-  } catch (cause) {
-    throw new Error(`port ${wanted} cannot be served on: another program has it, or it is not allowed`, { cause });
-  }
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }

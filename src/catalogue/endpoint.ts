@@ -24,6 +24,10 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
   example: { params: Record<string, string>; result: z.output<R> };
   /** Free endpoints: how long one answer's bytes and ETag are kept. */
   cacheMs?: number;
+  /** Free endpoints over a store: differs after every write that may change the answer; bytes are kept until then, and at most for `cacheMs`. */
+  version?(sources: S): number;
+  /** Free endpoints whose reply can itself be bad news: then it is sent with 503. Such an endpoint's replies are never kept. */
+  isBadNews?(reply: z.output<R>): boolean;
   run(params: z.output<P>, sources: S, signal: AbortSignal): Promise<z.input<R>>;
 }
 

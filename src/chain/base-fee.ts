@@ -1,9 +1,7 @@
 import { UpstreamFailed } from '../errors.ts';
 import type { Header } from './block.ts';
+import { eip1559Rule } from './fee-rule.ts';
 
-/** EIP-1559: the target is half of the gas limit, a step at most an eighth of the fee. */
-const ELASTICITY = 2n;
-const MAX_CHANGE_DENOMINATOR = 8n;
 /** On Arc the header's extra data is the next base fee as 8 bytes, big-endian. */
 const ARC_EXTRA_DATA = /^0x[0-9a-fA-F]{16}$/;
 
@@ -29,12 +27,10 @@ export function nextBaseFee(header: Header): NextBaseFee {
     // Arc's fees never fall below 1 wei, so a zero here is something else than a fee.
     if (announced > 0n) return { wei: announced, exact: true };
   }
-  return { wei: byEip1559(baseFeeOf(header), header.gasUsed, header.gasLimit / ELASTICITY), exact: false };
+  return { wei: nextByEip1559(baseFeeOf(header), header.gasUsed, header.gasLimit), exact: false };
 }
 
-function byEip1559(fee: bigint, used: bigint, target: bigint): bigint {
-  if (target === 0n || used === target) return fee;
-  if (used < target) return fee - (fee * (target - used)) / target / MAX_CHANGE_DENOMINATOR;
-  const step = (fee * (used - target)) / target / MAX_CHANGE_DENOMINATOR;
-  return fee + (step > 0n ? step : 1n);
+/** The base fee after a block, by EIP-1559: the target is half of the gas limit, a step at most an eighth of the fee. */
+export function nextByEip1559(baseFee: bigint, gasUsed: bigint, gasLimit: bigint): bigint {
+  return eip1559Rule({ gasLimit, floor: 0n })({ baseFee, smoothed: 0n }, gasUsed).baseFee;
 }

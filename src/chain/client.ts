@@ -2,7 +2,7 @@ import { UpstreamFailed } from '../errors.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { type AnswerError, judgeError, ProviderFailure } from './answers.ts';
 import { createProvider } from './provider.ts';
-import { createRoster, type Roster } from './roster.ts';
+import { createRoster, type Member, type Roster } from './roster.ts';
 
 /** One JSON-RPC call. */
 export interface RpcCall {
@@ -16,6 +16,13 @@ export type RpcOutcome = { readonly result: unknown } | { readonly error: RpcErr
 /** `signal` ends the call with its own reason; no provider is blamed. */
 export interface RpcOptions {
   readonly signal?: AbortSignal;
+  /**
+   * Judges the answers to at most 100 calls together: a reason refuses them, and the next provider is asked for all of them.
+   * The refused provider is held back once another one's answers were accepted: where all are refused alike, none of them is to blame.
+   */
+  readonly refuse?: (outcomes: readonly RpcOutcome[]) => string | null;
+  /** Told before each HTTP request that the call costs, so that a caller with a budget can keep it. */
+  readonly onRequest?: () => void;
 }
 
 /**
@@ -64,6 +71,8 @@ export interface ChainClientOptions {
   /** In the order in which they are tried; at least one. */
   readonly rpcUrls: readonly string[];
   readonly chainId: number;
+  /** When given, a provider with another block 0 is excluded like one of another chain; one that has pruned it passes. */
+  readonly genesisHash?: `0x${string}` | undefined;
   /** For each provider, from the start of a request to the last byte of its answer. */
   readonly timeoutMs: number;
   readonly log?: ChainLog;
@@ -75,6 +84,8 @@ export type OpenChainClient = ChainClient & { close(): Promise<void>; check(): P
 
 /** Nodes refuse longer batches with -32600 (Arc's node: "batch size exceeds limit of 100"). */
 const MAX_BATCH = 100;
+/** JSON-RPC 2.0; Arc's public nodes answer it with "method not supported". */
+const METHOD_NOT_FOUND = -32601;
 
 /**
  * Opens the client; nothing is sent before the first call.
@@ -85,22 +96,22 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
   const providers = options.rpcUrls.map((url) => createProvider(url, timeoutMs));
   const [first] = providers;
   if (first === undefined) throw new Error('a chain client needs at least one RPC URL');
-  const roster = createRoster(providers, chainId, clock, log);
+  const roster = createRoster(providers, { chainId, genesisHash: options.genesisHash }, clock, log);
 
   return {
     chainId,
     publicUrl: first.origin,
-    async request<T>(method: string, params: readonly unknown[], { signal }: RpcOptions = {}): Promise<T> {
-      const [outcome] = await askInOrder(roster, [{ method, params }], signal);
+    async request<T>(method: string, params: readonly unknown[], rpc: RpcOptions = {}): Promise<T> {
+      const [outcome] = await askInOrder(roster, [{ method, params }], rpc);
       if (outcome === undefined) throw new UpstreamFailed('chain', 'no answer');
       if ('error' in outcome) throw outcome.error;
       return outcome.result as T;
     },
-    async batch(calls, { signal } = {}) {
+    async batch(calls, rpc = {}) {
       if (calls.length === 0) return [];
-      if (calls.length <= MAX_BATCH) return askInOrder(roster, calls, signal);
+      if (calls.length <= MAX_BATCH) return askInOrder(roster, calls, rpc);
       const parts = Array.from({ length: Math.ceil(calls.length / MAX_BATCH) }, (_, part) =>
-        askInOrder(roster, calls.slice(part * MAX_BATCH, (part + 1) * MAX_BATCH), signal),
+        askInOrder(roster, calls.slice(part * MAX_BATCH, (part + 1) * MAX_BATCH), rpc),
       );
       return (await Promise.all(parts)).flat();
     },
@@ -123,40 +134,70 @@ const SILENT: ChainLog = { info: () => undefined, warn: () => undefined };
  * 1. an answer that every honest node would give stands;
  * 2. a call refused by a limit, or by a node that lacks the method or the block, goes to the next provider;
  * 3. a provider that fails is asked nothing more, all its calls go to the next;
- * 4. when none is left, a call that every provider refused alike is their answer; anything else is UpstreamFailed.
+ * 4. answers that the caller refuses as a whole are forgotten, and the next provider is asked for all of them;
+ * 5. when none is left, a call that every provider refused alike is their answer; anything else is UpstreamFailed.
  */
-async function askInOrder(roster: Roster, calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcOutcome[]> {
-  const settled: RpcOutcome[] = new Array(calls.length);
-  let open = calls.map((call, at) => ({ call, at }));
-  const reasons = new Set<string>();
+async function askInOrder(roster: Roster, calls: readonly RpcCall[], rpc: RpcOptions): Promise<RpcOutcome[]> {
+  const round: Round = {
+    settled: new Array(calls.length),
+    open: calls.map((call, at) => ({ call, at })),
+    reasons: new Set(),
+  };
+  const refused: { member: Member; reason: string }[] = [];
   for (const member of roster.inOrder()) {
-    const answers = await roster
-      .call(
-        member,
-        open.map(({ call }) => call),
-        signal,
-      )
-      .catch((error: unknown) => {
-        if (!(error instanceof ProviderFailure)) throw error;
-        reasons.add(error.message);
-      });
-    if (answers === undefined) continue;
-    open = open.filter(({ at }, position) => {
-      const answer = answers[position];
-      if (answer === undefined) return true;
-      settled[at] = 'error' in answer ? { error: toRpcError(answer.error) } : answer;
-      const verdict = 'error' in answer ? judgeError(answer.error) : 'final';
-      if (verdict === 'rateLimited') {
-        reasons.add('rate limited');
-        roster.failed(member, new ProviderFailure('rateLimited', 'rate limited'));
-      }
-      return verdict !== 'final';
-    });
-    if (open.length === 0) return settled;
+    await askMember(roster, member, round, rpc);
+    if (round.open.length > 0) continue;
+    const reason = rpc.refuse?.(round.settled) ?? null;
+    if (reason === null) {
+      for (const earlier of refused) roster.failed(earlier.member, new ProviderFailure('malformed', earlier.reason));
+      return round.settled;
+    }
+    round.reasons.add(reason);
+    refused.push({ member, reason });
+    round.open = calls.map((call, at) => ({ call, at }));
   }
-  signal?.throwIfAborted();
-  if (reasons.size === 0 && open.every(({ at }) => settled[at] !== undefined)) return settled;
+  rpc.signal?.throwIfAborted();
+  const { settled, open, reasons } = round;
+  if (reasons.size === 0 && open.every(({ at }) => settled[at] !== undefined)) {
+    const reason = rpc.refuse?.(settled) ?? null;
+    if (reason === null) return settled;
+    reasons.add(reason);
+  }
   throw new UpstreamFailed('chain', `no provider answered (${[...reasons].join('; ') || 'none serves this chain'})`);
+}
+
+/** What is answered so far, what is still open, and why. */
+interface Round {
+  readonly settled: RpcOutcome[];
+  open: { call: RpcCall; at: number }[];
+  readonly reasons: Set<string>;
+}
+
+/** Rules 1 to 3: asks one provider for what is open, without the methods that it is known to lack. */
+async function askMember(roster: Roster, member: Member, round: Round, { signal, onRequest }: RpcOptions) {
+  const asked = round.open.filter(({ call }) => !roster.lacks(member, call.method));
+  if (asked.length === 0) return;
+  const questions = asked.map(({ call }) => call);
+  onRequest?.();
+  const answers = await roster.call(member, questions, signal).catch((error: unknown) => {
+    if (!(error instanceof ProviderFailure)) throw error;
+    round.reasons.add(error.message);
+  });
+  if (answers === undefined) return;
+  const done = new Set<number>();
+  asked.forEach(({ call, at }, position) => {
+    const answer = answers[position];
+    if (answer === undefined) return;
+    round.settled[at] = 'error' in answer ? { error: toRpcError(answer.error) } : answer;
+    const verdict = 'error' in answer ? judgeError(answer.error) : 'final';
+    if (verdict === 'final') done.add(at);
+    if (verdict === 'rateLimited') {
+      round.reasons.add('rate limited');
+      roster.failed(member, new ProviderFailure('rateLimited', 'rate limited'));
+    }
+    if ('error' in answer && answer.error.code === METHOD_NOT_FOUND) roster.noteLacking(member, call.method);
+  });
+  round.open = round.open.filter(({ at }) => !done.has(at));
 }
 
 function toRpcError({ code, message, data }: AnswerError): RpcError {

@@ -92,13 +92,3 @@ function cut(spans: readonly FeeSpan[], head: Header, seconds: number): FeeWindo
   const kept = fees.slice(Math.min(Math.floor(share * span.fees.length), fees.length - 1));
   return { fees: kept, toBlock: head.number, seconds: head.at - Math.max(since, span.startAt) };
 }
-
-/** The nearest-rank percentiles of at least one value, in the order of `percents`. */
-export function percentilesOf(values: readonly bigint[], percents: readonly number[]): bigint[] {
-  const sorted = [...values].sort((a, b) => (a < b ? -1 : Number(a > b)));
-  return percents.map((percent) => {
-    const value = sorted[Math.max(Math.ceil((percent / 100) * sorted.length) - 1, 0)];
-    if (value === undefined) throw new Error('no percentile of nothing');
-    return value;
-  });
-}

@@ -4,8 +4,10 @@ import type { ChainLog, RpcCall } from './client.ts';
 import type { Provider } from './provider.ts';
 
 /** A provider and what we know of its health. */
-interface Member {
+export interface Member {
   readonly provider: Provider;
+  /** Methods that it said it does not have, with the time at which it is asked again. */
+  readonly lacking: Map<string, number>;
   /** Its chain id was right and it has not failed since (a rate limit apart: that says nothing about which chain it serves). */
   verified: boolean;
   wrongChain: boolean;
@@ -20,6 +22,14 @@ const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 30_000;
 /** How often a provider of another chain is asked whether it is still one. */
 const WRONG_CHAIN_RETRY_MS = 300_000;
+/** How long a method that a provider lacks is asked of others only: long enough to cost nothing, short enough to notice an upgrade. */
+const LACKING_RETRY_MS = 600_000;
+
+/** What a provider must serve before it is asked anything. */
+export interface ChainIdentity {
+  readonly chainId: number;
+  readonly genesisHash: `0x${string}` | undefined;
+}
 
 /** The providers in the operator's order, with the rule of who is asked first. */
 export interface Roster {
@@ -29,16 +39,25 @@ export interface Roster {
   call(member: Member, calls: readonly RpcCall[], signal?: AbortSignal): Promise<Answer[]>;
   /** Notes a failure that the answer itself did not show (a call of a batch refused by a limit). */
   failed(member: Member, failure: ProviderFailure): void;
+  /** Whether to spare this provider a method that it lacks: only while another one may have it. */
+  lacks(member: Member, method: string): boolean;
+  noteLacking(member: Member, method: string): void;
   /** Asks every provider for its chain id; true when at least one serves ours. */
   check(): Promise<boolean>;
 }
 
 /**
- * Invariant: no call reaches a provider that has not said, since it last failed, that it serves `chainId`.
+ * Invariant: no call reaches a provider that has not said, since it last failed, that it serves the wanted chain.
  * A failed provider proves itself in the background before it comes first again, so that no buyer waits for its time-out.
  */
-export function createRoster(providers: readonly Provider[], chainId: number, clock: Clock, log: ChainLog): Roster {
+export function createRoster(
+  providers: readonly Provider[],
+  wanted: ChainIdentity,
+  clock: Clock,
+  log: ChainLog,
+): Roster {
   const members = providers.map(newMember);
+  const isLacking = ({ lacking }: Member, method: string) => (lacking.get(method) ?? 0) > clock.nowMs();
 
   function failed(member: Member, failure: ProviderFailure): void {
     const { failures, wrongChain } = member;
@@ -54,7 +73,7 @@ export function createRoster(providers: readonly Provider[], chainId: number, cl
   }
 
   function verify(member: Member): Promise<void> {
-    member.checking ??= askChainId(member.provider, chainId)
+    member.checking ??= identify(member.provider, wanted)
       .then(
         () => {
           member.verified = true;
@@ -73,6 +92,9 @@ export function createRoster(providers: readonly Provider[], chainId: number, cl
 
   return {
     failed,
+    lacks: (member, method) =>
+      isLacking(member, method) && members.some((other) => !other.wrongChain && !isLacking(other, method)),
+    noteLacking: (member, method) => void member.lacking.set(method, clock.nowMs() + LACKING_RETRY_MS),
     inOrder: () => rank(members, clock.nowMs(), (member) => void verify(member).catch(() => undefined)),
     async check() {
       await Promise.allSettled(members.map(verify));
@@ -93,7 +115,15 @@ export function createRoster(providers: readonly Provider[], chainId: number, cl
 }
 
 function newMember(provider: Provider): Member {
-  return { provider, verified: false, wrongChain: false, failures: 0, heldBackUntilMs: 0, checking: undefined };
+  return {
+    provider,
+    lacking: new Map(),
+    verified: false,
+    wrongChain: false,
+    failures: 0,
+    heldBackUntilMs: 0,
+    checking: undefined,
+  };
 }
 
 /** Books a failure; false when it came while the member was held back already: requests that were under way together fail together and count once. */
@@ -122,24 +152,38 @@ function rank(members: readonly Member[], nowMs: number, probe: (member: Member)
   return behind.length === 0 ? healthy : [...healthy, ...behind];
 }
 
-async function askChainId(provider: Provider, chainId: number): Promise<void> {
-  const [answer] = await provider.call([{ method: 'eth_chainId', params: [] }]);
-  if (answer === undefined) throw new ProviderFailure('malformed', 'no chain id given');
-  if ('error' in answer) {
-    throw judgeError(answer.error) === 'rateLimited'
-      ? new ProviderFailure('rateLimited', 'rate limited')
-      : new ProviderFailure('malformed', 'no chain id given');
-  }
-  if (typeof answer.result !== 'string' || !/^0x[0-9a-fA-F]{1,16}$/.test(answer.result)) {
+async function identify(provider: Provider, { chainId, genesisHash }: ChainIdentity): Promise<void> {
+  const questions: RpcCall[] = [{ method: 'eth_chainId', params: [] }];
+  if (genesisHash !== undefined) questions.push({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
+  const [id, genesis] = await provider.call(questions);
+  const served = resultOf(id, 'no chain id given');
+  if (typeof served !== 'string' || !/^0x[0-9a-fA-F]{1,16}$/.test(served)) {
     throw new ProviderFailure('malformed', 'a malformed chain id');
   }
-  const served = BigInt(answer.result);
-  if (served !== BigInt(chainId)) throw new ProviderFailure('wrongChain', `serves chain ${served}, not ${chainId}`);
+  if (BigInt(served) !== BigInt(chainId)) {
+    throw new ProviderFailure('wrongChain', `serves chain ${BigInt(served)}, not ${chainId}`);
+  }
+  if (genesisHash === undefined) return;
+  const block = resultOf(genesis, 'no genesis given');
+  // A pruned node has none to show; that is no sign of another chain.
+  if (block === null) return;
+  const hash = typeof block === 'object' && 'hash' in block ? String(block.hash).toLowerCase() : '';
+  if (hash !== genesisHash.toLowerCase()) throw new ProviderFailure('wrongChain', 'serves a chain of another genesis');
+}
+
+function resultOf(answer: Answer | undefined, missing: string): unknown {
+  if (answer === undefined) throw new ProviderFailure('malformed', missing);
+  if (!('error' in answer)) return answer.result;
+  throw judgeError(answer.error) === 'rateLimited'
+    ? new ProviderFailure('rateLimited', 'rate limited')
+    : new ProviderFailure('malformed', missing);
 }
 
 /** Waits for a task that others share: the caller's abort ends the waiting, not the task. */
 async function untilAborted(task: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
   if (signal === undefined) return task;
+  // Whoever waits no longer must not leave the failure of the task to nobody: that would end the process.
+  task.catch(() => undefined);
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
   const onAbort = () => aborted.reject(signal.reason);

@@ -2,8 +2,10 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
 import { baseFeeOf, nextBaseFee } from '../chain/base-fee.ts';
-import { readLatestHeader } from '../chain/block.ts';
-import { percentilesOf, readFeeWindow } from '../chain/fee-history.ts';
+import { type Header, readLatestHeader } from '../chain/block.ts';
+import type { ChainClient } from '../chain/client.ts';
+import { readFeeWindow } from '../chain/fee-history.ts';
+import { countOf, type Histogram, percentilesIn } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatGwei, formatNative } from '../lib/units.ts';
 import { asOfBlock, chainSource, decimal } from './chain-fields.ts';
@@ -27,6 +29,12 @@ const current = {
 
 const PERCENTILES = [5, 25, 50, 75, 95];
 const HOUR_SECONDS = 3600;
+/** Blocks that the collector may be behind: seconds of an hour. */
+const MAX_BEHIND = 10;
+/** Of the blocks that an hour should have by the mean block time, which is itself measured. */
+const MIN_SHARE = 0.98;
+
+type PaidSources = Pick<Sources, 'chain' | 'clock' | 'collector' | 'reads'>;
 
 const lastHour = z
   .strictObject({
@@ -111,19 +119,20 @@ export const feesEstimatePaid = defineEndpoint({
       },
     },
   },
-  async run({ gas }, { chain, clock }: Pick<Sources, 'chain' | 'clock'>, signal) {
+  async run({ gas }, sources: PaidSources, signal) {
+    const { chain, clock } = sources;
     const head = await readLatestHeader(chain, { signal });
     const next = nextBaseFee(head);
-    const hour = await readFeeWindow(chain, head, HOUR_SECONDS, { signal });
+    const hour = collectedHour(sources, head) ?? (await liveHour(chain, head, signal));
     return {
       ...priced(gas, baseFeeOf(head)),
       nextBaseFeeGwei: formatGwei(next.wei),
       costNextUsdc: costOf(gas, next.wei),
       nextBaseFeeExact: next.exact,
       lastHour: {
-        blocks: hour.fees.length,
+        blocks: countOf(hour.fees),
         seconds: hour.seconds,
-        percentiles: percentilesOf(hour.fees, PERCENTILES).map((wei, at) => ({
+        percentiles: (percentilesIn(hour.fees, PERCENTILES) ?? []).map((wei, at) => ({
           percentile: PERCENTILES[at] ?? 0,
           baseFeeGwei: formatGwei(wei),
           costUsdc: costOf(gas, wei),
@@ -134,6 +143,29 @@ export const feesEstimatePaid = defineEndpoint({
     };
   },
 });
+
+/** The base fees of an hour. */
+interface Hour {
+  readonly fees: Histogram;
+  readonly seconds: number;
+}
+
+/** The last hour from the collector's own rows, when it has every block of it up to the head or nearly; null otherwise. */
+function collectedHour({ collector, reads }: PaidSources, head: Header): Hour | null {
+  const { blockTimeSeconds } = collector.status();
+  const latest = reads.latestFee();
+  if (latest === null || blockTimeSeconds === null || head.number - latest.number > MAX_BEHIND) return null;
+  const fees = reads.baseFees(latest.at - HOUR_SECONDS + 1, latest.at + 1);
+  const expected = HOUR_SECONDS / blockTimeSeconds;
+  return countOf(fees) >= expected * MIN_SHARE ? { fees, seconds: HOUR_SECONDS } : null;
+}
+
+async function liveHour(chain: ChainClient, head: Header, signal: AbortSignal): Promise<Hour> {
+  const { fees, seconds } = await readFeeWindow(chain, head, HOUR_SECONDS, { signal });
+  const counts = new Map<bigint, number>();
+  for (const fee of fees) counts.set(fee, (counts.get(fee) ?? 0) + 1);
+  return { fees: counts, seconds };
+}
 
 function priced(gas: number, baseFeeWei: bigint) {
   return { gas, baseFeeGwei: formatGwei(baseFeeWei), costUsdc: costOf(gas, baseFeeWei) };

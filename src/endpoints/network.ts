@@ -11,7 +11,7 @@ const BLOCK_TIME_SPAN = 200;
 /** Ten seconds of half-second blocks: recent, and one batch of moderate size. */
 const SAMPLE_BLOCKS = 20;
 
-const noCollector = 'null: this service does not collect blocks yet';
+const nothingYet = 'null before the first block is collected';
 
 const result = z.strictObject({
   chainId: z.int().meta({ description: 'EIP-155 chain id' }),
@@ -27,19 +27,21 @@ const result = z.strictObject({
       ageSeconds: z.int().nonnegative().meta({ description: 'Seconds since that time by our clock, never negative' }),
     })
     .meta({ description: 'The newest block' }),
-  blocksCollected: z.int().nonnegative().meta({ description: 'Blocks held by the collector' }),
+  blocksCollected: z.int().nonnegative().meta({
+    description: 'Blocks that the collector has read whole, those included that it keeps as hourly sums',
+  }),
   firstCollected: z
     .int()
     .nullable()
-    .meta({ description: `First block held by the collector; ${noCollector}` }),
+    .meta({ description: `First block that the collector has read whole; ${nothingYet}` }),
   lagBlocks: z
     .int()
     .nullable()
-    .meta({ description: `Blocks that the collector is behind the head; ${noCollector}` }),
+    .meta({ description: `Blocks that the collector is behind the head; ${nothingYet}` }),
   lagSeconds: z
     .number()
     .nullable()
-    .meta({ description: `The same in seconds; ${noCollector}` }),
+    .meta({ description: `The same in seconds of the chain's time; ${nothingYet}` }),
   blockTimeSeconds: z
     .number()
     .nullable()
@@ -60,11 +62,11 @@ const result = z.strictObject({
       lagBlocks: z.int().nullable(),
       lagSeconds: z.number().nullable(),
     })
-    .meta({ description: `The head is read live; of the collector, ${noCollector}` }),
+    .meta({ description: `The head is read live; the rest is of the collector, ${nothingYet}` }),
   source: sourceSchema,
 });
 
-/** Where the chain stands, read live. */
+/** Where the chain stands, read live, and how far the collector has come. */
 export const network = defineEndpoint({
   path: '/network',
   access: 'free',
@@ -79,18 +81,18 @@ export const network = defineEndpoint({
       chainId: 5042,
       genesis: { hash: `0x${'5a'.repeat(32)}`, at: 1778544000 },
       head: { number: 32250000, hash: `0x${'7c'.repeat(32)}`, at: 1795199400, ageSeconds: 1 },
-      blocksCollected: 0,
-      firstCollected: null,
-      lagBlocks: null,
-      lagSeconds: null,
+      blocksCollected: 518_400,
+      firstCollected: 31731601,
+      lagBlocks: 0,
+      lagSeconds: 0,
       blockTimeSeconds: 0.505,
       txPerSecond: 14.257,
       asOfBlock: 32250000,
-      freshness: { head: 32250000, collected: null, lagBlocks: null, lagSeconds: null },
+      freshness: { head: 32250000, collected: 32250000, lagBlocks: 0, lagSeconds: 0 },
       source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
     },
   },
-  async run(_params, { chain, clock }: Pick<Sources, 'chain' | 'clock'>, signal) {
+  async run(_params, { chain, clock, collector }: Pick<Sources, 'chain' | 'clock' | 'collector'>, signal) {
     const head = await readLatestHeader(chain, { signal });
     // Not from genesis: its time may lie long before the chain began to run.
     const spanStart = Math.max(head.number - BLOCK_TIME_SPAN, Math.min(head.number, 1));
@@ -98,6 +100,11 @@ export const network = defineEndpoint({
     const outcomes = await chain.batch([0, spanStart, ...sampled].map(headerCall), { signal });
     const genesis = readHeaderOrNull(outcomes[0], 0);
     const blockTime = meanBlockTime(readHeader(outcomes[1], spanStart), head);
+    const { collected, firstCollected, blocksCollected } = collector.status();
+    const lag = {
+      lagBlocks: collected && Math.max(head.number - collected.number, 0),
+      lagSeconds: collected && Math.max(head.at - collected.at, 0),
+    };
     const recent = [head, ...sampled.map((block, at) => readHeader(outcomes[2 + at], block))];
     return {
       chainId: chain.chainId,
@@ -108,14 +115,13 @@ export const network = defineEndpoint({
         at: head.at,
         ageSeconds: Math.max(nowSeconds(clock) - head.at, 0),
       },
-      blocksCollected: 0,
-      firstCollected: null,
-      lagBlocks: null,
-      lagSeconds: null,
+      blocksCollected,
+      firstCollected,
+      ...lag,
       blockTimeSeconds: blockTime === null ? null : rounded(blockTime),
       txPerSecond: blockTime === null ? null : txPerSecond(recent, blockTime),
       asOfBlock: head.number,
-      freshness: { head: head.number, collected: null, lagBlocks: null, lagSeconds: null },
+      freshness: { head: head.number, collected: collected?.number ?? null, ...lag },
       source: chainSource(chain, clock),
     };
   },

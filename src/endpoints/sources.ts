@@ -1,10 +1,37 @@
 import type { ChainClient } from '../chain/client.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { ChainReads } from '../store/chain-reads.ts';
+import type { CollectorView } from '../store/collector-status.ts';
+import type { Dns } from '../upstream/doh.ts';
+import type { FixingSource } from '../upstream/fixing.ts';
+import type { PackageSources } from '../upstream/packages-sources.ts';
+import type { Rdap } from '../upstream/rdap.ts';
+import type { Web } from '../upstream/web.ts';
+import type { Wiki } from '../upstream/wikipedia.ts';
+import type { CollectedSettings } from './collected-settings.ts';
 
 /** What endpoints may read from; each `run` names the few it needs. */
 export interface Sources {
   readonly chain: ChainClient;
   readonly clock: Clock;
+  /** How far the collector has come. */
+  readonly collector: CollectorView;
+  /** What it has read. */
+  readonly reads: ChainReads;
+  /** How collected data is described; see the types in collected-settings.ts. */
+  readonly collected: CollectedSettings;
+  /** Package registries and their advisories. */
+  readonly packages: PackageSources;
+  /** The domain name system. */
+  readonly dns: Dns;
+  /** Domain registries. */
+  readonly rdap: Rdap;
+  /** Central-bank reference rates. */
+  readonly currency: FixingSource;
+  /** Strangers' web pages. */
+  readonly web: Web;
+  /** Wikipedia. */
+  readonly wiki: Wiki;
   /** The project's own token, when one is configured. */
   readonly projectToken: `0x${string}` | null;
   /** The USDC contract of the configured chain. */

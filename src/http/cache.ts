@@ -6,6 +6,8 @@ import type { Clock } from '../lib/clock.ts';
 const MAX_ENTRIES = 1000;
 /** Longer URLs are answered, but not remembered as such: they would only be padding. */
 const MAX_KEPT_URL = 256;
+/** What changes with every block may still rest in others' caches for a moment; then they ask whether it changed. */
+const VERSIONED_MAX_AGE_MS = 1000;
 
 /** The bytes of an answer with the headers that belong to them. */
 export interface Answer {
@@ -17,6 +19,7 @@ export interface Answer {
 
 interface Entry extends Answer {
   readonly expiresAtMs: number;
+  readonly version: number;
 }
 
 /** Prepares an answer from its text. The ETag is strong: a hash of the very bytes. */
@@ -55,14 +58,17 @@ function names(ifNoneMatch: string, etag: string): boolean {
 /**
  * Keeps one free endpoint's answers for `ttlMs` after they were computed, and computes each at most once at a time.
  * Known under the raw URL (a hit parses nothing) and under the parsed parameters (padding a URL computes nothing anew).
- * Only answers are kept: an error is the next caller's chance.
+ * Only answers are kept: an error is the next caller's chance. Where `version` is given, an answer is also good no longer than it stays the same.
  */
-export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_ENTRIES) {
+export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_ENTRIES, version?: () => number) {
+  const maxAgeSeconds = Math.floor(version ? Math.min(ttlMs, VERSIONED_MAX_AGE_MS) / 1000 : ttlMs / 1000);
+  const versionNow = version ?? (() => 0);
   const byUrl = new Map<string, Entry>();
   const byParams = new Map<string, Entry>();
   const running = new Map<string, Promise<Entry>>();
 
-  const fresh = (entry: Entry | undefined) => (entry && entry.expiresAtMs > clock.nowMs() ? entry : undefined);
+  const fresh = (entry: Entry | undefined) =>
+    entry && entry.expiresAtMs > clock.nowMs() && entry.version === versionNow() ? entry : undefined;
 
   function keep(map: Map<string, Entry>, key: string, entry: Entry): void {
     map.delete(key);
@@ -72,9 +78,11 @@ export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_
   }
 
   async function compute(key: string, produce: () => Promise<string>): Promise<Entry> {
+    // Before the work: what is written meanwhile may be missing from the answer.
+    const made = versionNow();
     const body = await produce();
-    const answer = createAnswer(body, Math.floor(ttlMs / 1000));
-    const entry = { ...answer, expiresAtMs: clock.nowMs() + ttlMs };
+    const answer = createAnswer(body, maxAgeSeconds);
+    const entry = { ...answer, expiresAtMs: clock.nowMs() + ttlMs, version: made };
     keep(byParams, key, entry);
     return entry;
   }

@@ -91,6 +91,16 @@ function success(endpoint: Endpoint<never>): Json {
   };
 }
 
+/** The endpoint's own reply with another status; a problem when there is no reply. */
+function badNews(endpoint: Endpoint<never>): Json {
+  const { description, headers, content } = problem(503, 'The same body as with 200: its `status` says what is wrong.');
+  return {
+    description,
+    headers,
+    content: { 'application/json': { schema: toJsonSchema(endpoint.result, 'output') }, ...(content as Json) },
+  };
+}
+
 const UNPAID: Json = {
   description: 'Not paid, or the payment was refused: `error` in the header says why. Nothing was charged.',
   headers: {
@@ -113,5 +123,6 @@ export function describeResponses(endpoint: Endpoint<never>): Json {
     200: success(endpoint),
     ...Object.fromEntries(problems),
     ...(paid ? { 402: UNPAID, 409: problem(409, IN_FLIGHT) } : {}),
+    ...(endpoint.isBadNews ? { 503: badNews(endpoint) } : {}),
   };
 }

@@ -9,6 +9,8 @@ import type { Clock } from '../lib/clock.ts';
 
 /** Free answers are summaries: one second spares the source a burst and nobody notices. */
 const DEFAULT_CACHE_MS = 1000;
+/** Bad news may be over with the next block. */
+const NEWS_RETRY_SECONDS = 1;
 
 /** What the free routes need. */
 export interface FreeDeps<S> {
@@ -21,7 +23,7 @@ export interface FreeDeps<S> {
 /** Mounts every free endpoint of the catalogue, GET and HEAD, in each spelling of its path. */
 export function mountFree<S>(app: FastifyInstance, deps: FreeDeps<S>): void {
   for (const endpoint of deps.catalogue.filter(({ access }) => access === 'free')) {
-    const handler = createHandler(endpoint, deps);
+    const handler = endpoint.isBadNews ? createNewsHandler(endpoint, deps) : createHandler(endpoint, deps);
     for (const url of servedPaths(endpoint, deps.config.network.segment)) {
       app.route({ method: ['GET', 'HEAD'], url, handler });
       refuseOtherMethods(app, url, ['GET', 'HEAD']);
@@ -30,7 +32,8 @@ export function mountFree<S>(app: FastifyInstance, deps: FreeDeps<S>): void {
 }
 
 function createHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandlerMethod {
-  const cache = createAnswerCache(deps.clock, endpoint.cacheMs ?? DEFAULT_CACHE_MS);
+  const version = endpoint.version && (() => endpoint.version?.(deps.sources) ?? 0);
+  const cache = createAnswerCache(deps.clock, endpoint.cacheMs ?? DEFAULT_CACHE_MS, undefined, version);
   return (request, reply) => {
     const url = request.raw.url ?? '';
     const kept = cache.byUrl(url);
@@ -40,14 +43,27 @@ function createHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandle
     }
     const params = parseParams(endpoint, request.query as Query, false);
     cache
-      .answer(url, params, () => produce(endpoint, params, deps))
+      .answer(url, params, async () => JSON.stringify(await produce(endpoint, params, deps)))
       .then((answer) => sendAnswer(request, reply, answer))
       .catch((error) => reply.send(error));
   };
 }
 
+/** Every answer of such an endpoint is of this moment, and its status says what the reply means. */
+function createNewsHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandlerMethod {
+  return async (request, reply) => {
+    const data = await produce(endpoint, parseParams(endpoint, request.query as Query, false), deps);
+    const isBad = endpoint.isBadNews?.(data) ?? false;
+    if (isBad) reply.code(503).header('retry-after', String(NEWS_RETRY_SECONDS));
+    return reply
+      .header('cache-control', 'no-store')
+      .header('content-type', 'application/json; charset=utf-8')
+      .send(JSON.stringify(data));
+  };
+}
+
 /** Runs the endpoint within the handler's time and checks its reply: one that breaks its own schema is our bug, not an answer. */
-async function produce<S>(endpoint: Endpoint<S>, params: unknown, deps: FreeDeps<S>): Promise<string> {
+async function produce<S>(endpoint: Endpoint<S>, params: unknown, deps: FreeDeps<S>): Promise<Record<string, unknown>> {
   const signal = AbortSignal.timeout(deps.config.handlerTimeoutMs);
   const late = new Promise<never>((_resolve, reject) => {
     const tooSlow = () => reject(new Unavailable('source_timeout', 'The source did not answer in time.'));
@@ -55,6 +71,6 @@ async function produce<S>(endpoint: Endpoint<S>, params: unknown, deps: FreeDeps
   });
   const reply = await Promise.race([endpoint.run(params, deps.sources, signal), late]);
   const parsed = endpoint.result.safeParse(reply);
-  if (parsed.success) return JSON.stringify(parsed.data);
+  if (parsed.success) return parsed.data;
   throw new Error(`${endpoint.path}: the reply does not match its schema`, { cause: parsed.error });
 }

@@ -1,6 +1,7 @@
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
+import { migrate } from './migrate.ts';
 
 export type Sqlite = Database.Database;
 export type Statement = Database.Statement<unknown[], unknown>;
@@ -23,26 +24,6 @@ export function openLedgerDatabase(file: string): Sqlite {
   db.pragma('busy_timeout = 5000');
   // A wiped signature or reply must not linger in free pages.
   db.pragma('secure_delete = ON');
-  migrate(db);
+  migrate(db, MIGRATIONS);
   return db;
-}
-
-/** Applies the numbered files of `migrations/` that this database has not seen, each in one transaction. */
-function migrate(db: Sqlite): void {
-  const done = Number(db.pragma('user_version', { simple: true }));
-  const files = readdirSync(MIGRATIONS)
-    .filter((name) => /^\d{3}-.+\.sql$/.test(name))
-    .sort();
-  const newest = Number(files.at(-1)?.slice(0, 3) ?? 0);
-  if (done > newest)
-    throw new Error(`the ledger is of version ${done}; this program knows ${newest}: start the newer program`);
-  for (const name of files) {
-    const version = Number(name.slice(0, 3));
-    if (version <= done) continue;
-    const sql = readFileSync(join(MIGRATIONS, name), 'utf8');
-    db.transaction(() => {
-      db.exec(sql);
-      db.pragma(`user_version = ${version}`);
-    }).immediate();
-  }
 }

@@ -10,6 +10,10 @@ import { createChainClient, type OpenChainClient } from '../../src/chain/client.
 import type { Sources } from '../../src/endpoints/sources.ts';
 import { NotFound } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { createChainReads } from '../../src/store/chain-reads.ts';
+import { NO_COLLECTOR } from '../../src/store/collector-status.ts';
+import { emptyChainDatabase } from '../support/chain-rows.ts';
+import { type ChainSources, SETTINGS } from '../unit/endpoints/fixture.ts';
 
 // Figures are compared with the node's own answers, read by another path than the service's client and computed anew.
 type Hex = `0x${string}`;
@@ -21,7 +25,7 @@ type Receipt = Record<'status' | 'blockNumber' | 'gasUsed' | 'effectiveGasPrice'
 
 let chainNode: EmbeddedNetwork;
 let chain: OpenChainClient;
-let sources: Sources;
+let sources: ChainSources;
 let token: Hex;
 let legacy: Hex;
 const holder = createAccount().address;
@@ -46,7 +50,10 @@ beforeAll(async () => {
     to: token,
     data: encodeFunctionData({ abi: artifacts.Token.abi, functionName: 'mint', args: [holder, 250_000_000n] }),
   });
-  sources = { chain, clock: systemClock, usdc: chainNode.usdc, projectToken: token };
+  sources = {
+    ...{ chain, clock: systemClock, usdc: chainNode.usdc, projectToken: token, collector: NO_COLLECTOR },
+    ...{ reads: createChainReads(emptyChainDatabase()), collected: SETTINGS },
+  };
   await chainNode.resumeMining();
 });
 afterAll(async () => {
@@ -57,7 +64,7 @@ afterAll(async () => {
 /** One call as the service makes it: parameters parsed, the reply checked against the published schema. */
 async function ask<T>(path: string, query: Record<string, string> = {}): Promise<T> {
   const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
-  const reply = await endpoint.run(parseParams(endpoint, query, true), sources, AbortSignal.timeout(10_000));
+  const reply = await endpoint.run(parseParams(endpoint, query, true), sources as Sources, AbortSignal.timeout(10_000));
   return endpoint.result.parse(reply) as T;
 }
 

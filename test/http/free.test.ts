@@ -85,6 +85,53 @@ describe('a free answer', () => {
   });
 });
 
+describe('a reply that can be bad news', () => {
+  it('comes with 503 while it is, its own body, and is never kept', async () => {
+    let status = 'ok';
+    const endpoint = defineEndpoint({
+      path: '/news',
+      access: 'free',
+      label: 'News',
+      summary: 'How it is.',
+      params: z.object({}),
+      result: z.strictObject({ status: z.string() }),
+      isBadNews: (reply) => reply.status !== 'ok',
+      example: { params: {}, result: { status: 'ok' } },
+      run: async () => ({ status }),
+    }) as Endpoint<object>;
+    t = await createTestApp({ catalogue: [endpoint] });
+    const ask = async (method: 'GET' | 'HEAD' = 'GET') => {
+      const { statusCode, headers, body } = await t.app.inject({ method, url: '/v1/news' });
+      expect(headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json; charset=utf-8' });
+      expect(headers.etag).toBeUndefined();
+      return [statusCode, headers['retry-after'], body];
+    };
+    expect(await ask()).toEqual([200, undefined, '{"status":"ok"}']);
+    status = 'stalled';
+    expect(await ask()).toEqual([503, '1', '{"status":"stalled"}']);
+    expect(await ask('HEAD')).toEqual([503, '1', '']);
+    status = 'ok';
+    expect(await ask()).toEqual([200, undefined, '{"status":"ok"}']);
+  });
+
+  it('is a problem like any other when the endpoint itself fails', async () => {
+    const failing = defineEndpoint({
+      path: '/news',
+      access: 'free',
+      label: 'News',
+      summary: 'How it is.',
+      params: z.object({}),
+      result: z.strictObject({}),
+      isBadNews: () => true,
+      example: { params: {}, result: {} },
+      run: async () => Promise.reject(new UpstreamFailed('the source', 'down')),
+    }) as Endpoint<object>;
+    t = await createTestApp({ catalogue: [failing] });
+    const answer = await t.app.inject('/v1/news');
+    expect([answer.statusCode, answer.json().code]).toEqual([502, 'upstream_failed']);
+  });
+});
+
 describe('ETag', () => {
   it('answers 304 to who holds the same bytes, in any form of the header', async () => {
     t = await createTestApp();

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { freePort } from '../../scripts/embedded/free-port.ts';
 import type { EmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { embeddedEnvironment } from '../../scripts/embedded/serve.ts';
-import { call, freePort } from './service.ts';
+import { call } from './service.ts';
 
 const SERVER = join(import.meta.dirname, '../../src/server.ts');
 

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
+import { freePort } from '../../scripts/embedded/free-port.ts';
 import type { EmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { embeddedEnvironment } from '../../scripts/embedded/serve.ts';
 import { buildApp } from '../../src/app.ts';
@@ -54,17 +54,6 @@ export function call(
     });
     sent.on('error', reject);
     sent.end();
-  });
-}
-
-/** A port that was free a moment ago. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
-    });
   });
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { readLatestHeader } from '../../../src/chain/block.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
-import { percentilesOf, readFeeWindow } from '../../../src/chain/fee-history.ts';
+import { readFeeWindow } from '../../../src/chain/fee-history.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
 
@@ -97,11 +97,4 @@ test('a history of other blocks than asked for, or none, is an upstream failure'
   await expect(read()).rejects.toBeInstanceOf(UpstreamFailed);
   delete node.methods.eth_feeHistory;
   await expect(read()).rejects.toBeInstanceOf(UpstreamFailed);
-});
-
-test('percentiles are values that occurred, by nearest rank', () => {
-  const values = [50n, 15n, 40n, 20n, 35n];
-  expect(percentilesOf(values, [5, 30, 40, 50, 100])).toEqual([15n, 20n, 20n, 35n, 50n]);
-  expect(percentilesOf([7n], [0, 100])).toEqual([7n, 7n]);
-  expect(percentilesOf([2n ** 200n, 1n], [100])).toEqual([2n ** 200n]);
 });

@@ -11,11 +11,34 @@ const endpointAt = (path: string) => byPath.get(path)!;
 test('paths and prices are those of the interface document, each path once', () => {
   expect(catalogue.map((endpoint) => [listedPath(endpoint), endpoint.price?.units ?? null])).toEqual([
     ['/v1/network', null],
+    ['/v1/fees', null],
     ['/v1/fees/estimate', null],
+    ['/v1/activity', null],
+    ['/v1/deploys', null],
+    ['/v1/rpc', null],
+    ['/v1/fx', null],
+    ['/v1/token', null],
+    ['/v1/health', null],
+    ['/v1/paid/fees/forecast', 1000n],
     ['/v1/paid/fees/estimate', 500n],
+    ['/v1/paid/deploys/history', 2000n],
+    ['/v1/paid/rpc/health', 500n],
+    ['/v1/paid/fx/execution', 1000n],
     ['/v1/paid/chain/wallet', 2000n],
     ['/v1/paid/chain/token', 2000n],
     ['/v1/paid/chain/tx', 3000n],
+    ['/v1/paid/web/extract', 5000n],
+    ['/v1/paid/web/check', 2000n],
+    ['/v1/paid/packages/npm', 2000n],
+    ['/v1/paid/packages/pypi', 2000n],
+    ['/v1/paid/packages/vulns', 4000n],
+    ['/v1/paid/domains/dns', 1000n],
+    ['/v1/paid/domains/whois', 3000n],
+    ['/v1/paid/currency/rates', 1000n],
+    ['/v1/paid/currency/convert', 1000n],
+    ['/v1/paid/wiki/search', 1000n],
+    ['/v1/paid/wiki/summary', 1000n],
+    ['/v1/paid/wiki/article', 3000n],
     ['/v1/paid/selftest/fail', 1000n],
   ]);
   expect(Object.isFrozen(catalogue)).toBe(true);
@@ -49,6 +72,10 @@ test.each([
   ['/v1/paid/fees/estimate', {}, { gas: 21000 }],
   ['/v1/paid/fees/estimate', { gas: '1' }, { gas: 1 }],
   ['/v1/fees/estimate', { gas: '30000000' }, { gas: 30_000_000 }],
+  ['/v1/deploys', {}, { limit: 50 }],
+  ['/v1/paid/deploys/history', {}, { limit: 200 }],
+  ['/v1/fx', {}, { window: 60, symbol: 'EURC' }],
+  ['/v1/paid/fx/execution', { window: '1440', symbol: 'cirBTC' }, { window: 1440, symbol: 'cirBTC' }],
 ])('%s takes %o', (path, query, params) => {
   expect(parseParams(endpointAt(path), query, true)).toEqual(params);
 });
@@ -64,6 +91,13 @@ test.each([
   ['/v1/paid/fees/estimate', { gas: '30000001' }, 'gas: a whole number from 1 to 30000000'],
   ['/v1/paid/fees/estimate', { gas: '1e6' }, 'gas: a whole number from 1 to 30000000'],
   ['/v1/paid/fees/estimate', { gas: '' }, 'gas: a whole number from 1 to 30000000'],
+  ['/v1/deploys', { limit: '201' }, 'limit: a whole number from 1 to 200'],
+  ['/v1/deploys', { limit: '0' }, 'limit: a whole number from 1 to 200'],
+  ['/v1/paid/deploys/history', { limit: '1001' }, 'limit: a whole number from 1 to 1000'],
+  ['/v1/fx', { window: '4' }, 'window: a whole number from 5 to 1440'],
+  ['/v1/fx', { window: 'hour' }, 'window: a whole number from 5 to 1440'],
+  ['/v1/fx', { symbol: '' }, 'symbol: the symbol of a watched token'],
+  ['/v1/paid/fx/execution', { window: '1441' }, 'window: a whole number from 5 to 1440'],
   ['/v1/paid/selftest/fail', { x: '1' }, 'x: no such parameter'],
 ])('%s refuses %o, naming the parameter', (path, query, message) => {
   expect(() => parseParams(endpointAt(path), query, true)).toThrow(BadParameter);

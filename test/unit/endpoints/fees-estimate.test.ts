@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { feesEstimateFree, feesEstimatePaid } from '../../../src/endpoints/fees-estimate.ts';
-import { header, run, useFixture } from './fixture.ts';
+import { createChainReads } from '../../../src/store/chain-reads.ts';
+import { NO_COLLECTOR } from '../../../src/store/collector-status.ts';
+import { emptyChainDatabase, putBlocks } from '../../support/chain-rows.ts';
+import { header, NOW_SECONDS, run, useFixture } from './fixture.ts';
 
 const given = useFixture();
 
@@ -35,5 +38,44 @@ describe('fees/estimate', () => {
       nextBaseFeeGwei: '20.130000001',
       nextBaseFeeExact: false,
     });
+  });
+
+  test('paid: takes the hour from the collector when it holds it, else from the chain', async () => {
+    const db = emptyChainDatabase();
+    const sources = {
+      ...given().sources,
+      reads: createChainReads(db),
+      collector: { status: () => ({ ...NO_COLLECTOR.status(), blockTimeSeconds: 10 }) },
+    };
+    // An hour of ten-second blocks up to block 995; half of them at 22 gwei, and one before the hour.
+    const blocks = Array.from({ length: 361 }, (_, back) => ({
+      number: 995 - back,
+      at: NOW_SECONDS - 2 - back * 10,
+      baseFee: (back % 2 === 0 ? 22 : 21) * 1e9,
+    }));
+    putBlocks(db, blocks);
+    expect(await run(feesEstimatePaid, sources, { gas: 21_000 })).toMatchObject({
+      lastHour: {
+        blocks: 360,
+        seconds: 3600,
+        percentiles: [{ percentile: 5, baseFeeGwei: '21' }, {}, {}, {}, { baseFeeGwei: '22' }],
+      },
+    });
+    expect(given().node.count('eth_feeHistory')).toBe(0);
+    // A tenth of the hour is missing: it is no longer the hour.
+    db.exec('DELETE FROM blocks WHERE number % 10 = 0');
+    expect(await run(feesEstimatePaid, sources, { gas: 21_000 })).toMatchObject({ lastHour: { blocks: 1001 } });
+    expect(given().node.count('eth_feeHistory')).toBe(1);
+  });
+
+  test('paid: a collector that is behind is not asked', async () => {
+    const db = emptyChainDatabase();
+    putBlocks(
+      db,
+      Array.from({ length: 400 }, (_, back) => ({ number: 989 - back, at: NOW_SECONDS - back * 10 })),
+    );
+    const collector = { status: () => ({ ...NO_COLLECTOR.status(), blockTimeSeconds: 10 }) };
+    const sources = { ...given().sources, reads: createChainReads(db), collector };
+    expect(await run(feesEstimatePaid, sources, { gas: 1 })).toMatchObject({ lastHour: { blocks: 1001 } });
   });
 });

@@ -1,7 +1,11 @@
 import { encodeAbiParameters } from 'viem';
 import { afterEach, beforeEach } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import type { CollectedSettings } from '../../../src/endpoints/collected-settings.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
+import { createChainReads } from '../../../src/store/chain-reads.ts';
+import { NO_COLLECTOR } from '../../../src/store/collector-status.ts';
+import { emptyChainDatabase } from '../../support/chain-rows.ts';
 import { type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
 
 export const USDC = '0x3600000000000000000000000000000000000000';
@@ -15,6 +19,15 @@ const text = (value: string) => encodeAbiParameters([{ type: 'string' }], [value
 export const HASH = `0x${'3e'.repeat(32)}` as const;
 export const NOW_SECONDS = 1_795_200_000;
 
+/** Nothing is configured. */
+export const SETTINGS: CollectedSettings = {
+  watched: [],
+  endpoints: [],
+  health: { stalledSeconds: 30, lagBlocks: 60, lagSeconds: 30 },
+  floorWei: null,
+  hasDistributor: false,
+};
+
 /** Half-second blocks that end now; each carries as many transactions as its number's last digit. */
 export const header = (block: number) => ({
   number: hex(block),
@@ -27,10 +40,16 @@ export const header = (block: number) => ({
   transactions: Array.from({ length: block % 10 }, () => HASH),
 });
 
+/** What endpoints over the chain read; the collector has collected nothing. */
+export type ChainSources = Pick<
+  Sources,
+  'chain' | 'clock' | 'usdc' | 'projectToken' | 'collector' | 'reads' | 'collected'
+>;
+
 /** A scripted node, and the sources over it. */
 export interface Fixture {
   readonly node: RpcServer;
-  readonly sources: Sources;
+  readonly sources: ChainSources;
   /** What eth_call answers, by contract and selector. */
   readonly views: Record<string, Record<string, string>>;
   readonly source: { name: string; url: string; retrievedAt: number };
@@ -71,7 +90,11 @@ async function createFixture() {
   });
   const chain = createChainClient({ rpcUrls: [`${node.url}/key`], chainId: 5042, timeoutMs: 1000 });
   const clock = { nowMs: () => NOW_SECONDS * 1000 + 999, sleep: async () => undefined };
-  const sources: Sources = { chain, clock, usdc: USDC, projectToken: null };
+  const reads = createChainReads(emptyChainDatabase());
+  const sources: ChainSources = {
+    ...{ chain, clock, usdc: USDC, projectToken: null, collector: NO_COLLECTOR, reads },
+    collected: SETTINGS,
+  };
   const source = { name: 'JSON-RPC of eip155:5042', url: node.url, retrievedAt: NOW_SECONDS };
   return { node, chain, views, sources, source };
 }
@@ -95,7 +118,7 @@ function standardViews(): Record<string, Record<string, string>> {
 }
 
 interface Runnable {
-  run(params: unknown, sources: Sources, signal: AbortSignal): Promise<unknown>;
+  run(params: unknown, sources: ChainSources, signal: AbortSignal): Promise<unknown>;
   result: { parse(value: unknown): unknown };
 }
 
@@ -104,7 +127,7 @@ const signal = new AbortController().signal;
 /** Runs an endpoint as the routes do: its reply must match its own schema. */
 export async function run(
   endpoint: Runnable,
-  sources: Sources,
+  sources: ChainSources,
   params: unknown = {},
 ): Promise<Record<string, unknown>> {
   return endpoint.result.parse(await endpoint.run(params, sources, signal)) as Record<string, unknown>;

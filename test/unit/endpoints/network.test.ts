@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { network } from '../../../src/endpoints/network.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { header, hex, NOW_SECONDS, number, run, useFixture } from './fixture.ts';
+import { NO_COLLECTOR } from '../../../src/store/collector-status.ts';
+import { HASH, header, hex, NOW_SECONDS, number, run, useFixture } from './fixture.ts';
 
 const given = useFixture();
 
@@ -21,6 +22,22 @@ describe('network', () => {
       asOfBlock: 1000,
       freshness: { head: 1000, collected: null, lagBlocks: null, lagSeconds: null },
       source: given().source,
+    });
+  });
+
+  test('says how far the collector has come, and how far behind the live head that is', async () => {
+    const status = {
+      ...NO_COLLECTOR.status(),
+      // The collector's own head is older than the live one.
+      head: { number: 995, hash: HASH, at: NOW_SECONDS - 3 },
+      collected: { number: 990, at: NOW_SECONDS - 5 },
+      firstCollected: 12,
+      blocksCollected: 979,
+    };
+    const sources = { ...given().sources, collector: { status: () => status } };
+    expect(await run(network, sources)).toMatchObject({
+      ...{ blocksCollected: 979, firstCollected: 12, lagBlocks: 10, lagSeconds: 5 },
+      freshness: { head: 1000, collected: 990, lagBlocks: 10, lagSeconds: 5 },
     });
   });
 

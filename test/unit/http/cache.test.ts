@@ -40,4 +40,31 @@ describe('the answer cache', () => {
     clock.now += 1;
     expect(cache.byUrl('/x')).toBeUndefined();
   });
+
+  it('keeps a versioned answer until the version differs, and no longer than its time', async () => {
+    const clock = createStillClock();
+    let version = 1;
+    const cache = createAnswerCache(clock, 5000, undefined, () => version);
+    const ask = async (body: string) => (await cache.answer('/x', {}, async () => body)).body;
+    expect(await ask('one')).toBe('one');
+    clock.now += 4999;
+    expect([cache.byUrl('/x')?.body, await ask('two')]).toEqual(['one', 'one']);
+    version += 1;
+    expect(cache.byUrl('/x')).toBeUndefined();
+    expect(await ask('two')).toBe('two');
+    clock.now += 5000;
+    expect(cache.byUrl('/x')).toBeUndefined();
+    expect((await cache.answer('/x', {}, async () => 'three')).cacheControl).toBe('public, max-age=1');
+  });
+
+  it('does not keep an answer past a write that happened while it was made', async () => {
+    let version = 1;
+    const cache = createAnswerCache(createStillClock(), 5000, undefined, () => version);
+    const answer = await cache.answer('/x', {}, async () => {
+      version += 1;
+      return 'old';
+    });
+    expect(answer.body).toBe('old');
+    expect(cache.byUrl('/x')).toBeUndefined();
+  });
 });

@@ -54,6 +54,16 @@ describe('the OpenAPI document', () => {
     });
   });
 
+  it('describes the 503 of health as its own body, and every other 503 as a problem alone', () => {
+    const contentOf = (path: string) => Object.keys(operationOf(path).responses['503']?.content ?? {});
+    expect(contentOf('/v1/health')).toEqual(['application/json', 'application/problem+json']);
+    expect(contentOf('/v1/fees')).toEqual(['application/problem+json']);
+    const { responses } = operationOf('/v1/health');
+    expect(responses['503']?.content?.['application/json']?.schema).toEqual(
+      responses['200']?.content?.['application/json']?.schema,
+    );
+  });
+
   it('has every catalogue entry under its listed path, and no unlisted spelling', () => {
     const paths = Object.keys(document.paths);
     expect(paths).toEqual(expect.arrayContaining(catalogue.map(listedPath)));
@@ -142,7 +152,7 @@ describe('the OpenAPI document', () => {
 
   it('tells a stock client how to pay, with this network and this asset', () => {
     expect(document.info.description).toContain(
-      `network: "eip155:5042", asset: "${ENV.USDC_ADDRESS}", maxAmountPerPayment: "3000"`,
+      `network: "eip155:5042", asset: "${ENV.USDC_ADDRESS}", maxAmountPerPayment: "5000"`,
     );
   });
 });

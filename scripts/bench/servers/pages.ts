@@ -1,0 +1,36 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+
+// Pages for the bench `extract`, from a process of their own so that making them costs the subject nothing.
+
+const SENTENCE =
+  'Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore magna aliqua. ';
+
+/** An article with menus, links, lists and pictures, as pages of that size have them. */
+function pageOf(bytes: number): Buffer {
+  const head = `<!doctype html><html lang="en"><head><title>A long page</title><meta name="description" content="For the bench"></head><body><nav>${'<a href="/x">Section</a>'.repeat(40)}</nav><article><h1>A long page</h1>`;
+  const part = (n: number) =>
+    `<section class="part"><h2 id="p${n}">Part ${n}</h2><p>${SENTENCE.repeat(3)}<a href="/a${n}">read on</a></p><p>${SENTENCE.repeat(4)}<em>so</em></p><ul><li>one</li><li>two</li></ul><figure><img src="/i${n}.png" alt="i"></figure></section>`;
+  const parts: string[] = [head];
+  for (let length = head.length, n = 0; length < bytes; n++) {
+    const next = part(n);
+    parts.push(next);
+    length += next.length;
+  }
+  return Buffer.from(`${parts.join('')}</article></body></html>`);
+}
+
+const bodies: Record<string, { body: Buffer; coding?: string }> = {
+  '/page': { body: pageOf(100_000) },
+  '/large': { body: pageOf(1_500_000) },
+  '/bomb': { body: gzipSync(Buffer.alloc(300 * 1024 * 1024, '<p>')), coding: 'gzip' },
+};
+
+const server = createServer((request, response) => {
+  const { body, coding } = bodies[(request.url ?? '').split('?')[0] ?? ''] ?? { body: Buffer.from('') };
+  response.on('error', () => undefined);
+  response.writeHead(200, { 'content-type': 'text/html', ...(coding && { 'content-encoding': coding }) }).end(body);
+});
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
+process.once('disconnect', () => process.exit(0));

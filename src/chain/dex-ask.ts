@@ -1,0 +1,129 @@
+import { bytesToHex, hexToBytes } from '../lib/hex.ts';
+import { keccak256 } from '../lib/secp256k1.ts';
+import { decodeUint } from './abi.ts';
+import type { ChainClient, RpcCall, RpcOptions } from './client.ts';
+import type { PoolKind } from './dex.ts';
+import { type CreatedPool, NATIVE_CURRENCY } from './dex-pools.ts';
+import { data, readOutcome } from './wire.ts';
+
+/** A contract that creates pools (v4: the pool manager). */
+export interface PoolSource {
+  readonly kind: PoolKind;
+  readonly address: `0x${string}`;
+}
+
+/** Selectors of what is asked (checked by a test). */
+export const ASK_SELECTORS = {
+  'getPair(address,address)': '0xe6a43905',
+  'getPool(address,address,uint24)': '0x1698ee82',
+  'getPool(address,address,int24)': '0x28af8d0b',
+  'extsload(bytes32)': '0x1e2eaeaf',
+} as const;
+
+/** Fees in millionths: those that v3's owner enabled, which v4's users kept, with their tick spacings. */
+const FEES: readonly (readonly [fee: number, tickSpacing: number])[] = [
+  [100, 1],
+  [500, 10],
+  [3000, 60],
+  [10_000, 200],
+];
+/** Tick spacings of Aero on Arc. */
+const SLIPSTREAM_SPACINGS = [1, 10, 50, 100, 200, 2000];
+/** Where v4's pool manager keeps its pools (StateLibrary.sol of v4-core). */
+const V4_POOLS_SLOT = 6;
+
+interface Question {
+  readonly call: RpcCall;
+  /** The pool that a non-zero answer tells of. */
+  pool(answer: bigint): CreatedPool;
+}
+
+/**
+ * The pools of `token` against `usdc` (v4: or native USDC) that there are now, of the usual fees and tick spacings, in one batch.
+ * Creation events alone would miss the old ones: public nodes keep logs for some days, and reading the whole chain's would take hours.
+ * A contract that refuses, or is not there, has no pools.
+ */
+export async function askForPools<S extends PoolSource>(
+  chain: ChainClient,
+  sources: readonly S[],
+  tokens: readonly `0x${string}`[],
+  usdc: `0x${string}`,
+  options: RpcOptions,
+): Promise<{ pool: CreatedPool; source: S }[]> {
+  const questions = sources.flatMap((source) =>
+    tokens.flatMap((token) => questionsAbout(source, token, usdc).map((question) => ({ ...question, source }))),
+  );
+  const outcomes = await chain.batch(
+    questions.map(({ call }) => call),
+    options,
+  );
+  return questions.flatMap(({ pool, source }, at) => {
+    const outcome = outcomes[at];
+    if (outcome !== undefined && 'error' in outcome) return [];
+    const answer = decodeUint(readOutcome(outcome, data, 'a pool'));
+    return answer === null || answer === 0n ? [] : [{ pool: pool(answer), source }];
+  });
+}
+
+function questionsAbout({ kind, address }: PoolSource, token: `0x${string}`, usdc: `0x${string}`): Question[] {
+  const [token0, token1] = inOrder(token, usdc);
+  const byAddress = (input: string): Question => ({
+    call: view(address, input),
+    pool(answer) {
+      const id = `0x${answer.toString(16).padStart(40, '0')}` as const;
+      return { kind, id, emitter: id, token0, token1 };
+    },
+  });
+  const pair = `${word(token0)}${word(token1)}`;
+  switch (kind) {
+    case 'v2':
+      return [byAddress(`${ASK_SELECTORS['getPair(address,address)']}${pair}`)];
+    case 'v3':
+      return FEES.map(([fee]) => byAddress(`${ASK_SELECTORS['getPool(address,address,uint24)']}${pair}${word(fee)}`));
+    case 'slipstream':
+      return SLIPSTREAM_SPACINGS.map((spacing) =>
+        byAddress(`${ASK_SELECTORS['getPool(address,address,int24)']}${pair}${word(spacing)}`),
+      );
+    case 'v4':
+      return ([usdc, NATIVE_CURRENCY] as const).flatMap((side) => {
+        const [currency0, currency1] = inOrder(token, side);
+        return FEES.map(([fee, spacing]): Question => {
+          const id = v4PoolId({ currency0, currency1, fee, tickSpacing: spacing, hooks: NATIVE_CURRENCY });
+          const slot = bytesToHex(keccak256(hexToBytes(`${id}${word(V4_POOLS_SLOT)}`)));
+          return {
+            call: view(address, `${ASK_SELECTORS['extsload(bytes32)']}${slot.slice(2)}`),
+            // The first word of a pool's state holds its price, which is never zero once it was initialised.
+            pool: () => ({ kind, id, emitter: address, token0: currency0, token1: currency1 }),
+          };
+        });
+      });
+  }
+}
+
+/** What a v4 pool is: its id is the hash of this. */
+export interface V4PoolKey {
+  readonly currency0: `0x${string}`;
+  readonly currency1: `0x${string}`;
+  readonly fee: number;
+  readonly tickSpacing: number;
+  readonly hooks: `0x${string}`;
+}
+
+/** The id of a v4 pool: keccak-256 of its key, a word each. Tick spacings are positive. */
+export function v4PoolId({ currency0, currency1, fee, tickSpacing, hooks }: V4PoolKey): `0x${string}` {
+  const words = [currency0, currency1, fee, tickSpacing, hooks].map(word).join('');
+  return bytesToHex(keccak256(Buffer.from(words, 'hex')));
+}
+
+/** Pools name the lower address first. */
+function inOrder(a: `0x${string}`, b: `0x${string}`): readonly [`0x${string}`, `0x${string}`] {
+  return a < b ? [a, b] : [b, a];
+}
+
+function view(to: string, input: string): RpcCall {
+  return { method: 'eth_call', params: [{ to, data: input }, 'latest'] };
+}
+
+function word(value: number | string): string {
+  return (typeof value === 'number' ? value.toString(16) : value.slice(2)).padStart(64, '0');
+}

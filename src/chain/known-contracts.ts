@@ -1,0 +1,62 @@
+/** Contracts that carry a name on both of Arc's networks. Source: `arc.md` of the project's facts, section 2. */
+const EVERYWHERE = {
+  '0x3600000000000000000000000000000000000000': 'USDC',
+  '0xca11bde05977b3631167028862be2a173976ca11': 'Multicall3',
+  '0x000000000022d473030f116ddee9f6b43ac78ba3': 'Permit2',
+  '0x4e59b44847b379578588920ca78fbf26c0b4956c': 'CREATE2 factory',
+  '0x5294e9927c3306dcbadb03fe70b92e01ccede505': 'Memo',
+  '0x522faf9a91c41c443c66765030741e4aace147d0': 'Multicall3From',
+};
+
+const MAINNET = {
+  '0xc6ad664ac6679f4ce74e10e91449c93ec1ae3ca6': 'USDC implementation',
+  '0xbef5f6d51cb62b58e6a8f77868681825c6fe21c1': 'EURC',
+  '0x8a5d989bbb96929f689b0200f435f53da42bf490': 'USYC',
+  '0x51a8ce47dc08ba5cd19c7aa84ea6fd6664f60f9b': 'USYC Teller',
+  '0xb69ecb156dc0028198028c501340d5367845ca72': 'USYC Entitlements',
+  '0x4bc8d5acd3d040d2903dd9c5b7048520c6ff537a': 'USYC Oracle',
+  '0x171a4217b86a807a64eb94757db6849fb4bdbaa0': 'cirBTC',
+  '0x128cc466b61f542da60c70e3aa11c10e19b84edb': 'WETH (bridged)',
+  '0x28b5a0e9c621a5badaa536219b3a228c8168cf5d': 'CCTP v2 TokenMessenger',
+  '0x81d40f21f12a8f0e3252bccb954d722d4c464b64': 'CCTP v2 MessageTransmitter',
+  '0xfd78ee919681417d192449715b2594ab58f5d002': 'CCTP v2 TokenMinter',
+  '0xec546b6b005471ecf012e5af77fbec07e0fd8f78': 'CCTP v2 MessageV2',
+  '0x431871229103b780868f8c6bb820cd16ecf942bc': 'CrossChainTokenService',
+  '0x77777777dcc4d5a8b6e418fd04d8997ef11000ee': 'Gateway Wallet',
+  '0x2222222d7164433c4c09b0b0d809a9b52c04c205': 'Gateway Minter',
+  '0xe2e5f173576b513d994073ccbdacbe027d43dfe6': 'StableFX FxEscrow',
+  '0x8004a169fb4a3325136eb29fa0ceb6d2e539a432': 'ERC-8004 identity registry',
+  '0x8004baa17c55a88189ae136b182e5fda19de9b63': 'ERC-8004 reputation registry',
+  '0x8004cc8439f36fd5f9f049d9ff86523df6daab58': 'ERC-8004 validation registry',
+  '0x89e5db8b5aa49aa85ac63f691524311aeb649eba': 'Uniswap v2 factory',
+  '0x1f7d7550b1b028f7571e69a784071f0205fd2efa': 'Uniswap v2 router',
+  '0xf0db7b58379503491d857db50ac9ece64c653918': 'Uniswap v3 factory',
+  '0x39654a85a4c05127f5fd6ed22caec077a0fb1377': 'Uniswap v3 position manager',
+  '0x53bf6b0684ec7ef91e1387da3d1a1769bc5a6f77': 'Uniswap SwapRouter02',
+  '0x8366a39cc670b4001a1121b8f6a443a643e40951': 'Uniswap v4 PoolManager',
+  '0x6049c9a0e26405c0985f9e3685c87d0ae917f82b': 'Uniswap v4 position manager',
+  '0xf3334192d15450cdd385c8b70e03f9a6bd9e673b': 'Uniswap v4 StateView',
+  '0x4fca4a51ab4f23a7447b3284fbd7d73289a89fb1': 'Uniswap UniversalRouter',
+  '0xb89df768af2cfe637ceb352c587fe8edaf491d03': 'Aero factory',
+  '0xb4702e1375f712da2e0d5f534c30c0c1513edb2b': 'Aero router',
+  '0x6131b5fae19ea4f9d964eac0408e4408b66337b5': 'KyberSwap router',
+  '0xa4072583658fae592a3506a42431cb6316a8d40b': 'LI.FI',
+};
+
+const TESTNET = {
+  '0x89b50855aa3be2f677cd6303cec089b5f319d72a': 'EURC',
+  '0xe9185f0c5f296ed1797aae4238d26ccabeadb86c': 'USYC',
+  '0xf0c4a4ce82a5746abaad9425360ab04fbba432bf': 'cirBTC',
+  '0x0077777d7eba4688bdef3e311b846f25870a19b9': 'Gateway Wallet',
+  '0x0022222abe238cc2c7bb1f21003f0a260052475b': 'Gateway Minter',
+};
+
+const BY_CHAIN: Record<number, ReadonlyMap<string, string>> = {
+  5042: new Map(Object.entries({ ...EVERYWHERE, ...MAINNET })),
+  5042002: new Map(Object.entries({ ...EVERYWHERE, ...TESTNET })),
+};
+
+/** The name under which a contract is known on a chain; null when it is nobody in particular. Addresses are in lower case. */
+export function knownContract(chainId: number, address: string): string | null {
+  return BY_CHAIN[chainId]?.get(address) ?? null;
+}

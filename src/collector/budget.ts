@@ -1,0 +1,70 @@
+import type { ChainClient } from '../chain/client.ts';
+import type { Clock } from '../lib/clock.ts';
+
+/** How many unused requests may be kept: enough for a poll and a background request to meet, too few for a burst. */
+const BURST = 2;
+
+/** A token bucket over the HTTP requests of the collector. */
+export interface Budget {
+  /** Takes one request, waiting until there are `reserve` more to spare for others. */
+  take(reserve: number, signal: AbortSignal): Promise<void>;
+  /** Books a request that could not be foreseen (a failover); the bucket may go into debt, which later takers wait for. */
+  overdraw(): void;
+}
+
+/** `perSecond` requests in the long run, whatever is asked for: all of the collector's requests go through one of these. */
+export function createBudget(perSecond: number, clock: Clock): Budget {
+  let tokens = BURST;
+  let filledMs = clock.nowMs();
+  const fill = () => {
+    const nowMs = clock.nowMs();
+    tokens = Math.min(BURST, tokens + (Math.max(nowMs - filledMs, 0) * perSecond) / 1000);
+    filledMs = nowMs;
+  };
+  return {
+    async take(reserve, signal) {
+      for (fill(); tokens < 1 + reserve; fill()) {
+        await clock.sleep(Math.ceil(((1 + reserve - tokens) * 1000) / perSecond), signal);
+      }
+      tokens -= 1;
+    },
+    overdraw() {
+      fill();
+      tokens -= 1;
+    },
+  };
+}
+
+/**
+ * The chain behind the budget: each batch (of at most 100 calls) waits for its request; failovers are booked as they happen.
+ * `reserve` is what a lane leaves for more urgent ones.
+ */
+export function withinBudget(
+  chain: ChainClient,
+  budget: Budget,
+  reserve: number,
+  signal: AbortSignal,
+  onRequest: () => void,
+): ChainClient {
+  const spend = () => {
+    let taken = 1;
+    return () => {
+      onRequest();
+      if (taken > 0) taken -= 1;
+      else budget.overdraw();
+    };
+  };
+  return {
+    chainId: chain.chainId,
+    publicUrl: chain.publicUrl,
+    async request(method, params, options = {}) {
+      await budget.take(reserve, signal);
+      return chain.request(method, params, { signal, ...options, onRequest: spend() });
+    },
+    async batch(calls, options = {}) {
+      await budget.take(reserve, signal);
+      return chain.batch(calls, { signal, ...options, onRequest: spend() });
+    },
+    everywhere: () => Promise.reject(new Error('the collector only reads')),
+  };
+}

@@ -1,0 +1,194 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { ChainClient } from '../chain/client.ts';
+import type { Clock } from '../lib/clock.ts';
+import { sizeOf } from '../lib/coverage.ts';
+import { createChainFacts } from '../store/chain-facts.ts';
+import { createChainLookups } from '../store/chain-lookups.ts';
+import { type ChainWrites, createChainWrites } from '../store/chain-writes.ts';
+import type { CollectorStatus, CollectorView } from '../store/collector-status.ts';
+import type { Sqlite } from '../store/database.ts';
+import { createBackfill } from './backfill.ts';
+import { createBudget, withinBudget } from './budget.ts';
+import type { CollectorContext, CollectorLog, CollectorState, DescribeCode } from './context.ts';
+import { createFollow } from './follow.ts';
+import { watchHeads } from './heads.ts';
+import { createIdentityCheck } from './identity.ts';
+import { type CollectorLimits, DEFAULT_LIMITS } from './limits.ts';
+import type { LogScanner } from './log-scanner.ts';
+import { createProgress } from './progress.ts';
+import { keyOf } from './scan.ts';
+
+/** What the collector is made of. */
+export interface CollectorOptions {
+  readonly chain: ChainClient;
+  readonly db: Sqlite;
+  readonly clock: Clock;
+  readonly log: CollectorLog;
+  readonly limits?: Partial<CollectorLimits>;
+  readonly scanners?: readonly LogScanner[];
+  readonly describeCode?: DescribeCode | null;
+  /** Websocket endpoints whose `newHeads` tell of blocks before the next poll; polling goes on without them. */
+  readonly wsUrls?: readonly string[];
+}
+
+/** The running collector. `start` returns at once; `stop` when nothing of it runs any more, after which the database may be closed. */
+export interface Collector extends CollectorView {
+  start(): void;
+  stop(): Promise<void>;
+}
+
+/** Back-off of a lane after failures in a row. */
+const BACK_OFF_MS = 1000;
+const MAX_BACK_OFF_MS = 15_000;
+/** Leaves one request for the head lane. */
+const BACKGROUND_RESERVE = 1;
+/** Blocks over which the time between blocks is reported: ten minutes on Arc. */
+const BLOCK_TIME_OVER = 1200;
+
+/**
+ * Reads the chain into the database, in two lanes that share one request budget: the head (see follow.ts) and the past (see backfill.ts).
+ * Invariant: what is stored of a span is stored in one transaction with the note that it is, so that a crash at any moment costs requests and nothing else.
+ */
+export function createCollector(options: CollectorOptions): Collector {
+  const { clock, log } = options;
+  const ended = new AbortController();
+  const context = createContext(options, ended.signal);
+  const { state, writes } = context;
+  const checkIdentity = createIdentityCheck(context);
+  const follow = createFollow(context);
+  const backfill = createBackfill(context);
+  const progress = createProgress(context, backfill);
+  let nap = new AbortController();
+  let lanes: Promise<void>[] = [];
+  let heads: { close(): void } | null = null;
+  let identified = false;
+
+  /** Runs a step again and again; a failure is told once and makes the pauses longer, never ends the lane. */
+  async function runLane(lane: 'head' | 'background', step: () => Promise<number>): Promise<void> {
+    let failures = 0;
+    while (!ended.signal.aborted) {
+      let waitMs: number;
+      try {
+        waitMs = await step();
+        if (failures > 0) log.info({ lane, failures }, 'the collector reads again');
+        failures = 0;
+      } catch (error) {
+        if (ended.signal.aborted) return;
+        failures += 1;
+        state.failures += 1;
+        if (failures === 1) log.warn({ lane, err: error }, 'the collector could not read; it tries again');
+        waitMs = Math.min(BACK_OFF_MS * 2 ** (failures - 1), MAX_BACK_OFF_MS);
+      }
+      await pause(lane, waitMs);
+    }
+  }
+
+  async function pause(lane: 'head' | 'background', ms: number): Promise<void> {
+    if (ms <= 0) return void (await nextTurn());
+    if (lane === 'head') nap = new AbortController();
+    const signal = lane === 'head' ? AbortSignal.any([ended.signal, nap.signal]) : ended.signal;
+    await clock.sleep(ms, signal).catch(() => undefined);
+  }
+
+  async function pollHead(): Promise<number> {
+    if (!identified) await checkIdentity();
+    identified = true;
+    return follow();
+  }
+
+  async function fillPast(): Promise<number> {
+    // Until the database is known to be of this chain, nothing may be stored.
+    if (!identified) return context.limits.pollIntervalMs;
+    const waitMs = await backfill.step();
+    progress.note();
+    return waitMs;
+  }
+
+  /** Between two beats a new head is only noted: a poll for each would take the whole budget. */
+  function onHead(number: number): void {
+    state.hint = number;
+    if (clock.nowMs() - (state.headCheckedMs ?? 0) >= context.limits.pollIntervalMs / 2) nap.abort();
+  }
+
+  return {
+    status: () => readStatus(context, progress.read()),
+    start() {
+      lanes = [runLane('head', pollHead), runLane('background', fillPast)];
+      heads = watchHeads({ urls: options.wsUrls ?? [], log, onHead });
+    },
+    async stop() {
+      heads?.close();
+      ended.abort(new Error('the collector stops'));
+      await Promise.all(lanes);
+      log.info({ commits: writes.version() }, 'the collector has stopped');
+    },
+  };
+}
+
+function createContext(options: CollectorOptions, signal: AbortSignal): CollectorContext {
+  const { db, clock, log, chain, scanners = [], describeCode = null } = options;
+  const given = { ...DEFAULT_LIMITS, ...options.limits };
+  // What is filled must not be rolled up at once.
+  const limits = { ...given, backfillHours: Math.min(given.backfillHours, given.retentionDays * 24 - 1) };
+  const facts = createChainFacts(db);
+  const writes = createChainWrites(db);
+  const budget = createBudget(limits.requestsPerSecond, clock);
+  const state = createState(facts.head(), writes);
+  const count = () => {
+    state.requests += 1;
+  };
+  const key = keyOf(scanners);
+  if (facts.get('logsKey') !== key) {
+    writes.forgetLogs({ from: 0, to: Number.MAX_SAFE_INTEGER });
+    facts.set('logsKey', key);
+  }
+  return {
+    ...{ limits, clock, log, writes, facts, scanners, describeCode, signal, state },
+    lookups: createChainLookups(db),
+    headChain: withinBudget(chain, budget, 0, signal, count),
+    fillChain: withinBudget(chain, budget, BACKGROUND_RESERVE, signal, count),
+  };
+}
+
+function createState(
+  head: { number: number; hash: `0x${string}`; at: number; advancedMs: number } | null,
+  writes: ChainWrites,
+): CollectorState {
+  const top = writes.coverage().full.at(-1);
+  return {
+    head: head && { number: head.number, hash: head.hash, at: head.at },
+    headAdvancedMs: head?.advancedMs ?? null,
+    headCheckedMs: null,
+    hint: null,
+    next: top === undefined ? null : top.to + 1,
+    hasBlockReceipts: true,
+    codeIsPending: true,
+    ...{ requests: 0, failures: 0, reorgs: 0, replacedBlocks: 0 },
+    refused: new Map(),
+  };
+}
+
+function readStatus(context: CollectorContext, backfill: CollectorStatus['backfill']): CollectorStatus {
+  const { state, writes, facts, lookups } = context;
+  const { full } = writes.coverage();
+  const top = full.at(-1)?.to;
+  const at = top === undefined ? null : lookups.atOf(top);
+  return {
+    head: state.head,
+    headAdvancedMs: state.headAdvancedMs,
+    headCheckedMs: state.headCheckedMs,
+    collected: top === undefined || at === null ? null : { number: top, at },
+    firstCollected: facts.first(),
+    blocksCollected: sizeOf(full) + facts.rolledUp(),
+    blockTimeSeconds: lookups.blockTime(BLOCK_TIME_OVER),
+    backfill,
+    version: writes.version(),
+    counters: {
+      requests: state.requests,
+      refused: Object.fromEntries(state.refused),
+      reorgs: state.reorgs,
+      replacedBlocks: state.replacedBlocks,
+      failures: state.failures,
+    },
+  };
+}

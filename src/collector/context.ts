@@ -1,0 +1,80 @@
+import type { RefusalReason } from '../chain/checked.ts';
+import type { ChainClient, ChainLog } from '../chain/client.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { ChainFacts } from '../store/chain-facts.ts';
+import type { ChainLookups } from '../store/chain-lookups.ts';
+import type { ChainWrites } from '../store/chain-writes.ts';
+import type { CollectorLimits } from './limits.ts';
+import type { LogScanner } from './log-scanner.ts';
+
+/** The levels of the log that the collector uses; `error` for alarms. */
+export interface CollectorLog extends ChainLog {
+  error(fields: Record<string, unknown>, message: string): void;
+}
+
+/** A contract whose code was just read. */
+export interface DeployedCode {
+  readonly address: `0x${string}`;
+  readonly code: `0x${string}`;
+  /** keccak-256. */
+  readonly codeHash: `0x${string}`;
+}
+
+/** Says in words what each contract seems to be, null where it does not know; `chain` waits for the request budget. */
+export type DescribeCode = (
+  deploys: readonly DeployedCode[],
+  chain: ChainClient,
+  signal: AbortSignal,
+) => Promise<readonly (string | null)[]>;
+
+/** What both lanes share. `signal` ends everything that is under way. */
+export interface CollectorContext {
+  readonly limits: CollectorLimits;
+  readonly clock: Clock;
+  readonly log: CollectorLog;
+  readonly lookups: ChainLookups;
+  readonly writes: ChainWrites;
+  readonly facts: ChainFacts;
+  readonly scanners: readonly LogScanner[];
+  readonly describeCode: DescribeCode | null;
+  readonly signal: AbortSignal;
+  /** For the head, which comes first. */
+  readonly headChain: ChainClient;
+  /** For the background, which leaves a request to spare for the head. */
+  readonly fillChain: ChainClient;
+  readonly state: CollectorState;
+}
+
+/** A block as the head of the chain. */
+export interface SeenHead {
+  readonly number: number;
+  readonly hash: `0x${string}`;
+  /** Unix seconds. */
+  readonly at: number;
+}
+
+/** What is known beside the database; the head lane writes `head`, `next` and the times, both lanes the counters. */
+export interface CollectorState {
+  /** The newest block that a provider showed us, in this run or the one before. */
+  head: SeenHead | null;
+  headAdvancedMs: number | null;
+  headCheckedMs: number | null;
+  /** A higher head that a websocket told of: no proof, but a reason to ask for its blocks. */
+  hint: number | null;
+  /** The next block that the head lane reads: everything below it is the background's. */
+  next: number | null;
+  /** Whether some provider has eth_getBlockReceipts. */
+  hasBlockReceipts: boolean;
+  /** Contracts wait for their code to be read. */
+  codeIsPending: boolean;
+  requests: number;
+  failures: number;
+  reorgs: number;
+  replacedBlocks: number;
+  refused: Map<RefusalReason, number>;
+}
+
+/** Counts a refused answer. */
+export function noteRefused({ state }: Pick<CollectorContext, 'state'>, reason: RefusalReason): void {
+  state.refused.set(reason, (state.refused.get(reason) ?? 0) + 1);
+}

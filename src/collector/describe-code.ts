@@ -1,0 +1,23 @@
+import { labelContracts } from '../chain/labels.ts';
+import { hexToBytes } from '../lib/hex.ts';
+import type { DeployReads } from '../store/deploy-reads.ts';
+import type { DescribeCode } from './context.ts';
+
+/**
+ * Labels new contracts once, when their code is read, so that no request has to wait for it:
+ * what the contract shows of itself, and another contract with the very same code.
+ */
+export function createDescribeCode(reads: Pick<DeployReads, 'withCode'>): DescribeCode {
+  return async (deploys, chain, signal) => {
+    const labels = await labelContracts(chain, deploys, { signal });
+    // Newest first: of several twins at once the oldest is the original.
+    const oldest = new Map(deploys.map(({ codeHash, address }) => [codeHash, address]));
+    return deploys.map(({ address, code, codeHash }, at) => {
+      const twin = code === '0x' ? null : (reads.withCode(hexToBytes(codeHash), address) ?? oldest.get(codeHash));
+      const parts = [labels[at], twin && twin !== address ? `same code as ${twin}` : null].filter(
+        (part) => part != null,
+      );
+      return parts.length === 0 ? null : parts.join(', ');
+    });
+  };
+}

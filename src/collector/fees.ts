@@ -1,0 +1,43 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { askChecked } from '../chain/checked.ts';
+import { feeSpanCalls, readFeeSpan } from '../chain/fee-span.ts';
+import type { Coverage, Span } from '../lib/coverage.ts';
+import { type CollectorContext, noteRefused } from './context.ts';
+
+/** What three calls a span are: the history and the headers of both ends. */
+const CALLS_PER_SPAN = 3;
+
+/** Fills the newest `blocks` of what is missing with base fees, several spans in one request. False when no provider has fee history. */
+export async function fillFees(context: CollectorContext, missing: Coverage, blocks: number): Promise<boolean> {
+  const length = Math.min(context.limits.feeSpan, blocks);
+  const spans = newestSpans(missing, length, Math.floor(blocks / length));
+  const calls = spans.flatMap(({ from, to }) => feeSpanCalls(from, to));
+  const read = await askChecked(
+    context.fillChain,
+    calls,
+    (outcomes) =>
+      spans.map(({ from, to }, at) =>
+        readFeeSpan(outcomes.slice(at * CALLS_PER_SPAN, (at + 1) * CALLS_PER_SPAN), from, to),
+      ),
+    { onRefused: (reason) => noteRefused(context, reason) },
+  );
+  for (const [at, span] of spans.entries()) {
+    const rows = read[at];
+    if (!rows) return false;
+    context.writes.storeFees(span, rows);
+    // A thousand rows are some milliseconds; requests of buyers go between.
+    await nextTurn();
+  }
+  return true;
+}
+
+/** Up to `count` spans of at most `length`, the newest first. */
+export function newestSpans(missing: Coverage, length: number, count: number): Span[] {
+  const spans: Span[] = [];
+  for (const gap of missing.toReversed()) {
+    for (let to = gap.to; to >= gap.from && spans.length < count; to -= length) {
+      spans.push({ from: Math.max(gap.from, to - length + 1), to });
+    }
+  }
+  return spans;
+}

@@ -1,0 +1,131 @@
+import { type BlocksRead, readBlocks } from './blocks.ts';
+import { type CollectorContext, noteRefused, type SeenHead } from './context.ts';
+import { alarm, findStale, isStoredAs } from './seams.ts';
+import { createSizer } from './sizer.ts';
+import { prepareSpan } from './store-span.ts';
+
+/** After so long without a good answer a lower head is looked at instead of refused: the chain itself may have gone back. */
+const STALE_PATIENCE_MS = 10_000;
+/** A head that stands still so long is doubted: another provider may be ahead. Far above any pause seen between blocks. */
+const STUCK_MS = 5000;
+/** More blocks to read than this: the next poll follows at once, as fast as the budget allows. */
+const BEHIND_BLOCKS = 8;
+/** How far beyond the proven head a websocket's hint is followed. */
+const HINT_BLOCKS = 8;
+
+/** One poll; resolves to the milliseconds until the next. */
+export type Poll = () => Promise<number>;
+
+/**
+ * The head lane. Each poll asks, in one request, for the head and for the blocks up to the head of the poll before, then:
+ * 1. a head below the one that we know is refused, so that another provider is asked; after 10 s of that it is believed;
+ * 2. a head that stands still for 5 s is doubted once in a while: a provider that is ahead takes the place of the one that is not;
+ * 3. nothing read yet, the gap too wide, or we wait beyond a head that was false: reading goes on at the head, and what is skipped is left to the background;
+ * 4. blocks that follow what is stored are stored, a whole span in one transaction;
+ * 5. blocks that do not, or a head that differs from the stored block of its number: the stored blocks are compared with the chain's, backwards;
+ *    a. none differs: the answer was of another chain; it is refused and asked for again;
+ *    b. some differ, which deterministic finality rules out: an alarm; the true blocks are read and take their place, all in one transaction;
+ * 6. still far behind: poll again at once; else at the next beat.
+ */
+export function createFollow(context: CollectorContext): Poll {
+  const { clock, limits, state, headChain } = context;
+  const sizer = createSizer(limits.blocksPerRequest, 8);
+  let lastGoodMs = clock.nowMs();
+  let lastDoubtMs = clock.nowMs();
+
+  /** Cases 1 and 2. */
+  async function ask(startedMs: number): Promise<BlocksRead> {
+    const known = state.head?.number ?? 0;
+    const { next } = state;
+    const shown = Math.max(known, Math.min(state.hint ?? 0, known + HINT_BLOCKS));
+    const to = next === null ? -1 : Math.min(shown, next + sizer.size - 1);
+    const patient = startedMs - lastGoodMs < STALE_PATIENCE_MS;
+    // The head that we know may be what is wrong: then its blocks do not exist.
+    const span = patient && next !== null && to >= next ? { from: next, to } : null;
+    const stuck = span === null && startedMs - (state.headAdvancedMs ?? startedMs) >= STUCK_MS;
+    if (stuck && startedMs - lastDoubtMs >= STUCK_MS) {
+      lastDoubtMs = startedMs;
+      const ahead = await readBlocks(context, headChain, { span, minHead: known + 1 }).catch(() => null);
+      if (ahead !== null) return ahead;
+      context.signal.throwIfAborted();
+    }
+    return readBlocks(context, headChain, { span, minHead: patient ? known : 0 });
+  }
+
+  return async () => {
+    const startedMs = clock.nowMs();
+    let read: BlocksRead;
+    try {
+      read = await ask(startedMs);
+    } catch (error) {
+      sizer.shrink();
+      state.hint = null;
+      throw error;
+    }
+    sizer.grow();
+    lastGoodMs = clock.nowMs();
+    const { head } = read;
+    if (head === null) throw new Error('the head was asked for');
+    const before = state.head;
+    noteHead(context, head);
+    const next = startAt(context, head);
+    const tip = next - 1;
+    const first = read.blocks[0]?.block.header;
+    if (before !== null && head.number < before.number) noteRefused(context, 'staleHead');
+    const fits =
+      isStoredAs(context, head.number, head.hash) &&
+      (first === undefined || first.number !== next || isStoredAs(context, tip, first.parentHash));
+    if (!fits) await realign(context, Math.min(tip, head.number), head);
+    else if (first?.number === next) await extend(context, read);
+    const behind = head.number - (state.next ?? 0) + 1 > BEHIND_BLOCKS;
+    return behind ? 0 : Math.max(limits.pollIntervalMs - (clock.nowMs() - startedMs), 0);
+  };
+}
+
+function noteHead({ state, writes, clock }: CollectorContext, head: SeenHead): void {
+  const nowMs = clock.nowMs();
+  state.headCheckedMs = nowMs;
+  const known = state.head;
+  const advanced = known === null || head.number > known.number;
+  state.head = { number: head.number, hash: head.hash, at: head.at };
+  if (!advanced) return;
+  state.headAdvancedMs = nowMs;
+  writes.storeHead({ number: head.number, hash: head.hash, at: head.at, advancedMs: nowMs });
+}
+
+/** Case 3: where reading goes on. */
+function startAt({ state, limits, log, lookups }: CollectorContext, head: SeenHead): number {
+  const { next } = state;
+  const beyond = next !== null && next > head.number + 1 && lookups.hashOf(next - 1) === null;
+  if (next !== null && head.number - next < limits.jumpBlocks && !beyond) return next;
+  if (next !== null && !beyond)
+    log.info({ from: next, to: head.number - 1 }, 'far behind the head; the gap is left to the background');
+  state.next = Math.max(head.number, 1);
+  return state.next;
+}
+
+/** Case 4. The link is looked at again when the scanners are ready: the background may have dropped or stored the block below meanwhile. */
+async function extend(context: CollectorContext, read: BlocksRead): Promise<void> {
+  const span = await prepareSpan(context, context.headChain, read);
+  const [first, last] = [span?.blocks[0]?.block.header, span?.blocks.at(-1)?.block.header];
+  if (!span || !first || !last || !isStoredAs(context, first.number - 1, first.parentHash)) return;
+  span.store();
+  context.state.next = last.number + 1;
+}
+
+/** Case 5. */
+async function realign(context: CollectorContext, tip: number, head: SeenHead): Promise<void> {
+  const { headChain, limits, state } = context;
+  const stale = await findStale(context, headChain, tip, -1);
+  if (stale === null) return noteRefused(context, 'parent');
+  const to = Math.min(head.number, stale.from + limits.blocksPerRequest - 1);
+  const read = await readBlocks(context, headChain, { span: { from: stale.from, to }, minHead: null });
+  const span = await prepareSpan(context, headChain, read);
+  const first = span?.blocks[0]?.block.header;
+  if (!span || !first || !isStoredAs(context, first.number - 1, first.parentHash)) {
+    return noteRefused(context, 'parent');
+  }
+  alarm(context, { from: stale.from, to: (state.next ?? stale.to + 1) - 1 });
+  span.store(stale.from);
+  state.next = to + 1;
+}

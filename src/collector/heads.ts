@@ -1,0 +1,63 @@
+import type { ChainLog } from '../chain/client.ts';
+
+/** Back-off of a websocket that fails, doubled with each failure in a row. */
+const BACK_OFF_MS = 1000;
+const MAX_BACK_OFF_MS = 60_000;
+
+interface HeadWatchOptions {
+  /** ws:// or wss:// endpoints; the first that works is used, none is needed. */
+  readonly urls: readonly string[];
+  readonly log: ChainLog;
+  readonly onHead: (number: number) => void;
+}
+
+/**
+ * Subscribes to `newHeads` at one endpoint at a time and tells of each. What it says is not believed, only taken as a hint of what to ask for:
+ * the poll reads and checks the block by itself, so that a dead or lying socket costs nothing but time.
+ */
+export function watchHeads({ urls, log, onHead }: HeadWatchOptions): { close(): void } {
+  let closed = false;
+  let failures = 0;
+  let socket: WebSocket | undefined;
+  let timer: NodeJS.Timeout | undefined;
+
+  function connect(): void {
+    const url = urls[failures % urls.length];
+    if (closed || url === undefined) return;
+    const opened = new WebSocket(url);
+    socket = opened;
+    opened.addEventListener('open', () => {
+      opened.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['newHeads'] }));
+    });
+    opened.addEventListener('message', ({ data }) => {
+      const number = numberOf(String(data));
+      if (number === null) return;
+      failures = 0;
+      onHead(number);
+    });
+    opened.addEventListener('close', () => retry(new URL(url).host));
+  }
+
+  function retry(host: string): void {
+    if (closed) return;
+    failures += 1;
+    if (failures === 1) log.warn({ host }, 'the websocket for new heads is gone; polling goes on');
+    timer = setTimeout(connect, Math.min(BACK_OFF_MS * 2 ** (failures - 1), MAX_BACK_OFF_MS));
+    timer.unref();
+  }
+
+  connect();
+  return {
+    close() {
+      closed = true;
+      clearTimeout(timer);
+      socket?.close();
+    },
+  };
+}
+
+/** The number of the block that a notification tells of; null for any other message. */
+function numberOf(text: string): number | null {
+  const found = /"number"\s*:\s*"0x([0-9a-fA-F]{1,12})"/.exec(text);
+  return text.includes('eth_subscription') && found !== null ? Number.parseInt(found[1] ?? '', 16) : null;
+}

@@ -1,0 +1,42 @@
+import { MAX_FEE_SPAN } from '../chain/fee-span.ts';
+
+/** What the collector may ask for, and how much it keeps. */
+export interface CollectorLimits {
+  /** How often the head is asked for. */
+  readonly pollIntervalMs: number;
+  /** HTTP requests in the long run, head and background together. */
+  readonly requestsPerSecond: number;
+  /** The window of past blocks that is filled. */
+  readonly backfillHours: number;
+  /** How long raw rows are kept before they become hours. */
+  readonly retentionDays: number;
+  /** How long hours are kept. */
+  readonly hoursDays: number;
+  /** Blocks with receipts in one batch, beside the question for the head. */
+  readonly blocksPerRequest: number;
+  readonly feeSpan: number;
+  readonly feeSpansPerRequest: number;
+  /** Blocks of one eth_getLogs. */
+  readonly logSpan: number;
+  /** A larger gap to the head is left to the background, so that the newest blocks come first. */
+  readonly jumpBlocks: number;
+}
+
+/** Sources: `facts` of Arc's public endpoint, measured; each may be turned by the operator or a test. */
+export const DEFAULT_LIMITS: CollectorLimits = {
+  pollIntervalMs: 1000,
+  // The public endpoint bears about 2 a second; the rest of the service needs its share.
+  requestsPerSecond: 1.5,
+  backfillHours: 24,
+  retentionDays: 3,
+  hoursDays: 365,
+  // 2 calls a block and 1 for the head stay within the 100 that nodes take in a batch.
+  blocksPerRequest: 49,
+  feeSpan: MAX_FEE_SPAN,
+  // 3 calls a span; an answer of 16 spans is about 1 MB.
+  feeSpansPerRequest: 16,
+  // The span must be below 10,000 blocks.
+  logSpan: 9_999,
+  // Two minutes of half-second blocks: five requests.
+  jumpBlocks: 240,
+};

@@ -1,0 +1,47 @@
+import type { ChainClient } from '../chain/client.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Sqlite } from '../store/database.ts';
+import { createDeployReads } from '../store/deploy-reads.ts';
+import { createTradeReads } from '../store/trade-reads.ts';
+import { type Collector, createCollector } from './collector.ts';
+import type { CollectorLog } from './context.ts';
+import { createDescribeCode } from './describe-code.ts';
+import type { CollectorLimits } from './limits.ts';
+import { createTokenEventScanner } from './token-events.ts';
+import { createTradeScanner } from './trades.ts';
+import type { WatchList } from './watch-list.ts';
+
+/** The operator's part of the collector's limits, and whether it runs at all. */
+export interface CollectorSettings
+  extends Pick<CollectorLimits, 'requestsPerSecond' | 'pollIntervalMs' | 'backfillHours' | 'retentionDays'> {
+  readonly enabled: boolean;
+  readonly wsUrls: readonly string[];
+}
+
+/** What the service's collector is made of. */
+export interface OpenCollectorOptions {
+  readonly chain: ChainClient;
+  readonly db: Sqlite;
+  readonly clock: Clock;
+  readonly log: CollectorLog;
+  readonly settings: CollectorSettings;
+  readonly watch: WatchList;
+}
+
+/** The service's collector with all its scanners, not yet started; null when it is switched off. */
+export function openCollector(options: OpenCollectorOptions): Collector | null {
+  const { settings, watch, db, ...rest } = options;
+  const { enabled, wsUrls, requestsPerSecond, pollIntervalMs, backfillHours, retentionDays } = settings;
+  if (!enabled) return null;
+  return createCollector({
+    ...rest,
+    db,
+    wsUrls,
+    limits: { requestsPerSecond, pollIntervalMs, backfillHours, retentionDays },
+    scanners: [
+      createTradeScanner({ watch, reads: createTradeReads(db), log: rest.log }),
+      createTokenEventScanner(watch),
+    ],
+    describeCode: createDescribeCode(createDeployReads(db)),
+  });
+}

@@ -1,0 +1,153 @@
+import { type FailureKind, judgeError, ProviderFailure } from '../chain/answers.ts';
+import type { RpcCall } from '../chain/client.ts';
+import { createProvider, type Provider } from '../chain/provider.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Probe, ProbeError, ProbeWrites } from '../store/probe-store.ts';
+
+/** Over which probes are judged; older ones are deleted. */
+export const PROBE_WINDOW_MS = 15 * 60_000;
+
+/** An endpoint as it may be shown: scheme and host only, because keys live in paths. */
+export interface ProbedEndpoint {
+  /** The host, with a number where several endpoints share it. */
+  readonly name: string;
+  readonly url: string;
+}
+
+/** What the probe needs. */
+export interface ProbeOptions {
+  readonly rpcUrls: readonly string[];
+  readonly chainId: number;
+  readonly writes: ProbeWrites;
+  readonly clock: Clock;
+  /** Between the beginnings of two rounds; a round that takes longer is followed at once by the next. */
+  readonly intervalMs: number;
+  /** One endpoint's time in a round. */
+  readonly timeoutMs: number;
+  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+}
+
+/** The running probe. */
+export interface RpcProbe {
+  /** Asks every endpoint once and stores what came; never rejects. */
+  round(): Promise<void>;
+  /** Returns at once; rounds follow until `stop`. */
+  start(): void;
+  /** Returns when nothing of it runs any more, after which the database may be closed. */
+  stop(): Promise<void>;
+}
+
+/** The public names of endpoints, in their order: two on one host (with different keys) stay apart. */
+export function nameEndpoints(rpcUrls: readonly string[]): ProbedEndpoint[] {
+  const seen = new Map<string, number>();
+  return rpcUrls.map((url) => {
+    const { host, origin } = new URL(url);
+    const times = (seen.get(host) ?? 0) + 1;
+    seen.set(host, times);
+    return { name: times === 1 ? host : `${host} #${times}`, url: origin };
+  });
+}
+
+/**
+ * Asks each endpoint for its newest block, apart from the pool that serves the rest: the pool asks whoever is best, and would tell nothing of the others.
+ * Its budget is one HTTP request an endpoint and round, plus one for the chain id at first and after each failure,
+ * so that an endpoint of another chain is an error and its head counts for nothing.
+ */
+export function createProbe(options: ProbeOptions): RpcProbe {
+  const { clock, writes, intervalMs, log } = options;
+  const names = nameEndpoints(options.rpcUrls);
+  const endpoints = options.rpcUrls.map((url, at) =>
+    createEndpoint(names[at]?.name ?? '', createProvider(url, options.timeoutMs), options.chainId),
+  );
+  const ended = new AbortController();
+  let running: Promise<void> = Promise.resolve();
+
+  async function round(): Promise<void> {
+    const atMs = clock.nowMs();
+    try {
+      const probes = await Promise.all(endpoints.map((endpoint) => endpoint.probe(ended.signal)));
+      if (!ended.signal.aborted) writes.record(atMs, probes, atMs - PROBE_WINDOW_MS);
+    } catch (error) {
+      if (!ended.signal.aborted) log.warn({ err: error }, 'a round of RPC probes was lost');
+    }
+  }
+
+  async function run(): Promise<void> {
+    while (!ended.signal.aborted) {
+      const next = clock.nowMs() + intervalMs;
+      await round();
+      await clock.sleep(Math.max(next - clock.nowMs(), 0), ended.signal).catch(() => undefined);
+    }
+  }
+
+  return {
+    round,
+    start() {
+      running = run();
+    },
+    async stop() {
+      ended.abort(new Error('the probe stops'));
+      await running;
+      await Promise.all(endpoints.map((endpoint) => endpoint.close()));
+    },
+  };
+}
+
+function createEndpoint(name: string, provider: Provider, chainId: number) {
+  let isOurChain = false;
+
+  async function ask(method: string, signal: AbortSignal): Promise<number> {
+    const call: RpcCall = { method, params: [] };
+    const [answer] = await provider.call([call], signal);
+    if (answer === undefined) throw new ProbeFailure('rpcError');
+    if ('error' in answer) {
+      throw new ProbeFailure(judgeError(answer.error) === 'rateLimited' ? 'rateLimited' : 'rpcError');
+    }
+    const { result } = answer;
+    // Thirteen hex digits are within 2^53.
+    if (typeof result !== 'string' || !/^0x[0-9a-fA-F]{1,13}$/.test(result)) throw new ProbeFailure('rpcError');
+    return Number(result);
+  }
+
+  return {
+    close: () => provider.close(),
+    async probe(signal: AbortSignal): Promise<Probe> {
+      try {
+        if (!isOurChain && (await ask('eth_chainId', signal)) !== chainId) throw new ProbeFailure('rpcError');
+        isOurChain = true;
+        const started = performance.now();
+        const head = await ask('eth_blockNumber', signal);
+        const latencyMs = Math.round((performance.now() - started) * 10) / 10;
+        return { endpoint: name, ok: true, latencyMs, head, error: null };
+      } catch (error) {
+        isOurChain = false;
+        return { endpoint: name, ok: false, latencyMs: null, head: null, error: errorOf(error) };
+      }
+    },
+  };
+}
+
+/** The endpoint answered, and not with what was asked for. */
+class ProbeFailure extends Error {
+  readonly kind: ProbeError;
+  constructor(kind: ProbeError) {
+    super(kind);
+    this.name = 'ProbeFailure';
+    this.kind = kind;
+  }
+}
+
+/** An HTTP status other than 200 never reached the RPC; what is no JSON-RPC came from it, or from what stands in its place. */
+const KINDS: Record<FailureKind, ProbeError> = {
+  timeout: 'timeout',
+  rateLimited: 'rateLimited',
+  transport: 'transport',
+  http: 'transport',
+  malformed: 'rpcError',
+  wrongChain: 'rpcError',
+};
+
+function errorOf(error: unknown): ProbeError {
+  if (error instanceof ProbeFailure) return error.kind;
+  return error instanceof ProviderFailure ? KINDS[error.kind] : 'transport';
+}

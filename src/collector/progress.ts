@@ -1,0 +1,76 @@
+import { missingFrom, sizeOf } from '../lib/coverage.ts';
+import type { CoverageKind } from '../store/chain-facts.ts';
+import type { CollectorStatus } from '../store/collector-status.ts';
+import type { Backfill } from './backfill.ts';
+import type { CollectorContext } from './context.ts';
+
+/** The rate is taken over this, so that one slow request does not make the time left jump. */
+const RATE_OVER_MS = 60_000;
+/** How often the first fill is told in the log. */
+const LOG_EVERY_MS = 5000;
+
+/** How far the background is, as numbers and now and then as a line of the log. */
+export interface Progress {
+  read(): CollectorStatus['backfill'];
+  /** Called after each step of the background. */
+  note(): void;
+}
+
+interface Sample {
+  readonly ms: number;
+  readonly missing: number;
+}
+
+/** Watches how the missing blocks become fewer. */
+export function createProgress(context: CollectorContext, backfill: Backfill): Progress {
+  const { clock, log, writes, scanners } = context;
+  let samples: Sample[] = [];
+  let loggedMs = clock.nowMs();
+  let told = false;
+
+  function gapOf(kind: CoverageKind): { missing: number; share: number } {
+    const window = backfill.window(kind);
+    if (window === null) return { missing: Number.NaN, share: 0 };
+    const size = window.to - window.from + 1;
+    const missing = sizeOf(missingFrom(writes.coverage()[kind], window));
+    return { missing, share: size <= 0 ? 1 : 1 - missing / size };
+  }
+
+  function read(): CollectorStatus['backfill'] {
+    const full = gapOf('full');
+    const first = samples[0];
+    const seconds = first ? (clock.nowMs() - first.ms) / 1000 : 0;
+    const rate = first && seconds > 0 ? Math.max(first.missing - full.missing, 0) / seconds : 0;
+    const secondsLeft = full.missing === 0 ? 0 : rate > 0 ? full.missing / rate : null;
+    return {
+      share: rounded(full.share),
+      blocksPerSecond: full.missing > 0 ? Math.round(rate * 10) / 10 : 0,
+      secondsLeft: secondsLeft === null ? null : Math.ceil(secondsLeft),
+      feesShare: rounded(gapOf('fees').share),
+      logsShare: scanners.length === 0 ? 1 : rounded(gapOf('logs').share),
+    };
+  }
+
+  return {
+    read,
+    note() {
+      const nowMs = clock.nowMs();
+      const { missing } = gapOf('full');
+      if (Number.isNaN(missing)) return;
+      samples = [...samples.filter(({ ms }) => nowMs - ms <= RATE_OVER_MS), { ms: nowMs, missing }].slice(-600);
+      if (missing === 0) {
+        if (told) log.info({}, 'the window of past blocks is complete');
+        told = false;
+      } else if (nowMs - loggedMs >= LOG_EVERY_MS) {
+        loggedMs = nowMs;
+        told = true;
+        log.info({ ...read() }, 'filling the window of past blocks');
+      }
+    },
+  };
+}
+
+/** Down to a ten-thousandth, never up: 1 means complete. */
+function rounded(share: number): number {
+  return Math.floor(share * 10_000) / 10_000;
+}

@@ -1,0 +1,43 @@
+import { baseFeeOf } from '../chain/base-fee.ts';
+import { kindOf, type TransactionKind } from '../chain/transaction.ts';
+import { hexToBytes } from '../lib/hex.ts';
+import type { BlockRow, DeployRow } from '../store/chain-rows.ts';
+import type { OperationCost } from '../store/operation-costs.ts';
+import { announcedFee, type CollectedBlock } from './blocks.ts';
+
+/** The row of a block that was read whole. */
+export function toBlockRow({ block: { header, transactions } }: CollectedBlock): BlockRow {
+  const counts: Record<TransactionKind, number> = { deploy: 0, nativeTransfer: 0, tokenTransfer: 0, contractCall: 0 };
+  for (const transaction of transactions) counts[kindOf(transaction)] += 1;
+  return {
+    number: header.number,
+    at: header.at,
+    hash: hexToBytes(header.hash),
+    parentHash: hexToBytes(header.parentHash),
+    baseFee: baseFeeOf(header),
+    nextBaseFee: announcedFee(header),
+    utilisation: header.gasLimit === 0n ? 0 : Number(header.gasUsed) / Number(header.gasLimit),
+    gasLimit: header.gasLimit,
+    transactions: transactions.length,
+    deploys: counts.deploy,
+    nativeTransfers: counts.nativeTransfer,
+    tokenTransfers: counts.tokenTransfer,
+    contractCalls: counts.contractCall,
+  };
+}
+
+/** The rows of the contracts that a block's transactions created. */
+export function toDeployRows({ block: { header }, created }: CollectedBlock): DeployRow[] {
+  return created.map(({ address, deployer, transactionHash }) => ({
+    block: header.number,
+    at: header.at,
+    address: hexToBytes(address),
+    deployer: hexToBytes(deployer),
+    transactionHash: hexToBytes(transactionHash),
+  }));
+}
+
+/** What the transactions of a block cost. */
+export function toCosts({ block: { header }, costs }: CollectedBlock): OperationCost[] {
+  return costs.map((cost) => ({ ...cost, at: header.at }));
+}

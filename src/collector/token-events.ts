@@ -1,0 +1,68 @@
+import { TRANSFER_TOPIC } from '../chain/abi.ts';
+import { ARC_SYSTEM_ADDRESS, decodeTransfers, type Transfer } from '../chain/transfers.ts';
+import { hexToBytes } from '../lib/hex.ts';
+import type { TokenEventRow } from '../store/chain-rows.ts';
+import type { LogFilter, LogScanner, ScanLog } from './log-scanner.ts';
+import { alternatives, type WatchList } from './watch-list.ts';
+
+const NOBODY = '0x0000000000000000000000000000000000000000';
+
+/** Native USDC has 18 decimals, its ERC-20 face 6. */
+const NATIVE_PER_UNIT = 10n ** 12n;
+
+/** Raised when the same logs give other rows than before, so that stored blocks are scanned again. */
+const VERSION = 1;
+
+/**
+ * Reads the project token's burns (what somebody sent to a burn address; a mint straight into one is none) and the distributor's payouts.
+ * A payout's amount is in the USDC contract's base units whichever way it was made: on Arc a native one is told by the system's log alone, in
+ * 18 decimals, and one through the contract by both, which counts once. Without a project token or a distributor there is nothing to find.
+ */
+export function createTokenEventScanner(watch: WatchList): LogScanner {
+  const { projectToken, distributor, burnAddresses, usdc } = watch;
+  const filters: LogFilter[] = [];
+  if (projectToken) {
+    const graves = alternatives(burnAddresses.map(toTopic));
+    filters.push({ addresses: [projectToken], topics: [TRANSFER_TOPIC, null, graves] });
+  }
+  if (distributor) {
+    filters.push({ addresses: [usdc, ARC_SYSTEM_ADDRESS], topics: [TRANSFER_TOPIC, toTopic(distributor)] });
+  }
+  return {
+    key: ['token-events', VERSION, projectToken, ...burnAddresses.toSorted(), distributor, usdc].join(' '),
+    filters: () => filters,
+    scan({ logs }) {
+      const own = logs.filter(({ address }) => [projectToken, usdc, ARC_SYSTEM_ADDRESS].includes(address));
+      const byTransaction = Map.groupBy(own, ({ transactionHash }) => transactionHash);
+      const tokenEvents = [...byTransaction.values()].flatMap((entries) => readTransaction(entries, watch));
+      return { tokenEvents };
+    },
+  };
+}
+
+function readTransaction(logs: readonly ScanLog[], watch: WatchList): TokenEventRow[] {
+  const { projectToken, distributor, burnAddresses, usdc } = watch;
+  const [first] = logs;
+  if (!first) return [];
+  const place = { block: first.block, at: first.at, transactionHash: hexToBytes(first.transactionHash) };
+  const row = (kind: TokenEventRow['kind'], transfer: Transfer, account: string, amount: bigint): TokenEventRow => ({
+    ...place,
+    logIndex: transfer.logIndex,
+    kind,
+    account: hexToBytes(account),
+    amount,
+  });
+  const entries = logs.map((log) => ({ ...log, topics: [...log.topics] }));
+  return decodeTransfers(entries, usdc).flatMap((transfer) => {
+    const { token, from, to, amount } = transfer;
+    if (token === projectToken && burnAddresses.includes(to) && from !== NOBODY && !burnAddresses.includes(from)) {
+      return amount > 0n ? [row('burn', transfer, from, amount)] : [];
+    }
+    const units = token === usdc ? amount : token === ARC_SYSTEM_ADDRESS ? amount / NATIVE_PER_UNIT : 0n;
+    return from === distributor && to !== distributor && units > 0n ? [row('payout', transfer, to, units)] : [];
+  });
+}
+
+function toTopic(address: string): `0x${string}` {
+  return `0x${address.slice(2).padStart(64, '0')}`;
+}

@@ -1,0 +1,61 @@
+import { z } from 'zod';
+
+/** How the collector reads the chain. */
+export interface CollectorConfig {
+  /** Off: nothing is collected; what is served of the chain is read live or null. */
+  readonly enabled: boolean;
+  readonly requestsPerSecond: number;
+  readonly pollIntervalMs: number;
+  readonly backfillHours: number;
+  readonly retentionDays: number;
+  /** Websocket endpoints that tell of new blocks; none is needed. */
+  readonly wsUrls: readonly string[];
+  /** Block 0 of the chain, when a provider with another one must be excluded from the first request on. */
+  readonly genesisHash: `0x${string}` | null;
+}
+
+const whole = (fallback: number, min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'a whole number')
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `a whole number from ${min} to ${max}`)
+    .default(fallback);
+
+/** The environment's keys of the above. */
+export const collectorEnvironment = {
+  COLLECTOR: z.enum(['on', 'off'], 'on or off').default('on'),
+  COLLECTOR_REQUESTS_PER_SECOND: z
+    .string()
+    .regex(/^\d{1,4}(\.\d{1,3})?$/, 'a number of requests a second')
+    .transform(Number)
+    .refine((value) => value >= 0.1, 'at least 0.1')
+    // Arc's public endpoint bears about 2 a second, and the rest of the service reads the chain too.
+    .default(1.5),
+  COLLECTOR_POLL_MS: whole(1000, 50, 60_000),
+  COLLECTOR_BACKFILL_HOURS: whole(24, 1, 24 * 30),
+  COLLECTOR_RETENTION_DAYS: whole(3, 2, 90),
+  WS_URLS: z
+    .string()
+    .transform((text) => text.split(',').flatMap((part) => part.trim() || []))
+    .pipe(z.array(z.url({ protocol: /^wss?$/, error: 'a ws or wss URL' })))
+    .default([]),
+  GENESIS_HASH: z
+    .string()
+    .regex(/^0x[0-9a-fA-F]{64}$/, 'a block hash of 64 hex digits')
+    .optional(),
+};
+
+type CollectorEnvironment = z.output<z.ZodObject<typeof collectorEnvironment>>;
+
+export function assembleCollector(env: CollectorEnvironment): CollectorConfig {
+  return {
+    enabled: env.COLLECTOR === 'on',
+    requestsPerSecond: env.COLLECTOR_REQUESTS_PER_SECOND,
+    pollIntervalMs: env.COLLECTOR_POLL_MS,
+    backfillHours: env.COLLECTOR_BACKFILL_HOURS,
+    retentionDays: env.COLLECTOR_RETENTION_DAYS,
+    wsUrls: env.WS_URLS,
+    genesisHash: (env.GENESIS_HASH?.toLowerCase() as `0x${string}` | undefined) ?? null,
+  };
+}

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+
+/** Where domains, currencies and encyclopedias are read from; mirrors and stand-ins come in their place. */
+export interface NamesConfig {
+  /** Answers `?name=…&type=…` in the JSON form of DNS over HTTPS. */
+  readonly dns: string;
+  readonly dnsFallback: string;
+  /** IANA's file of RDAP servers. */
+  readonly rdapBootstrap: string;
+  /** The folder of the ECB's files. */
+  readonly ecb: string;
+  /** Asked when the ECB is not to be had; ends with the version. */
+  readonly frankfurter: string;
+  /** `{lang}` stands for the language edition. */
+  readonly wikipedia: string;
+}
+
+const FORM = 'an http or https URL';
+const baseUrl = z
+  .string()
+  // A query or a fragment would swallow what is appended.
+  .refine((text) => URL.canParse(text) && /^https?:\/\/[^?#]+$/.test(text), FORM)
+  .transform((text) => text.replace(/\/+$/, ''));
+
+/** The environment's keys of these sources. */
+export const namesEnvironment = {
+  UPSTREAM_DNS_URL: baseUrl.default('https://cloudflare-dns.com/dns-query'),
+  UPSTREAM_DNS_FALLBACK_URL: baseUrl.default('https://dns.google/resolve'),
+  UPSTREAM_RDAP_BOOTSTRAP_URL: baseUrl.default('https://data.iana.org/rdap/dns.json'),
+  UPSTREAM_ECB_URL: baseUrl.default('https://www.ecb.europa.eu/stats/eurofxref'),
+  UPSTREAM_FRANKFURTER_URL: baseUrl.default('https://api.frankfurter.dev/v1'),
+  UPSTREAM_WIKIPEDIA_URL: baseUrl.default('https://{lang}.wikipedia.org'),
+};
+
+/** The sources as the environment names them. */
+export function assembleNames(env: z.output<z.ZodObject<typeof namesEnvironment>>): NamesConfig {
+  return {
+    dns: env.UPSTREAM_DNS_URL,
+    dnsFallback: env.UPSTREAM_DNS_FALLBACK_URL,
+    rdapBootstrap: env.UPSTREAM_RDAP_BOOTSTRAP_URL,
+    ecb: env.UPSTREAM_ECB_URL,
+    frankfurter: env.UPSTREAM_FRANKFURTER_URL,
+    wikipedia: env.UPSTREAM_WIKIPEDIA_URL,
+  };
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+
+/** Where package data is read; base URLs without a slash at their end. */
+export interface PackagesConfig {
+  /** null: the default of npm's own client. */
+  readonly npmUrl: string | null;
+  readonly npmDownloadsUrl: string;
+  readonly depsDevUrl: string;
+  readonly pypiUrl: string;
+  readonly osvUrl: string;
+}
+
+const baseUrl = z
+  .url({ protocol: /^https?$/, error: 'an http or https URL' })
+  .transform((url) => url.replace(/\/+$/, ''));
+
+/** The keys of the environment, for the schema in config.ts. */
+export const packagesEnvironment = {
+  UPSTREAM_NPM_URL: baseUrl.optional(),
+  UPSTREAM_NPM_DOWNLOADS_URL: baseUrl.default('https://api.npmjs.org'),
+  UPSTREAM_DEPS_DEV_URL: baseUrl.default('https://api.deps.dev'),
+  UPSTREAM_PYPI_URL: baseUrl.default('https://pypi.org'),
+  UPSTREAM_OSV_URL: baseUrl.default('https://api.osv.dev'),
+};
+
+/** Reads them. */
+export function assemblePackages(env: z.output<z.ZodObject<typeof packagesEnvironment>>): PackagesConfig {
+  return {
+    npmUrl: env.UPSTREAM_NPM_URL ?? null,
+    npmDownloadsUrl: env.UPSTREAM_NPM_DOWNLOADS_URL,
+    depsDevUrl: env.UPSTREAM_DEPS_DEV_URL,
+    pypiUrl: env.UPSTREAM_PYPI_URL,
+    osvUrl: env.UPSTREAM_OSV_URL,
+  };
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { BadParameter } from '../errors.ts';
+import { isCalendarDate } from '../lib/calendar.ts';
+import { frankfurtDate } from '../upstream/ecb-calendar.ts';
+import { type DatedFixing, FIRST_FIXING, type Fixing } from '../upstream/fixing.ts';
+import type { Sources } from './sources.ts';
+
+const CODE = /^[A-Za-z]{3}$/;
+const CODE_FORM = 'a three-letter currency code such as EUR';
+
+/** A currency code in the query, in any letter case. Whether it is quoted is known when the day's rates are. */
+export function codeParam() {
+  return z
+    .string({ error: `required: ${CODE_FORM}` })
+    .regex(CODE, CODE_FORM)
+    .transform((text) => text.toUpperCase());
+}
+
+/** Comma-separated codes in the query. */
+export function codesParam() {
+  const form = 'comma-separated three-letter currency codes';
+  return z
+    .string()
+    .max(300, form)
+    .transform((text) => [...new Set(text.split(',').map((part) => part.trim().toUpperCase()))])
+    .refine((codes) => codes.every((code) => CODE.test(code)), form);
+}
+
+export const dateParam = z
+  .string()
+  .refine(isCalendarDate, 'a date that exists, as YYYY-MM-DD')
+  .refine((date) => date >= FIRST_FIXING, `not before ${FIRST_FIXING}, the first fixing`)
+  .optional()
+  .meta({ description: `Day of the rates, from ${FIRST_FIXING} to today; default: the latest`, format: 'date' });
+
+export const dateField = z.string().meta({
+  description: 'Day of the fixing: the last one on or before the day asked for',
+  format: 'date',
+});
+
+export const noteField = z.string().meta({ description: 'What the figures are, and are not' });
+
+/** Said in every answer: nobody trades at these rates. */
+export const NOTE =
+  'Euro foreign exchange reference rates, published by the ECB on working days for information only; a reference, not an executed price. Rates between two other currencies are computed from their euro rates.';
+
+/** The fixing that holds for a day; 400 for a day that has not come in Frankfurt. */
+export async function readFixing({ clock, currency }: Pick<Sources, 'clock' | 'currency'>, date: string | undefined) {
+  const today = frankfurtDate(clock.nowMs());
+  if (date !== undefined && date > today) {
+    throw new BadParameter([{ path: 'date', message: `in the future; today is ${today} in Frankfurt` }]);
+  }
+  return await currency.at(date ?? null);
+}
+
+/** 400 naming each currency that the day does not quote, with the list of those that it does. */
+export function requireQuoted({ date, rates }: Fixing, asked: readonly (readonly [string, string])[]): void {
+  const list = [...rates.keys()].sort().join(', ');
+  const errors = asked
+    .filter(([, code]) => !rates.has(code))
+    .map(([path, code]) => ({ path, message: `${code} has no reference rate of ${date}; there are ${list}` }));
+  if (errors.length > 0) throw new BadParameter(errors);
+}
+
+/** The source of an answer about rates. */
+export function fixingSource({ source, url, retrievedAtMs }: DatedFixing) {
+  const licence = 'Reuse is free with the source named (ECB)';
+  return { name: source, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence };
+}

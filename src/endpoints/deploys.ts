@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { integerParam } from '../catalogue/params.ts';
+import { sourceSchema } from '../lib/source.ts';
+import { DEPLOYS_NOTE, deployField, EXAMPLE_DEPLOY, showDeploy } from './deploy-fields.ts';
+import { type Collected, EXAMPLE_PROVENANCE, freshness, KEEP_MS, provenance, untilWritten } from './freshness.ts';
+
+/** The newest contracts. */
+export const deploys = defineEndpoint({
+  path: '/deploys',
+  access: 'free',
+  label: 'Deploys',
+  summary: 'The most recent contract deploys.',
+  params: z.object({
+    limit: integerParam({ min: 1, max: 200, default: 50, description: 'How many, newest first' }),
+  }),
+  result: z.strictObject({
+    deploys: z.array(deployField).meta({ description: DEPLOYS_NOTE }),
+    freshness,
+    source: sourceSchema,
+  }),
+  cacheMs: KEEP_MS,
+  version: untilWritten,
+  example: { params: { limit: '1' }, result: { deploys: [EXAMPLE_DEPLOY], ...EXAMPLE_PROVENANCE } },
+  async run({ limit }, sources: Collected) {
+    return { deploys: sources.reads.deploys(limit).map(showDeploy), ...provenance(sources) };
+  },
+});

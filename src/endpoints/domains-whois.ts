@@ -1,0 +1,135 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { BadParameter, NotFound } from '../errors.ts';
+import { sourceSchema } from '../lib/source.ts';
+import { registrableDomain } from '../upstream/public-suffix.ts';
+import type { RdapAnswer } from '../upstream/rdap.ts';
+import { atField } from './chain-fields.ts';
+import { hostNameParam } from './host-name-param.ts';
+import type { Sources } from './sources.ts';
+
+const text = (description: string) => z.string().nullable().meta({ description });
+const time = (description: string) => atField(description).nullable();
+
+const result = z.strictObject({
+  domain: z.string().meta({ description: 'The registrable domain that was looked up, in ASCII' }),
+  asked: z
+    .string()
+    .meta({ description: 'The name that was asked for; a name below a domain is reduced to the domain' }),
+  registered: z.boolean().nullable().meta({
+    description: 'null when neither registry nor DNS knows of it and it still cannot be called free',
+  }),
+  looksAvailable: z.boolean().meta({
+    description:
+      'The responsible registry has no record and the DNS has no name servers for it. Reserved and premium names look the same',
+  }),
+  registrar: z
+    .strictObject({
+      name: text('null when withheld'),
+      ianaId: text('Number given by IANA, as text; null when it has none'),
+    })
+    .nullable(),
+  createdAt: time('Registration'),
+  updatedAt: time('Last change'),
+  expiresAt: time('Expiry at the registry; some country registries publish none'),
+  status: z.array(z.string()).nullable().meta({ description: 'As in RDAP, for example "client transfer prohibited"' }),
+  nameServers: z.array(z.string()).nullable().meta({ description: 'As the registry knows them' }),
+  dnssecSigned: z.boolean().nullable().meta({ description: 'Whether the registry holds a DS record for it' }),
+  source: sourceSchema,
+});
+
+/** Everything that is unknown when the registry shows no record. */
+const NO_RECORD = {
+  registrar: null,
+  createdAt: null,
+  updatedAt: null,
+  expiresAt: null,
+  status: null,
+  nameServers: null,
+  dnssecSigned: null,
+};
+
+/** A domain's registration, and whether it looks free. */
+export const domainsWhois = defineEndpoint({
+  path: '/domains/whois',
+  access: 'paid',
+  priceUsd: '0.003',
+  label: 'Domain registration',
+  summary:
+    "Registrar, creation and expiry dates, status codes and name servers from the registry's RDAP record, and whether the name looks available.",
+  params: z.object({
+    domain: hostNameParam('Registrable domain; IDN is converted', { underscores: false }),
+  }),
+  result,
+  example: {
+    params: { domain: 'example.com' },
+    result: {
+      domain: 'example.com',
+      asked: 'example.com',
+      registered: true,
+      looksAvailable: false,
+      registrar: { name: 'RESERVED-Internet Assigned Numbers Authority', ianaId: '376' },
+      createdAt: 808372800,
+      updatedAt: 1786867299,
+      expiresAt: 1818302400,
+      status: ['client delete prohibited', 'client transfer prohibited', 'client update prohibited'],
+      nameServers: ['elliott.ns.cloudflare.com', 'hera.ns.cloudflare.com'],
+      dnssecSigned: true,
+      source: {
+        name: 'RDAP of rdap.verisign.com',
+        url: 'https://rdap.verisign.com/com/v1/domain/example.com',
+        retrievedAt: 1795199401,
+      },
+    },
+  },
+  async run({ domain: asked }, { dns, rdap }: Pick<Sources, 'dns' | 'rdap'>, signal) {
+    const domain = registrableDomain(asked);
+    if (domain === null) {
+      throw new BadParameter([
+        { path: 'domain', message: `${asked} is a public suffix: names are registered below it` },
+      ]);
+    }
+    const answer = await rdap.domain(domain, signal);
+    if (answer === null) {
+      throw new NotFound(`the registry of .${domain.split('.').at(-1)} publishes no RDAP`, 'no_rdap_for_tld');
+    }
+    if (answer.registration === null) {
+      return {
+        domain,
+        asked,
+        ...NO_RECORD,
+        ...(await judge(dns, domain, answer, signal)),
+        source: sourceOf(answer, null),
+      };
+    }
+    const { termsUrl, ...registration } = answer.registration;
+    return {
+      domain,
+      asked,
+      registered: true,
+      looksAvailable: false,
+      ...registration,
+      source: sourceOf(answer, termsUrl),
+    };
+  },
+});
+
+/**
+ * What "no record" means. 1. Name servers, or an alias: somebody has it. 2. DNSSEC that fails: it is signed, so somebody may. 3. The registry is not known to be the
+ * one responsible: nothing is. 4. Otherwise it looks available.
+ */
+async function judge(dns: Sources['dns'], domain: string, { vouched }: RdapAnswer, signal: AbortSignal) {
+  const { status, records, aliases } = await dns.lookup(domain, ['NS'], signal);
+  if ((records.NS?.length ?? 0) > 0 || aliases.length > 0) return { registered: true, looksAvailable: false };
+  if (status === 'SERVFAIL' || !vouched) return { registered: null, looksAvailable: false };
+  return { registered: false, looksAvailable: true };
+}
+
+function sourceOf({ registry, url, retrievedAtMs }: RdapAnswer, termsUrl: string | null) {
+  return {
+    name: `RDAP of ${registry}`,
+    url,
+    retrievedAt: Math.floor(retrievedAtMs / 1000),
+    ...(termsUrl !== null && { licence: `Terms of use: ${termsUrl}` }),
+  };
+}

@@ -1,0 +1,115 @@
+import { z } from 'zod';
+import { integerParam } from '../catalogue/params.ts';
+import { BadParameter } from '../errors.ts';
+import { divide, formatDecimal } from '../lib/decimal.ts';
+import { formatUnits } from '../lib/units.ts';
+import type { Amounts, LastTrade, TradeWindow, WindowTotals } from '../store/fx-reads.ts';
+import { atField, decimal, hashField } from './chain-fields.ts';
+import type { CollectedSettings, WatchedToken } from './collected-settings.ts';
+
+/** Amounts are collected in 10^-9 of a whole token. */
+const DECIMALS = 9;
+/** Rates are quotients, rounded once: fine enough for a token that is worth a millionth, or a hundred thousand. */
+const PRECISION = { decimals: 8, significant: 8 };
+
+export const fxParams = z.object({
+  window: integerParam({ min: 5, max: 1440, default: 60, description: 'Minutes, up to the newest collected block' }),
+  symbol: z
+    .string()
+    .regex(/^[A-Za-z0-9.$_-]{1,16}$/, 'the symbol of a watched token')
+    .default('EURC')
+    .meta({
+      description:
+        'The base token, quoted in USDC; letter case does not matter. Another than those that are watched is 400 with their list',
+    }),
+});
+
+/** USDC for one whole base token. */
+export const rate = decimal('USDC for one whole token, rounded once to at least 8 decimals and 8 significant digits');
+
+export const lastTrade = z
+  .strictObject({
+    rate,
+    at: atField('Time of its block'),
+    block: z.int().nonnegative(),
+    transaction: hashField('The transaction that traded'),
+  })
+  .nullable()
+  .meta({ description: 'The newest executed trade that counts; null when none is stored' });
+
+const nullableRate = (description: string) =>
+  rate.nullable().meta({ description: `${description}; null without a trade` });
+
+export const windowField = z
+  .strictObject({
+    minutes: z.int().positive(),
+    trades: z.int().nonnegative().meta({ description: 'Trades that count' }),
+    excluded: z.int().nonnegative().meta({
+      description: 'Trades left out: dust, and rates too far from the running median of their neighbours',
+    }),
+    volumeBase: decimal('Sum in whole base tokens'),
+    volumeUsdc: decimal('Sum in USDC'),
+    vwap: nullableRate('Volume-weighted rate: all USDC by all base tokens'),
+    low: nullableRate('Lowest rate of a trade'),
+    high: nullableRate('Highest rate of a trade'),
+    complete: z.boolean().meta({ description: 'Whether every block of the window was searched for trades' }),
+  })
+  .meta({ description: 'Executed trades of the window' });
+
+/** The watched token of a symbol; a symbol that is not watched is a bad parameter, and the list of those that are is its message. */
+export function watchedToken({ watched }: Pick<CollectedSettings, 'watched'>, symbol: string): WatchedToken {
+  const token = watched.find((candidate) => candidate.symbol.toLowerCase() === symbol.toLowerCase());
+  if (token !== undefined) return token;
+  const list = watched.map((candidate) => candidate.symbol).join(', ');
+  const message = list === '' ? 'not watched; this service watches no token' : `not watched; one of ${list}`;
+  throw new BadParameter([{ path: 'symbol', message }]);
+}
+
+export function windowOf(token: WatchedToken, minutes: number, until: number): TradeWindow {
+  return { token: token.address, after: until - minutes * 60, to: until };
+}
+
+/** USDC by base tokens; null without any. */
+export function rateOf(amounts: Amounts | null): string | null {
+  if (amounts === null || amounts.baseE9 === 0n) return null;
+  const [usdc, base] = [amounts.usdcE9, amounts.baseE9].map((digits) => ({ digits, scale: DECIMALS }));
+  return usdc && base ? formatDecimal(divide(usdc, base, PRECISION)) : null;
+}
+
+export const showE9 = (amount: bigint): string => formatUnits(amount, DECIMALS);
+
+export function showLast(trade: LastTrade | null): z.output<typeof lastTrade> {
+  const price = rateOf(trade);
+  if (trade === null || price === null) return null;
+  return { rate: price, at: trade.at, block: trade.block, transaction: trade.transaction };
+}
+
+export function showWindow(minutes: number, totals: WindowTotals): z.output<typeof windowField> {
+  return {
+    minutes,
+    trades: totals.trades,
+    excluded: totals.excluded,
+    volumeBase: showE9(totals.baseE9),
+    volumeUsdc: showE9(totals.usdcE9),
+    vwap: rateOf(totals),
+    low: rateOf(totals.low),
+    high: rateOf(totals.high),
+    complete: totals.complete,
+  };
+}
+
+export const EXAMPLE_FX = {
+  symbol: 'EURC',
+  last: { rate: '1.16512', at: 1795199395, block: 32249990, transaction: `0x${'3e'.repeat(32)}` },
+  window: {
+    minutes: 60,
+    trades: 1840,
+    excluded: 12,
+    volumeBase: '412733.118204',
+    volumeUsdc: '480911.442907',
+    vwap: '1.16518742',
+    low: '1.1639',
+    high: '1.1664',
+    complete: true,
+  },
+};

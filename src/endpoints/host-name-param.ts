@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import { parseHostName } from '../lib/host-name.ts';
+
+/** A host name in the query, IDN welcome; parsed to its one ASCII form, so that one request has one form. */
+export function hostNameParam(description: string, { underscores }: { underscores: boolean }) {
+  return z
+    .string({ error: 'required: a host name such as example.com' })
+    .max(1000, 'longer than 1000 characters')
+    .transform((text, context) => {
+      const parsed = parseHostName(text);
+      if ('name' in parsed && (underscores || !parsed.name.includes('_'))) return parsed.name;
+      const message = 'fault' in parsed ? parsed.fault : 'registrable names have no underscores';
+      context.addIssue({ code: 'custom', message });
+      return z.NEVER;
+    })
+    .meta({ description });
+}

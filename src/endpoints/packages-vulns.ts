@@ -1,0 +1,133 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { BadParameter, type ParameterError } from '../errors.ts';
+import { sourceSchema } from '../lib/source.ts';
+import { SEVERITY_LABELS } from '../upstream/cvss.ts';
+import { ECOSYSTEMS, type EcosystemName } from '../upstream/ecosystems.ts';
+import { atField } from './chain-fields.ts';
+import { advisoryNames } from './packages-fields.ts';
+import type { Sources } from './sources.ts';
+
+const NAMES = Object.keys(ECOSYSTEMS) as [EcosystemName, ...EcosystemName[]];
+/** OSV's page of one advisory, where its text and references stand. */
+const PAGE = 'https://osv.dev/vulnerability/';
+
+const severity = z.strictObject({
+  label: z.enum(SEVERITY_LABELS).nullable().meta({
+    description: "As the publishing database says (GitHub's moderate is medium), else by the score; null: unknown",
+  }),
+  score: z.number().min(0).max(10).nullable().meta({
+    description: 'Of the vector: the base score of CVSS v3, the one score of v4; null: no usable vector',
+  }),
+  vector: z.string().nullable().meta({ description: 'CVSS v4 where there is one, else v3' }),
+});
+
+const advisory = z.strictObject({
+  ...advisoryNames,
+  severity,
+  fixedIn: z.array(z.string()).meta({
+    description:
+      'Ascending; for one version those that fix it, on its own line where that has a fix. Empty: none is known',
+  }),
+  publishedAt: atField('First publication').nullable(),
+  modifiedAt: atField('Last change').nullable(),
+  url: z.string().meta({ description: 'Page with text and references' }),
+});
+
+const params = z.object({
+  name: z.string({ error: 'required: the package name' }).min(1, 'required: the package name').meta({
+    description:
+      'As its ecosystem spells it: group:artifact for maven, vendor/name for packagist, the module path for go',
+  }),
+  ecosystem: z
+    .enum(NAMES, `one of ${NAMES.join(', ')}`)
+    .default('npm')
+    .meta({ description: 'Where the package lives' }),
+  version: z.string().optional().meta({
+    description: 'One exact version, no range and no tag. Without it every published version is covered',
+  }),
+});
+
+const result = z.strictObject({
+  ecosystem: z.enum(NAMES),
+  name: z.string().meta({ description: 'In the spelling under which advisories are filed' }),
+  version: z.string().nullable().meta({ description: 'null: every published version' }),
+  count: z.int().nonnegative().meta({ description: '0 also for a package that the database has never heard of' }),
+  advisories: z.array(advisory).meta({
+    description:
+      'Each flaw once, newest first; withdrawn ones are left out. Ids that begin with MAL- mark malicious packages',
+  }),
+  source: sourceSchema,
+});
+
+/** Known flaws of a package, from all databases that OSV gathers. */
+export const packagesVulns = defineEndpoint({
+  path: '/packages/vulns',
+  access: 'paid',
+  priceUsd: '0.004',
+  label: 'Package vulnerabilities',
+  summary: 'Advisories for a package or one version of it, with severity and fixing versions, in eight ecosystems.',
+  params: params.check(({ value, issues }) => {
+    for (const { path, message } of readQuestion(value).errors) {
+      issues.push({ code: 'custom', path: [path], message, input: value });
+    }
+  }),
+  result,
+  example: {
+    params: { name: 'lodash', version: '4.17.20' },
+    result: {
+      ecosystem: 'npm',
+      name: 'lodash',
+      version: '4.17.20',
+      count: 1,
+      advisories: [
+        {
+          id: 'GHSA-35jh-r3h4-6jhm',
+          aliases: ['CVE-2021-23337'],
+          summary: 'Command Injection in lodash',
+          severity: { label: 'high', score: 7.2, vector: 'CVSS:3.1/AV:N/AC:L/PR:H/UI:N/S:U/C:H/I:H/A:H' },
+          fixedIn: ['4.17.21'],
+          publishedAt: 1620317151,
+          modifiedAt: 1644356143,
+          url: `${PAGE}GHSA-35jh-r3h4-6jhm`,
+        },
+      ],
+      source: {
+        name: 'OSV.dev',
+        url: 'https://api.osv.dev/v1/query',
+        retrievedAt: 1795199401,
+        licence: 'CC BY 4.0 (GitHub, PyPA, Go), CC0 (RustSec), Apache-2.0 (malicious packages)',
+      },
+    },
+  },
+  async run(asked, { packages }: Pick<Sources, 'packages'>, signal) {
+    const { question, errors } = readQuestion(asked);
+    if (!question) throw new BadParameter(errors);
+    const { advisories, url, retrievedAtMs } = await packages.osv.advisories(question, signal);
+    return {
+      ...question,
+      count: advisories.length,
+      advisories: advisories.map((one) => ({ ...one, url: `${PAGE}${encodeURIComponent(one.id)}` })),
+      source: {
+        name: 'OSV.dev',
+        url,
+        retrievedAt: Math.floor(retrievedAtMs / 1000),
+        licence: 'CC BY 4.0 (GitHub, PyPA, Go), CC0 (RustSec), Apache-2.0 (malicious packages)',
+      },
+    };
+  },
+});
+
+/** Name and version by the rules of the ecosystem: which rules hold depends on another parameter, so it is done in one place for both steps. */
+function readQuestion({ name, ecosystem, version }: z.output<typeof params>) {
+  const rules = ECOSYSTEMS[ecosystem];
+  const errors: ParameterError[] = [];
+  const normal = rules.name(name);
+  if (normal === null) errors.push({ path: 'name', message: rules.nameForm });
+  const exact = version === undefined ? null : rules.version(version);
+  if (version !== undefined && exact === null) errors.push({ path: 'version', message: rules.versionForm });
+  return {
+    question: normal === null || errors.length > 0 ? null : { ecosystem, name: normal, version: exact },
+    errors,
+  };
+}

@@ -1,0 +1,15 @@
+import { z } from 'zod';
+import type { StoredProbe } from '../store/probe-store.ts';
+
+/** What the probe keeps. */
+export const PROBE_WINDOW_SECONDS = 900;
+
+export const endpointName = {
+  name: z.string().meta({ description: 'Its host' }),
+  url: z.string().meta({ description: 'Scheme and host only' }),
+};
+
+/** Blocks behind the best head of the same round; null when it showed none. */
+export function headLagOf({ head, bestHead }: Pick<StoredProbe, 'head' | 'bestHead'>): number | null {
+  return head === null || bestHead === null ? null : Math.max(bestHead - head, 0);
+}

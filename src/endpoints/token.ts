@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { readTokens } from '../chain/erc20.ts';
+import { sourceSchema } from '../lib/source.ts';
+import { formatUnits } from '../lib/units.ts';
+import type { TokenEvent } from '../store/token-reads.ts';
+import { addressField, atField, decimal, hashField } from './chain-fields.ts';
+import { DAY_SECONDS } from './fee-fields.ts';
+import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
+import { lastTrade, showLast } from './fx-fields.ts';
+import type { Sources } from './sources.ts';
+
+/** Payouts are collected in base units of USDC's ERC-20 face. */
+const USDC_DECIMALS = 6;
+const RECENT = 20;
+/** Every burn and payout is summed up for an answer, and there are few of them an hour. */
+const TOKEN_KEEP_MS = 5000;
+
+const NOTES = {
+  nothing: 'No project token and no distributor are configured: there is nothing to read.',
+  noToken: 'No project token is configured: burns and price are not known.',
+  noDistributor: 'No distributor is configured: payouts are not known.',
+};
+
+const result = z.strictObject({
+  token: z
+    .strictObject({
+      address: addressField('The contract'),
+      symbol: z.string().nullable().meta({ description: 'As the contract says; null when it says none' }),
+      decimals: z.int().nullable().meta({ description: 'null when the contract does not say' }),
+    })
+    .nullable()
+    .meta({ description: 'The project token; null when none is configured' }),
+  burned: z
+    .strictObject({
+      total: decimal('In whole tokens').nullable(),
+      last24h: decimal('In whole tokens').nullable(),
+      events: z.int().nonnegative(),
+    })
+    .nullable()
+    .meta({
+      description:
+        'What was sent to a burn address, as far as collected; amounts in whole tokens, null without decimals',
+    }),
+  payouts: z
+    .strictObject({
+      totalUsdc: decimal('In USDC'),
+      last24hUsdc: decimal('In USDC'),
+      recipients: z.int().nonnegative().meta({ description: 'Distinct accounts' }),
+    })
+    .nullable()
+    .meta({ description: "The distributor's USDC payouts, as far as collected; null when none is configured" }),
+  price: lastTrade,
+  recent: z
+    .array(
+      z.strictObject({
+        kind: z.enum(['burn', 'payout']),
+        amount: decimal('Whole tokens of a burn, USDC of a payout').nullable(),
+        account: addressField('Who burned, or who was paid'),
+        block: z.int().nonnegative(),
+        at: atField('Time of the block'),
+        transaction: hashField('The transaction'),
+      }),
+    )
+    .meta({ description: `The last ${RECENT} burns and payouts, newest first` }),
+  note: z.string().nullable().meta({ description: 'What is not configured; null when everything is' }),
+  freshness,
+  source: sourceSchema,
+});
+
+type Read = Collected & Pick<Sources, 'projectToken'>;
+
+/** The project token's burns, payouts and price. */
+export const token = defineEndpoint({
+  path: '/token',
+  access: 'free',
+  label: 'Project token',
+  summary: 'Buyback burns, USDC payouts and executed price of the project token, read from the chain.',
+  params: z.object({}),
+  result,
+  cacheMs: TOKEN_KEEP_MS,
+  example: {
+    params: {},
+    result: {
+      token: { address: '0x1ca1100000000000000000000000000000000001', symbol: 'CALL', decimals: 18 },
+      burned: { total: '182733.5', last24h: '912.25', events: 214 },
+      payouts: { totalUsdc: '40211.482', last24hUsdc: '310.5', recipients: 87 },
+      price: { rate: '0.05012', at: 1795199395, block: 32249990, transaction: `0x${'3e'.repeat(32)}` },
+      recent: [
+        {
+          kind: 'burn',
+          amount: '4.25',
+          account: '0x50a2b0b577ec24d7ce1aed372a8a6fd14ce1be57',
+          block: 32249990,
+          at: 1795199395,
+          transaction: `0x${'3e'.repeat(32)}`,
+        },
+      ],
+      note: null,
+      ...EXAMPLE_PROVENANCE,
+    },
+  },
+  async run(_params, sources: Read, signal) {
+    const { reads, collected } = sources;
+    const described = await describeToken(sources, signal);
+    const decimals = described?.decimals ?? null;
+    const since = collectedUntil(sources) - DAY_SECONDS;
+    const whole = (amount: bigint) => (decimals === null ? null : formatUnits(amount, decimals));
+    const burns = reads.tokenTotals('burn', since);
+    const payouts = reads.tokenTotals('payout', since);
+    return {
+      token: described,
+      burned: described && { total: whole(burns.total), last24h: whole(burns.recent), events: burns.events },
+      payouts: collected.hasDistributor
+        ? {
+            totalUsdc: formatUnits(payouts.total, USDC_DECIMALS),
+            last24hUsdc: formatUnits(payouts.recent, USDC_DECIMALS),
+            recipients: payouts.accounts,
+          }
+        : null,
+      price: described && showLast(reads.lastTrade(described.address)),
+      recent: reads.tokenEvents(RECENT).map((event) => ({ ...event, amount: amountOf(event, whole) })),
+      note: noteOf(described !== null, collected.hasDistributor),
+      ...provenance(sources),
+    };
+  },
+});
+
+async function describeToken({ chain, projectToken, collector }: Read, signal: AbortSignal) {
+  if (projectToken === null) return null;
+  const address = projectToken.toLowerCase() as `0x${string}`;
+  const { head } = collector.status();
+  const [answer] = head === null ? [] : await readTokens(chain, [address], head.number, { signal });
+  return { address, symbol: answer?.symbol ?? null, decimals: answer?.decimals ?? null };
+}
+
+function amountOf({ kind, amount }: TokenEvent, whole: (amount: bigint) => string | null): string | null {
+  return kind === 'burn' ? whole(amount) : formatUnits(amount, USDC_DECIMALS);
+}
+
+function noteOf(hasToken: boolean, hasDistributor: boolean): string | null {
+  if (hasToken) return hasDistributor ? null : NOTES.noDistributor;
+  return hasDistributor ? NOTES.noToken : NOTES.nothing;
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import type { FeeReads } from '../store/fee-reads.ts';
+import { atField } from './chain-fields.ts';
+
+/** Long enough to see a trend, short enough to see today's. */
+const TREND_SECONDS = 2 * 3600;
+const POINT_SECONDS = 300;
+const HOUR = 3600;
+
+/** How the use of blocks moved. */
+export const trend = z
+  .strictObject({
+    points: z.array(
+      z.strictObject({
+        at: atField('Beginning of five minutes'),
+        utilisation: z.number().meta({ description: 'Mean share of the gas limit that their blocks used, 0 to 1' }),
+      }),
+    ),
+    slopePerHour: z.number().nullable().meta({
+      description: 'Change of the share an hour, by least squares over the points; null with fewer than two',
+    }),
+  })
+  .meta({ description: 'The last two hours in steps of five minutes, oldest first, the current step included' });
+
+export const EXAMPLE_TREND = {
+  points: [
+    { at: 1795198800, utilisation: 0.064 },
+    { at: 1795199100, utilisation: 0.068 },
+  ],
+  slopePerHour: 0.048,
+};
+
+export function trendOf(reads: Pick<FeeReads, 'minutes'>, until: number): z.output<typeof trend> {
+  const begin = Math.floor((until - TREND_SECONDS) / POINT_SECONDS) * POINT_SECONDS + POINT_SECONDS;
+  const steps = Map.groupBy(
+    reads.minutes(begin, until + 1),
+    ({ at }) => Math.floor(at / POINT_SECONDS) * POINT_SECONDS,
+  );
+  const points = [...steps].map(([at, minutes]) => {
+    const blocks = minutes.reduce((sum, minute) => sum + minute.blocks, 0);
+    return {
+      at,
+      utilisation: rounded(minutes.reduce((sum, minute) => sum + minute.utilisation * minute.blocks, 0) / blocks),
+    };
+  });
+  const slope = slopeOf(points.map(({ at, utilisation }) => [(at - begin) / HOUR, utilisation]));
+  return { points, slopePerHour: slope === null ? null : rounded(slope) };
+}
+
+/** The slope of the line of least squares through points; null when they do not give one. */
+export function slopeOf(points: readonly (readonly [number, number])[]): number | null {
+  const mean = (of: 0 | 1) => points.reduce((sum, point) => sum + point[of], 0) / points.length;
+  const [meanX, meanY] = [mean(0), mean(1)];
+  const spread = points.reduce((sum, [x]) => sum + (x - meanX) ** 2, 0);
+  if (points.length < 2 || spread === 0) return null;
+  return points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / spread;
+}
+
+/** Six decimals: a millionth of a block's gas limit is less than any transaction. */
+function rounded(value: number): number {
+  return Math.round(value * 1e6) / 1e6;
+}

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { sourceSchema } from '../lib/source.ts';
+import type { Sources } from './sources.ts';
+import { finalUrl, urlParam } from './web-fields.ts';
+
+const ms = (description: string) => z.number().nonnegative().meta({ description });
+
+const securityHeaders = z.strictObject({
+  present: z.array(
+    z.strictObject({
+      name: z.string(),
+      value: z.string().meta({ description: 'At most 500 characters of it' }),
+      judgement: z.enum(['good', 'weak', 'invalid', 'ignored', 'obsolete']).meta({
+        description: 'ignored: browsers do not heed it over plain http; obsolete: nor anywhere any more',
+      }),
+    }),
+  ),
+  missing: z.array(
+    z.strictObject({
+      name: z.string(),
+      judgement: z.enum(['needed', 'advised', 'optional', 'covered', 'inapplicable']).meta({
+        description: 'covered: another header does its work; inapplicable: it would do nothing over plain http',
+      }),
+    }),
+  ),
+});
+
+const result = z.strictObject({
+  url: z.string().meta({ description: 'The URL that was asked for' }),
+  finalUrl,
+  status: z.int().meta({ description: 'HTTP status of the last answer, whatever it is' }),
+  up: z.boolean().meta({ description: 'true when that status is 200 to 399' }),
+  redirects: z
+    .array(z.strictObject({ url: z.string(), status: z.int(), latencyMs: ms('From its look-up to its headers') }))
+    .meta({ description: 'The answers that led elsewhere, in order, at most 5' }),
+  totalMs: ms('From the first look-up to the headers of the last answer; bodies are not read'),
+  timings: z
+    .strictObject({
+      dnsMs: ms('Look-up of the name').nullable().meta({ description: 'Look-up of the name; null for an address' }),
+      connectMs: ms('TCP connection'),
+      tlsMs: ms('TLS handshake').nullable().meta({ description: 'TLS handshake; null over plain http' }),
+      firstByteMs: ms('From the request to the headers of its answer'),
+    })
+    .meta({ description: 'Of the last hop, over a new connection' }),
+  tls: z
+    .strictObject({
+      protocol: z.string(),
+      issuer: z.string().nullable().meta({ description: 'Organisation that issued the certificate' }),
+      validTo: z.int().nullable().meta({ description: 'Unix seconds at which the certificate expires' }),
+    })
+    .nullable()
+    .meta({ description: 'null over plain http. A certificate that is not valid is a 502 that says why' }),
+  securityHeaders,
+  measuredFrom: z.string().meta({ description: 'The service that measured' }),
+  source: sourceSchema,
+});
+
+/** How a URL answers, measured from here. */
+export const webCheck = defineEndpoint({
+  path: '/web/check',
+  access: 'paid',
+  priceUsd: '0.002',
+  label: 'Web address check',
+  summary:
+    'HTTP status, redirect chain with timings, response time by phase, TLS certificate, and security headers present or missing with a one-word judgement each, measured from this service. A host that cannot be reached is 502. robots.txt is not consulted.',
+  params: z.object({ url: urlParam }),
+  result,
+  example: {
+    params: { url: 'http://example.com/' },
+    result: {
+      url: 'http://example.com/',
+      finalUrl: 'https://example.com/',
+      status: 200,
+      up: true,
+      redirects: [{ url: 'http://example.com/', status: 301, latencyMs: 41.2 }],
+      totalMs: 128.4,
+      timings: { dnsMs: 1.1, connectMs: 18.3, tlsMs: 39.9, firstByteMs: 27.9 },
+      tls: { protocol: 'TLSv1.3', issuer: "Let's Encrypt", validTo: 1802908800 },
+      securityHeaders: {
+        present: [{ name: 'x-content-type-options', value: 'nosniff', judgement: 'good' }],
+        missing: [
+          { name: 'content-security-policy', judgement: 'needed' },
+          { name: 'strict-transport-security', judgement: 'needed' },
+        ],
+      },
+      measuredFrom: 'https://api.example.com',
+      source: { name: 'example.com', url: 'https://example.com/', retrievedAt: 1795199401 },
+    },
+  },
+  async run({ url }, { web }: Pick<Sources, 'web'>, signal) {
+    const { retrievedAtMs, redirects, totalMs, timings, ...checked } = await web.check(url, signal);
+    const retrievedAt = Math.floor(retrievedAtMs / 1000);
+    return {
+      url,
+      ...checked,
+      up: checked.status >= 200 && checked.status < 400,
+      redirects: redirects.map((hop) => ({ ...hop, latencyMs: tenths(hop.latencyMs) })),
+      totalMs: tenths(totalMs),
+      timings: {
+        dnsMs: tenthsOrNull(timings.dnsMs),
+        connectMs: tenths(timings.connectMs),
+        tlsMs: tenthsOrNull(timings.tlsMs),
+        firstByteMs: tenths(timings.firstByteMs),
+      },
+      measuredFrom: web.measuredFrom,
+      source: { name: new URL(checked.finalUrl).hostname, url: checked.finalUrl, retrievedAt },
+    };
+  },
+});
+
+/** Finer figures would be noise. */
+function tenths(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+function tenthsOrNull(value: number | null): number | null {
+  return value === null ? null : tenths(value);
+}

@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import { NotFound } from '../errors.ts';
+import { WIKI_EDITIONS } from '../upstream/wiki-editions.ts';
+
+/** The licence of Wikipedia's text; images have their own. */
+export const LICENCE = 'CC BY-SA 4.0' as const;
+const LICENCE_URL = 'https://creativecommons.org/licenses/by-sa/4.0/';
+
+/** MediaWiki's own bound on titles, in bytes. */
+const MAX_TITLE_BYTES = 255;
+
+export const langParam = z
+  .string()
+  .transform((text) => text.toLowerCase())
+  .refine((code) => WIKI_EDITIONS.has(code), 'no language edition of Wikipedia; for example en, de, zh-yue, simple')
+  .prefault('en')
+  .meta({ description: 'Language edition, by its subdomain', default: 'en' });
+
+/** An article's title in the query: plain text, underscores and blanks alike. */
+export const titleParam = z
+  .string({ error: "required: an article's title" })
+  .transform((text, context) => {
+    const title = text
+      .replace(/[\s_]+/g, ' ')
+      .trim()
+      .normalize('NFC');
+    const fault = titleFault(title);
+    if (fault === null) return title;
+    context.addIssue({ code: 'custom', message: fault });
+    return z.NEVER;
+  })
+  .meta({ description: 'Title of the article, in any letter case that the edition forgives; redirects are followed' });
+
+/** By MediaWiki's rules for titles (https://www.mediawiki.org/wiki/Manual:Page_title), because a title becomes part of a path. */
+function titleFault(title: string): string | null {
+  if (title === '') return "an article's title";
+  if (Buffer.byteLength(title) > MAX_TITLE_BYTES) return `longer than ${MAX_TITLE_BYTES} bytes`;
+  if (/[#<>[\]|{}\p{Cc}\u{FFFD}]|~~~|%[0-9a-f]{2}/iu.test(title)) return 'holds characters that no title has';
+  if (/^:|^\.{1,2}(\/|$)|\/\.{1,2}(\/|$)/.test(title)) return 'begins or ends as no title does';
+  return null;
+}
+
+export const licenceFields = {
+  licence: z.literal(LICENCE).meta({ description: 'Of the text; an image has its own' }),
+  attribution: z.string().meta({ description: 'To be given along with the text' }),
+};
+
+export const langField = z.string().meta({ description: 'Language edition' });
+export const articleUrlField = z.string().meta({ description: 'The article, for people' });
+
+/** What the licence asks to be said along with the text. */
+export function attributionOf(title: string, url: string): string {
+  return `"${title}" by Wikipedia contributors, ${url}, ${LICENCE} (${LICENCE_URL}); converted to plain text, possibly shortened`;
+}
+
+/** For answers that hold pieces of many articles. */
+export const SEARCH_ATTRIBUTION = `Wikipedia contributors; each excerpt is from the article at its url, ${LICENCE} (${LICENCE_URL}); converted to plain text and shortened`;
+
+/** 404 in the words of all wiki routes. */
+export function noArticle(lang: string, title: string): NotFound {
+  return new NotFound(`${lang}.wikipedia.org has no article "${title}"`);
+}
+
+/** The source of an answer from Wikipedia. */
+export function wikiSource(lang: string, { url, retrievedAtMs }: { url: string; retrievedAtMs: number }) {
+  return { name: `Wikipedia (${lang})`, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence: LICENCE };
+}

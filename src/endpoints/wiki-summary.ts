@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { sourceSchema } from '../lib/source.ts';
+import { atField } from './chain-fields.ts';
+import type { Sources } from './sources.ts';
+import {
+  articleUrlField,
+  attributionOf,
+  LICENCE,
+  langField,
+  langParam,
+  licenceFields,
+  noArticle,
+  titleParam,
+  wikiSource,
+} from './wiki-fields.ts';
+
+const EXAMPLE_URL = 'https://en.wikipedia.org/wiki/Dart_(programming_language)';
+
+/** What an article is about, in a few sentences. */
+export const wikiSummary = defineEndpoint({
+  path: '/wiki/summary',
+  access: 'paid',
+  priceUsd: '0.001',
+  label: 'Encyclopedia summary',
+  summary: 'A short plain-text summary of a Wikipedia article, its image and last update; CC BY-SA 4.0.',
+  params: z.object({ title: titleParam, lang: langParam }),
+  result: z.strictObject({
+    title: z.string().meta({ description: 'Title of the article, after redirects' }),
+    lang: langField,
+    summary: z.string().nullable().meta({ description: 'Plain text; null when the page has none' }),
+    image: z
+      .strictObject({
+        url: z.string().meta({ description: 'In the size that Wikipedia shows' }),
+        width: z.int().meta({ description: 'In pixels' }),
+        height: z.int().meta({ description: 'In pixels' }),
+        originalUrl: z.string().nullable().meta({ description: 'In full size' }),
+      })
+      .nullable()
+      .meta({ description: 'Its licence is its own: see its page on Wikipedia' }),
+    updatedAt: atField('Newest edit').nullable(),
+    disambiguation: z.boolean().meta({ description: 'true: the page lists articles of that name' }),
+    url: articleUrlField,
+    ...licenceFields,
+    source: sourceSchema,
+  }),
+  example: {
+    params: { title: 'Dart (programming language)' },
+    result: {
+      title: 'Dart (programming language)',
+      lang: 'en',
+      summary: 'Dart is a programming language designed by Lars Bak and Kasper Lund and developed by Google.',
+      image: null,
+      updatedAt: 1774722247,
+      disambiguation: false,
+      url: EXAMPLE_URL,
+      licence: LICENCE,
+      attribution: attributionOf('Dart (programming language)', EXAMPLE_URL),
+      source: {
+        name: 'Wikipedia (en)',
+        url: 'https://en.wikipedia.org/api/rest_v1/page/summary/Dart_(programming_language)',
+        retrievedAt: 1795199401,
+        licence: LICENCE,
+      },
+    },
+  },
+  async run({ title, lang }, { wiki }: Pick<Sources, 'wiki'>, signal) {
+    const found = await wiki.summary(lang, title, signal);
+    if (found === null) throw noArticle(lang, title);
+    const { data } = found;
+    return {
+      ...data,
+      lang,
+      licence: LICENCE,
+      attribution: attributionOf(data.title, data.url),
+      source: wikiSource(lang, found),
+    };
+  },
+});

@@ -1,0 +1,17 @@
+const FORM = /^\d{4}-\d{2}-\d{2}$/;
+const DAY_MS = 86_400_000;
+
+/** Whether the text is `YYYY-MM-DD` and names a day that exists: 2026-02-29 does not. */
+export function isCalendarDate(text: string): boolean {
+  return FORM.test(text) && isoDate(Date.parse(`${text}T00:00:00Z`)) === text;
+}
+
+/** The UTC day of Unix milliseconds, or null when they are none. */
+export function isoDate(ms: number): string | null {
+  return Number.isFinite(ms) ? new Date(ms).toISOString().slice(0, 10) : null;
+}
+
+/** Whole days from one `YYYY-MM-DD` to a later one. */
+export function daysBetween(from: string, to: string): number {
+  return Math.round((Date.parse(`${to}T00:00:00Z`) - Date.parse(`${from}T00:00:00Z`)) / DAY_MS);
+}

@@ -1,0 +1,44 @@
+/** Whole numbers from `from` to `to`, both included. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A set of whole numbers as spans: sorted, disjoint, and no two of them adjacent. */
+export type Coverage = readonly Span[];
+
+/** The set with `span` in it. */
+export function cover(coverage: Coverage, span: Span): Coverage {
+  let { from, to } = span;
+  const rest: Span[] = [];
+  for (const known of coverage) {
+    if (known.to < from - 1 || known.from > to + 1) rest.push(known);
+    else {
+      from = Math.min(from, known.from);
+      to = Math.max(to, known.to);
+    }
+  }
+  return [...rest, { from, to }].sort((a, b) => a.from - b.from);
+}
+
+/** The set without `span`. */
+export function uncover(coverage: Coverage, span: Span): Coverage {
+  return coverage.flatMap((known) =>
+    [
+      { from: known.from, to: Math.min(known.to, span.from - 1) },
+      { from: Math.max(known.from, span.to + 1), to: known.to },
+    ].filter(({ from, to }, side) => from <= to && (side === 0 ? known.from < span.from : known.to > span.to)),
+  );
+}
+
+/** What of `window` is not in the set, lowest first. */
+export function missingFrom(coverage: Coverage, window: Span): Coverage {
+  let missing: Coverage = window.from <= window.to ? [window] : [];
+  for (const known of coverage) missing = uncover(missing, known);
+  return missing;
+}
+
+/** How many numbers the set holds. */
+export function sizeOf(coverage: Coverage): number {
+  return coverage.reduce((sum, { from, to }) => sum + to - from + 1, 0);
+}

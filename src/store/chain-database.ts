@@ -1,0 +1,30 @@
+import { mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import type { Sqlite } from './database.ts';
+import { migrate } from './migrate.ts';
+
+const MIGRATIONS = join(import.meta.dirname, 'chain-migrations');
+/** Pages kept in memory, in KiB: the newest hours of `blocks` and its index fit. */
+const CACHE_KIB = 16 * 1024;
+/** The write-ahead log shrinks to this after a checkpoint; a first fill would leave it much larger for ever. */
+const WAL_LIMIT_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Opens the chain database, creating and migrating it as needed.
+ * All of it can be read from the chain again, so a power cut may cost the newest commits (`synchronous=NORMAL`) but never its consistency.
+ */
+export function openChainDatabase(file: string): Sqlite {
+  mkdirSync(dirname(file), { recursive: true });
+  const db = new Database(file);
+  // Readers never wait for the writer, and a commit is one append.
+  db.pragma('journal_mode = WAL');
+  // Under WAL a lost commit is all that a power cut can do; the collector reads the block again. A sync for each block would cost more than the block.
+  db.pragma('synchronous = NORMAL');
+  // Another process (a copy, tools) may hold the write lock for a moment.
+  db.pragma('busy_timeout = 5000');
+  db.pragma(`cache_size = -${CACHE_KIB}`);
+  db.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`);
+  migrate(db, MIGRATIONS);
+  return db;
+}

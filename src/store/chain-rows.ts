@@ -1,0 +1,77 @@
+/** Rows of the chain database as they are written. Hashes and addresses are bytes, times Unix seconds. */
+
+/** An executed trade of a watched token against USDC; amounts in 10^-9 of a whole token. */
+export interface TradeRow {
+  readonly block: number;
+  readonly logIndex: number;
+  readonly transactionHash: Uint8Array;
+  readonly at: number;
+  /** The pool's id: its address, or a v4 pool id. */
+  readonly pool: Uint8Array;
+  readonly token: Uint8Array;
+  readonly baseE9: bigint;
+  readonly usdcE9: bigint;
+  /** Why it does not count towards prices; null when it does. */
+  readonly excluded: string | null;
+}
+
+/** A burn of the project token, or a payout of its distributor. */
+export interface TokenEventRow {
+  readonly block: number;
+  readonly logIndex: number;
+  readonly transactionHash: Uint8Array;
+  readonly at: number;
+  readonly kind: 'burn' | 'payout';
+  readonly account: Uint8Array;
+  /** Base units. */
+  readonly amount: bigint;
+}
+
+/** A pool of a watched token against USDC. */
+export interface PoolRow {
+  readonly id: Uint8Array;
+  readonly venue: string;
+  readonly kind: 'v2' | 'v3' | 'v4' | 'slipstream';
+  /** The contract that emits the swaps: the pool itself, or v4's pool manager. */
+  readonly emitter: Uint8Array;
+  readonly token: Uint8Array;
+  readonly tokenFirst: boolean;
+  readonly tokenDecimals: number;
+  readonly usdcDecimals: number;
+  readonly foundBlock: number;
+}
+
+/** A contract that a transaction created; its code is read later. */
+export interface DeployRow {
+  readonly block: number;
+  readonly at: number;
+  readonly address: Uint8Array;
+  readonly deployer: Uint8Array;
+  readonly transactionHash: Uint8Array;
+}
+
+/** A block whose transactions were read. */
+export interface BlockRow {
+  readonly number: number;
+  readonly at: number;
+  readonly hash: Uint8Array;
+  readonly parentHash: Uint8Array;
+  readonly baseFee: bigint;
+  readonly nextBaseFee: bigint | null;
+  /** 0 to 1. */
+  readonly utilisation: number;
+  readonly gasLimit: bigint;
+  readonly transactions: number;
+  readonly deploys: number;
+  readonly nativeTransfers: number;
+  readonly tokenTransfers: number;
+  readonly contractCalls: number;
+}
+
+/** A block of which fee history told the fee and the use of gas; its time is interpolated. */
+export interface FeeRow {
+  readonly number: number;
+  readonly at: number;
+  readonly baseFee: bigint;
+  readonly utilisation: number;
+}

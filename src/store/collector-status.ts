@@ -1,0 +1,65 @@
+/** Where the collector stands, for endpoints, health and metrics; every field is of this moment and costs nothing to read. */
+export interface CollectorStatus {
+  /** The newest block that a provider showed us; null before the first answer. */
+  readonly head: { readonly number: number; readonly hash: `0x${string}`; readonly at: number } | null;
+  /** When we saw the head move to a higher block, Unix milliseconds; survives restarts. */
+  readonly headAdvancedMs: number | null;
+  /** When a provider last answered the question for the head, Unix milliseconds. */
+  readonly headCheckedMs: number | null;
+  /** The newest block that is stored whole. */
+  readonly collected: { readonly number: number; readonly at: number } | null;
+  /** The oldest block that was ever stored whole (its row may be rolled up by now). */
+  readonly firstCollected: number | null;
+  /** Blocks stored whole, the rolled-up ones included. */
+  readonly blocksCollected: number;
+  /** Mean over the newest blocks; null before two of them are known. */
+  readonly blockTimeSeconds: number | null;
+  /** The window of past blocks that a first start fills, in whole blocks. */
+  readonly backfill: {
+    /** 0 to 1; 1 when the window is complete. */
+    readonly share: number;
+    /** Over the last minute; 0 when nothing is being filled. */
+    readonly blocksPerSecond: number;
+    /** Null while the rate is unknown; 0 when complete. */
+    readonly secondsLeft: number | null;
+    /** The same share for base fees and utilisation, which come first, and for logs (trades, token events). */
+    readonly feesShare: number;
+    readonly logsShare: number;
+  };
+  /** Grows with every commit: an answer made from the database is good until it does. */
+  readonly version: number;
+  /** Since start. */
+  readonly counters: {
+    /** HTTP requests to providers. */
+    readonly requests: number;
+    /** Answers that contradicted themselves, by reason; each was refused and asked for again. */
+    readonly refused: Readonly<Record<string, number>>;
+    /** Parent hashes that did not fit, which deterministic finality rules out: alarms. */
+    readonly reorgs: number;
+    /** Blocks replaced because of them. */
+    readonly replacedBlocks: number;
+    /** Requests that no provider answered. */
+    readonly failures: number;
+  };
+}
+
+/** The collector as the rest of the service sees it. */
+export interface CollectorView {
+  status(): CollectorStatus;
+}
+
+/** What stands in place of a collector that is switched off: nothing is known. */
+export const NO_COLLECTOR: CollectorView = {
+  status: () => ({
+    head: null,
+    headAdvancedMs: null,
+    headCheckedMs: null,
+    collected: null,
+    firstCollected: null,
+    blocksCollected: 0,
+    blockTimeSeconds: null,
+    backfill: { share: 0, blocksPerSecond: 0, secondsLeft: null, feesShare: 0, logsShare: 0 },
+    version: 0,
+    counters: { requests: 0, refused: {}, reorgs: 0, replacedBlocks: 0, failures: 0 },
+  }),
+};

@@ -1,0 +1,39 @@
+import { ExchangeFailed } from './failure.ts';
+
+/** Node fires a timer at once when it is set further away than this. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * Runs `task` with a signal that aborts after `timeoutMs` or when the caller's own does, and settles by then even if the task does not listen.
+ * The caller's abort passes through with its own reason; the deadline is ExchangeFailed.
+ */
+export async function withinDeadline<T>(
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+  task: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal?.throwIfAborted();
+  const control = new AbortController();
+  const expire = () => control.abort(new ExchangeFailed('answering', 'timed out'));
+  const timer = setTimeout(expire, Math.min(timeoutMs, MAX_TIMER_MS));
+  const onAbort = () => control.abort(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await orAborted(task(control.signal), control.signal);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+/** The promise, or the signal's reason if it aborts first; what the promise does then is nobody's concern. */
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+    promise
+      .then(resolve, (error: unknown) => reject(signal.aborted ? signal.reason : error))
+      .finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

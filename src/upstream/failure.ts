@@ -1,0 +1,59 @@
+/** Where an exchange broke: only before a status is it certain that the server has not begun to answer. */
+export type FailedAt = 'connecting' | 'answering' | 'reading';
+
+/**
+ * Why an exchange gave no usable answer, in words that may be shown: never an address, a path or a library's message.
+ * Kept apart from UpstreamFailed because only the caller knows the upstream's name and whether the call may be repeated.
+ */
+export class ExchangeFailed extends Error {
+  readonly at: FailedAt;
+  constructor(at: FailedAt, reason: string, cause?: unknown) {
+    super(reason, { cause });
+    this.name = 'ExchangeFailed';
+    this.at = at;
+  }
+}
+
+const CONNECTING: Record<string, string> = {
+  ECONNREFUSED: 'the connection was refused',
+  ENOTFOUND: 'its host name does not resolve',
+  EAI_AGAIN: 'its host name does not resolve now',
+  EHOSTUNREACH: 'its host cannot be reached',
+  ENETUNREACH: 'its network cannot be reached',
+  UND_ERR_CONNECT_TIMEOUT: 'connecting timed out',
+  ETIMEDOUT: 'connecting timed out',
+};
+
+const ANSWERING: Record<string, string> = {
+  UND_ERR_HEADERS_TIMEOUT: 'timed out',
+  UND_ERR_BODY_TIMEOUT: 'timed out',
+  UND_ERR_HEADERS_OVERFLOW: 'its headers are too large',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'its answer was cut short',
+};
+
+/** Puts what undici, a socket or TLS threw into words; `headersSeen` says whether a status had come. */
+export function describeFailure(error: unknown, headersSeen: boolean): ExchangeFailed {
+  if (error instanceof ExchangeFailed) return error;
+  const code = codeOf(error);
+  const connecting = CONNECTING[code];
+  if (connecting !== undefined && !headersSeen) return new ExchangeFailed('connecting', connecting, error);
+  if (isCertificateFault(code)) {
+    return new ExchangeFailed('connecting', `its TLS certificate is not valid (${code})`, error);
+  }
+  const known = ANSWERING[code];
+  if (headersSeen) return new ExchangeFailed('reading', known ?? 'its answer was cut short', error);
+  if (code.startsWith('HPE_')) return new ExchangeFailed('answering', 'its answer is no HTTP', error);
+  return new ExchangeFailed('answering', known ?? 'the connection was lost', error);
+}
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return '';
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  // Node tries several addresses of a name and wraps what they said.
+  return error instanceof AggregateError ? codeOf(error.errors[0]) : codeOf(error.cause);
+}
+
+/** OpenSSL's verification faults as Node names them (https://nodejs.org/api/tls.html, "X509 certificate error codes"). */
+function isCertificateFault(code: string): boolean {
+  return /^(CERT_|ERR_TLS_CERT|UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED|INVALID_CA|HOSTNAME_MISMATCH)/.test(code);
+}

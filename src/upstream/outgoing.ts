@@ -1,0 +1,33 @@
+import type { WebConfig } from '../config/web.ts';
+import type { Clock } from '../lib/clock.ts';
+import { hostOf } from './guard.ts';
+import { createUpstreams, type UpstreamLog } from './http.ts';
+import { createResolve } from './resolve.ts';
+import { createWeb } from './web.ts';
+
+/** The version that outgoing requests name; a release changes it together with package.json (a test compares them). */
+const VERSION = '0.1.0';
+
+interface OutgoingOptions {
+  readonly web: WebConfig;
+  /** Where buyers reach us. */
+  readonly publicOrigin: string;
+  readonly clock: Clock;
+  readonly log: UpstreamLog;
+}
+
+/** Everything that sends requests to others than the chain: the client of the upstreams, and the one for strangers' pages. */
+export function createOutgoing({ web: settings, publicOrigin, clock, log }: OutgoingOptions) {
+  const userAgent = `percall/${VERSION} (+${settings.contactUrl ?? publicOrigin})`;
+  const { testHosts, timeoutMs, hostPerMinute, pageWorkers } = settings;
+  const dial = { resolve: createResolve(), ownHosts: new Set([hostOf(new URL(publicOrigin))]), testHosts };
+  const upstreams = createUpstreams({ clock, userAgent, log, dial });
+  const web = createWeb({ clock, userAgent, measuredFrom: publicOrigin, timeoutMs, hostPerMinute, pageWorkers, dial });
+  return {
+    upstreams,
+    web,
+    close: async () => {
+      await Promise.all([upstreams.close(), web.close()]);
+    },
+  };
+}

@@ -1,0 +1,28 @@
+/** What a body is to be read as; `other` is nothing that we read. */
+export type PageKind = 'html' | 'xhtml' | 'text';
+
+const KINDS: Record<string, PageKind> = {
+  'text/html': 'html',
+  'application/xhtml+xml': 'xhtml',
+  'text/plain': 'text',
+  'text/markdown': 'text',
+};
+
+/** As much as browsers look at (WHATWG MIME Sniffing, 5.2). */
+const SNIFFED_BYTES = 1445;
+
+/** By the header; without one, by the first bytes, as the MIME Sniffing Standard does. `bytes` null: not read yet, then html stands for "look". */
+export function kindOfPage(contentType: string | null, bytes: Uint8Array | null): PageKind | 'other' {
+  if (contentType !== null) return KINDS[(contentType.split(';')[0] ?? '').trim().toLowerCase()] ?? 'other';
+  if (bytes === null) return 'html';
+  const head = Buffer.from(bytes.subarray(0, SNIFFED_BYTES));
+  if (head.includes(0) && !hasWideMark(head)) return 'other';
+  return /<(!doctype html|html|head|body|title|h1|p|div|a|script|!--)[\s>]/i.test(head.toString('latin1'))
+    ? 'html'
+    : 'text';
+}
+
+/** The byte order marks of UTF-16, whose ASCII is full of zero bytes. */
+function hasWideMark(head: Buffer): boolean {
+  return (head[0] === 0xfe && head[1] === 0xff) || (head[0] === 0xff && head[1] === 0xfe);
+}

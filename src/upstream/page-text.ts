@@ -1,0 +1,119 @@
+/** The little of a DOM that is needed; linkedom's own types need the browser's. */
+export interface PageNode {
+  readonly nodeType: number;
+  readonly nodeName: string;
+  readonly textContent: string | null;
+  readonly childNodes: ArrayLike<PageNode>;
+  getAttribute?(name: string): string | null;
+}
+
+const ELEMENT = 1;
+const TEXT = 3;
+
+/** What is no text of the page: code, controls, and what repeats on every page of a site. */
+const SKIPPED = new Set([
+  ...['SCRIPT', 'STYLE', 'NOSCRIPT', 'TEMPLATE', 'SVG', 'IFRAME', 'OBJECT', 'CANVAS', 'HEAD', 'NAV'],
+  ...['SELECT', 'BUTTON', 'INPUT', 'TEXTAREA', 'DIALOG', 'MATH'],
+]);
+/** Elements that stand on lines of their own, with an empty line around those of the first kind. */
+const PARAGRAPHS = new Set([
+  'P',
+  'H1',
+  'H2',
+  'H3',
+  'H4',
+  'H5',
+  'H6',
+  'UL',
+  'OL',
+  'DL',
+  'TABLE',
+  'BLOCKQUOTE',
+  'PRE',
+  'FIGURE',
+]);
+const LINES = new Set([
+  ...[
+    'DIV',
+    'LI',
+    'TR',
+    'DT',
+    'DD',
+    'SECTION',
+    'ARTICLE',
+    'MAIN',
+    'HEADER',
+    'FOOTER',
+    'ASIDE',
+    'ADDRESS',
+    'FIGCAPTION',
+  ],
+  ...['FIELDSET', 'FORM', 'HR', 'BODY', 'CAPTION', 'DETAILS', 'SUMMARY'],
+]);
+const CELLS = new Set(['TD', 'TH']);
+/** Where a line must end: many in a row, from elements that close and open, end it once. No text holds it: white space is collapsed. */
+const EDGE = '\v';
+
+/**
+ * The text that a reader sees under a node: white space collapsed, paragraphs apart by an empty line, hidden parts left out.
+ * Walks with a stack of its own and stops after `maxUnits`, because pages may nest deeper than ours and be longer than anybody reads.
+ */
+export function visibleText(root: PageNode, maxUnits: number): string {
+  const parts: string[] = [];
+  let units = 0;
+  // A string is what is to be written on the way back up.
+  const stack: (PageNode | string)[] = [root];
+  for (let next = stack.pop(); next !== undefined && units < maxUnits; next = stack.pop()) {
+    const written = typeof next === 'string' ? next : enter(next, stack);
+    if (written === '') continue;
+    parts.push(written);
+    units += written.length;
+  }
+  return tidy(parts.join(''));
+}
+
+function enter(node: PageNode, stack: (PageNode | string)[]): string {
+  if (node.nodeType === TEXT) return (node.textContent ?? '').replace(/\s+/g, ' ');
+  if (node.nodeType === ELEMENT && isUnseen(node)) return '';
+  const name = node.nodeName.toUpperCase();
+  if (name === 'BR') return '\n';
+  // Preformatted text keeps its lines.
+  if (name === 'PRE') return `\n\n${node.textContent ?? ''}\n\n`;
+  const edge = PARAGRAPHS.has(name) ? '\n\n' : LINES.has(name) ? EDGE : CELLS.has(name) ? ' ' : '';
+  if (edge !== '') stack.push(edge);
+  const children = node.childNodes;
+  for (let at = children.length - 1; at >= 0; at--) {
+    const child = children[at];
+    if (child !== undefined) stack.push(child);
+  }
+  return edge;
+}
+
+function isUnseen(node: PageNode): boolean {
+  if (SKIPPED.has(node.nodeName.toUpperCase())) return true;
+  const read = (name: string) => node.getAttribute?.(name) ?? null;
+  if (read('hidden') !== null || read('aria-hidden') === 'true') return true;
+  return /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(read('style') ?? '');
+}
+
+/** Whether anything below a node is nested deeper than `max`. */
+export function isDeeper(root: PageNode, max: number): boolean {
+  const stack = [{ node: root, depth: 0 }];
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+    const { node, depth } = next;
+    if (depth > max) return true;
+    for (const child of Array.from(node.childNodes))
+      if (child.nodeType === ELEMENT) stack.push({ node: child, depth: depth + 1 });
+  }
+  return false;
+}
+
+/** One space between words, no space at the ends of lines, at most one empty line. */
+export function tidy(text: string): string {
+  return text
+    .normalize('NFC')
+    .replace(/\r\n?/g, '\n')
+    .replace(/[^\S\n\v]+/g, ' ')
+    .replace(/[ \v\n]*[\v\n][ \v\n]*/g, (run) => (run.split('\n').length > 2 ? '\n\n' : '\n'))
+    .trim();
+}

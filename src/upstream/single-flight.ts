@@ -1,0 +1,48 @@
+import { orAborted } from './deadline.ts';
+
+interface Flight<T> {
+  readonly result: Promise<T>;
+  readonly control: AbortController;
+  waiters: number;
+}
+
+/**
+ * Runs one task for all who ask for the same key at the same time.
+ * A caller who leaves takes nothing from the others: the task is aborted only when the last of them has left.
+ */
+export function createSingleFlight<T>() {
+  const flights = new Map<string, Flight<T>>();
+
+  function start(key: string, task: (signal: AbortSignal) => Promise<T>): Flight<T> {
+    const control = new AbortController();
+    const flight: Flight<T> = {
+      control,
+      waiters: 0,
+      result: task(control.signal).finally(() => {
+        if (flights.get(key) === flight) flights.delete(key);
+      }),
+    };
+    flights.set(key, flight);
+    return flight;
+  }
+
+  return async (
+    key: string,
+    signal: AbortSignal | undefined,
+    task: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> => {
+    signal?.throwIfAborted();
+    const flight = flights.get(key) ?? start(key, task);
+    flight.waiters += 1;
+    try {
+      return await (signal ? orAborted(flight.result, signal) : flight.result);
+    } finally {
+      flight.waiters -= 1;
+      if (flight.waiters === 0 && flights.get(key) === flight) {
+        // Nobody joins a task that is being aborted.
+        flights.delete(key);
+        flight.control.abort(signal?.reason);
+      }
+    }
+  };
+}

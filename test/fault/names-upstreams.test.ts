@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest';
+import { AppError } from '../../src/errors.ts';
+import { serveFixtures, startNames } from '../support/names.ts';
+import { ask } from '../support/names-endpoints.ts';
+import { FAULTS, type Fault } from '../support/replay.ts';
+
+// Fourteen ways in which sources fail, for each of the seven routes: what the caller gets, and how soon.
+
+const TIMEOUT_MS = 700;
+/** Scheduling on a busy machine; the bound itself is 1.2 × the time-outs of the attempts. */
+const SLACK_MS = 500;
+
+interface Route {
+  path: string;
+  query: Record<string, string>;
+  /** Status when those that are asked first fail so, the second sources being well; 200 unless it is named. */
+  first: (fault: Fault) => number;
+  /** Attempts that may each take their whole time-out. */
+  attempts: number;
+}
+
+const badGateway = () => 502;
+const ROUTES: Route[] = [
+  // Google answers in Cloudflare's place.
+  { path: '/domains/dns', query: { name: 'example.com' }, first: () => 200, attempts: 2 },
+  // 404 from a registry means no record: the DNS then tells that somebody has the name.
+  {
+    path: '/domains/whois',
+    query: { domain: 'example.com' },
+    first: (fault) => (fault === '404' ? 200 : 502),
+    attempts: 3,
+  },
+  // Frankfurter answers in the ECB's place.
+  { path: '/currency/rates', query: {}, first: () => 200, attempts: 2 },
+  { path: '/currency/convert', query: { from: 'EUR', to: 'USD', amount: '1' }, first: () => 200, attempts: 2 },
+  // Both ways of searching lead to Wikipedia.
+  { path: '/wiki/search', query: { q: 'jupiter' }, first: badGateway, attempts: 2 },
+  {
+    path: '/wiki/summary',
+    query: { title: 'Jupiter' },
+    first: (fault) => (fault === '404' ? 404 : 502),
+    attempts: 1,
+  },
+  { path: '/wiki/article', query: { title: 'Jupiter' }, first: badGateway, attempts: 1 },
+];
+
+async function run(fault: Fault, both: boolean, { path, query }: Route) {
+  const world = await startNames({ timeoutMs: TIMEOUT_MS });
+  try {
+    serveFixtures(world);
+    await world.first.setFault(fault);
+    if (both) await world.second.setFault(fault);
+    const startedAt = performance.now();
+    const outcome = await ask(world, path, query).catch((error: unknown) => error);
+    const tookMs = performance.now() - startedAt;
+    if (!(outcome instanceof AppError)) return { status: outcome instanceof Error ? outcome : 200, tookMs };
+    return { status: outcome.status, charged: outcome.charged, detail: outcome.message, tookMs };
+  } finally {
+    await world.stop();
+  }
+}
+
+describe.each(FAULTS)('%s', (fault) => {
+  test.concurrent.each(ROUTES)('$path, its first source failing', async (route) => {
+    const { status, tookMs } = await run(fault, false, route);
+    expect(status).toBe(route.first(fault));
+    expect(tookMs).toBeLessThan(1.2 * route.attempts * TIMEOUT_MS + SLACK_MS);
+  });
+
+  test.concurrent.each(ROUTES.filter(({ path }) => path !== '/domains/whois'))(
+    '$path, all of them failing',
+    async (route) => {
+      const { status, charged, detail, tookMs } = await run(fault, true, route);
+      const expected = route.path === '/wiki/summary' ? route.first(fault) : 502;
+      expect([status, charged]).toEqual([expected, false]);
+      if (expected === 502) expect(detail).toMatch(/^(DNS over HTTPS|reference rates|Wikipedia( search)?): /);
+      expect(tookMs).toBeLessThan(1.2 * route.attempts * TIMEOUT_MS + SLACK_MS);
+    },
+  );
+
+  test('/domains/whois, IANA failing too: a name that the shipped list does not know', async () => {
+    const route = { path: '/domains/whois', query: { domain: 'example.nothing' }, first: badGateway, attempts: 1 };
+    const { status, charged, tookMs } = await run(fault, true, route);
+    expect([status, charged]).toEqual([502, false]);
+    expect(tookMs).toBeLessThan(1.2 * TIMEOUT_MS + SLACK_MS);
+  });
+});
+
+test.each(ROUTES)('$path answers when nothing fails', async (route) => {
+  const world = await startNames();
+  serveFixtures(world);
+  try {
+    expect(await ask(world, route.path, route.query)).toHaveProperty('source');
+  } finally {
+    await world.stop();
+  }
+});

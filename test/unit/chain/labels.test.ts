@@ -1,0 +1,117 @@
+import { encodeAbiParameters, keccak256, stringToHex } from 'viem';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { knownContract } from '../../../src/chain/known-contracts.ts';
+import { labelContracts } from '../../../src/chain/labels.ts';
+import { createDescribeCode } from '../../../src/collector/describe-code.ts';
+import { createDeployReads } from '../../../src/store/deploy-reads.ts';
+import { account, emptyChainDatabase, hash, toHex } from '../../support/chain-rows.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+
+const MULTICALL = '0xca11bde05977b3631167028862be2a173976ca11' as const;
+const SLOT = `0x${(BigInt(keccak256(stringToHex('eip1967.proxy.implementation'))) - 1n).toString(16)}`;
+const text = (value: string) => encodeAbiParameters([{ type: 'string' }], [value]);
+const at = (value: number) => toHex(account(value));
+
+let node: RpcServer;
+let chain: OpenChainClient;
+const symbols: Record<string, string> = {};
+const slots: Record<string, string> = {};
+beforeEach(async () => {
+  node = await startRpcServer({
+    eth_getStorageAt: ([address, slot]) => (slot === SLOT && slots[String(address)]) || `0x${'0'.repeat(64)}`,
+    eth_call: ([call]) => {
+      const { to, data } = call as { to: string; data: string };
+      const symbol = symbols[to];
+      if (symbol === undefined || data !== '0x95d89b41') throw new RpcFault(3, 'execution reverted');
+      return symbol;
+    },
+  });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 1000 });
+});
+afterEach(async () => {
+  await chain.close();
+  await node.stop();
+});
+
+const label = async (address: `0x${string}`, code: `0x${string}` = '0x6001') =>
+  (await labelContracts(chain, [{ address, code }], {}))[0];
+
+test('known contracts, proxies of both kinds, symbols; nothing where nothing shows', async () => {
+  slots[at(2)] = `0x${'0'.repeat(24)}${MULTICALL.slice(2)}`;
+  symbols[at(2)] = text('TWO');
+  symbols[at(3)] = text('THREE');
+  expect(await label(MULTICALL)).toBe('Multicall3');
+  expect(await label(at(1), `0x363d3d373d3d3d363d73${at(9).slice(2)}5af43d82803e903d91602b57fd5bf3`)).toBe(
+    `minimal proxy to ${at(9)}`,
+  );
+  expect(await label(at(2))).toBe(`proxy to ${MULTICALL} (Multicall3), token "TWO"`);
+  expect(await label(at(3))).toBe('token "THREE"');
+  expect(await label(at(4))).toBeNull();
+  expect(await label(at(3), '0x')).toBeNull();
+});
+
+test('a contract that makes the node refuse has no label, and spoils nobody else’s', async () => {
+  node.methods.eth_call = ([call]) => {
+    if ((call as { to: string }).to === at(5)) throw new RpcFault(-32000, 'execution timeout');
+    return text('FINE');
+  };
+  const labels = await labelContracts(
+    chain,
+    [5, 6].map((value) => ({ address: at(value), code: '0x6001' })),
+    {},
+  );
+  expect(labels).toEqual([null, 'token "FINE"']);
+  node.fault = '500';
+  await expect(label(at(6))).rejects.toThrow('no provider answered');
+});
+
+test('names belong to their chain', () => {
+  expect(knownContract(5042, '0xbef5f6d51cb62b58e6a8f77868681825c6fe21c1')).toBe('EURC');
+  expect(knownContract(5042002, '0xbef5f6d51cb62b58e6a8f77868681825c6fe21c1')).toBeNull();
+  expect(knownContract(1, MULTICALL)).toBeNull();
+});
+
+test('the same code seen before is told, from the database or from the same batch, never of oneself', async () => {
+  const db = emptyChainDatabase();
+  db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, ?, NULL)').run(
+    7,
+    70,
+    account(0x77),
+    account(1),
+    hash(7),
+    2,
+    hash(0xc0),
+  );
+  db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, ?, NULL)').run(
+    8,
+    80,
+    account(0x78),
+    account(1),
+    hash(8),
+    2,
+    hash(0xc0),
+  );
+  const describe = createDescribeCode(createDeployReads(db));
+  const entry = (value: number, code: `0x${string}`, codeHash: number) => ({
+    ...{ address: at(value), code, codeHash: toHex(hash(codeHash)) },
+  });
+  const labels = await describe(
+    [
+      entry(0x12, '0x6002', 0xd0),
+      entry(0x77, '0x6001', 0xc0),
+      entry(0x11, '0x6002', 0xd0),
+      entry(0x10, '0x6001', 0xc0),
+      entry(0x13, '0x', 0xe0),
+    ],
+    chain,
+    new AbortController().signal,
+  );
+  expect(labels).toEqual([
+    `same code as ${at(0x11)}`,
+    `same code as ${at(0x78)}`,
+    null,
+    `same code as ${at(0x77)}`,
+    null,
+  ]);
+});

@@ -1,0 +1,66 @@
+import { Registry } from 'prom-client';
+import { expect, test } from 'vitest';
+import { publishCollector } from '../../../src/collector/collector-metrics.ts';
+import { createChainReads } from '../../../src/store/chain-reads.ts';
+import { type CollectorStatus, NO_COLLECTOR } from '../../../src/store/collector-status.ts';
+import { createProbeWrites } from '../../../src/store/probe-store.ts';
+import { emptyChainDatabase, hash, toHex } from '../../support/chain-rows.ts';
+
+const NOW = 1_800_000_000_000;
+
+function published(status: CollectorStatus) {
+  const db = emptyChainDatabase();
+  const registry = new Registry();
+  const clock = { nowMs: () => NOW, sleep: async () => undefined };
+  const endpoints = [{ name: 'a.example' }, { name: 'b.example' }, { name: 'c.example' }];
+  publishCollector(registry, { collector: { status: () => status }, reads: createChainReads(db), endpoints, clock });
+  const lines = async () =>
+    (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return { db, lines };
+}
+
+test('tells where the collector stands, what it refused, and which endpoints answer', async () => {
+  const { db, lines } = published({
+    ...NO_COLLECTOR.status(),
+    head: { number: 120, hash: toHex(hash(1)), at: 60 },
+    collected: { number: 117, at: 58 },
+    headAdvancedMs: NOW - 500,
+    backfill: { share: 0.25, blocksPerSecond: 1, secondsLeft: null, feesShare: 1, logsShare: 0 },
+    counters: { requests: 7, refused: { parent: 2, shape: 1 }, reorgs: 1, replacedBlocks: 3, failures: 4 },
+  });
+  const probe = { latencyMs: 1, head: 1, error: null } as const;
+  const writes = createProbeWrites(db);
+  writes.record(NOW - 61_000, [{ ...probe, endpoint: 'c.example', ok: true }], 0);
+  writes.record(NOW - 2000, [{ ...probe, endpoint: 'b.example', ok: true }], 0);
+  writes.record(
+    NOW - 1000,
+    [
+      { ...probe, endpoint: 'a.example', ok: true },
+      { ...probe, endpoint: 'b.example', ok: false },
+    ],
+    0,
+  );
+  const expected = [
+    'chain_head_block 120',
+    'collector_block 117',
+    'collector_lag_blocks 3',
+    `collector_head_moved_timestamp_seconds ${(NOW - 500) / 1000}`,
+    'collector_backfill_share 0.25',
+    'collector_requests_total 7',
+    'collector_failures_total 4',
+    'collector_reorgs_total 1',
+    'collector_replaced_blocks_total 3',
+    'collector_refused_answers_total{reason="parent"} 2',
+    'collector_refused_answers_total{reason="shape"} 1',
+    'rpc_probe_up{endpoint="a.example"} 1',
+    'rpc_probe_up{endpoint="b.example"} 0',
+  ];
+  expect(await lines()).toEqual(expected);
+  expect(await lines(), 'counters do not add up over readings').toEqual(expected);
+});
+
+test('what is not known is no sample', async () => {
+  const told = (await published(NO_COLLECTOR.status()).lines()).join('\n');
+  expect(told).not.toMatch(/chain_head_block|collector_block|lag_blocks|timestamp|probe_up/);
+  expect(told).toContain('collector_requests_total 0');
+});

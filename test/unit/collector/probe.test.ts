@@ -1,0 +1,170 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createProbe, nameEndpoints } from '../../../src/collector/probe.ts';
+import type { Clock } from '../../../src/lib/clock.ts';
+import type { Sqlite } from '../../../src/store/database.ts';
+import { createProbeReads, createProbeWrites, type ProbeError } from '../../../src/store/probe-store.ts';
+import { emptyChainDatabase } from '../../support/chain-rows.ts';
+import { type Fault, RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+
+const clock: Clock & { now: number } = {
+  now: 1_800_000_000_000,
+  nowMs: () => clock.now,
+  sleep: async (ms: number) => {
+    clock.now += ms;
+  },
+};
+const servers: RpcServer[] = [];
+let db: Sqlite;
+const warnings: string[] = [];
+const stops: (() => Promise<void>)[] = [];
+
+beforeEach(() => {
+  db = emptyChainDatabase();
+});
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+  for (const server of servers.splice(0)) await server.stop();
+});
+
+async function endpoint(head: number): Promise<RpcServer> {
+  const server = await startRpcServer({ eth_blockNumber: () => `0x${head.toString(16)}` });
+  servers.push(server);
+  return server;
+}
+
+function probeOf(urls: readonly string[], timeoutMs = 300) {
+  const probe = createProbe({
+    ...{ rpcUrls: urls, chainId: 5042, clock, intervalMs: 5000, timeoutMs },
+    writes: createProbeWrites(db),
+    log: { warn: (_fields, message) => void warnings.push(message) },
+  });
+  stops.push(probe.stop);
+  return probe;
+}
+
+const rowsOf = (url: string) => createProbeReads(db).probes(new URL(url).host, 0);
+
+describe('a round', () => {
+  test('stores latency and head of each endpoint beside the best head', async () => {
+    const [fast, slow] = [await endpoint(1000), await endpoint(997)];
+    await probeOf([`${fast.url}/secret-key`, slow.url]).round();
+    expect(rowsOf(fast.url)).toMatchObject([{ atMs: clock.now, ok: true, head: 1000, bestHead: 1000, error: null }]);
+    expect(rowsOf(slow.url)).toMatchObject([{ ok: true, head: 997, bestHead: 1000 }]);
+    expect(rowsOf(fast.url)[0]?.latencyMs).toBeGreaterThan(0);
+    expect(JSON.stringify(db.prepare('SELECT * FROM probes').all())).not.toContain('secret');
+  });
+
+  test.each([
+    ['timeout', 'hang'],
+    ['timeout', 'stalled-body'],
+    ['rateLimited', '429'],
+    ['transport', 'reset'],
+    ['transport', '500'],
+    ['rpcError', 'garbage'],
+    ['rpcError', 'no-json-rpc'],
+    ['rpcError', 'wrong-ids'],
+  ] as const)('calls it %s when the endpoint answers with %s', async (error, fault: Fault) => {
+    const [sick, well] = [await endpoint(1000), await endpoint(999)];
+    sick.fault = fault;
+    await probeOf([sick.url, well.url], 80).round();
+    expect(rowsOf(sick.url)).toMatchObject([{ ok: false, latencyMs: null, head: null, bestHead: 999, error }]);
+    expect(rowsOf(well.url)).toMatchObject([{ ok: true, error: null }]);
+  });
+
+  test.each([
+    [
+      'rateLimited',
+      () => {
+        throw new RpcFault(-32011, 'request limit reached');
+      },
+    ],
+    [
+      'rpcError',
+      () => {
+        throw new RpcFault(-32000, 'out of order');
+      },
+    ],
+    ['rpcError', () => 'soon'],
+    ['rpcError', () => null],
+    ['rpcError', () => `0x${'f'.repeat(14)}`],
+  ] satisfies [ProbeError, () => unknown][])('calls it %s when the node answers so', async (error, answer) => {
+    const sick = await endpoint(1);
+    sick.methods.eth_blockNumber = answer;
+    await probeOf([sick.url]).round();
+    expect(rowsOf(sick.url)).toMatchObject([{ ok: false, head: null, bestHead: null, error }]);
+  });
+
+  test('a server that is gone is transport, and one of another chain counts for nothing', async () => {
+    const [gone, foreign, ours] = [await endpoint(1), await endpoint(5_000_000), await endpoint(1000)];
+    await gone.stop();
+    foreign.methods.eth_chainId = () => '0x1';
+    await probeOf([gone.url, foreign.url, ours.url]).round();
+    expect(rowsOf(gone.url)).toMatchObject([{ error: 'transport' }]);
+    expect(rowsOf(foreign.url)).toMatchObject([{ ok: false, error: 'rpcError', head: null }]);
+    expect(rowsOf(ours.url)).toMatchObject([{ ok: true, bestHead: 1000 }]);
+  });
+
+  test('costs one request, and the chain id once more at first and after a failure', async () => {
+    const server = await endpoint(1000);
+    const probe = probeOf([server.url]);
+    const requests = async () => {
+      const before = server.requests.length;
+      clock.now += 5000;
+      await probe.round();
+      return server.requests.length - before;
+    };
+    expect([await requests(), await requests(), await requests()]).toEqual([2, 1, 1]);
+    server.fault = '500';
+    expect(await requests()).toBe(1);
+    server.fault = null;
+    expect([await requests(), await requests()]).toEqual([2, 1]);
+  });
+
+  test('deletes what is older than fifteen minutes', async () => {
+    const server = await endpoint(1000);
+    const probe = probeOf([server.url]);
+    await probe.round();
+    const first = clock.now;
+    clock.now += 15 * 60_000;
+    await probe.round();
+    expect(rowsOf(server.url).map(({ atMs }) => atMs)).toEqual([first, clock.now]);
+    clock.now += 1;
+    await probe.round();
+    expect(rowsOf(server.url)).toHaveLength(2);
+  });
+
+  test('that cannot be stored is told and does not end the rounds', async () => {
+    const server = await endpoint(1000);
+    db.exec('DROP TABLE probes; CREATE TABLE probes (at_ms INTEGER)');
+    expect(() => probeOf([server.url])).toThrow();
+    db = emptyChainDatabase();
+    const probe = probeOf([server.url]);
+    db.exec('DROP TABLE probes');
+    await probe.round();
+    expect(warnings).toContain('a round of RPC probes was lost');
+  });
+});
+
+test('rounds follow each other until it is stopped, every interval', async () => {
+  const server = await endpoint(1000);
+  const probe = probeOf([server.url]);
+  const began = clock.now;
+  probe.start();
+  while (rowsOf(server.url).length < 4) await new Promise((resolve) => setTimeout(resolve, 5));
+  await probe.stop();
+  const times = rowsOf(server.url).map(({ atMs }) => atMs);
+  expect(times.slice(0, 4)).toEqual([0, 5000, 10_000, 15_000].map((ms) => began + ms));
+  const after = rowsOf(server.url).length;
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  expect(rowsOf(server.url)).toHaveLength(after);
+});
+
+test('endpoints are named by host; keys and credentials stay out, two on one host stay apart', () => {
+  expect(
+    nameEndpoints(['https://a.example/v2/KEY', 'https://u:p@b.example:8545/?k=KEY', 'https://a.example/v2/OTHER']),
+  ).toEqual([
+    { name: 'a.example', url: 'https://a.example' },
+    { name: 'b.example:8545', url: 'https://b.example:8545' },
+    { name: 'a.example #2', url: 'https://a.example' },
+  ]);
+});

@@ -1,0 +1,77 @@
+import { afterEach, beforeEach } from 'vitest';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { createChainReads } from '../../../src/store/chain-reads.ts';
+import { type CollectorStatus, NO_COLLECTOR } from '../../../src/store/collector-status.ts';
+import type { Sqlite } from '../../../src/store/database.ts';
+import { account, emptyChainDatabase, toHex } from '../../support/chain-rows.ts';
+import { type ChainSources, SETTINGS, USDC } from './fixture.ts';
+
+/** The newest collected block's time: a full hour and a half. */
+export const UNTIL = 1_795_177_800 - (1_795_177_800 % 3600) + 1800;
+export const HOUR = 3600;
+export const EURC = toHex(account(0xe0));
+
+/** A chain database to fill, and sources over it; nothing of them asks a node, which is not there. */
+export interface CollectedFixture {
+  readonly db: Sqlite;
+  readonly sources: ChainSources;
+  /** What the collector says of itself. */
+  status: CollectorStatus;
+  nowMs: number;
+}
+
+export function useCollected(settings: Partial<ChainSources['collected']> = {}): () => CollectedFixture {
+  let current: CollectedFixture | undefined;
+  let chain: OpenChainClient | undefined;
+  beforeEach(() => {
+    const db = emptyChainDatabase();
+    chain = createChainClient({ rpcUrls: ['http://127.0.0.1:1/key'], chainId: 5042, timeoutMs: 100 });
+    const fixture: CollectedFixture = {
+      db,
+      nowMs: UNTIL * 1000 + 400,
+      status: collectedStatus(),
+      sources: {
+        chain,
+        clock: { nowMs: () => fixture.nowMs, sleep: async () => undefined },
+        usdc: USDC,
+        projectToken: null,
+        collector: { status: () => fixture.status },
+        reads: createChainReads(db),
+        collected: {
+          ...SETTINGS,
+          watched: [
+            { symbol: 'EURC', address: EURC },
+            { symbol: 'cirBTC', address: USDC },
+          ],
+          ...settings,
+        },
+      },
+    };
+    current = fixture;
+  });
+  afterEach(() => chain?.close());
+  return () => {
+    if (!current) throw new Error('only inside a test');
+    return current;
+  };
+}
+
+/** Head and collected block are one, seen just now. */
+export function collectedStatus(): CollectorStatus {
+  return {
+    ...NO_COLLECTOR.status(),
+    head: { number: 1000, hash: `0x${'7c'.repeat(32)}`, at: UNTIL },
+    headAdvancedMs: UNTIL * 1000,
+    headCheckedMs: UNTIL * 1000,
+    collected: { number: 1000, at: UNTIL },
+    firstCollected: 1,
+    blocksCollected: 1000,
+    blockTimeSeconds: 0.5,
+  };
+}
+
+/** What every answer ends with when nothing lags. */
+export const PROVENANCE = {
+  freshness: { head: 1000, collected: 1000, lagBlocks: 0, lagSeconds: 0 },
+  source: { name: 'Collected from eip155:5042 over JSON-RPC', url: 'http://127.0.0.1:1', retrievedAt: UNTIL },
+};

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { parseParams } from '../../../src/catalogue/params.ts';
+import { listedPath } from '../../../src/catalogue/paths.ts';
+import { NO_COLLECTOR } from '../../../src/store/collector-status.ts';
+import { useCollected } from './collected-fixture.ts';
+import { run } from './fixture.ts';
+
+const given = useCollected({ endpoints: [{ name: 'a.example', url: 'https://a.example' }] });
+const UNKNOWN = { head: null, collected: null, lagBlocks: null, lagSeconds: null };
+
+describe('before anything is collected', () => {
+  test.each([
+    ['/v1/fees', { baseFee: null, nextBaseFee: null, floorGwei: null, transferCostUsdc: null, hours: [] }],
+    ['/v1/activity', { hours: [] }],
+    ['/v1/deploys', { deploys: [] }],
+    ['/v1/rpc', { endpoints: [{ latencyMs: null, headLagBlocks: null, ok: null, checkedAt: null }] }],
+    [
+      '/v1/fx',
+      { last: null, window: { trades: 0, volumeUsdc: '0', vwap: null, low: null, high: null, complete: false } },
+    ],
+    ['/v1/token', { token: null, burned: null, payouts: null, price: null, recent: [] }],
+    ['/v1/health', { status: 'stalled', readings: { headMovedSecondsAgo: null, headCheckedSecondsAgo: null } }],
+    [
+      '/v1/paid/fees/forecast',
+      {
+        now: null,
+        next: null,
+        band24h: null,
+        utilisationTrend: { points: [], slopePerHour: null },
+        outlook: [],
+        rule: null,
+      },
+    ],
+    ['/v1/paid/deploys/history', { deploys: [], hours: [] }],
+    ['/v1/paid/rpc/health', { endpoints: [{ latencyMs: { p50: null, p95: null }, errorRate: null, probes: 0 }] }],
+    ['/v1/paid/fx/execution', { last: null, venues: [] }],
+  ])('%s says what it does not know', async (path, expected) => {
+    given().status = NO_COLLECTOR.status();
+    const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
+    const reply = await run(endpoint, given().sources, parseParams(endpoint, {}, true));
+    expect(reply).toMatchObject({ ...expected, freshness: UNKNOWN });
+    expect(reply.source).toMatchObject({ url: 'http://127.0.0.1:1' });
+  });
+});

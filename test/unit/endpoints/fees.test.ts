@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest';
+import { fees } from '../../../src/endpoints/fees.ts';
+import { createOperationCosts } from '../../../src/store/operation-costs.ts';
+import { putBlocks } from '../../support/chain-rows.ts';
+import { HOUR, PROVENANCE, UNTIL, useCollected } from './collected-fixture.ts';
+import { run } from './fixture.ts';
+
+const given = useCollected();
+const GWEI = 1_000_000_000;
+
+describe('fees', () => {
+  test('base fee, the announced next one, floor and hours', async () => {
+    const { db, sources } = given();
+    putBlocks(db, [
+      { number: 900, at: UNTIL - 3601, baseFee: 25 * GWEI, utilisation: 0.25 },
+      { number: 901, at: UNTIL - 3600, baseFee: 20 * GWEI, utilisation: 0.75 },
+      { number: 1000, at: UNTIL, baseFee: 20_130_000_001, nextBaseFee: 20_080_000_000, utilisation: 0.5 },
+    ]);
+    expect(await run(fees, sources)).toEqual({
+      baseFee: { wei: '20130000001', gwei: '20.130000001', block: 1000 },
+      nextBaseFee: { wei: '20080000000', gwei: '20.08', exact: true },
+      floorGwei: '20',
+      // 21,000 and 51,000 times 20130000001 wei.
+      transferCostUsdc: { native: '0.000422730000021', erc20: '0.001026630000051' },
+      transferGas: { native: 21_000, erc20: 51_000, erc20Measured: false },
+      hours: [
+        { at: UNTIL - 1800 - HOUR, minGwei: '20', avgGwei: '22.5', maxGwei: '25', utilisation: 0.5 },
+        {
+          at: UNTIL - 1800,
+          minGwei: '20.130000001',
+          avgGwei: '20.130000001',
+          maxGwei: '20.130000001',
+          utilisation: 0.5,
+        },
+      ],
+      ...PROVENANCE,
+    });
+  });
+
+  test('without an announcement EIP-1559 is applied, and the answer says so', async () => {
+    const { db, sources } = given();
+    putBlocks(db, [{ number: 1000, at: UNTIL, baseFee: 800, utilisation: 21_000 / 30_000_000 }]);
+    // 800 - 800 x (15,000,000 - 21,000) / 15,000,000 / 8, rounded down in the node's order.
+    expect((await run(fees, sources)).nextBaseFee).toEqual({ wei: '701', gwei: '0.000000701', exact: false });
+  });
+
+  test('what fee history told alone gives the fee and no next one', async () => {
+    const { db, sources } = given();
+    putBlocks(db, [{ number: 1000, at: UNTIL, exact: 0 }]);
+    expect(await run(fees, sources)).toMatchObject({ baseFee: { gwei: '20' }, nextBaseFee: null, floorGwei: '20' });
+  });
+
+  test('a token transfer costs the measured median', async () => {
+    const { db, sources } = given();
+    putBlocks(db, [{ number: 1000, at: UNTIL }]);
+    const costs = [40_000, 62_000, 61_000].map((gasUsed) => ({
+      ...{ kind: 'tokenTransfer' as const, at: UNTIL - 100, gasUsed, effectiveGasPrice: 1n },
+    }));
+    createOperationCosts(db).record(costs);
+    expect(await run(fees, sources)).toMatchObject({
+      transferGas: { native: 21_000, erc20: 61_000, erc20Measured: true },
+      transferCostUsdc: { erc20: '0.00122' },
+    });
+  });
+
+  test('the operator’s floor comes before the measured one', async () => {
+    const { db, sources } = given();
+    putBlocks(db, [{ number: 1000, at: UNTIL, baseFee: 21 * GWEI }]);
+    const collected = { ...sources.collected, floorWei: 20_000_000_000n };
+    expect((await run(fees, { ...sources, collected })).floorGwei).toBe('20');
+    expect((await run(fees, sources)).floorGwei).toBe('21');
+  });
+});

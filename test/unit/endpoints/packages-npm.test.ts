@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest';
+import { packagesNpm } from '../../../src/endpoints/packages-npm.ts';
+import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
+import { registryUrl } from '../../../src/upstream/npm-registry.ts';
+import { fixture, usePackages } from '../../support/packages.ts';
+
+const { server, serve, open, ask: askAny } = usePackages();
+const ask = (query: Record<string, string>) => askAny(packagesNpm, query);
+
+describe('packages/npm', () => {
+  test('a scoped package, with downloads', async () => {
+    serve('GET /@example%2fmodern', fixture('npm/modern.json'));
+    serve('GET /downloads/point/last-week/@example/modern', fixture('npm/downloads-modern.json'));
+    const { source, ...reply } = await ask({ name: '@example/modern' });
+    expect(reply).toEqual({
+      name: '@example/modern',
+      version: '2.1.0',
+      publishedAt: Date.UTC(2026, 1, 3, 4, 5, 6) / 1000,
+      licence: 'MIT OR Apache-2.0',
+      weeklyDownloads: 1234567,
+      dependencies: { '@example/base': '^1.0.0', plain: '~2.3.4' },
+      peerDependencies: { react: '>=18' },
+      engines: { node: '>=20' },
+      deprecated: null,
+      description: 'A modern package',
+      homepage: 'https://modern.example/',
+      repository: 'https://code.example/modern.git',
+    });
+    expect(source).toEqual({
+      name: 'npm registry',
+      url: `${server().url}/@example%2fmodern`,
+      retrievedAt: expect.closeTo(Date.now() / 1000, -1),
+    });
+  });
+
+  test('a package in the forms of long ago, a prerelease, without a time or downloads', async () => {
+    serve('GET /legacy', fixture('npm/legacy.json'));
+    expect(await ask({ name: 'legacy' })).toMatchObject({
+      version: '0.1.0-beta',
+      publishedAt: null,
+      licence: '(MIT OR GPL-2.0)',
+      weeklyDownloads: null,
+      engines: { node: '>= 0.4.x' },
+      deprecated: 'no longer maintained',
+      dependencies: {},
+      repository: 'code.example/legacy',
+    });
+  });
+
+  test.each([
+    ['missing', 'absent', '{}', 404],
+    ['unpublished', 'gone', fixture('npm/unpublished.json'), 200],
+    ['without a latest version', 'legacy', { name: 'legacy', 'dist-tags': {}, versions: {} }, 200],
+    [
+      'whose latest version is not there',
+      'legacy',
+      { name: 'legacy', 'dist-tags': { latest: 'toString' }, versions: {} },
+      200,
+    ],
+  ])('one %s is 404', async (_what, name, body, status) => {
+    serve(`GET /${name}`, body, status);
+    await expect(ask({ name })).rejects.toBeInstanceOf(NotFound);
+  });
+
+  test.each([
+    ['for another package', { ...JSON.parse(fixture('npm/legacy.json')), name: 'other' }],
+    ['without versions', { name: 'legacy', 'dist-tags': { latest: '1.0.0' } }],
+    ['with a version of another shape', { name: 'legacy', 'dist-tags': { latest: '1.0.0' }, versions: { '1.0.0': 7 } }],
+  ])('an answer %s is 502', async (_what, body) => {
+    serve('GET /legacy', body);
+    await expect(ask({ name: 'legacy' })).rejects.toBeInstanceOf(UpstreamFailed);
+  });
+
+  test('past the cap: the latest version by itself, its time by deps.dev', async () => {
+    const { versions } = JSON.parse(fixture('npm/modern.json'));
+    serve('GET /@example%2fmodern', ' '.repeat(5 * 1024 * 1024));
+    serve('GET /@example%2fmodern/latest', versions['2.1.0']);
+    serve('GET /v3/systems/npm/packages/%40example%2Fmodern/versions/2.1.0', fixture('npm/depsdev-modern.json'));
+    expect(await ask({ name: '@example/modern' })).toMatchObject({
+      version: '2.1.0',
+      publishedAt: Date.UTC(2026, 1, 3, 4, 5, 6) / 1000,
+      engines: { node: '>=20' },
+    });
+    await ask({ name: '@example/modern' });
+    expect(server().received.filter(({ url }) => url === '/@example%2fmodern')).toHaveLength(1);
+    serve('GET /huge', ' '.repeat(5 * 1024 * 1024));
+    serve('GET /huge/latest', ' '.repeat(5 * 1024 * 1024));
+    await expect(ask({ name: 'huge' })).rejects.toBeInstanceOf(UpstreamFailed);
+    serve('GET /plain', ' '.repeat(5 * 1024 * 1024));
+    await expect(ask({ name: 'plain' })).rejects.toBeInstanceOf(NotFound);
+  });
+
+  test('downloads of another package are not its own', async () => {
+    serve('GET /legacy', fixture('npm/legacy.json'));
+    serve('GET /downloads/point/last-week/legacy', fixture('npm/downloads-modern.json'));
+    expect(await ask({ name: 'legacy' })).toMatchObject({ weeklyDownloads: null });
+  });
+
+  test('asked once for a while, also by two at a time', async () => {
+    serve('GET /legacy', fixture('npm/legacy.json'));
+    await Promise.all([ask({ name: 'legacy' }), ask({ name: 'legacy' })]);
+    await ask({ name: 'legacy' });
+    expect(server().received.filter(({ url }) => url === '/legacy')).toHaveLength(1);
+  });
+
+  test.each([{}, { name: '' }, { name: 'a b' }, { name: '../x' }, { name: 'a/b' }, { name: 'x?y=1' }])(
+    '%o is 400 and nobody is asked',
+    async (query) => {
+      await expect(ask(query)).rejects.toBeInstanceOf(BadParameter);
+      expect(server().received).toEqual([]);
+    },
+  );
+
+  test('credentials in the configured base go to the registry and nowhere else', async () => {
+    serve('GET /sub/legacy', fixture('npm/legacy.json'));
+    const npmUrl = `${server().url.replace('//', '//user:secret@')}/sub`;
+    const reply = await askAny(packagesNpm, { name: 'legacy' }, open({ npmUrl }));
+    expect(reply.source).toMatchObject({ url: `${server().url}/sub/legacy` });
+    expect(server().received.map(({ headers }) => headers.authorization?.slice(0, 5))).toContain('Basic');
+  });
+
+  test('without a registry of its own it asks the default one of the client library', () => {
+    expect(new URL(registryUrl(null)).protocol).toBe('https:');
+    expect(registryUrl('http://127.0.0.1:9/sub/')).toBe('http://127.0.0.1:9/sub');
+  });
+});

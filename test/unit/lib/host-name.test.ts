@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import { parseHostName } from '../../../src/lib/host-name.ts';
+
+test.each([
+  ['example.com', 'example.com'],
+  ['WWW.Example.COM.', 'www.example.com'],
+  ['münchen.de', 'xn--mnchen-3ya.de'],
+  ['faß.de', 'xn--fa-hia.de'],
+  ['食狮.公司.cn', 'xn--85x722f.xn--55qx5d.cn'],
+  ['ｅｘａｍｐｌｅ.com', 'example.com'],
+  ['a。b.com', 'a.b.com'],
+  ['_dmarc.example.com', '_dmarc.example.com'],
+  ['r3---sn-abc.example.net', 'r3---sn-abc.example.net'],
+  ['1.2.3.example', '1.2.3.example'],
+  [`${'a'.repeat(63)}.com`, `${'a'.repeat(63)}.com`],
+  ['xn--mnchen-3ya.de', 'xn--mnchen-3ya.de'],
+])('%s is %s', (text, name) => {
+  expect(parseHostName(text)).toEqual({ name });
+});
+
+test.each([
+  '',
+  '.',
+  'com',
+  'localhost',
+  'a.localhost',
+  'printer.local',
+  'db.internal',
+  'x.onion',
+  'router.home.arpa',
+  'example.test',
+  '.example.com',
+  'a..b.com',
+  'example.com..',
+  '-a.com',
+  'a-.com',
+  `${'a'.repeat(64)}.com`,
+  `${'abcdefg.'.repeat(32)}com`,
+  '127.0.0.1',
+  '1.2.3.4.',
+  '0x7f.1',
+  '１２７.０.０.１',
+  '[::1]',
+  '::1',
+  'https://example.com',
+  'example.com/path',
+  'example.com:443',
+  'user@example.com',
+  'ex%61mple.com',
+  'example.com?x',
+  'example.com#x',
+  'exa mple.com',
+  ' example.com',
+  'example.com\n',
+  'exa\tmple.com',
+  'exa\u0000mple.com',
+  'exa\u00a0mple.com',
+  '*.example.com',
+  'a,b.com',
+  'a;b.com',
+  "a'b.com",
+  'a&b.com',
+])('%o is refused', (text) => {
+  expect(parseHostName(text)).toEqual({ fault: expect.any(String) });
+});
