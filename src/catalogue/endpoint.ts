@@ -28,13 +28,17 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
   version?(sources: S): number;
   /** Free endpoints whose reply can itself be bad news: then it is sent with 503. Such an endpoint's replies are never kept. */
   isBadNews?(reply: z.output<R>): boolean;
+  /** Judges parameters by what only the configuration knows; throws BadParameter. On priced routes it comes before any payment check. */
+  checkParams?(params: z.output<P>, sources: S): void;
   run(params: z.output<P>, sources: S, signal: AbortSignal): Promise<z.input<R>>;
 }
 
 /** A declared endpoint with its types erased, so that many stand in one list. */
-export interface Endpoint<S> extends Omit<EndpointSpec<z.ZodObject, z.ZodObject, S>, 'priceUsd' | 'run' | 'example'> {
+export interface Endpoint<S>
+  extends Omit<EndpointSpec<z.ZodObject, z.ZodObject, S>, 'priceUsd' | 'run' | 'checkParams' | 'example'> {
   readonly price: Price | null;
   readonly example: { params: Record<string, string>; result: Json };
+  checkParams(params: unknown, sources: S): void;
   run(params: unknown, sources: S, signal: AbortSignal): Promise<unknown>;
 }
 
@@ -48,11 +52,12 @@ export function defineEndpoint<P extends z.ZodObject, R extends z.ZodObject, S>(
   if ((spec.access === 'paid') !== (spec.priceUsd !== undefined)) {
     throw new Error(`${spec.access} endpoint ${spec.path}: a price belongs to paid endpoints, and to all of them`);
   }
-  const { priceUsd, run, ...rest } = spec;
+  const { priceUsd, run, checkParams, ...rest } = spec;
   return Object.freeze({
     ...rest,
     example: spec.example as Endpoint<S>['example'],
     price: priceUsd === undefined ? null : priceFromUsd(priceUsd),
+    checkParams: (params: unknown, sources: S) => checkParams?.(params as z.output<P>, sources),
     // The gate and the free routes only ever pass what `params` itself has parsed.
     run: (params: unknown, sources: S, signal: AbortSignal) => run(params as z.output<P>, sources, signal),
   });

@@ -90,6 +90,9 @@ export const fxExecution = defineEndpoint({
       ...EXAMPLE_PROVENANCE,
     },
   },
+  checkParams({ symbol }, { collected }: Pick<Collected, 'collected'>) {
+    watchedToken(collected, symbol);
+  },
   async run({ window, symbol }, sources: Collected) {
     const { reads } = sources;
     const token = watchedToken(sources.collected, symbol);

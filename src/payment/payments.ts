@@ -63,6 +63,7 @@ export function createPayments<S>({ config, chain, store, sources, clock, bootId
     settler,
     failures: createPayerFailures(config.payerLimits.failuresPerMinute, clock),
     serve: createServe({ ledger, check, evidence, sources, network, usdc, handlerTimeoutMs }),
+    sources,
     checkSignature: createSignatureCheck(check, separator),
     clock,
     network,

@@ -25,6 +25,7 @@ interface PurchaseOptions<S> {
   settler: Settler;
   failures: PayerFailures;
   serve: Serve<S>;
+  sources: S;
   /** Throws PaymentRefused unless the payer signed. */
   checkSignature(authorization: Authorization, signal: AbortSignal): Promise<void>;
   clock: Clock;
@@ -38,7 +39,7 @@ interface PurchaseOptions<S> {
  * AppErrors; none of them has moved money, except 503 `settlement_unknown`, which says so.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
-  const { ledger, settlement, settler, failures, serve, checkSignature, clock, network, log } = options;
+  const { ledger, settlement, settler, failures, serve, sources, checkSignature, clock, network, log } = options;
   const contract = hexToBytes(options.usdc);
   const serving = new Set<string>();
 
@@ -51,6 +52,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     // 1-2. Header and parameters.
     const envelope = decodePayment(presentation.header);
     const params = parseParams(endpoint, presentation.query, true);
+    endpoint.checkParams(params, sources);
     const authorization = decodeEip3009(envelope.payload);
     const order: Order<S> = {
       endpoint,
