@@ -6,7 +6,7 @@ import { type Service, startService } from '../support/service.ts';
 let network: EmbeddedNetwork;
 let service: Service;
 beforeAll(async () => {
-  network = await startEmbeddedNetwork();
+  network = await startEmbeddedNetwork({ dex: true });
   service = await startService(network);
 });
 afterAll(async () => {
