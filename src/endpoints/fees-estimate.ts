@@ -8,7 +8,9 @@ import { readFeeWindow } from '../chain/fee-history.ts';
 import { countOf, type Histogram, percentilesIn } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatGwei, formatNative } from '../lib/units.ts';
+import type { LatestFee } from '../store/fee-reads.ts';
 import { asOfBlock, chainSource, decimal } from './chain-fields.ts';
+import { provenance } from './freshness.ts';
 import type { Sources } from './sources.ts';
 
 const params = z.object({
@@ -31,10 +33,12 @@ const PERCENTILES = [5, 25, 50, 75, 95];
 const HOUR_SECONDS = 3600;
 /** Blocks that the collector may be behind: seconds of an hour. */
 const MAX_BEHIND = 10;
+/** Since a provider last told the head: some polls. */
+const MAX_UNSEEN_MS = 5000;
 /** Of the blocks that an hour should have by the mean block time, which is itself measured. */
 const MIN_SHARE = 0.98;
 
-type PaidSources = Pick<Sources, 'chain' | 'clock' | 'collector' | 'reads'>;
+type EstimateSources = Pick<Sources, 'chain' | 'clock' | 'collector' | 'reads'>;
 
 const lastHour = z
   .strictObject({
@@ -68,7 +72,14 @@ export const feesEstimateFree = defineEndpoint({
   result: z.strictObject({ ...current, asOfBlock, source: sourceSchema }),
   cacheMs: 500,
   example: { params: { gas: '51000' }, result: example },
-  async run({ gas }, { chain, clock }: Pick<Sources, 'chain' | 'clock'>, signal) {
+  async run({ gas }, sources: EstimateSources, signal) {
+    const { chain, clock } = sources;
+    const collected = currentFee(sources);
+    // Free, and asked with any gas: where the collector is current, nobody's curiosity costs a request to the chain.
+    if (collected) {
+      const { source } = provenance(sources);
+      return { ...priced(gas, collected.baseFee), asOfBlock: collected.number, source };
+    }
     const head = await readLatestHeader(chain, { signal });
     return {
       ...priced(gas, baseFeeOf(head)),
@@ -119,7 +130,7 @@ export const feesEstimatePaid = defineEndpoint({
       },
     },
   },
-  async run({ gas }, sources: PaidSources, signal) {
+  async run({ gas }, sources: EstimateSources, signal) {
     const { chain, clock } = sources;
     const head = await readLatestHeader(chain, { signal });
     const next = nextBaseFee(head);
@@ -144,6 +155,15 @@ export const feesEstimatePaid = defineEndpoint({
   },
 });
 
+/** The newest fee that the collector knows, while it is a few blocks behind the head at most and has seen the head in the last seconds. */
+function currentFee({ clock, collector, reads }: EstimateSources): LatestFee | null {
+  const { head, headCheckedMs } = collector.status();
+  const latest = reads.latestFee();
+  if (latest === null || head === null || headCheckedMs === null) return null;
+  const seen = clock.nowMs() - headCheckedMs < MAX_UNSEEN_MS;
+  return seen && head.number - latest.number <= MAX_BEHIND ? latest : null;
+}
+
 /** The base fees of an hour. */
 interface Hour {
   readonly fees: Histogram;
@@ -151,7 +171,7 @@ interface Hour {
 }
 
 /** The last hour from the collector's own rows, when it has every block of it up to the head or nearly; null otherwise. */
-function collectedHour({ collector, reads }: PaidSources, head: Header): Hour | null {
+function collectedHour({ collector, reads }: EstimateSources, head: Header): Hour | null {
   const { blockTimeSeconds } = collector.status();
   const latest = reads.latestFee();
   if (latest === null || blockTimeSeconds === null || head.number - latest.number > MAX_BEHIND) return null;

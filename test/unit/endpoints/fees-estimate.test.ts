@@ -18,6 +18,33 @@ describe('fees/estimate', () => {
     });
   });
 
+  test('free: answers from the collector while it is current, without asking the chain, and from the chain when it is not', async () => {
+    const db = emptyChainDatabase();
+    putBlocks(db, [{ number: 998, at: NOW_SECONDS - 1, baseFee: 22e9 }]);
+    const status = { ...NO_COLLECTOR.status(), head: { number: 1000, hash: '0x00' as const, at: NOW_SECONDS } };
+    const sources = (headCheckedMs: number) => ({
+      ...given().sources,
+      reads: createChainReads(db),
+      collector: { status: () => ({ ...status, headCheckedMs }) },
+    });
+    let asked = 0;
+    const { eth_getBlockByNumber } = given().node.methods;
+    given().node.methods.eth_getBlockByNumber = (params) => {
+      asked++;
+      return eth_getBlockByNumber?.(params);
+    };
+    const now = given().sources.clock.nowMs();
+    for (let gas = 1; gas <= 20; gas++) {
+      expect(await run(feesEstimateFree, sources(now - 4000), { gas })).toMatchObject({
+        baseFeeGwei: '22',
+        asOfBlock: 998,
+      });
+    }
+    expect(asked).toBe(0);
+    expect(await run(feesEstimateFree, sources(now - 6000), { gas: 1 })).toMatchObject({ asOfBlock: 1000 });
+    expect(asked).toBe(1);
+  });
+
   test('paid: adds the next block, announced by the header, and the last hour', async () => {
     given().node.methods.eth_getBlockByNumber = ([block]) => ({
       ...header(block === 'latest' ? 1000 : Number(block)),
