@@ -5,6 +5,7 @@ import { fetchListedPrice } from './lib/listed-price.ts';
 import { type BuyableOffer, challengeErrorOf, readOffer } from './lib/offer.ts';
 import { presentPayment } from './lib/present-payment.ts';
 import { printable } from './lib/printable.ts';
+import { problemDetail } from './lib/problem-detail.ts';
 import { refusalOf } from './lib/spending.ts';
 import { createStockClient } from './lib/stock-client.ts';
 import { formatUsdc, parseUsdc } from './lib/usdc.ts';
@@ -103,10 +104,10 @@ function receiptOf(answer: Response): SettleResponse | null {
   }
 }
 
-/** Why a presented payment got no answer: the header's own reason where there is one. */
-function reasonOf(answer: Response, receipt: SettleResponse | null): string {
-  if (receipt?.errorReason) return receipt.errorReason;
-  return challengeErrorOf(answer.headers) ?? 'no reason in the headers';
+/** Why a presented payment got no answer: the headers' own reason where there is one, else what the body says. */
+async function reasonOf(answer: Response, receipt: SettleResponse | null): Promise<string> {
+  const reason = receipt?.errorReason ?? challengeErrorOf(answer.headers);
+  return reason ?? problemDetail(await answer.text().catch(() => '')) ?? 'no reason given';
 }
 
 /** A signed payment stays good until it expires: the buyer must know which one before signing another. */
@@ -128,8 +129,7 @@ async function pay(url: URL, offer: BuyableOffer, privateKey: `0x${string}`): Pr
   );
   const receipt = receiptOf(answer);
   if (!answer.ok) {
-    await answer.body?.cancel();
-    const failure = `status ${answer.status}: ${printable(reasonOf(answer, receipt))}`;
+    const failure = `status ${answer.status}: ${printable(await reasonOf(answer, receipt))}`;
     throw new Error([409, 503].includes(answer.status) ? openOutcome(failure, payload) : failure);
   }
   await printBody(answer);

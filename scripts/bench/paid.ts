@@ -99,5 +99,10 @@ async function measureOnce(network: EmbeddedNetwork, seller: Seller, buyers: num
   const seconds = (performance.now() - from) / 1000;
   await agent.close();
   const mean = latencies.reduce((sum, latency) => sum + latency, 0) / latencies.length;
-  return { perSecond: latencies.length / seconds, mean, p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) };
+  return {
+    perSecond: latencies.length / seconds,
+    mean,
+    p50: percentile(latencies, 0.5),
+    p99: percentile(latencies, 0.99),
+  };
 }
