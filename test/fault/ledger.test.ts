@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { embeddedEnvironment } from '../../scripts/embedded/serve.ts';
+import { createChainClient } from '../../src/chain/client.ts';
+import { loadConfig } from '../../src/config.ts';
+import type { Sources } from '../../src/endpoints/sources.ts';
+import { AppError } from '../../src/errors.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createPayments } from '../../src/payment/payments.ts';
+import { PaymentRefused } from '../../src/payment/refusal.ts';
+import { createOffer } from '../../src/payment/requirements.ts';
+import { openLedgerDatabase } from '../../src/store/database.ts';
+import { createLedgerStore } from '../../src/store/ledger-store.ts';
+import { latchedEndpoint } from '../support/latch.ts';
+import { headerOf, newKey, payloadOf, signAuthorization } from '../support/payments.ts';
+
+let network: EmbeddedNetwork;
+let folder: string;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  folder = mkdtempSync(join(tmpdir(), 'percall-ledger-'));
+});
+afterAll(async () => {
+  await network.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The real rail over the real store, whose one method fails once when told to: a disk that cannot be read for a moment. */
+async function railThatFailsIn(method: 'release' | 'get' | 'move') {
+  const env = {
+    ...embeddedEnvironment(network),
+    SETTLE_WAIT_MS: '1500',
+    RECONCILE_INTERVAL_MS: '500',
+    DATA_DIR: folder,
+  };
+  const config = loadConfig(env);
+  const { chainId, caip2, usdc, rpcUrls } = config.network;
+  const chain = createChainClient({ rpcUrls, chainId, timeoutMs: 1000 });
+  const store = createLedgerStore(openLedgerDatabase(join(folder, `${method}.db`)));
+  let failing = false;
+  const failOnce =
+    <A extends unknown[], R>(act: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      if (!failing) return act(...args);
+      failing = false;
+      throw new Error('disk I/O error');
+    };
+  const faulty = { ...store, [method]: failOnce(store[method] as (...args: unknown[]) => Promise<unknown>) };
+  const log = pino({ level: 'silent' });
+  const sources = {} as Sources;
+  const payments = createPayments<Sources>({
+    config,
+    chain,
+    store: faulty,
+    sources,
+    clock: systemClock,
+    bootId: 'b',
+    log,
+  });
+  await payments.start();
+  const latch = latchedEndpoint();
+  const terms = { network: caip2, usdc, payTo: config.seller, publicOrigin: 'http://here' };
+  const { requirement } = createOffer(latch.endpoint, terms);
+  const buyer = newKey();
+  const header = headerOf(payloadOf(signAuthorization(buyer.privateKey, requirement), requirement));
+  return {
+    buyer,
+    fail: () => {
+      failing = true;
+    },
+    /** How one presentation ends, in a word. */
+    present: async (): Promise<string> => {
+      const signal = new AbortController().signal;
+      try {
+        await payments.purchase(latch.endpoint, requirement, { header, query: {}, client: 'c', signal });
+        return 'served';
+      } catch (error) {
+        if (error instanceof PaymentRefused) return `402 ${error.reason}`;
+        return error instanceof AppError ? `${error.status} ${error.code}` : String(error);
+      }
+    },
+    stop: async () => {
+      await payments.stop();
+      await store.close();
+      await chain.close();
+    },
+  };
+}
+
+async function untilServed(present: () => Promise<string>): Promise<string> {
+  let last = '';
+  for (let tries = 0; tries < 30 && last !== 'served'; tries++) {
+    last = await present();
+    if (last !== 'served') await new Promise((next) => setTimeout(next, 300));
+  }
+  return last;
+}
+
+test('a reservation that could not be given back does not hide the reason, and is given back later', async () => {
+  const rail = await railThatFailsIn('release');
+  rail.fail();
+  expect(await rail.present()).toBe('402 invalid_exact_evm_insufficient_balance');
+  await network.fundUsdc(rail.buyer.address, 10_000n);
+  expect(await untilServed(rail.present)).toBe('served');
+  await rail.stop();
+});
+
+test.each(['get', 'move'] as const)('a store that fails once in %s never strands a payment', async (method) => {
+  const rail = await railThatFailsIn(method);
+  await network.fundUsdc(rail.buyer.address, 10_000n);
+  rail.fail();
+  expect(['served', '503 settlement_unknown', 'Error: disk I/O error']).toContain(await rail.present());
+  expect(await untilServed(rail.present)).toBe('served');
+  await rail.stop();
+});
