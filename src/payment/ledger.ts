@@ -9,7 +9,7 @@ import { REVERTED } from './usdc/settler.ts';
  * The story of each move stands in README.md beside this file.
  */
 export const LEGAL_FROM = {
-  settling: ['reserved', 'unknown'],
+  settling: ['reserved'],
   unknown: ['settling'],
   settled: ['settling', 'unknown'],
   failed: ['settling', 'unknown'],
@@ -91,7 +91,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     countByState: store.countByState,
     purge,
     hasRoom: () => replyBytes < storeBytes,
-    noteBroadcast: (entries) => store.noteBroadcast(entries, ['settling', 'unknown']),
+    noteBroadcast: (entries) => store.noteBroadcast(entries, LEGAL_FROM.settled),
     unfinished: () => store.listByState(['reserved', 'settling', 'unknown'], 1000),
 
     reserve: async (payment, takeOver) => {
@@ -106,7 +106,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       const change = { signature, checkedBlock, settlingAt: clock.nowMs() };
       // Counted before it is stored: two at once must not both see the same room.
       replyBytes += body.length;
-      const moved = await store.move(id, ['reserved'], 'settling', change, { store: body });
+      const moved = await store.move(id, LEGAL_FROM.settling, 'settling', change, { store: body });
       if (!moved) replyBytes -= body.length;
       return moved;
     },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { ConfigError, loadConfig } from '../../src/config.ts';
-import { balanceOf, newBuyer, present, transfersOf } from '../support/buyer.ts';
+import { buyOnce } from '../support/buyer.ts';
 import { type Replay, startReplay } from '../support/replay.ts';
 import { type Service, startService } from '../support/service.ts';
 
@@ -35,14 +35,7 @@ beforeEach(() => pages.setFault(null));
 const extract = (url: string) => `/v1/paid/web/extract?url=${encodeURIComponent(url)}`;
 const check = (url: string) => `/v1/paid/web/check?url=${encodeURIComponent(url)}`;
 
-async function buy(path: string) {
-  const buyer = await newBuyer(network);
-  const payment = await buyer.sign(service.origin, path);
-  const before = await balanceOf(network, buyer.address);
-  const answer = await present(service.origin, path, payment);
-  const paid = before - (await balanceOf(network, buyer.address));
-  return { answer, paid, transfers: await transfersOf(network, payment), body: JSON.parse(answer.body) };
-}
+const buy = (path: string) => buyOnce(network, service.origin, path);
 
 describe('bought', () => {
   test('web/extract', async () => {

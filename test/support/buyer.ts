@@ -62,3 +62,13 @@ export async function transfersOf(network: EmbeddedNetwork, payment: Payment): P
   const logs = await network.rpc<{ data: string }[]>('eth_getLogs', [filter]);
   return logs.filter(({ data }) => BigInt(data) === BigInt(payment.requirement.amount)).length;
 }
+
+/** Buys one call with a fresh buyer, and tells what it cost him and how often the chain moved the price. */
+export async function buyOnce(network: EmbeddedNetwork, origin: string, path: string) {
+  const buyer = await newBuyer(network);
+  const payment = await buyer.sign(origin, path);
+  const before = await balanceOf(network, buyer.address);
+  const answer = await present(origin, path, payment);
+  const paid = before - (await balanceOf(network, buyer.address));
+  return { answer, paid, transfers: await transfersOf(network, payment), body: JSON.parse(answer.body) };
+}

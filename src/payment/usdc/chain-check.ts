@@ -1,4 +1,5 @@
 import { type ChainClient, type RpcCall, RpcError, type RpcOutcome } from '../../chain/client.ts';
+import { toQuantity } from '../../chain/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { PaymentRefused } from '../refusal.ts';
@@ -11,7 +12,7 @@ import {
   transferCalldata,
 } from './token.ts';
 
-const GAS = `0x${SETTLE_GAS.toString(16)}`;
+const GAS = toQuantity(SETTLE_GAS);
 /** ERC-1271's "yes": the selector of isValidSignature, padded to a word. */
 const ERC1271_MAGIC = '0x1626ba7e';
 /**

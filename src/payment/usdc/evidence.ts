@@ -1,4 +1,5 @@
 import type { ChainClient } from '../../chain/client.ts';
+import { toQuantity } from '../../chain/wire.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Authorization } from './authorization.ts';
 import type { Outcome } from './settler.ts';
@@ -53,7 +54,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
       topic(authorization.nonce),
     ];
     for (let start = Math.max(0, fromBlock); start <= toBlock; start += LOG_SPAN) {
-      const range = { fromBlock: quantity(start), toBlock: quantity(Math.min(toBlock, start + LOG_SPAN - 1)) };
+      const range = { fromBlock: toQuantity(start), toBlock: toQuantity(Math.min(toBlock, start + LOG_SPAN - 1)) };
       const logs = await chain.request<(Log & { transactionHash: string })[]>('eth_getLogs', [
         { address: usdc, topics, ...range },
       ]);
@@ -69,7 +70,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
    * 3. Used there: the logs up to it hold the use or the cancellation; its receipt tells.
    */
   async function lookup(authorization: Authorization, fromBlock: number, atBlock?: number): Promise<Verdict> {
-    const tag = atBlock === undefined ? 'latest' : quantity(atBlock);
+    const tag = atBlock === undefined ? 'latest' : toQuantity(atBlock);
     const header = await chain.request<{ number: string; timestamp: string } | null>('eth_getBlockByNumber', [
       tag,
       false,
@@ -96,7 +97,3 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
 }
 
 export type Evidence = ReturnType<typeof createEvidence>;
-
-function quantity(value: number): string {
-  return `0x${value.toString(16)}`;
-}
