@@ -1,6 +1,15 @@
 import { z } from 'zod';
 import { assembleCollected, type CollectedConfig, collectedEnvironment } from './config/collected.ts';
 import { assembleCollector, type CollectorConfig, collectorEnvironment } from './config/collector.ts';
+import { assembleFacilitator, type FacilitatorConfig, facilitatorEnvironment } from './config/facilitator.ts';
+import { whole } from './config/fields.ts';
+import {
+  assembleLightning,
+  type LightningConfig,
+  lightningEnvironment,
+  lightningProblems,
+} from './config/lightning.ts';
+import { assembleMarkets, type MarketsConfig, marketsEnvironment } from './config/markets.ts';
 import { assembleNames, type NamesConfig, namesEnvironment } from './config/names.ts';
 import { assemblePackages, type PackagesConfig, packagesEnvironment } from './config/packages.ts';
 import { assembleWatch, type WatchConfig, watchEnvironment } from './config/watch.ts';
@@ -62,15 +71,6 @@ const list = z.string().transform((text) =>
     .filter((part) => part !== ''),
 );
 
-/** A whole number of at least `min`, with a default. */
-const whole = (fallback: number, min = 0, max = Number.MAX_SAFE_INTEGER) =>
-  z
-    .string()
-    .regex(/^\d{1,15}$/, 'a whole number')
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, `a whole number from ${min}`)
-    .default(fallback);
-
 const environment = z.object({
   NODE_ENV: z.string().default('development'),
   NETWORK: z.enum(['arc', 'arc-testnet', 'custom'], 'one of arc, arc-testnet, custom'),
@@ -90,6 +90,9 @@ const environment = z.object({
   ...collectedEnvironment,
   ...packagesEnvironment,
   ...namesEnvironment,
+  ...lightningEnvironment,
+  ...facilitatorEnvironment,
+  ...marketsEnvironment,
   ...webEnvironment,
   HOST: z.string().default('127.0.0.1'),
   PORT: whole(4021, 0, 65535),
@@ -129,6 +132,12 @@ export interface Config {
   readonly packages: PackagesConfig;
   /** Where domains, currencies and encyclopedias are read. */
   readonly names: NamesConfig;
+  /** How the priced routes are sold over Lightning. */
+  readonly lightning: LightningConfig;
+  /** What the facilitator does for anyone. */
+  readonly facilitator: FacilitatorConfig;
+  /** Where the bitcoin price and USYC are read. */
+  readonly markets: MarketsConfig;
   /** How strangers' pages are fetched. */
   readonly web: WebConfig;
   readonly host: string;
@@ -167,6 +176,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   if (given.NODE_ENV === 'production' && given.ALLOW_TEST_HOSTS !== undefined) {
     problems.push('ALLOW_TEST_HOSTS is set (it leads around the address guard; production refuses to start with it)');
   }
+  problems.push(...lightningProblems(given));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(assemble(parsed.data));
 }
@@ -201,6 +211,9 @@ function assemble(env: z.output<typeof environment>): Config {
     collected: assembleCollected(env),
     packages: assemblePackages(env),
     names: assembleNames(env),
+    lightning: assembleLightning(env),
+    facilitator: assembleFacilitator(env),
+    markets: assembleMarkets(env, env.NETWORK),
     web: assembleWeb(env),
     host: env.HOST,
     port: env.PORT,

@@ -8,9 +8,11 @@ type Json = Record<string, unknown>;
  * `run` gets parsed parameters and returns the reply or throws an AppError; it is never told whether it was paid for.
  */
 export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
-  /** Below `/v1` (free) or `/v1/paid` (paid), for example `/fees/estimate`. */
+  /** Below `/v1` (free), or `/v1/paid` and `/v1/lightning` (paid), for example `/fees/estimate`. */
   path: `/${string}`;
   access: 'free' | 'paid';
+  /** Paid endpoints that are sold on one rail alone: `paid` is USDC. */
+  onlyOn?: 'paid' | 'lightning';
   /** Paid endpoints only: decimal USD, the one place where the price is written. */
   priceUsd?: string;
   /** A few words for lists and menus. */

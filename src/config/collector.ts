@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { whole } from './fields.ts';
 
 /** How the collector reads the chain. */
 export interface CollectorConfig {
@@ -13,14 +14,6 @@ export interface CollectorConfig {
   /** Block 0 of the chain, when a provider with another one must be excluded from the first request on. */
   readonly genesisHash: `0x${string}` | null;
 }
-
-const whole = (fallback: number, min: number, max: number) =>
-  z
-    .string()
-    .regex(/^\d{1,9}$/, 'a whole number')
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, `a whole number from ${min} to ${max}`)
-    .default(fallback);
 
 /** The environment's keys of the above. */
 export const collectorEnvironment = {

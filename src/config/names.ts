@@ -1,4 +1,5 @@
-import { z } from 'zod';
+import type { z } from 'zod';
+import { baseUrl } from './fields.ts';
 
 /** Where domains, currencies and encyclopedias are read from; mirrors and stand-ins come in their place. */
 export interface NamesConfig {
@@ -14,13 +15,6 @@ export interface NamesConfig {
   /** `{lang}` stands for the language edition. */
   readonly wikipedia: string;
 }
-
-const FORM = 'an http or https URL';
-const baseUrl = z
-  .string()
-  // A query or a fragment would swallow what is appended.
-  .refine((text) => URL.canParse(text) && /^https?:\/\/[^?#]+$/.test(text), FORM)
-  .transform((text) => text.replace(/\/+$/, ''));
 
 /** The environment's keys of these sources. */
 export const namesEnvironment = {

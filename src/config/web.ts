@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { whole } from './fields.ts';
 
 /** How strangers' pages are fetched and read, and how every outgoing request names us. */
 export interface WebConfig {
@@ -16,14 +17,6 @@ export interface WebConfig {
 }
 
 const FORM = 'comma-separated name=address:port, each name with a dot in it';
-
-const whole = (fallback: number, min: number, max: number) =>
-  z
-    .string()
-    .regex(/^\d{1,9}$/, 'a whole number')
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, `a whole number from ${min} to ${max}`)
-    .default(fallback);
 
 const testHosts = z
   .string()

@@ -6,6 +6,8 @@ import { AppError } from '../errors.ts';
 export const selftestFail = defineEndpoint({
   path: '/selftest/fail',
   access: 'paid',
+  // Sats cannot come back, so a call that must fail is not sold for them.
+  onlyOn: 'paid',
   priceUsd: '0.001',
   label: 'Self-test that fails',
   summary: 'Never succeeds: after the payment is verified it answers 500 and the payment is never settled.',

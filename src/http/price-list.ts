@@ -1,5 +1,5 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { listedPath } from '../catalogue/paths.ts';
+import { entriesOn, pathOn } from '../catalogue/paths.ts';
 import { describeParams } from './param-docs.ts';
 import type { RequirementOf } from './requirement.ts';
 
@@ -10,9 +10,11 @@ interface PriceListOptions {
   readonly nowSeconds: number;
 }
 
-/** What `GET /v1/paid` answers: every priced route with its price in USD and in base units, in the catalogue's order. */
+/** What `GET /v1/paid` answers: every route sold for USDC with its price in USD and in base units, in the catalogue's order. */
 export function createPriceList({ catalogue, requirementOf, publicOrigin, nowSeconds }: PriceListOptions) {
-  const priced = catalogue.flatMap((endpoint) => (endpoint.price ? [{ endpoint, price: endpoint.price }] : []));
+  const priced = entriesOn(catalogue, 'paid').flatMap((endpoint) =>
+    endpoint.price ? [{ endpoint, price: endpoint.price }] : [],
+  );
   const terms = priced[0] && requirementOf(priced[0].endpoint);
   return {
     scheme: terms?.scheme ?? null,
@@ -21,7 +23,7 @@ export function createPriceList({ catalogue, requirementOf, publicOrigin, nowSec
     payTo: terms?.payTo ?? null,
     currency: 'USD',
     routes: priced.map(({ endpoint, price }) => ({
-      route: `GET ${listedPath(endpoint)}`,
+      route: `GET ${pathOn(endpoint, 'paid')}`,
       priceUsd: price.usd,
       amount: price.units.toString(),
       label: endpoint.label,

@@ -1,7 +1,7 @@
 import type { FastifyInstance, RouteHandlerMethod } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { parseParams, type Query } from '../catalogue/params.ts';
-import { servedPaths } from '../catalogue/paths.ts';
+import { entriesOn, servedPaths } from '../catalogue/paths.ts';
 import { Unavailable } from '../errors.ts';
 import { createAnswerCache, sendAnswer } from '../http/cache.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
@@ -22,9 +22,9 @@ export interface FreeDeps<S> {
 
 /** Mounts every free endpoint of the catalogue, GET and HEAD, in each spelling of its path. */
 export function mountFree<S>(app: FastifyInstance, deps: FreeDeps<S>): void {
-  for (const endpoint of deps.catalogue.filter(({ access }) => access === 'free')) {
+  for (const endpoint of entriesOn(deps.catalogue, 'free')) {
     const handler = endpoint.isBadNews ? createNewsHandler(endpoint, deps) : createHandler(endpoint, deps);
-    for (const url of servedPaths(endpoint, deps.config.network.segment)) {
+    for (const url of servedPaths(endpoint, 'free', deps.config.network.segment)) {
       app.route({ method: ['GET', 'HEAD'], url, handler });
       refuseOtherMethods(app, url, ['GET', 'HEAD']);
     }

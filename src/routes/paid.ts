@@ -1,6 +1,6 @@
 import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { PREFIX, servedPaths } from '../catalogue/paths.ts';
+import { entriesOn, PREFIX, servedPaths } from '../catalogue/paths.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
 import type { Gate } from '../payment/gate.ts';
 
@@ -11,9 +11,9 @@ export function mountPaid<S>(
   catalogue: readonly Endpoint<S>[],
   chainSegment: string,
 ): void {
-  for (const endpoint of catalogue.filter(({ access }) => access === 'paid')) {
+  for (const endpoint of entriesOn(catalogue, 'paid')) {
     const { handler } = gate.guard(endpoint);
-    for (const url of servedPaths(endpoint, chainSegment)) {
+    for (const url of servedPaths(endpoint, 'paid', chainSegment)) {
       app.route({ method: ['GET', 'HEAD'], url, handler });
       refuseOtherMethods(app, url, ['GET', 'HEAD']);
     }
@@ -40,8 +40,8 @@ export function checkGates<S>(
     }
     gated.add(route.url);
   }
-  for (const endpoint of catalogue.filter(({ access }) => access === 'paid')) {
-    for (const url of servedPaths(endpoint, chainSegment)) {
+  for (const endpoint of entriesOn(catalogue, 'paid')) {
+    for (const url of servedPaths(endpoint, 'paid', chainSegment)) {
       if (!gated.has(url)) throw new Error(`${url} is priced and not mounted`);
     }
   }

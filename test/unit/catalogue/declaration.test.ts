@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
-import { listedPath, servedPaths } from '../../../src/catalogue/paths.ts';
+import { listedPath, servedPaths, surfacesOf } from '../../../src/catalogue/paths.ts';
 import { priceFromUsd } from '../../../src/catalogue/price.ts';
 
 const base = {
@@ -45,18 +45,20 @@ describe('priceFromUsd', () => {
 
 describe('paths', () => {
   it("are served as listed, and chain routes under the network's own segment too", () => {
-    expect(servedPaths({ path: '/chain/thing', access: 'paid' }, 'arc')).toEqual([
+    expect(servedPaths({ path: '/chain/thing', access: 'paid' }, 'paid', 'arc')).toEqual([
       '/v1/paid/chain/thing',
       '/v1/paid/arc/thing',
     ]);
-    expect(servedPaths({ path: '/chain/thing', access: 'free' }, 'chain')).toEqual(['/v1/chain/thing']);
-    expect(servedPaths({ path: '/chainsaw', access: 'free' }, 'arc')).toEqual(['/v1/chainsaw']);
+    expect(servedPaths({ path: '/chain/thing', access: 'free' }, 'free', 'chain')).toEqual(['/v1/chain/thing']);
+    expect(servedPaths({ path: '/chainsaw', access: 'free' }, 'free', 'arc')).toEqual(['/v1/chainsaw']);
   });
 });
 
 describe('the catalogue', () => {
   it('lists no path twice', () => {
-    const served = catalogue.flatMap((endpoint) => servedPaths(endpoint, 'arc'));
+    const served = catalogue.flatMap((endpoint) =>
+      surfacesOf(endpoint).flatMap((surface) => servedPaths(endpoint, surface, 'arc')),
+    );
     expect(new Set(served).size).toBe(served.length);
   });
 

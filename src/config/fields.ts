@@ -1,0 +1,19 @@
+import { z } from 'zod';
+
+/** A whole number within bounds, with a default. */
+export const whole = (fallback: number, min = 0, max = Number.MAX_SAFE_INTEGER) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, 'a whole number')
+    .transform(Number)
+    .refine(
+      (value) => value >= min && value <= max,
+      max === Number.MAX_SAFE_INTEGER ? `a whole number from ${min}` : `a whole number from ${min} to ${max}`,
+    )
+    .default(fallback);
+
+/** An http or https URL without a trailing slash; a query or a fragment would swallow what is appended to it. */
+export const baseUrl = z
+  .string()
+  .refine((text) => URL.canParse(text) && /^https?:\/\/[^?#]+$/.test(text), 'an http or https URL')
+  .transform((text) => text.replace(/\/+$/, ''));

@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { baseUrl, whole } from './fields.ts';
+
+/** The node to sell through, and what opens it. */
+export type ReceiverConfig =
+  | { readonly kind: 'lnd'; readonly url: string; readonly macaroon: string; readonly tlsCertFile: string | null }
+  | { readonly kind: 'cln'; readonly url: string; readonly rune: string; readonly tlsCertFile: string | null }
+  | { readonly kind: 'phoenixd'; readonly url: string; readonly password: string }
+  | { readonly kind: 'nwc'; readonly connection: string };
+
+/** How the priced routes are sold over Lightning. */
+export interface LightningConfig {
+  readonly network: 'mainnet' | 'testnet';
+  /** Null: nothing is sold over Lightning. */
+  readonly receiver: ReceiverConfig | null;
+  /** The key that the node must have, 66 hex characters; null takes the one it tells. */
+  readonly nodeKey: string | null;
+  /** Others can make invoices with the node's key: only recorded ones count, and the node confirms each payment. */
+  readonly shared: boolean;
+  /** New invoices a minute, for one client and for all; 0 is off. */
+  readonly invoicesPerMinute: { readonly client: number; readonly total: number };
+  /** For one question to the node. */
+  readonly timeoutMs: number;
+}
+
+const secret = z.string().min(1);
+
+/** The environment's keys of the Lightning rail. */
+export const lightningEnvironment = {
+  LIGHTNING_RECEIVER: z
+    .enum(['none', 'lnd', 'cln', 'phoenixd', 'nwc'], 'one of none, lnd, cln, phoenixd, nwc')
+    .default('none'),
+  LIGHTNING_NETWORK: z.enum(['mainnet', 'testnet'], 'mainnet or testnet').default('mainnet'),
+  LIGHTNING_NODE_URL: baseUrl.optional(),
+  LIGHTNING_NODE_TLS_CERT: z.string().min(1).optional(),
+  LIGHTNING_NODE_KEY: z
+    .string()
+    .regex(/^0[23][0-9a-f]{64}$/, 'a compressed public key of 66 lower-case hex digits')
+    .optional(),
+  LIGHTNING_NODE_SHARED: z.enum(['true', 'false'], 'true or false').default('false'),
+  LND_MACAROON: z
+    .string()
+    .regex(/^(?:[0-9a-fA-F]{2})+$/, 'the macaroon as hex digits')
+    .optional(),
+  CLN_RUNE: secret.optional(),
+  PHOENIXD_PASSWORD: secret.optional(),
+  NWC_CONNECTION: z.string().startsWith('nostr+walletconnect://', 'a nostr+walletconnect:// connection').optional(),
+  LIGHTNING_INVOICES_PER_MINUTE: whole(30),
+  LIGHTNING_INVOICES_TOTAL_PER_MINUTE: whole(600),
+  LIGHTNING_TIMEOUT_MS: whole(5000, 1),
+};
+
+const NEEDS: Record<string, readonly string[]> = {
+  lnd: ['LIGHTNING_NODE_URL', 'LND_MACAROON'],
+  cln: ['LIGHTNING_NODE_URL', 'CLN_RUNE'],
+  phoenixd: ['LIGHTNING_NODE_URL', 'PHOENIXD_PASSWORD'],
+  nwc: ['NWC_CONNECTION'],
+};
+
+/** What the chosen receiver lacks, a line each. */
+export function lightningProblems(given: Record<string, string | undefined>): string[] {
+  const kind = given.LIGHTNING_RECEIVER ?? 'none';
+  const missing = (NEEDS[kind] ?? []).filter((key) => given[key] === undefined);
+  return missing.map((key) => `${key} is missing (LIGHTNING_RECEIVER=${kind} needs it)`);
+}
+
+type Environment = z.output<z.ZodObject<typeof lightningEnvironment>>;
+
+/** The rail as the environment names it; its problems were told before. */
+export function assembleLightning(env: Environment): LightningConfig {
+  return {
+    network: env.LIGHTNING_NETWORK,
+    receiver: receiverOf(env),
+    nodeKey: env.LIGHTNING_NODE_KEY ?? null,
+    shared: env.LIGHTNING_NODE_SHARED === 'true',
+    invoicesPerMinute: {
+      client: env.LIGHTNING_INVOICES_PER_MINUTE,
+      total: env.LIGHTNING_INVOICES_TOTAL_PER_MINUTE,
+    },
+    timeoutMs: env.LIGHTNING_TIMEOUT_MS,
+  };
+}
+
+function receiverOf(env: Environment): ReceiverConfig | null {
+  const { LIGHTNING_NODE_URL: url = '', LIGHTNING_NODE_TLS_CERT: tlsCertFile = null } = env;
+  switch (env.LIGHTNING_RECEIVER) {
+    case 'lnd':
+      return { kind: 'lnd', url, macaroon: env.LND_MACAROON ?? '', tlsCertFile };
+    case 'cln':
+      return { kind: 'cln', url, rune: env.CLN_RUNE ?? '', tlsCertFile };
+    case 'phoenixd':
+      return { kind: 'phoenixd', url, password: env.PHOENIXD_PASSWORD ?? '' };
+    case 'nwc':
+      return { kind: 'nwc', connection: env.NWC_CONNECTION ?? '' };
+    default:
+      return null;
+  }
+}
