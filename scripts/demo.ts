@@ -1,23 +1,27 @@
 import { parseArgs } from 'node:util';
 import { buyOneCall } from './embedded/buy-one-call.ts';
+import { buyOverLightning } from './embedded/buy-over-lightning.ts';
 import { showCollecting } from './embedded/collector-progress.ts';
+import type { EmbeddedLightning } from './embedded/lightning/lightning.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from './embedded/network.ts';
 import { type EmbeddedService, startEmbeddedService } from './embedded/serve.ts';
 import { writeJsonAtomically } from './lib/write-json.ts';
 
-const USAGE = `Starts a local chain with play money and the service on it, buys one call, and keeps serving.
+const USAGE = `Starts a local chain and two Lightning nodes with play money, and the service on them; buys one call in USDC and one in
+sats, and keeps serving.
 
   npm run demo [-- --ready-file PATH] [--port N] [--once]
 
-  --ready-file PATH  write a JSON file with url, chain, seller and buyer once the purchase is through
+  --ready-file PATH  write a JSON file with url, chain, seller, buyer and payer once the purchases are through
   --port N           serve on this port (default: a free one)
-  --once             end after the purchase: status 0 only if all of it held
+  --once             end after the purchases: status 0 only if all of it held
   --help             this text
 
 Ctrl-C stops everything it started.`;
 
 const WALLET = '/v1/paid/chain/wallet';
 const FAILING = '/v1/paid/selftest/fail';
+const SATS_WALLET = '/v1/lightning/chain/wallet';
 
 interface Options {
   readonly port: number;
@@ -46,7 +50,14 @@ const say = (line: string): void => console.log(line);
 
 function readyDocument(network: EmbeddedNetwork, service: EmbeddedService) {
   const { chainId, rpcUrl, usdc, seller, buyer } = network;
-  return { url: service.url, chainId, network: `eip155:${chainId}`, rpcUrl, usdc, seller, buyer };
+  const { network: name, nodeId, payUrl } = lightningOf(network);
+  const lightning = { network: name, nodeId, payUrl };
+  return { url: service.url, chainId, network: `eip155:${chainId}`, rpcUrl, usdc, seller, buyer, lightning };
+}
+
+function lightningOf({ lightning }: EmbeddedNetwork): EmbeddedLightning {
+  if (!lightning) throw new Error('the network was started without Lightning');
+  return lightning;
 }
 
 function explain(network: EmbeddedNetwork, { url }: EmbeddedService): void {
@@ -56,6 +67,9 @@ function explain(network: EmbeddedNetwork, { url }: EmbeddedService): void {
   say(`  curl -s '${url}/v1/fees/estimate?gas=65000'`);
   say(`  curl -si '${wallet}'`);
   say(`  BUYER_PRIVATE_KEY=${network.buyer.privateKey} npm run -s pay -- '${wallet}'`);
+  const inSats = `${url}${SATS_WALLET}?address=${network.buyer.address}`;
+  say(`  curl -si '${inSats}'`);
+  say(`  PAYER_URL=${lightningOf(network).payUrl} npm run -s pay -- '${inSats}'`);
 }
 
 /** Runs until told to stop; everything started is stopped in the reverse order, whatever happened in between. */
@@ -68,9 +82,11 @@ async function run(options: Options, stopping: AbortSignal): Promise<void> {
     return part;
   };
   try {
-    say('Starting a local chain …');
-    const network = await step(startEmbeddedNetwork({ traffic: true, log: say }));
+    say('Starting a local chain and two Lightning nodes …');
+    const network = await step(startEmbeddedNetwork({ traffic: true, lightning: true, log: say }));
+    const lightning = lightningOf(network);
     say(`  chain ${network.chainId} at ${network.rpcUrl}, half-second blocks, USDC at ${network.usdc}`);
+    say(`  the seller’s node ${lightning.nodeId}, with a channel from the buyer’s, on ${lightning.network}`);
     say('Starting the service on it …');
     const onOutput = (text: string) => process.stderr.write(text);
     const service = await step(startEmbeddedService(network, { port: options.port, onOutput }));
@@ -79,6 +95,9 @@ async function run(options: Options, stopping: AbortSignal): Promise<void> {
     await showCollecting(service.url, say, stopping);
     const calls = { paid: `${WALLET}?address=${network.buyer.address}`, failing: FAILING };
     await buyOneCall({ network, origin: service.url, calls, say, stopping });
+    const { buyer, seller } = network;
+    const inSats = { paid: `${SATS_WALLET}?address=${buyer.address}`, other: `${SATS_WALLET}?address=${seller}` };
+    await buyOverLightning({ lightning, origin: service.url, calls: inSats, say, stopping });
     if (options.readyFile) await writeJsonAtomically(options.readyFile, readyDocument(network, service));
     if (options.once) return;
     explain(network, service);

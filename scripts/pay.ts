@@ -1,32 +1,43 @@
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { PaymentPayload, SettleResponse } from '@x402/core/types';
-import { decodePaymentResponseHeader, x402HTTPClient } from '@x402/fetch';
-import { fetchListedPrice } from './lib/listed-price.ts';
-import { type BuyableOffer, challengeErrorOf, readOffer } from './lib/offer.ts';
-import { presentPayment } from './lib/present-payment.ts';
+import { type LightningOffer, readLightningOffer, saidPrice } from './lib/lightning-offer.ts';
+import type { LightningPayer } from './lib/lightning-payer.ts';
+import { readProof } from './lib/lightning-proof-file.ts';
 import { printable } from './lib/printable.ts';
-import { problemDetail } from './lib/problem-detail.ts';
-import { refusalOf } from './lib/spending.ts';
-import { createStockClient } from './lib/stock-client.ts';
-import { formatUsdc, parseUsdc } from './lib/usdc.ts';
+import { formatSats, parseSats } from './lib/sats.ts';
+import { parseUsdc } from './lib/usdc.ts';
 
-const USAGE = `Buys one answer from a seller that takes x402 payments in USDC.
+const USAGE = `Buys one answer from a seller that takes x402 payments in USDC, or in bitcoin over Lightning.
 
-  npm run pay -- URL [--max-usdc 0.01] [--dry-run]
+  npm run pay -- URL [--rail usdc|lightning] [--max-usdc 0.01] [--max-sats 100] [--dry-run]
+  npm run pay -- --proof FILE
 
+  --rail R       how to pay (default: over Lightning where the seller offers that, else in USDC)
   --max-usdc N   the most to pay, in USDC (default 0.01)
-  --dry-run      show what would be paid, sign nothing; no key needed
+  --max-sats N   the most to pay, in whole sats (default 100); fees count too, where the payer can be limited
+  --dry-run      show what would be paid, pay and sign nothing; no key needed
+  --proof FILE   redeem a Lightning payment whose answer did not arrive; pays nothing
   --help         this text
 
-The buyer's key is read from BUYER_PRIVATE_KEY (0x and 64 hex digits).
+USDC: the buyer's key is read from BUYER_PRIVATE_KEY (0x and 64 hex digits).
+Lightning: the payer is one of
+  NWC_PAYER      a nostr+walletconnect:// connection that may pay
+  LND_PAYER_URL  LND's REST interface, with LND_PAYER_MACAROON (hex) and, for its own certificate, LND_PAYER_TLS_CERT (a file)
+  PAYER_URL      a URL that takes POST { "invoice" } and answers { "preimage" }, as the demonstration has one
 The answer's body goes to standard output, everything else to standard error.
 Exit code: 0 answered, 1 refused or failed, 2 wrong usage.`;
 
 interface Order {
   readonly url: URL;
-  readonly ceiling: bigint;
-  /** Null for a dry run. */
-  readonly privateKey: `0x${string}` | null;
+  readonly rail: 'usdc' | 'lightning' | null;
+  readonly ceilingUnits: bigint;
+  readonly ceilingMsat: bigint;
+  readonly dryRun: boolean;
+}
+
+interface Challenge {
+  readonly header: string;
+  readonly body: string;
 }
 
 class UsageError extends Error {}
@@ -34,29 +45,16 @@ class UsageError extends Error {}
 /** To a person; standard output holds nothing but the answer. */
 const say = (line: string): void => console.error(line);
 
-function readOrder(): Order | null {
-  const { values, positionals } = parse();
-  if (values.help) return null;
-  const [target] = positionals;
-  if (positionals.length !== 1 || target === undefined) throw new UsageError('one URL is needed');
-  if (!URL.canParse(target)) throw new UsageError(`not a URL: ${target}`);
-  const url = new URL(target);
-  if (!['http:', 'https:'].includes(url.protocol)) throw new UsageError(`not an http or https URL: ${target}`);
-  const ceiling = parseUsdc(values['max-usdc']);
-  if (ceiling === null) throw new UsageError('--max-usdc is a decimal number with at most 6 decimals');
-  if (values['dry-run']) return { url, ceiling, privateKey: null };
-  const key = process.env.BUYER_PRIVATE_KEY ?? '';
-  if (!/^0x[0-9a-fA-F]{64}$/.test(key)) throw new UsageError('BUYER_PRIVATE_KEY must hold 0x and 64 hex digits');
-  return { url, ceiling, privateKey: key as `0x${string}` };
-}
-
 function parse() {
   try {
     return parseArgs({
       allowPositionals: true,
       options: {
+        rail: { type: 'string' },
         'max-usdc': { type: 'string', default: '0.01' },
+        'max-sats': { type: 'string', default: '100' },
         'dry-run': { type: 'boolean', default: false },
+        proof: { type: 'string' },
         help: { type: 'boolean', default: false },
       },
     });
@@ -65,89 +63,110 @@ function parse() {
   }
 }
 
-/** Asks without paying; returns the offer, or null when the answer came for free (and is printed). */
-async function ask(url: URL): Promise<BuyableOffer | null> {
+function readOrder({ values, positionals }: ReturnType<typeof parse>): Order {
+  const [target] = positionals;
+  if (positionals.length !== 1 || target === undefined) throw new UsageError('one URL is needed');
+  if (!URL.canParse(target)) throw new UsageError(`not a URL: ${target}`);
+  const url = new URL(target);
+  if (!['http:', 'https:'].includes(url.protocol)) throw new UsageError(`not an http or https URL: ${target}`);
+  const { rail = null } = values;
+  if (rail !== null && rail !== 'usdc' && rail !== 'lightning') throw new UsageError('--rail is usdc or lightning');
+  const ceilingUnits = parseUsdc(values['max-usdc']);
+  if (ceilingUnits === null) throw new UsageError('--max-usdc is a decimal number with at most 6 decimals');
+  const ceilingMsat = parseSats(values['max-sats']);
+  if (ceilingMsat === null) throw new UsageError('--max-sats is a whole number');
+  return { url, rail, ceilingUnits, ceilingMsat, dryRun: values['dry-run'] };
+}
+
+function buyerKey(): `0x${string}` {
+  const key = process.env.BUYER_PRIVATE_KEY ?? '';
+  if (!/^0x[0-9a-fA-F]{64}$/.test(key)) throw new UsageError('BUYER_PRIVATE_KEY must hold 0x and 64 hex digits');
+  return key as `0x${string}`;
+}
+
+async function findPayer(): Promise<LightningPayer | null> {
+  const { payerFrom } = await import('./lib/lightning-payer.ts');
+  try {
+    return await payerFrom(process.env);
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Asks without paying; returns the challenge, or null when the answer came for free (and is printed). */
+async function ask(url: URL): Promise<Challenge | null> {
   // A redirect is not followed: the payment would be made out to whoever the other end is.
   const answer = await fetch(url, { redirect: 'manual' });
   if (answer.ok) {
     say(`free: status ${answer.status}, nothing to pay`);
-    await printBody(answer);
+    await print(Buffer.from(await answer.arrayBuffer()));
     return null;
   }
   const header = answer.headers.get('payment-required');
-  if (answer.status === 402 && header !== null) return readOffer(header);
+  if (answer.status === 402 && header !== null) return { header, body: await answer.text() };
   await answer.body?.cancel();
   const where = answer.headers.get('location');
   throw new Error(`status ${answer.status} without an x402 challenge${where ? `, moved to ${printable(where)}` : ''}`);
 }
 
-async function printBody(answer: Response): Promise<void> {
-  const body = Buffer.from(await answer.arrayBuffer());
-  await new Promise<void>((resolve, reject) => {
-    process.stdout.write(body, (error) => (error ? reject(error) : resolve()));
+async function print(body: Buffer): Promise<void> {
+  await new Promise<void>((written, reject) => {
+    process.stdout.write(body, (error) => (error ? reject(error) : written()));
   });
 }
 
-function describe({ challenge, requirement, amountUnits }: BuyableOffer, listed: bigint | null): void {
-  say(`asked:   ${formatUsdc(amountUnits)} on ${requirement.network} to ${requirement.payTo}`);
-  if (challenge.resource.description) say(`for:     ${printable(challenge.resource.description)}`);
-  say(
-    `listed:  ${listed === null ? 'no price could be read from the listing; the ceiling alone holds' : formatUsdc(listed)}`,
-  );
+async function buyInUsdc({ url, ceilingUnits, dryRun }: Order, { header }: Challenge): Promise<void> {
+  const privateKey = dryRun ? null : buyerKey();
+  // Each rail is loaded only where it is used: their libraries take most of the time to start.
+  const { judgeUsdcOffer, payInUsdc } = await import('./lib/pay-usdc.ts');
+  const offer = await judgeUsdcOffer(url, header, ceilingUnits, say);
+  if (privateKey === null) return say('dry run: this would be paid; nothing was signed');
+  await print(await payInUsdc(url, offer, privateKey, say));
 }
 
-function receiptOf(answer: Response): SettleResponse | null {
+async function buyInSats({ url, ceilingMsat, dryRun }: Order, offer: LightningOffer, body: string): Promise<void> {
+  const { buyOverLightning, judgeOffer } = await import('./lib/lightning-buy.ts');
+  const payer = dryRun ? null : await findPayer();
+  if (!dryRun && !payer) throw new UsageError('a payer is needed: NWC_PAYER, LND_PAYER_URL or PAYER_URL');
   try {
-    return decodePaymentResponseHeader(answer.headers.get('payment-response') ?? '');
-  } catch {
-    return null;
+    const { invoice, network } = judgeOffer(url, offer, ceilingMsat);
+    say(`asked:   ${formatSats(invoice.amountMsat)} on ${network} to ${Buffer.from(invoice.payee).toString('hex')}`);
+    if (offer.description) say(`for:     ${printable(offer.description)}`);
+    const price = saidPrice(body);
+    if (price) say(`price:   ${printable(price.priceUsd)} USD, at ${printable(price.btcUsd)} USD a bitcoin`);
+    if (payer === null) return say('dry run: this would be paid; nothing was paid');
+    await buyOverLightning({ url, offer, ceilingMsat, payer, till: { say, deliver: print } });
+  } finally {
+    payer?.close();
   }
 }
 
-/** Why a presented payment got no answer: the headers' own reason where there is one, else what the body says. */
-async function reasonOf(answer: Response, receipt: SettleResponse | null): Promise<string> {
-  const reason = receipt?.errorReason ?? challengeErrorOf(answer.headers);
-  return reason ?? problemDetail(await answer.text().catch(() => '')) ?? 'no reason given';
-}
-
-/** A signed payment stays good until it expires: the buyer must know which one before signing another. */
-function openOutcome(failure: string, { payload }: PaymentPayload): string {
-  const { nonce, validBefore } = payload.authorization as { nonce: string; validBefore: string };
-  return `${failure}; whether it is charged is open until ${validBefore} (Unix seconds), its nonce is ${nonce}`;
-}
-
-async function pay(url: URL, offer: BuyableOffer, privateKey: `0x${string}`): Promise<void> {
-  const { network, asset } = offer.requirement;
-  const terms = { privateKey, network: network as `eip155:${string}`, asset, maxUnits: offer.amountUnits };
-  const client = new x402HTTPClient(createStockClient(terms));
-  // The challenge that was judged is the one that is paid; asking again could bring another price.
-  const payload = await client.createPaymentPayload(offer.challenge);
-  const answer = await presentPayment(url, client.encodePaymentSignatureHeader(payload), say).catch(
-    (cause: unknown) => {
-      throw new Error(openOutcome('no answer', payload), { cause });
-    },
-  );
-  const receipt = receiptOf(answer);
-  if (!answer.ok) {
-    const failure = `status ${answer.status}: ${printable(await reasonOf(answer, receipt))}`;
-    throw new Error([409, 503].includes(answer.status) ? openOutcome(failure, payload) : failure);
+async function redeem(file: string): Promise<void> {
+  const { redeemProof } = await import('./lib/lightning-buy.ts');
+  const path = resolve(file);
+  const proof = await readProof(path);
+  const payer = proof.preimage === null ? await findPayer() : null;
+  try {
+    await redeemProof(proof, path, payer, { say, deliver: print });
+  } finally {
+    payer?.close();
   }
-  await printBody(answer);
-  if (receipt?.success) say(`paid:    ${formatUsdc(offer.amountUnits)}, transaction ${printable(receipt.transaction)}`);
-  else say(`paid:    ${formatUsdc(offer.amountUnits)} was authorized, but the answer came without a receipt`);
 }
 
 async function main(): Promise<void> {
-  const order = readOrder();
-  if (order === null) return console.log(USAGE);
-  const offer = await ask(order.url);
-  if (offer === null) return;
-  const listed = await fetchListedPrice(order.url);
-  describe(offer, listed);
-  const refusal = refusalOf({ asked: offer.amountUnits, ceiling: order.ceiling, listed });
-  if (refusal !== null) throw new Error(`${refusal}; nothing was signed`);
-  if (order.privateKey === null) return say('dry run: this would be paid; nothing was signed');
-  await pay(order.url, offer, order.privateKey);
+  const given = parse();
+  if (given.values.help) return console.log(USAGE);
+  if (given.values.proof !== undefined) {
+    if (given.positionals.length > 0) throw new UsageError('--proof takes no URL: the file names it');
+    return redeem(given.values.proof);
+  }
+  const order = readOrder(given);
+  const challenge = await ask(order.url);
+  if (challenge === null) return;
+  const offer = order.rail === 'usdc' ? null : readLightningOffer(challenge.header);
+  if (offer) return buyInSats(order, offer, challenge.body);
+  if (order.rail === 'lightning') throw new Error('nothing on offer is paid over Lightning');
+  await buyInUsdc(order, challenge);
 }
 
 try {

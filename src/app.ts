@@ -2,22 +2,30 @@ import Fastify, { type FastifyInstance, type RouteOptions } from 'fastify';
 import type { Logger } from 'pino';
 import type { Endpoint } from './catalogue/endpoint.ts';
 import type { Config } from './config.ts';
+import type { Facilitator } from './facilitator/facilitator.ts';
 import { installErrorHandlers } from './http/errors.ts';
 import { guardRequests } from './http/guard-requests.ts';
 import { acceptEveryMethod } from './http/methods.ts';
 import { observeRequests } from './http/observe.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { serverOptions } from './http/server-options.ts';
+import { mountFacilitator } from './routes/facilitator.ts';
 import { type FreeDeps, mountFree } from './routes/free.ts';
+import { mountLightningDescriptor } from './routes/lightning.ts';
 import { type MetaDeps, mountDocuments, mountOperations } from './routes/meta.ts';
+import { type Lookup, mountLookup } from './routes/payments.ts';
 
 /** What the application is built from; all of it exists before the first route does. */
 export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   readonly config: Config;
   readonly log: Logger;
   readonly catalogue: readonly Endpoint<S>[];
-  /** Mounts the priced routes, each behind the gate. */
-  mountPaid(app: FastifyInstance): void;
+  readonly facilitator: Facilitator;
+  readonly lookup: Lookup;
+  /** What `GET /v1/lightning` answers. */
+  describeLightning(): Promise<object>;
+  /** Mounts the priced routes of both rails, each behind its gate. */
+  mountPriced(app: FastifyInstance): void;
   /** Throws when a priced route, in any spelling, has no gate. */
   checkGates(routes: readonly RouteOptions[]): void;
 }
@@ -44,10 +52,14 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
     limit(free, deps, config.rateLimits.free);
     await mountDocuments(free, deps);
     mountFree(free, deps);
+    mountLightningDescriptor(free, deps.describeLightning);
+    mountLookup(free, deps.lookup);
   });
+  // Outside the groups: it brings its own limits.
+  mountFacilitator(app, deps.facilitator);
   await app.register(async (priced) => {
     limit(priced, deps, config.rateLimits.priced);
-    deps.mountPaid(priced);
+    deps.mountPriced(priced);
   });
 
   await app.ready();

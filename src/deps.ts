@@ -11,10 +11,16 @@ import { openCollector } from './collector/open-collector.ts';
 import { createProbe, nameEndpoints } from './collector/probe.ts';
 import type { Config } from './config.ts';
 import type { Sources } from './endpoints/sources.ts';
+import { createFacilitator } from './facilitator/facilitator.ts';
 import { createMetrics } from './http/metrics.ts';
-import { systemClock } from './lib/clock.ts';
+import { type Clock, systemClock } from './lib/clock.ts';
 import { createGate } from './payment/gate.ts';
+import { createLightningDescriptor } from './payment/lightning/descriptor.ts';
+import { createLightning } from './payment/lightning/lightning.ts';
+import { LIGHTNING_NETWORKS } from './payment/lightning/networks.ts';
+import { createLookup } from './payment/lookup.ts';
 import { createPayments } from './payment/payments.ts';
+import { checkLightningGates, mountLightning } from './routes/lightning.ts';
 import { checkGates, mountPaid } from './routes/paid.ts';
 import { openChainDatabase } from './store/chain-database.ts';
 import { createChainReads } from './store/chain-reads.ts';
@@ -22,14 +28,19 @@ import { NO_COLLECTOR } from './store/collector-status.ts';
 import { openLedgerDatabase } from './store/database.ts';
 import { holdLedger } from './store/ledger-lock.ts';
 import { createLedgerStore } from './store/ledger-store.ts';
+import { createLightningStore } from './store/lightning-store.ts';
 import { createProbeWrites, type ProbeWrites } from './store/probe-store.ts';
 import { createNamesSources } from './upstream/names-sources.ts';
 import { createOutgoing } from './upstream/outgoing.ts';
 import { createPackageSources } from './upstream/packages-sources.ts';
 
 /** Chooses the real parts and wires them; nothing else in the service decides what is real. */
-export async function createDeps(config: Config, log: Logger, catalogue: readonly Endpoint<Sources>[] = everything) {
-  const clock = systemClock;
+export async function createDeps(
+  config: Config,
+  log: Logger,
+  catalogue: readonly Endpoint<Sources>[] = everything,
+  clock: Clock = systemClock,
+) {
   const { network, seller } = config;
   const lock = holdLedger(join(config.dataDir, 'ledger.lock'));
   const chain = createChainClient({
@@ -45,7 +56,9 @@ export async function createDeps(config: Config, log: Logger, catalogue: readonl
   const reads = createChainReads(chainDb);
   const endpoints = nameEndpoints(network.rpcUrls);
   const probe = config.collector.enabled ? openProbe(config, createProbeWrites(chainDb), log) : null;
-  const store = createLedgerStore(openLedgerDatabase(join(config.dataDir, 'ledger.db')));
+  const ledgerDb = openLedgerDatabase(join(config.dataDir, 'ledger.db'));
+  const store = createLedgerStore(ledgerDb);
+  const lightningStore = createLightningStore(ledgerDb);
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const sources: Sources = {
     chain,
@@ -61,6 +74,7 @@ export async function createDeps(config: Config, log: Logger, catalogue: readonl
     },
     usdc: network.usdc,
     projectToken: config.projectToken,
+    usyc: config.markets.usyc,
     web: outgoing.web,
     packages: createPackageSources(outgoing.upstreams, config.packages),
     ...createNamesSources(outgoing.upstreams, config.names, clock),
@@ -69,9 +83,21 @@ export async function createDeps(config: Config, log: Logger, catalogue: readonl
   const payments = createPayments<Sources>({ config, chain, store, sources, clock, bootId, log });
   const terms = { network: network.caip2, usdc: network.usdc, payTo: seller, publicOrigin: config.publicOrigin };
   const gate = createGate<Sources>(terms, payments.purchase);
+  const { upstreams } = outgoing;
+  const lightning = createLightning({ config, store: lightningStore, upstreams, sources, clock, bootId, log });
+  const { payTo, network: lightningNetwork, rates } = lightning;
+  const facilitator = createFacilitator({
+    store: lightningStore,
+    clock,
+    config: config.facilitator,
+    publicOrigin: config.publicOrigin,
+    ownPayTo: payTo,
+    log,
+  });
   const metrics: Registry = createMetrics();
   publishCollector(metrics, { collector: sources.collector, reads, endpoints, clock });
   await payments.start();
+  await lightning.start();
   collector?.start();
   probe?.start();
 
@@ -83,18 +109,38 @@ export async function createDeps(config: Config, log: Logger, catalogue: readonl
     catalogue,
     metrics,
     payments,
-    mountPaid: (app: FastifyInstance) => mountPaid(app, gate, catalogue, network.segment),
-    checkGates: (routes: readonly RouteOptions[]) => checkGates(gate, routes, catalogue, network.segment),
+    lightningStore,
+    facilitator,
+    describeLightning: createLightningDescriptor({ catalogue, network: lightningNetwork, payTo, rates, clock }),
+    lookup: createLookup({
+      payments: store,
+      claims: lightningStore,
+      lightningNetworks: LIGHTNING_NETWORKS.map(({ id }) => id),
+      explorerUrl: network.explorerUrl,
+    }),
+    mountPriced: (app: FastifyInstance) => {
+      mountPaid(app, gate, catalogue, network.segment);
+      mountLightning(app, lightning.gate, catalogue, network.segment);
+    },
+    checkGates: (routes: readonly RouteOptions[]) => {
+      checkGates(gate, routes, catalogue, network.segment);
+      checkLightningGates(lightning.gate, routes, catalogue, network.segment);
+    },
     /** Whether paid calls can be served now, and why not. */
     readiness: async () => {
       const checks = await payments.readiness();
       const ready = Object.values(checks).every(({ ok }) => ok);
       // Only told: paid calls are served from the live chain too, and /v1/health is where a lagging collector counts.
       const { collected, backfill } = sources.collector.status();
-      return { ready, checks: { ...checks, collector: { ok: true, collected: collected?.number ?? null, backfill } } };
+      const rail = { ...lightning.status(), ok: true };
+      return {
+        ready,
+        checks: { ...checks, lightning: rail, collector: { ok: true, collected: collected?.number ?? null, backfill } },
+      };
     },
     close: async () => {
       await payments.stop();
+      await lightning.stop();
       await collector?.stop();
       await probe?.stop();
       chainDb.close();

@@ -31,9 +31,9 @@ async function startEmbedded() {
   if (process.env.NETWORK || process.env.NODE_ENV === 'production') return null;
   const { startEmbeddedNetwork } = await import('../scripts/embedded/network.ts');
   const { embeddedEnvironment } = await import('../scripts/embedded/serve.ts');
-  const network = await startEmbeddedNetwork({ traffic: true });
+  const network = await startEmbeddedNetwork({ traffic: true, lightning: true });
   bootLog.warn(
-    { rpcUrl: network.rpcUrl, dataDir: network.dataDir },
+    { rpcUrl: network.rpcUrl, dataDir: network.dataDir, payInvoicesAt: network.lightning?.payUrl },
     'EMBEDDED NETWORK WITH PLAY MONEY: NETWORK is not set; nothing here is worth anything, and all of it is gone when this process stops',
   );
   return { environment: embeddedEnvironment(network), stop: network.stop };

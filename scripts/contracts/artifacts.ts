@@ -9,7 +9,15 @@ export interface Artifact {
 }
 
 /** The contracts of this directory. */
-export type ArtifactName = 'LegacyToken' | 'Multicall3' | 'SmartWallet' | 'SystemLog' | 'Token' | 'Trader' | 'Usdc';
+export type ArtifactName =
+  | 'LegacyToken'
+  | 'Multicall3'
+  | 'Oracle'
+  | 'SmartWallet'
+  | 'SystemLog'
+  | 'Token'
+  | 'Trader'
+  | 'Usdc';
 
 /** Committed, so that nothing is compiled to run; `npm run contracts` writes it. */
 export const ARTIFACTS_FILE = new URL('./artifacts.json', import.meta.url);

@@ -8,6 +8,7 @@ import { type Anvil, startAnvil } from './anvil.ts';
 import { MIN_BASE_FEE } from './base-fee.ts';
 import { deployment, fundNative, fundUsdc, MULTICALL3, placeContracts, sendAndWait, USDC } from './contracts.ts';
 import { type Dex, deployDex, EURC, PROJECT_TOKEN, placeToken } from './dex.ts';
+import type { EmbeddedLightning, EmbeddedLightningOptions } from './lightning/lightning.ts';
 import { createMiner } from './miner.ts';
 import { createRpc, type Rpc } from './rpc.ts';
 import { startTraffic } from './traffic.ts';
@@ -23,6 +24,8 @@ export interface EmbeddedNetworkOptions {
   traffic?: boolean;
   /** Uniswap with pools of EURC and a project token; by default where there is traffic, because payments need none of it. */
   dex?: boolean;
+  /** Two Lightning nodes with a channel, to sell and to buy in sats; off by default, because they cost a second and 150 MB. */
+  lightning?: boolean | EmbeddedLightningOptions;
   log?: (line: string) => void;
 }
 
@@ -41,6 +44,8 @@ export interface EmbeddedNetwork {
   readonly multicall3: Hex;
   /** Uniswap and its pools; null where it was not asked for. */
   readonly pools: Dex | null;
+  /** Null where it was not asked for. */
+  readonly lightning: EmbeddedLightning | null;
   /** Holds native USDC, for gas. */
   readonly relayer: Account;
   /** Holds 10 USDC on the ERC-20 face and nothing for gas, as a buyer over x402 needs. */
@@ -72,18 +77,50 @@ const NATIVE_UNIT = 10n ** 18n;
  */
 export async function startEmbeddedNetwork(options: EmbeddedNetworkOptions = {}): Promise<EmbeddedNetwork> {
   const { chainId = 5042, blockTimeMs = 500, port = 0, log = () => {} } = options;
-  const anvil = await startAnvil({ chainId, port, baseFeeWei: MIN_BASE_FEE });
+  // Both at once: each is mostly waiting for what it has started.
+  const [chain, lightning] = await Promise.allSettled([
+    startChain({ chainId, blockTimeMs, log, ...options }, port),
+    startLightning(options.lightning),
+  ]);
+  if (chain.status === 'fulfilled' && lightning.status === 'fulfilled')
+    return withLightning(chain.value, lightning.value);
+  if (chain.status === 'fulfilled') await chain.value.stop();
+  if (lightning.status === 'fulfilled') await lightning.value?.stop();
+  throw chain.status === 'rejected' ? chain.reason : (lightning as PromiseRejectedResult).reason;
+}
+
+type ChainPart = Omit<EmbeddedNetwork, 'lightning'>;
+
+async function startChain(furnishing: Furnishing, port: number): Promise<ChainPart> {
+  const anvil = await startAnvil({ chainId: furnishing.chainId, port, baseFeeWei: MIN_BASE_FEE });
   try {
-    return await furnish(anvil, { chainId, blockTimeMs, log, ...options });
+    return await furnish(anvil, furnishing);
   } catch (error) {
     await anvil.process.stop(0);
     throw error;
   }
 }
 
+async function startLightning(wanted: EmbeddedNetworkOptions['lightning']): Promise<EmbeddedLightning | null> {
+  if (!wanted) return null;
+  // Loaded only where it is wanted: its WASM alone takes half a second.
+  const { startEmbeddedLightning } = await import('./lightning/lightning.ts');
+  return startEmbeddedLightning(wanted === true ? {} : wanted);
+}
+
+function withLightning(chain: ChainPart, lightning: EmbeddedLightning | null): EmbeddedNetwork {
+  return {
+    ...chain,
+    lightning,
+    async stop() {
+      await Promise.all([lightning?.stop(), chain.stop()]);
+    },
+  };
+}
+
 type Furnishing = EmbeddedNetworkOptions & Required<Pick<EmbeddedNetworkOptions, 'chainId' | 'blockTimeMs' | 'log'>>;
 
-async function furnish(anvil: Anvil, options: Furnishing): Promise<EmbeddedNetwork> {
+async function furnish(anvil: Anvil, options: Furnishing): Promise<ChainPart> {
   const { chainId, log } = options;
   const rpcUrl = `http://127.0.0.1:${anvil.port}`;
   const rpc = createRpc(rpcUrl);

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { type GuardedChild, startGuarded } from './child.ts';
 import { DISTRIBUTOR } from './dex.ts';
 import { freePort } from './free-port.ts';
+import type { EmbeddedLightning } from './lightning/lightning.ts';
 import type { EmbeddedNetwork } from './network.ts';
 
 /** The service's configuration for serving on an embedded network: no client limits, data that goes with the network. */
@@ -16,6 +17,7 @@ export function embeddedEnvironment(network: EmbeddedNetwork): Record<string, st
     RELAYER_PRIVATE_KEY: network.relayer.privateKey,
     DATA_DIR: network.dataDir,
     ...watchEnvironment(network),
+    ...(network.lightning && lightningEnvironment(network.lightning)),
     RATE_LIMIT_FREE_PER_MINUTE: '0',
     RATE_LIMIT_PRICED_PER_MINUTE: '0',
   };
@@ -30,6 +32,23 @@ function watchEnvironment({ eurc, projectToken, pools }: EmbeddedNetwork): Recor
     PROJECT_TOKEN_ADDRESS: projectToken,
     PROJECT_TOKEN_SYMBOL: 'CALL',
     DISTRIBUTOR_ADDRESS: DISTRIBUTOR,
+  };
+}
+
+/** The seller's node and what a bitcoin costs. */
+export function lightningEnvironment(lightning: EmbeddedLightning): Record<string, string> {
+  const { networkName, lndUrl, macaroon, nodeId, exchanges } = lightning;
+  return {
+    LIGHTNING_RECEIVER: 'lnd',
+    LIGHTNING_NETWORK: networkName,
+    LIGHTNING_NODE_URL: lndUrl,
+    LIGHTNING_NODE_KEY: nodeId,
+    LND_MACAROON: macaroon,
+    LIGHTNING_INVOICES_PER_MINUTE: '0',
+    LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '0',
+    UPSTREAM_COINBASE_URL: exchanges.urls.coinbase,
+    UPSTREAM_KRAKEN_URL: exchanges.urls.kraken,
+    UPSTREAM_BITSTAMP_URL: exchanges.urls.bitstamp,
   };
 }
 

@@ -1,15 +1,7 @@
-import { decodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { findDefaultAsset } from '@x402/evm';
 import { z } from 'zod';
-
-/** What is said in the 402 that matters to a buyer; everything else is kept as it came. */
-const challengeSchema = z.looseObject({
-  x402Version: z.literal(2),
-  error: z.string().optional(),
-  resource: z.looseObject({ url: z.string() }),
-  accepts: z.array(z.unknown()),
-});
+import { readChallenge } from './challenge.ts';
 
 const requirementSchema = z.looseObject({
   scheme: z.literal('exact'),
@@ -43,30 +35,15 @@ export interface BuyableOffer {
  * Throws, saying why, when there is none: an unknown asset's amount would be compared with the ceiling in the wrong unit.
  */
 export function readOffer(header: string): BuyableOffer {
-  const challenge = challengeSchema.safeParse(decode(header));
-  if (!challenge.success) throw new Error('the PAYMENT-REQUIRED header holds no x402 version 2 challenge');
-  for (const entry of challenge.data.accepts) {
+  const challenge = readChallenge(header);
+  for (const entry of challenge.accepts) {
     const parsed = requirementSchema.safeParse(entry);
     if (!parsed.success || !isUsdc(parsed.data.network, parsed.data.asset)) continue;
     const requirement = entry as PaymentRequirements;
-    const reduced = { ...challenge.data, accepts: [requirement] } as PaymentRequired;
+    const reduced = { ...challenge, accepts: [requirement] } as PaymentRequired;
     return { challenge: reduced, requirement, amountUnits: BigInt(parsed.data.amount) };
   }
   throw new Error('nothing on offer is a plain USDC transfer (scheme exact, EIP-3009) on a chain whose USDC is known');
-}
-
-/** Why a 402 was given, in the seller's words; null when its header does not say. */
-export function challengeErrorOf(headers: Headers): string | null {
-  const challenge = challengeSchema.safeParse(decode(headers.get('payment-required') ?? ''));
-  return challenge.success ? (challenge.data.error ?? null) : null;
-}
-
-function decode(header: string): unknown {
-  try {
-    return decodePaymentRequiredHeader(header);
-  } catch {
-    return null;
-  }
 }
 
 function isUsdc(network: string, asset: string): boolean {

@@ -6,22 +6,27 @@ const MAX_WAIT_SECONDS = 10;
 /** A settlement may take a few blocks and a slow upstream before it. */
 const ANSWER_WITHIN_MS = 60_000;
 
+/** The seller is still busy with this payment. */
+const isBusy = (status: number): boolean => [409, 503].includes(status);
+
 /**
  * Sends a signed payment and returns the answer.
- * When the connection breaks, or the seller says that it is still busy with this payment (409, 503), the same payment is shown
- * again: a seller takes one payment once, while a freshly signed one could be charged on top.
+ * When the connection breaks, or the status is one after which the same payment is worth showing again (by default 409 and 503: the
+ * seller is still busy with it), the same payment is shown again: a seller takes one payment once, while a freshly made one could be
+ * charged on top.
  */
 export async function presentPayment(
   url: URL,
   headers: Record<string, string>,
   say: (line: string) => void,
+  isWorthAgain: (status: number) => boolean = isBusy,
 ): Promise<Response> {
   for (let retry = 0; ; retry++) {
     const answer = await send(url, headers).catch((error: unknown) => {
       if (retry === MAX_RETRIES) throw error;
       return null;
     });
-    if (answer && (![409, 503].includes(answer.status) || retry === MAX_RETRIES)) return answer;
+    if (answer && (!isWorthAgain(answer.status) || retry === MAX_RETRIES)) return answer;
     await answer?.body?.cancel();
     const seconds = waitSeconds(answer?.headers.get('retry-after') ?? null);
     say(`${answer ? `status ${answer.status}` : 'no answer'}; the same payment again in ${seconds} s`);

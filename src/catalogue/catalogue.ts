@@ -1,6 +1,7 @@
 import { activity } from '../endpoints/activity.ts';
 import { chainToken } from '../endpoints/chain-token.ts';
 import { chainTx } from '../endpoints/chain-tx.ts';
+import { chainUsyc } from '../endpoints/chain-usyc.ts';
 import { chainWallet } from '../endpoints/chain-wallet.ts';
 import { currencyConvert } from '../endpoints/currency-convert.ts';
 import { currencyRates } from '../endpoints/currency-rates.ts';
@@ -14,6 +15,7 @@ import { feesForecast } from '../endpoints/fees-forecast.ts';
 import { fx } from '../endpoints/fx.ts';
 import { fxExecution } from '../endpoints/fx-execution.ts';
 import { health } from '../endpoints/health.ts';
+import { marketPrices } from '../endpoints/market-prices.ts';
 import { network } from '../endpoints/network.ts';
 import { packagesNpm } from '../endpoints/packages-npm.ts';
 import { packagesPypi } from '../endpoints/packages-pypi.ts';
@@ -41,6 +43,7 @@ export const catalogue: readonly Endpoint<Sources>[] = Object.freeze([
   fx,
   token,
   health,
+  marketPrices,
   feesForecast,
   feesEstimatePaid,
   deploysHistory,
@@ -49,6 +52,7 @@ export const catalogue: readonly Endpoint<Sources>[] = Object.freeze([
   chainWallet,
   chainToken,
   chainTx,
+  chainUsyc,
   webExtract,
   webCheck,
   packagesNpm,

@@ -34,6 +34,8 @@ export interface Sources {
   readonly wiki: Wiki;
   /** The project's own token, when one is configured. */
   readonly projectToken: `0x${string}` | null;
+  /** USYC and its price oracle on the configured chain, when there is one. */
+  readonly usyc: { readonly token: `0x${string}`; readonly oracle: `0x${string}` } | null;
   /** The USDC contract of the configured chain. */
   readonly usdc: `0x${string}`;
 }

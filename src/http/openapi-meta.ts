@@ -1,3 +1,5 @@
+import { LIGHTNING_DESCRIPTOR } from './openapi-lightning.ts';
+
 type Json = Record<string, unknown>;
 
 const json = (schema: Json, description: string): Json => ({
@@ -49,6 +51,37 @@ const PRICE_LIST = {
   required: ['scheme', 'network', 'asset', 'payTo', 'currency', 'routes', 'source'],
 };
 
+const FOUND_PAYMENTS = {
+  type: 'object',
+  properties: {
+    payments: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          rail: { type: 'string', enum: ['usdc', 'lightning'] },
+          amount: { type: 'string', description: 'Base units of USDC (6 decimals), or millisatoshis' },
+          state: {
+            type: 'string',
+            enum: ['reserved', 'settling', 'settled', 'unknown', 'failed', 'claimed', 'delivered'],
+          },
+          transaction: { type: ['string', 'null'], description: 'Transaction hash, or payment hash' },
+          block: { type: ['integer', 'null'] },
+          at: { type: 'integer', description: 'Unix seconds of its newest step' },
+          explorerUrl: { type: ['string', 'null'] },
+        },
+        required: ['rail', 'amount', 'state', 'transaction', 'block', 'at', 'explorerUrl'],
+      },
+    },
+  },
+  required: ['payments'],
+};
+
+const NOT_KNOWN = {
+  description: 'The ledger knows no such payment',
+  content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+};
+
 const NOT_READY = {
   description: 'Not ready, or stopping; `checks` says what is missing',
   content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
@@ -62,6 +95,28 @@ export const META_OPERATIONS: readonly { readonly url: string; readonly schema: 
       operationId: 'priceList',
       summary: 'Every priced route with its price and its parameters; free.',
       response: { 200: json(PRICE_LIST, 'The price list') },
+    },
+  },
+  {
+    url: '/v1/lightning',
+    schema: {
+      operationId: 'lightningDescriptor',
+      summary: 'How the routes are sold over Lightning: node, rate and its age, prices; free.',
+      response: { 200: json(LIGHTNING_DESCRIPTOR, 'The descriptor') },
+    },
+  },
+  {
+    url: '/v1/payments/{id}',
+    schema: {
+      operationId: 'payment',
+      summary:
+        'What became of a payment, by authorization nonce, transaction hash or payment hash; never who paid or for what.',
+      params: {
+        type: 'object',
+        properties: { id: { type: 'string', description: '32 bytes in hex, with or without 0x' } },
+        required: ['id'],
+      },
+      response: { 200: json(FOUND_PAYMENTS, 'The payments of this identifier'), 404: NOT_KNOWN },
     },
   },
   {

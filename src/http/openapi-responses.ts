@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import type { Surface } from '../catalogue/paths.ts';
+import { LIGHTNING_CHALLENGE } from './openapi-lightning.ts';
 import { toJsonSchema } from './param-docs.ts';
 
 type Json = Record<string, unknown>;
@@ -50,6 +52,7 @@ export const COMPONENT_SCHEMAS: Json = {
     required: ['hint'],
     additionalProperties: false,
   },
+  LightningChallenge: LIGHTNING_CHALLENGE,
 };
 
 const PROBLEMS: Record<number, string> = {
@@ -74,11 +77,10 @@ function problem(status: number, description: string): Json {
   };
 }
 
-function success(endpoint: Endpoint<never>): Json {
-  const paid = endpoint.access === 'paid';
-  const receipt = {
-    'PAYMENT-RESPONSE': { type: 'string', description: 'Base64 JSON: the settlement with its transaction hash' },
-  };
+function success(endpoint: Endpoint<never>, surface: Surface): Json {
+  const paid = surface !== 'free';
+  const what = surface === 'paid' ? 'its transaction hash' : 'the payment hash';
+  const receipt = { 'PAYMENT-RESPONSE': { type: 'string', description: `Base64 JSON: the settlement with ${what}` } };
   const validators = {
     ETag: { type: 'string', description: 'Send it back in If-None-Match and get 304 while nothing changed' },
   };
@@ -113,16 +115,23 @@ const UNPAID: Json = {
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Hint' } } },
 };
 
+const UNPAID_LIGHTNING: Json = {
+  description:
+    'Not paid: the answer exists and is sold for the invoice in it. Or a proof was refused: `error` says why.',
+  headers: UNPAID.headers,
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/LightningChallenge' } } },
+};
+
 const IN_FLIGHT = 'This payment is being worked on, or its identifier came with another payload. Wait for Retry-After.';
 
 /** Every answer that a catalogue entry can give, as OpenAPI responses. */
-export function describeResponses(endpoint: Endpoint<never>): Json {
-  const paid = endpoint.access === 'paid';
+export function describeResponses(endpoint: Endpoint<never>, surface: Surface): Json {
+  const unpaid = surface === 'paid' ? UNPAID : UNPAID_LIGHTNING;
   const problems = Object.entries(PROBLEMS).map(([status, text]) => [status, problem(Number(status), text)]);
   return {
-    200: success(endpoint),
+    200: success(endpoint, surface),
     ...Object.fromEntries(problems),
-    ...(paid ? { 402: UNPAID, 409: problem(409, IN_FLIGHT) } : {}),
+    ...(surface === 'free' ? {} : { 402: unpaid, 409: problem(409, IN_FLIGHT) }),
     ...(endpoint.isBadNews ? { 503: badNews(endpoint) } : {}),
   };
 }

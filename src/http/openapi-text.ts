@@ -16,6 +16,12 @@ Stock x402 clients pay only in assets that they know, and this one they do not: 
 client.setSpendControls({ allowedAssets: [{ network: "${network}", asset: "${asset}", maxAmountPerPayment: "${amount}" }] });
 \`\`\`
 
+## Paying in bitcoin
+The same routes stand under \`/v1/lightning\`, paid in sats over x402's \`exact\` scheme on Lightning. Only an answer that exists is sold: parameters are
+judged and the data is fetched first, then the 402 comes with a BOLT11 invoice that binds this very request. Pay it and repeat the request, byte
+for byte, with \`PAYMENT-SIGNATURE\`: the offer as \`accepted\`, the preimage as \`payload.preimage\`. A proof stays good for 7 days until its answer is
+delivered, and gets the same bytes for 15 minutes more. \`GET /v1/lightning\` tells node, rate and prices; \`/facilitator\` claims such proofs for any seller.
+
 ## What is never charged
 A payment is settled only after the answer exists: a bad parameter (400), a thing that does not exist (404), a limit (429), a fault of
 ours (500), a failing source (502) and a refused payment (402) cost nothing. \`GET /v1/paid/selftest/fail\` always fails, so that you can check that.
@@ -32,5 +38,7 @@ Limits are told in \`RateLimit-*\` headers. Every answer carries \`X-Request-Id\
 export const TAGS = [
   { name: 'free', description: 'Summaries; no payment, no account' },
   { name: 'paid', description: 'Detail, paid per call in USDC over x402' },
+  { name: 'lightning', description: 'The same detail, paid per call in bitcoin over Lightning' },
+  { name: 'facilitator', description: 'Claims Lightning proofs for any seller' },
   { name: 'meta', description: 'About the service itself' },
 ];

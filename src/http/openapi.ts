@@ -1,7 +1,9 @@
 import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { listedPath } from '../catalogue/paths.ts';
+import { entriesOn, pathOn, type Surface, surfacesOf } from '../catalogue/paths.ts';
+import { FACILITATOR_OPERATIONS } from './openapi-facilitator.ts';
+import { lightningPayment } from './openapi-lightning.ts';
 import { META_OPERATIONS } from './openapi-meta.ts';
 import { COMPONENT_SCHEMAS, describeResponses } from './openapi-responses.ts';
 import { describeService, TAGS } from './openapi-text.ts';
@@ -44,15 +46,16 @@ export async function createOpenApi({ catalogue, requirementOf, publicOrigin }: 
   });
   const handler = () => null;
   for (const endpoint of catalogue) {
-    scribe.route({
-      method: 'GET',
-      url: listedPath(endpoint),
-      schema: describeOperation(endpoint, requirementOf),
-      handler,
-    });
+    for (const surface of surfacesOf(endpoint)) {
+      const schema = describeOperation(endpoint, surface, requirementOf);
+      scribe.route({ method: 'GET', url: pathOn(endpoint, surface), schema, handler });
+    }
   }
   for (const { url, schema } of META_OPERATIONS) {
     scribe.route({ method: 'GET', url, schema: { ...schema, tags: ['meta'] }, handler });
+  }
+  for (const { method, url, schema } of FACILITATOR_OPERATIONS) {
+    scribe.route({ method, url, schema: { ...schema, tags: ['facilitator'] }, handler });
   }
   await scribe.ready();
   const document = structuredClone(scribe.swagger()) as Json;
@@ -60,20 +63,21 @@ export async function createOpenApi({ catalogue, requirementOf, publicOrigin }: 
   return { ...document, components: { schemas: COMPONENT_SCHEMAS } };
 }
 
-function describeOperation(endpoint: Endpoint<never>, requirementOf: RequirementOf): Json {
+function describeOperation(endpoint: Endpoint<never>, surface: Surface, requirementOf: RequirementOf): Json {
   const params = describeParams(endpoint);
   const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
   const required = params.filter((param) => param.required).map(({ name }) => name);
   return {
-    operationId: operationId(endpoint),
-    tags: [endpoint.access],
+    operationId: operationId(endpoint, surface),
+    tags: [surface],
     summary: endpoint.label,
     description: endpoint.summary,
     ...(params.length > 0
       ? { querystring: { type: 'object', properties: Object.fromEntries(properties), required } }
       : {}),
-    ...(endpoint.price ? payment(endpoint.price.usd, requirementOf(endpoint)) : {}),
-    response: describeResponses(endpoint),
+    ...(endpoint.price && surface === 'paid' ? payment(endpoint.price.usd, requirementOf(endpoint)) : {}),
+    ...(endpoint.price && surface === 'lightning' ? lightningPayment(endpoint.price.usd) : {}),
+    response: describeResponses(endpoint, surface),
   };
 }
 
@@ -92,13 +96,13 @@ function payment(usd: string, requirement: ReturnType<RequirementOf>): Json {
 }
 
 /** `/fees/estimate`, paid, is `paidFeesEstimate`: stable names for generated clients. */
-function operationId({ access, path }: Endpoint<never>): string {
+function operationId({ path }: Endpoint<never>, surface: Surface): string {
   const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');
-  return access + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  return surface + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
 function dearest(catalogue: readonly Endpoint<never>[], requirementOf: RequirementOf) {
-  const requirements = catalogue.filter(({ price }) => price !== null).map(requirementOf);
+  const requirements = entriesOn(catalogue, 'paid').map(requirementOf);
   return requirements.reduce<(typeof requirements)[number] | undefined>(
     (most, next) => (most && BigInt(most.amount) >= BigInt(next.amount) ? most : next),
     undefined,

@@ -28,6 +28,28 @@ export function recoverAddress(digest: Uint8Array, signature: Uint8Array): Uint8
   }
 }
 
+/**
+ * The compressed key (33 bytes) that signed a 32-byte digest with a 64-byte `r ‖ s` signature and recovery id 0 to 3, or null.
+ * Takes a high s as well: whoever needs one spelling of a signature must check that first.
+ */
+export function recoverPublicKey(digest: Uint8Array, signature: Uint8Array, recovery: number): Uint8Array | null {
+  try {
+    return secp256k1.ecdsaRecover(signature, recovery, digest, true);
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a key signed a 32-byte digest with a 64-byte `r ‖ s` signature; false for a high s, and for bytes that are no key or no signature. */
+export function verifyCompact(digest: Uint8Array, signature: Uint8Array, publicKey: Uint8Array): boolean {
+  try {
+    // The library itself refuses a high s.
+    return secp256k1.ecdsaVerify(signature, digest, publicKey);
+  } catch {
+    return false;
+  }
+}
+
 /** Signs a 32-byte digest; `recovery` is 0 or 1 and s is low. */
 export function signDigest(digest: Uint8Array, privateKey: Uint8Array): { signature: Uint8Array; recovery: number } {
   const { signature, recid } = secp256k1.ecdsaSign(digest, privateKey);

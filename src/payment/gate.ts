@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { clientKey } from '../lib/client-key.ts';
+import { closeSignal } from './close-signal.ts';
 import { encodeHeader } from './header.ts';
 import { createHint } from './hint.ts';
 import type { Presentation } from './order.ts';
@@ -78,12 +79,3 @@ export function createGate<S>(terms: Terms, purchase: Purchase<S>) {
 }
 
 export type Gate<S> = ReturnType<typeof createGate<S>>;
-
-/** Aborts when the connection closes before the reply is out. */
-function closeSignal(reply: FastifyReply): AbortSignal {
-  const controller = new AbortController();
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) controller.abort();
-  });
-  return controller.signal;
-}

@@ -26,7 +26,12 @@ interface LedgerOptions {
   maxDeliveries: number;
   /** Open payments a payer may have; 0 is any number. */
   maxOpen: number;
+  /** Told of each move once it is on disk, for whoever counts; it must not throw. */
+  onMove?: OnMove;
 }
+
+/** A payment has come into this state, or was forgotten (`released`: the authorization may buy again). */
+export type OnMove = (id: string, to: PaymentState | 'released') => void;
 
 /** What settling needs after a crash, and what is owed for it. */
 interface StoredIntent {
@@ -72,10 +77,16 @@ export interface Ledger {
 
 /** The ledger of USDC payments: the rules over the store's atomic steps. */
 export function createLedger(options: LedgerOptions): Ledger {
-  const { store, clock, bootId, storeBytes, keepSeconds, maxDeliveries, maxOpen } = options;
+  const { store, clock, bootId, storeBytes, keepSeconds, maxDeliveries, maxOpen, onMove = () => {} } = options;
   const nextId = createIds(clock);
   // Bytes kept by this process's account; counted anew at every purge.
   let replyBytes = 0;
+
+  /** Tells of a move that happened. */
+  function tell(id: string, to: PaymentState | 'released', moved: boolean): boolean {
+    if (moved) onMove(id, to);
+    return moved;
+  }
 
   async function purge(): Promise<void> {
     await store.purgeReplies(clock.nowMs());
@@ -98,9 +109,9 @@ export function createLedger(options: LedgerOptions): Ledger {
       const id = nextId();
       const row = { ...payment, id, bootId, reservedAt: clock.nowMs() };
       const reserved = await store.reserve(row, maxOpen, takeOver ? REVERTED : null);
-      return reserved ? id : null;
+      return tell(id, 'reserved', reserved) ? id : null;
     },
-    release: (id) => store.release(id, ['reserved']),
+    release: async (id) => tell(id, 'released', await store.release(id, ['reserved'])),
     storeIntent: async (id, { signature, checkedBlock, body }) => {
       if (replyBytes + body.length > storeBytes) return false;
       const change = { signature, checkedBlock, settlingAt: clock.nowMs() };
@@ -108,30 +119,42 @@ export function createLedger(options: LedgerOptions): Ledger {
       replyBytes += body.length;
       const moved = await store.move(id, LEGAL_FROM.settling, 'settling', change, { store: body });
       if (!moved) replyBytes -= body.length;
-      return moved;
+      return tell(id, 'settling', moved);
     },
-    settled: (id, transaction, block) => {
+    settled: async (id, transaction, block) => {
       const now = clock.nowMs();
       const change = { transaction, block, signature: null, reason: null, endedAt: now };
-      return store.move(id, LEGAL_FROM.settled, 'settled', change, { keepUntil: now + keepSeconds * 1000 });
+      const reply = { keepUntil: now + keepSeconds * 1000 };
+      return tell(id, 'settled', await store.move(id, LEGAL_FROM.settled, 'settled', change, reply));
     },
-    failed: (id, reason) =>
-      store.move(id, LEGAL_FROM.failed, 'failed', { reason, signature: null, endedAt: clock.nowMs() }, 'drop'),
-    unknown: (id) => store.move(id, LEGAL_FROM.unknown, 'unknown', {}),
+    failed: async (id, reason) => {
+      const change = { reason, signature: null, endedAt: clock.nowMs() };
+      return tell(id, 'failed', await store.move(id, LEGAL_FROM.failed, 'failed', change, 'drop'));
+    },
+    unknown: async (id) => tell(id, 'unknown', await store.move(id, LEGAL_FROM.unknown, 'unknown', {})),
     redeliver: (id) => store.takeReply(id, maxDeliveries, clock.nowMs()),
-    recover: () => recover(store, bootId).finally(purge),
+    recover: () => recover(store, bootId, onMove).finally(purge),
   };
 }
 
-async function recover(store: LedgerStore, bootId: string): Promise<{ released: number; unknown: number }> {
+async function recover(
+  store: LedgerStore,
+  bootId: string,
+  onMove: OnMove,
+): Promise<{ released: number; unknown: number }> {
   const count = { released: 0, unknown: 0 };
   for (;;) {
     const left = await store.listLeftBehind(bootId, 1000);
     if (left.length === 0) return count;
     for (const row of left) {
       // The hash is on disk before the transaction is on its way: without one, nothing was sent.
-      if (row.transaction === null && (await store.release(row.id, [row.state]))) count.released++;
-      else if (await store.move(row.id, [row.state], 'unknown', { bootId })) count.unknown++;
+      if (row.transaction === null && (await store.release(row.id, [row.state]))) {
+        count.released++;
+        onMove(row.id, 'released');
+      } else if (await store.move(row.id, [row.state], 'unknown', { bootId })) {
+        count.unknown++;
+        onMove(row.id, 'unknown');
+      }
     }
   }
 }

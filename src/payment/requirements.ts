@@ -1,6 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { listedPath } from '../catalogue/paths.ts';
+import { pathAndQuery } from '../lib/request-target.ts';
 import type { Envelope } from './header.ts';
 import { PaymentRefused } from './refusal.ts';
 import { USDC_DOMAIN } from './usdc/token.ts';
@@ -57,8 +58,7 @@ export function createOffer(endpoint: Endpoint<never>, terms: Terms): Offer {
 
 /** The configured origin with the request's path and query: neither Host nor an absolute-form target can move it. */
 function resourceUrl(origin: string, listed: string, target: string): string {
-  const start = target.startsWith('/') ? 0 : target.indexOf('/', target.indexOf('//') + 2);
-  const path = start < 0 ? listed : target.slice(start);
+  const path = pathAndQuery(target) ?? listed;
   if (path.length <= MAX_RESOURCE_URL) return `${origin}${path}`;
   return `${origin}${path.split('?', 1)[0]?.slice(0, MAX_RESOURCE_URL) ?? listed}`;
 }

@@ -1,9 +1,10 @@
-import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
+import { Unavailable } from '../errors.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import type { Payment } from '../store/ledger-port.ts';
 import type { Ledger } from './ledger.ts';
 import type { Order } from './order.ts';
 import { PaymentRefused } from './refusal.ts';
+import { clientGone, runEndpoint } from './run-endpoint.ts';
 import { paymentKey } from './usdc/authorization.ts';
 import type { ChainCheck } from './usdc/chain-check.ts';
 import type { Evidence } from './usdc/evidence.ts';
@@ -51,40 +52,12 @@ export function createServe<S>(options: ServeOptions<S>): Serve<S> {
     return since;
   }
 
-  async function runHandler(order: Order<S>, signal: AbortSignal): Promise<Uint8Array> {
-    const { endpoint, params } = order;
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(handlerTimeoutMs)]);
-    const reply = await Promise.race([endpoint.run(params, sources, deadline), aborted(deadline)]);
-    const parsed = endpoint.result.safeParse(reply);
-    // Not the buyer's fault and not a secret: a reply that breaks its own schema is never sold.
-    if (!parsed.success)
-      throw new Error(`${endpoint.path}: the reply does not match its schema`, { cause: parsed.error });
-    return Buffer.from(JSON.stringify(parsed.data), 'utf8');
-  }
-
   return async (id, order, known, signal) => {
     const checkedBlock = await checkChain(id, order, known, signal);
-    const body = await runHandler(order, signal);
+    const body = await runEndpoint(order.endpoint, order.params, { sources, timeoutMs: handlerTimeoutMs, signal });
     if (signal.aborted) throw clientGone();
     const stored = await ledger.storeIntent(id, { signature: order.authorization.signature, checkedBlock, body });
     if (!stored) throw new Unavailable('reply_store_full', 'no room to keep another reply; try again later', 30);
     return { body, checkedBlock };
   };
-}
-
-/** Rejects when the signal aborts: the buyer has gone, or the handler took too long. */
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const fail = () => {
-      const late = (signal.reason as Error | undefined)?.name === 'TimeoutError';
-      reject(late ? new UpstreamFailed('endpoint', 'no answer in time') : clientGone());
-    };
-    if (signal.aborted) fail();
-    else signal.addEventListener('abort', fail, { once: true });
-  });
-}
-
-/** Nobody hears it. 499 is nginx's number for it. */
-function clientGone(): AppError {
-  return new AppError(499, 'client_gone', 'the client closed the connection before the answer was ready');
 }

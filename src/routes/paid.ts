@@ -3,6 +3,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, PREFIX, servedPaths } from '../catalogue/paths.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
 import type { Gate } from '../payment/gate.ts';
+import { assertGated } from './gated.ts';
 
 /** Mounts every priced endpoint behind the gate, in each spelling of its path. */
 export function mountPaid<S>(
@@ -20,29 +21,13 @@ export function mountPaid<S>(
   }
 }
 
-/**
- * Throws when a GET or HEAD route below the priced prefix is not the gate's own, or a spelling of a priced path is not mounted,
- * so that the service does not start with a hole.
- */
+/** Throws when a route below the priced prefix has no gate, or a spelling of a priced path is not mounted. */
 export function checkGates<S>(
   gate: Gate<S>,
   routes: readonly RouteOptions[],
   catalogue: readonly Endpoint<S>[],
   chainSegment: string,
 ): void {
-  const gated = new Set<string>();
-  for (const route of routes) {
-    const methods = [route.method].flat();
-    const serves = methods.some((method) => method === 'GET' || method === 'HEAD');
-    if (!serves || !route.url.toLowerCase().startsWith(`${PREFIX.paid}/`)) continue;
-    if (!gate.isGuarded(route)) {
-      throw new Error(`${methods.join(',')} ${route.url} is below ${PREFIX.paid} and has no gate`);
-    }
-    gated.add(route.url);
-  }
-  for (const endpoint of entriesOn(catalogue, 'paid')) {
-    for (const url of servedPaths(endpoint, 'paid', chainSegment)) {
-      if (!gated.has(url)) throw new Error(`${url} is priced and not mounted`);
-    }
-  }
+  const expected = entriesOn(catalogue, 'paid').flatMap((entry) => servedPaths(entry, 'paid', chainSegment));
+  assertGated(PREFIX.paid, ['GET', 'HEAD'], routes, gate.isGuarded, expected);
 }

@@ -1,5 +1,5 @@
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
-import { createChainFacts } from './chain-facts.ts';
+import { type ChainFacts, createChainFacts } from './chain-facts.ts';
 import type { Sqlite } from './database.ts';
 
 /** Amounts of trades in 10^-9 of a whole token: `usdcE9` / `baseE9` is a rate. */
@@ -50,6 +50,8 @@ export interface TradeWindow {
 /** Executed trades of watched tokens against USDC. */
 export interface FxReads {
   lastTrade(token: `0x${string}`): LastTrade | null;
+  /** The newest trade at or before a time; null without one, or when blocks after it were not searched, so that a newer one may be missing. */
+  tradeAsOf(token: `0x${string}`, at: number): LastTrade | null;
   tradesIn(window: TradeWindow): WindowTotals;
   /** The trades below the first bound, from there to the next, and so on; bounds ascend, in 10^-9 USDC. `referenceRate` is in USDC a token. */
   tradesBySize(window: TradeWindow, boundsE9: readonly bigint[], referenceRate: number): SizeTotals[];
@@ -63,8 +65,9 @@ const WHERE = 'token = ? AND at > ? AND at <= ?';
 const COUNTED = `${WHERE} AND excluded IS NULL`;
 const E9 = 1_000_000_000n;
 
-const LAST = `SELECT base_e9, usdc_e9, at, block, transaction_hash FROM trades WHERE token = ? AND excluded IS NULL
-  ORDER BY at DESC, block DESC, log_index DESC LIMIT 1`;
+const lastWhere = (which: string) =>
+  `SELECT base_e9, usdc_e9, at, block, transaction_hash FROM trades WHERE ${which} AND excluded IS NULL
+     ORDER BY at DESC, block DESC, log_index DESC LIMIT 1`;
 const TOTALS = `SELECT count(*), ${SUMS} FROM trades WHERE ${COUNTED}`;
 const EXCLUDED = `SELECT count(*) FROM trades WHERE ${WHERE} AND excluded IS NOT NULL`;
 /** Where an aggregate is min or max alone, SQLite takes the other columns from its row. */
@@ -82,14 +85,16 @@ type Sums = readonly (bigint | null)[];
 export function createFxReads(db: Sqlite): FxReads {
   const prepare = (sql: string) => db.prepare(sql).raw().safeIntegers();
   const statements = {
-    last: prepare(LAST),
+    last: prepare(lastWhere('token = ?')),
+    asOf: prepare(lastWhere('token = ? AND at <= ?')),
     totals: prepare(TOTALS),
     excluded: prepare(EXCLUDED),
     low: prepare(extreme('min')),
     high: prepare(extreme('max')),
     venues: prepare(VENUES),
   };
-  const isSearched = createSearched(db);
+  const facts = createChainFacts(db);
+  const isSearched = createSearched(db, facts);
   const keyOf = ({ token, after, to }: TradeWindow) => [hexToBytes(token), after, to] as const;
 
   const pick = (row: unknown): Amounts | null => {
@@ -97,11 +102,11 @@ export function createFxReads(db: Sqlite): FxReads {
     return baseE9 === null || usdcE9 === null ? null : { baseE9, usdcE9 };
   };
   return {
-    lastTrade(token) {
-      const row = statements.last.get(hexToBytes(token)) as [bigint, bigint, bigint, bigint, Uint8Array] | undefined;
-      if (row === undefined) return null;
-      const [baseE9, usdcE9, at, block, hash] = row;
-      return { baseE9, usdcE9, at: Number(at), block: Number(block), transaction: bytesToHex(hash) };
+    lastTrade: (token) => toTrade(statements.last.get(hexToBytes(token))),
+    tradeAsOf(token, at) {
+      const trade = toTrade(statements.asOf.get(hexToBytes(token), at));
+      const searched = facts.coverage('logs').at(-1);
+      return trade !== null && searched !== undefined && searched.from <= trade.block ? trade : null;
     },
     tradesIn(window) {
       const key = keyOf(window);
@@ -136,6 +141,12 @@ export function createFxReads(db: Sqlite): FxReads {
   };
 }
 
+function toTrade(row: unknown): LastTrade | null {
+  if (row === undefined) return null;
+  const [baseE9, usdcE9, at, block, hash] = row as [bigint, bigint, bigint, bigint, Uint8Array];
+  return { baseE9, usdcE9, at: Number(at), block: Number(block), transaction: bytesToHex(hash) };
+}
+
 function amountsOf([baseBillions, baseRest, usdcBillions, usdcRest]: Sums): Amounts {
   return {
     baseE9: (baseBillions ?? 0n) * E9 + (baseRest ?? 0n),
@@ -144,8 +155,7 @@ function amountsOf([baseBillions, baseRest, usdcBillions, usdcRest]: Sums): Amou
 }
 
 /** Whether the newest unbroken span of searched blocks reaches back to a time, or to the chain's beginning. */
-function createSearched(db: Sqlite): (after: number) => boolean {
-  const facts = createChainFacts(db);
+function createSearched(db: Sqlite, facts: ChainFacts): (after: number) => boolean {
   const at = db.prepare('SELECT at FROM blocks WHERE number = ?').pluck();
   return (after) => {
     const span = facts.coverage('logs').at(-1);

@@ -58,6 +58,8 @@ export type ReplyChange = { readonly store: Uint8Array } | { readonly keepUntil:
 export interface LedgerStore {
   find(key: PaymentKey): Promise<Payment | null>;
   get(id: string): Promise<Payment | null>;
+  /** Payments whose authorization has this nonce or whose transaction has this hash, oldest first, at most `limit`: a batch is one transaction. */
+  findByHash(hash: Uint8Array, limit: number): Promise<Payment[]>;
   /**
    * Inserts a reservation unless the key has a row or the payer has `maxOpen` open ones already (0: any number).
    * A row that failed for `reusableReason` is taken over (null: none is). True for exactly one caller.

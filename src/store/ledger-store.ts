@@ -100,6 +100,13 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
         ),
       ),
     get: async (id) => one(sql('SELECT * FROM usdc_payments WHERE id = ?').get(id)),
+    findByHash: async (hash, limit) =>
+      sql(
+        `SELECT * FROM usdc_payments WHERE nonce = ?
+          UNION SELECT * FROM usdc_payments WHERE transaction_hash = ? ORDER BY id LIMIT ?`,
+      )
+        .all(hash, hash, limit)
+        .map((row) => paymentFromRow(row as PaymentRow)),
     reserve: async (payment, maxOpen, reusableReason) =>
       sql(RESERVE).run({
         ...payment,

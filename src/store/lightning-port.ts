@@ -44,6 +44,7 @@ export type ClaimOutcome = 'claimed' | 'duplicate' | 'daily_cap' | 'client_cap';
 
 /** A claim as it stands. `grant` is null for the facilitator's. */
 export interface Claim extends ProofKey {
+  readonly payTo: Uint8Array;
   readonly amountMsat: bigint;
   readonly claimedAt: number;
   readonly grant: {

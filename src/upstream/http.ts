@@ -65,6 +65,8 @@ export interface UpstreamOptions {
   readonly concurrency: number;
   readonly retries: 0 | 1;
   readonly cache?: CacheOptions;
+  /** The one certificate authority (PEM) that may vouch for this upstream, in place of the public ones: a node with a certificate of its own. */
+  readonly ca?: string;
   /** Only where a library must do the talking; queue, breaker, deadline, cache and retry stay ours. */
   readonly transport?: Transport;
 }
@@ -109,7 +111,10 @@ export function createUpstreams(deps: UpstreamsDeps): Upstreams {
     open(options) {
       const agent = new Agent({
         connections: options.concurrency,
-        connect: { timeout: Math.min(CONNECT_MS, options.timeoutMs) },
+        connect: {
+          timeout: Math.min(CONNECT_MS, options.timeoutMs),
+          ...(options.ca === undefined ? {} : { ca: options.ca }),
+        },
         headersTimeout: options.timeoutMs,
         bodyTimeout: options.timeoutMs,
       });

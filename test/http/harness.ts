@@ -8,11 +8,15 @@ import { type AppDeps, buildApp } from '../../src/app.ts';
 import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
 import { integerParam } from '../../src/catalogue/params.ts';
 import { loadConfig } from '../../src/config.ts';
+import { NotFound } from '../../src/errors.ts';
+import { createFacilitator } from '../../src/facilitator/facilitator.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createGate } from '../../src/payment/gate.ts';
 import { checkGates, mountPaid } from '../../src/routes/paid.ts';
+import { openLedgerDatabase } from '../../src/store/database.ts';
+import { createLightningStore } from '../../src/store/lightning-store.ts';
 
 /** The least that configures the service; nothing listens at the RPC address. */
 export const ENV = {
@@ -94,7 +98,17 @@ export async function createTestApp(options: Options = {}) {
     catalogue,
     metrics: createMetrics(),
     readiness: options.readiness ?? (async () => ({ ready: true, checks: { store: { ok: true } } })),
-    mountPaid(scope) {
+    facilitator: createFacilitator({
+      store: createLightningStore(openLedgerDatabase(':memory:')),
+      clock,
+      config: config.facilitator,
+      publicOrigin: config.publicOrigin,
+      ownPayTo: () => null,
+      log: createLogger(config.logLevel, destination),
+    }),
+    lookup: () => Promise.reject(new NotFound('Nothing was paid here.')),
+    describeLightning: async () => ({}),
+    mountPriced(scope) {
       mountPaid(scope, gate, catalogue, config.network.segment);
       options.extra?.(scope);
     },

@@ -11,6 +11,7 @@ import type { Endpoint } from '../../src/catalogue/endpoint.ts';
 import { loadConfig } from '../../src/config.ts';
 import { createDeps } from '../../src/deps.ts';
 import type { Sources } from '../../src/endpoints/sources.ts';
+import type { Clock } from '../../src/lib/clock.ts';
 
 /** An answer as it came over the wire. */
 export interface Answer {
@@ -22,6 +23,7 @@ export interface Answer {
 interface CallOptions {
   method?: string;
   headers?: Record<string, string>;
+  body?: string;
   /** Loopback address to call from: another client. */
   from?: string;
 }
@@ -30,7 +32,7 @@ interface CallOptions {
 export function call(
   origin: string,
   path: string,
-  { method = 'GET', headers = {}, from }: CallOptions = {},
+  { method = 'GET', headers = {}, body, from }: CallOptions = {},
 ): Promise<Answer> {
   const { hostname, port } = new URL(origin);
   return new Promise((resolve, reject) => {
@@ -53,7 +55,7 @@ export function call(
       });
     });
     sent.on('error', reject);
-    sent.end();
+    sent.end(body);
   });
 }
 
@@ -64,26 +66,30 @@ const UNLIMITED = {
   PAYER_FAILURES_PER_MINUTE: '0',
 };
 
-interface ServiceOptions {
+export interface ServiceOptions {
   env?: Record<string, string>;
   catalogue?: readonly Endpoint<Sources>[];
   dataDir?: string;
+  clock?: Clock;
 }
 
 /** The real service in this process, on the embedded network. */
-export async function startService(network: EmbeddedNetwork, { env = {}, catalogue, dataDir }: ServiceOptions = {}) {
+export function startService(network: EmbeddedNetwork, { env = {}, ...options }: ServiceOptions = {}) {
+  return serviceWith({ ...embeddedEnvironment(network), ...env }, options);
+}
+
+/** The same under any configuration; its port, origin and data directory are chosen here unless `env` does. */
+export async function serviceWith(
+  env: Record<string, string>,
+  { catalogue, dataDir, clock }: Omit<ServiceOptions, 'env'>,
+) {
   const folder = dataDir ?? mkdtempSync(join(tmpdir(), 'percall-'));
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
-  const given = {
-    ...embeddedEnvironment(network),
-    ...UNLIMITED,
-    PORT: String(port),
-    PUBLIC_ORIGIN: origin,
-    DATA_DIR: folder,
-  };
-  const config = loadConfig({ ...given, ...env });
-  const deps = await createDeps(config, pino({ level: process.env.TEST_LOG ?? 'silent' }), catalogue);
+  const { DATA_DIR: _elsewhere, ...asked } = env;
+  const given = { ...UNLIMITED, PORT: String(port), PUBLIC_ORIGIN: origin, DATA_DIR: folder };
+  const config = loadConfig({ ...given, ...asked });
+  const deps = await createDeps(config, pino({ level: process.env.TEST_LOG ?? 'silent' }), catalogue, clock);
   const app = await buildApp(deps);
   await app.listen({ host: '127.0.0.1', port });
   return {

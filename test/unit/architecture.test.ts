@@ -51,7 +51,7 @@ const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   { name: /^undici$/, values: /^src\/(chain|upstream)\// },
   {
     name: /^(fastify|@fastify\/.*)$/,
-    values: /^src\/(app\.ts|server\.ts|http\/|routes\/|pages\/|mcp\/|payment\/gate\.ts)/,
+    values: /^src\/(app\.ts|server\.ts|http\/|routes\/|pages\/|mcp\/|payment\/(lightning\/)?gate\.ts)/,
     types: /^src\/deps\.ts$/,
   },
 ];

@@ -1,3 +1,8 @@
+import { createHash } from 'node:crypto';
+import { own } from '../../lib/own-property.ts';
+import { httpParams, isHttpUrl, isMethod, mcpParams } from './binding-syntax.ts';
+import { jcs } from './jcs.ts';
+
 /** A request bound into an invoice: the canonical JSON and its SHA-256. */
 export interface Binding {
   readonly canonical: string;
@@ -16,11 +21,6 @@ export interface HttpRequest {
   readonly bound?: readonly string[];
 }
 
-/** The binding of an HTTP request, or null when the scheme cannot express it (a fragment, non-ASCII, bad names or values). Never throws. */
-export function bindHttp(_request: HttpRequest): Binding | null {
-  throw new Error('not written yet');
-}
-
 /** A call of an MCP tool, for profile `mcp:1`. */
 export interface McpCall {
   readonly server: string;
@@ -31,7 +31,70 @@ export interface McpCall {
   readonly bound?: readonly string[];
 }
 
+interface BoundValue {
+  readonly name: string;
+  readonly valueHash: string;
+}
+
+/** An absent value and an empty one must not look alike, so the hash of a value begins with one of these. */
+const ABSENT = Buffer.of(0);
+const PRESENT = Buffer.of(1);
+
+/** What a field value may hold: visible ASCII, spaces and tabs. */
+const FIELD_VALUE = /^[\t -~]*$/;
+
+/** The binding of an HTTP request, or null when the scheme cannot express it (a fragment, non-ASCII, bad names or values). Never throws. */
+export function bindHttp({ method, url, body, headers, bound = [] }: HttpRequest): Binding | null {
+  const params = httpParams({ headers: bound });
+  if (!params || !isMethod(method) || !isHttpUrl(url) || !(body instanceof Uint8Array)) return null;
+  const values = boundValues(params.headers, headers, fieldText);
+  return (
+    values &&
+    bindingOf({ domain: 'x402:exact:lnbtc:bolt11:http:1', method, url, bodyHash: sha256Hex(body), headers: values })
+  );
+}
+
 /** The binding of a tool call, or null when the scheme cannot express it. Never throws. */
-export function bindMcp(_call: McpCall): Binding | null {
-  throw new Error('not written yet');
+export function bindMcp(call: McpCall): Binding | null {
+  const { name, metadata, bound = [] } = call;
+  const params = mcpParams({ server: call.server, metadata: bound });
+  const given = call.arguments === undefined ? {} : call.arguments;
+  // JSON objects alone: what is no plain object is refused when the whole is written.
+  if (!params || typeof name !== 'string' || typeof given !== 'object' || given === null || Array.isArray(given))
+    return null;
+  const values = boundValues(params.metadata, metadata, jcs);
+  const { server } = params;
+  const domain = 'x402:exact:lnbtc:bolt11:mcp:1';
+  return values && bindingOf({ domain, server, method: 'tools/call', name, arguments: given, metadata: values });
+}
+
+/** The hash of each bound name's value, in the names' order; null when a value has no text. */
+function boundValues(
+  names: readonly string[],
+  values: unknown,
+  textOf: (value: unknown) => string | null,
+): BoundValue[] | null {
+  const hashes: BoundValue[] = [];
+  for (const name of names) {
+    const value = own(values, name);
+    const text = value === undefined ? undefined : textOf(value);
+    if (text === null) return null;
+    const bytes = text === undefined ? ABSENT : Buffer.concat([PRESENT, Buffer.from(text, 'utf8')]);
+    hashes.push({ name, valueHash: sha256Hex(bytes) });
+  }
+  return hashes;
+}
+
+/** A field value without the white space around it; only spaces and tabs are left for trim to find. */
+function fieldText(value: unknown): string | null {
+  return typeof value === 'string' && FIELD_VALUE.test(value) ? value.trim() : null;
+}
+
+function bindingOf(members: Record<string, unknown>): Binding | null {
+  const canonical = jcs(members);
+  return canonical === null ? null : { canonical, hash: createHash('sha256').update(canonical, 'utf8').digest() };
+}
+
+function sha256Hex(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }

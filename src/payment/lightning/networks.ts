@@ -15,3 +15,7 @@ export const LIGHTNING_NETWORKS: readonly LightningNetwork[] = [MAINNET, TESTNET
 export function lightningNetwork(id: unknown): LightningNetwork | null {
   return LIGHTNING_NETWORKS.find((network) => network.id === id) ?? null;
 }
+
+/** The scheme's page in the x402 foundation's repository. */
+export const LNBTC_SPEC_URL =
+  'https://github.com/x402-foundation/x402/blob/main/specs/schemes/exact/scheme_exact_lnbtc.md';

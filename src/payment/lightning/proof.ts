@@ -1,3 +1,11 @@
+import { own } from '../../lib/own-property.ts';
+import { compareAccepted } from './proof-accepted.ts';
+import { checkExtra } from './proof-extra.ts';
+import { checkInvoicesPresent, readInvoice } from './proof-invoice.ts';
+import { checkPreimage } from './proof-preimage.ts';
+import type { LnbtcReason } from './proof-reasons.ts';
+import { readTerms } from './proof-terms.ts';
+
 /** A proof that passed every check; the preimage is not in it. */
 export interface Proof {
   readonly network: string;
@@ -16,7 +24,7 @@ export interface Proof {
 /** The scheme's own words; LnbtcReason lists all of them. */
 export type ProofVerdict =
   | { readonly ok: true; readonly proof: Proof }
-  | { readonly ok: false; readonly reason: string };
+  | { readonly ok: false; readonly reason: LnbtcReason };
 
 export interface ProofOptions {
   /** Unix seconds. */
@@ -30,7 +38,52 @@ export interface ProofOptions {
 /**
  * Steps 1 to 7 of the facilitator's checks, in the scheme's order: the first failure wins. Both sides are untrusted: any value at all
  * gives a verdict, never an exception. Step 8, the claim, is the store's.
+ *
+ * 1. What was accepted is what is required.
+ * 2. The terms are terms of this scheme.
+ * 3. `extra`: method and flow, the bound request, and whatever else the server declared.
+ * 4. Both sides have an invoice.
+ * 5. The accepted invoice says exactly that, signed by `payTo`.
+ * 6. The preimage opens its payment hash.
+ * 7. It is not too late, and a payment made in time has the skew to arrive.
  */
-export function checkProof(_paymentPayload: unknown, _requirement: unknown, _options: ProofOptions): ProofVerdict {
-  throw new Error('not written yet');
+export function checkProof(paymentPayload: unknown, requirement: unknown, options: ProofOptions): ProofVerdict {
+  const { now, skewSeconds = 60, maxTimeoutSeconds = Number.MAX_SAFE_INTEGER } = options;
+  const accepted = own(paymentPayload, 'accepted');
+  const acceptedExtra = own(accepted, 'extra');
+  const requiredExtra = own(requirement, 'extra');
+
+  const differing = compareAccepted(accepted, requirement);
+  if (differing) return refused(differing);
+
+  const terms = readTerms(requirement, maxTimeoutSeconds);
+  if (typeof terms === 'string') return refused(terms);
+
+  const request = checkExtra(acceptedExtra, requiredExtra);
+  if (typeof request === 'string') return refused(request);
+
+  const absent = checkInvoicesPresent(acceptedExtra, requiredExtra);
+  if (absent) return refused(absent);
+
+  const invoice = readInvoice(own(acceptedExtra, 'invoice'), {
+    ...terms,
+    ...request,
+    latestCreation: now + skewSeconds,
+  });
+  if (typeof invoice === 'string') return refused(invoice);
+  const { paymentHash, amountMsat, createdAt, expirySeconds } = invoice;
+
+  const unproven = checkPreimage(own(own(paymentPayload, 'payload'), 'preimage'), paymentHash);
+  if (unproven) return refused(unproven);
+
+  if (now > createdAt + expirySeconds + skewSeconds) return refused('invalid_exact_lnbtc_invoice_expired');
+
+  const { network, payTo } = terms;
+  const requestHash = Buffer.from(request.requestHash, 'hex');
+  const proof = { network: network.id, paymentHash, payTo, amountMsat, requestHash, createdAt, expirySeconds };
+  return { ok: true, proof };
+}
+
+function refused(reason: LnbtcReason): ProofVerdict {
+  return { ok: false, reason };
 }

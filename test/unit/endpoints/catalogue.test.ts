@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
-import { listedPath } from '../../../src/catalogue/paths.ts';
+import { entriesOn, listedPath, pathOn } from '../../../src/catalogue/paths.ts';
 import { BadParameter } from '../../../src/errors.ts';
 
 const byPath = new Map(catalogue.map((endpoint) => [listedPath(endpoint), endpoint]));
@@ -19,6 +19,7 @@ test('paths and prices are those of the interface document, each path once', () 
     ['/v1/fx', null],
     ['/v1/token', null],
     ['/v1/health', null],
+    ['/v1/lightning/market/prices', 2000n],
     ['/v1/paid/fees/forecast', 1000n],
     ['/v1/paid/fees/estimate', 500n],
     ['/v1/paid/deploys/history', 2000n],
@@ -27,6 +28,7 @@ test('paths and prices are those of the interface document, each path once', () 
     ['/v1/paid/chain/wallet', 2000n],
     ['/v1/paid/chain/token', 2000n],
     ['/v1/paid/chain/tx', 3000n],
+    ['/v1/lightning/chain/usyc', 1000n],
     ['/v1/paid/web/extract', 5000n],
     ['/v1/paid/web/check', 2000n],
     ['/v1/paid/packages/npm', 2000n],
@@ -42,6 +44,35 @@ test('paths and prices are those of the interface document, each path once', () 
     ['/v1/paid/selftest/fail', 1000n],
   ]);
   expect(Object.isFrozen(catalogue)).toBe(true);
+});
+
+test('what is sold over Lightning is the interface document’s list, in its order', () => {
+  expect(
+    entriesOn(catalogue, 'lightning').map((endpoint) => [pathOn(endpoint, 'lightning'), endpoint.price?.usd]),
+  ).toEqual([
+    ['/v1/lightning/market/prices', '0.002'],
+    ['/v1/lightning/fees/forecast', '0.001'],
+    ['/v1/lightning/fees/estimate', '0.0005'],
+    ['/v1/lightning/deploys/history', '0.002'],
+    ['/v1/lightning/rpc/health', '0.0005'],
+    ['/v1/lightning/fx/execution', '0.001'],
+    ['/v1/lightning/chain/wallet', '0.002'],
+    ['/v1/lightning/chain/token', '0.002'],
+    ['/v1/lightning/chain/tx', '0.003'],
+    ['/v1/lightning/chain/usyc', '0.001'],
+    ['/v1/lightning/web/extract', '0.005'],
+    ['/v1/lightning/web/check', '0.002'],
+    ['/v1/lightning/packages/npm', '0.002'],
+    ['/v1/lightning/packages/pypi', '0.002'],
+    ['/v1/lightning/packages/vulns', '0.004'],
+    ['/v1/lightning/domains/dns', '0.001'],
+    ['/v1/lightning/domains/whois', '0.003'],
+    ['/v1/lightning/currency/rates', '0.001'],
+    ['/v1/lightning/currency/convert', '0.001'],
+    ['/v1/lightning/wiki/search', '0.001'],
+    ['/v1/lightning/wiki/summary', '0.001'],
+    ['/v1/lightning/wiki/article', '0.003'],
+  ]);
 });
 
 describe.each(catalogue.map((endpoint) => [listedPath(endpoint), endpoint] as const))('%s', (_path, endpoint) => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
-import { listedPath } from '../../../src/catalogue/paths.ts';
+import { entriesOn, listedPath, pathOn } from '../../../src/catalogue/paths.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { createOpenApi } from '../../../src/http/openapi.ts';
 import { requirementsUnder } from '../../../src/routes/meta.ts';
@@ -43,7 +43,8 @@ const config = loadConfig(ENV);
 const options = { catalogue, requirementOf: requirementsUnder(config), publicOrigin: 'https://here.example' };
 const document = (await createOpenApi(options)) as unknown as Document;
 const operationOf = (path: string) => document.paths[path]?.get as Operation;
-const paid = catalogue.filter(({ price }) => price !== null);
+const paid = entriesOn(catalogue, 'paid');
+const sold = entriesOn(catalogue, 'lightning');
 
 describe('the OpenAPI document', () => {
   it('is of the declared version, with tags and the server of this configuration', () => {
@@ -67,13 +68,15 @@ describe('the OpenAPI document', () => {
   it('has every catalogue entry under its listed path, and no unlisted spelling', () => {
     const paths = Object.keys(document.paths);
     expect(paths).toEqual(expect.arrayContaining(catalogue.map(listedPath)));
+    expect(paths).toEqual(expect.arrayContaining(sold.map((endpoint) => pathOn(endpoint, 'lightning'))));
+    expect(paths.filter((path) => path.startsWith('/v1/lightning/'))).toHaveLength(22);
     expect(paths).toEqual(expect.arrayContaining(['/v1/paid', '/openapi.json', '/livez', '/readyz']));
     expect(paths.filter((path) => path.includes('/arc/'))).toEqual([]);
-    const ids = paths.map((path) => operationOf(path).operationId);
+    const ids = paths.flatMap((path) => Object.values(document.paths[path] ?? {}).map((entry) => entry.operationId));
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it.each(paid.map((endpoint) => [listedPath(endpoint), endpoint] as const))(
+  it.each(paid.map((endpoint) => [pathOn(endpoint, 'paid'), endpoint] as const))(
     'says of %s what it costs and how it is paid',
     (path, endpoint) => {
       const operation = operationOf(path);
@@ -97,6 +100,22 @@ describe('the OpenAPI document', () => {
       });
       expect(operation.tags).toEqual(['paid']);
       expect(operation.responses['402']?.headers).toHaveProperty('PAYMENT-REQUIRED');
+      expect(operation.parameters?.map(({ name }) => name)).toContain('PAYMENT-SIGNATURE');
+    },
+  );
+
+  it.each(sold.map((endpoint) => [pathOn(endpoint, 'lightning'), endpoint] as const))(
+    'says of %s what it costs in dollars, and that the 402 quotes the sats',
+    (path, endpoint) => {
+      const operation = operationOf(path);
+      expect(operation['x-payment-info']).toMatchObject({
+        price: { mode: 'fixed', currency: 'USD', amount: endpoint.price?.usd },
+        protocols: [{ x402: { scheme: 'exact', asset: 'BTC' } }],
+      });
+      expect(operation.tags).toEqual(['lightning']);
+      expect(operation.responses['402']?.content?.['application/json']?.schema).toEqual({
+        $ref: '#/components/schemas/LightningChallenge',
+      });
       expect(operation.parameters?.map(({ name }) => name)).toContain('PAYMENT-SIGNATURE');
     },
   );

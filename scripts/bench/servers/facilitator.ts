@@ -1,0 +1,51 @@
+import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { openLedgerDatabase } from '../../../src/store/database.ts';
+import type { LightningStore } from '../../../src/store/lightning-port.ts';
+import { createLightningStore } from '../../../src/store/lightning-store.ts';
+import { buildFacilitatorApp, facilitatorConfig } from '../../lib/facilitator-app.ts';
+
+// The facilitator over the ledger in LEDGER_FILE, as one process that can be measured, doubled and killed. All else is the service's
+// own environment. GET /spent tells how many claims shared how many transactions, and the processor time so far.
+const { PORT, LEDGER_FILE = '' } = process.env;
+const config = facilitatorConfig(process.env);
+const log = createLogger(config.logLevel);
+const db = openLedgerDatabase(LEDGER_FILE);
+const groups = { claims: 0, commits: 0 };
+const facilitator = createFacilitator({
+  store: countGroups(createLightningStore(db)),
+  clock: systemClock,
+  config: config.facilitator,
+  publicOrigin: `http://127.0.0.1:${PORT}`,
+  ownPayTo: () => null,
+  log,
+});
+const app = buildFacilitatorApp(facilitator, config, log);
+app.get('/spent', async () => {
+  const { user, system } = process.cpuUsage();
+  return { ...groups, cpuMicroseconds: user + system };
+});
+await app.listen({ host: '127.0.0.1', port: Number(PORT) });
+process.once('SIGTERM', async () => {
+  await app.close();
+  db.close();
+});
+
+/** Claims of one commit resolve in one turn of the event loop, so turns in which any resolves are commits. */
+function countGroups(store: LightningStore): LightningStore {
+  let inTurn = false;
+  const claim: LightningStore['claim'] = async (wanted) => {
+    const outcome = await store.claim(wanted);
+    groups.claims += 1;
+    if (!inTurn) {
+      inTurn = true;
+      groups.commits += 1;
+      setImmediate(() => {
+        inTurn = false;
+      });
+    }
+    return outcome;
+  };
+  return { ...store, claim };
+}

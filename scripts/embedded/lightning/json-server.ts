@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A request as a small JSON service sees it. */
+export interface JsonRequest {
+  /** Method and path: `POST /v1/invoices`. */
+  readonly line: string;
+  readonly headers: IncomingHttpHeaders;
+  /** An empty object where there was no body. */
+  readonly body: Record<string, unknown>;
+}
+
+export interface JsonAnswer {
+  readonly status: number;
+  readonly body: object;
+}
+
+/** A small JSON service on loopback, until it is stopped. */
+export interface JsonServer {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const MAX_BYTES = 65_536;
+
+/** Serves on a free port of 127.0.0.1. What the handler throws is answered 500 with its message: nobody but us is on the other end. */
+export async function startJsonServer(handle: (request: JsonRequest) => Promise<JsonAnswer>): Promise<JsonServer> {
+  const server = createServer(async (request, response) => {
+    let answer: JsonAnswer;
+    try {
+      const body = await readObject(request);
+      const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+      const line = `${request.method} ${path}`;
+      answer = body
+        ? await handle({ line, headers: request.headers, body })
+        : refusal(400, 'the body is no JSON object');
+    } catch (error) {
+      answer = refusal(500, error instanceof Error ? error.message : String(error));
+    }
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async stop() {
+      if (!server.listening) return;
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** An answer that says what is wrong. */
+export function refusal(status: number, error: string): JsonAnswer {
+  return { status, body: { error } };
+}
+
+async function readObject(request: IncomingMessage): Promise<Record<string, unknown> | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_BYTES) return null;
+    chunks.push(chunk);
+  }
+  if (bytes === 0) return {};
+  try {
+    const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}

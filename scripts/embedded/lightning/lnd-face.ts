@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto';
+import { type JsonAnswer, type JsonRequest, type JsonServer, startJsonServer } from './json-server.ts';
+
+/** What stands behind the face. */
+interface LndFaceOptions {
+  /** 66 hex characters. */
+  readonly nodeId: string;
+  readonly network: 'mainnet' | 'testnet';
+  createInvoice(order: { amountMsat: bigint; descriptionHash: Uint8Array; expirySeconds: number }): string;
+  /** The payment hash of an invoice, in hex. */
+  hashOf(invoice: string): string;
+  /** Millisatoshis received for a payment hash. */
+  readonly received: ReadonlyMap<string, bigint>;
+}
+
+/** A node as LND's REST interface shows it, with the one macaroon that opens it. */
+export interface LndFace extends JsonServer {
+  /** As hex digits; it makes and reads invoices and tells who the node is, and spends nothing. */
+  readonly macaroon: string;
+}
+
+/** What an invoice macaroon with `info:read` may do, in LND's words. */
+const PERMITTED = new Set([
+  'invoices:read',
+  'invoices:write',
+  'address:read',
+  'address:write',
+  'onchain:read',
+  'info:read',
+]);
+/** Invoices that can be asked about: far more than live at a time. */
+const REMEMBERED = 10_000;
+
+/** Serves a node on loopback in the shape of LND's REST interface, as far as somebody who sells through it needs it. */
+export async function startLndFace({
+  nodeId,
+  network,
+  createInvoice,
+  hashOf,
+  received,
+}: LndFaceOptions): Promise<LndFace> {
+  const macaroon = randomBytes(32).toString('hex');
+  const invoices = new Map<string, string>();
+
+  function addInvoice({ body }: JsonRequest): JsonAnswer {
+    const [msat, expiry] = [String(body.value_msat ?? ''), String(body.expiry ?? '3600')];
+    const descriptionHash = Buffer.from(String(body.description_hash ?? ''), 'base64');
+    if (!/^[1-9]\d{0,17}$/.test(msat)) return failure(400, 3, 'value_msat must be positive');
+    if (!/^[1-9]\d{0,8}$/.test(expiry)) return failure(400, 3, 'expiry must be positive');
+    if (descriptionHash.length !== 32) return failure(400, 3, 'description_hash must be 32 bytes');
+    const invoice = createInvoice({ amountMsat: BigInt(msat), descriptionHash, expirySeconds: Number(expiry) });
+    const hash = hashOf(invoice);
+    invoices.set(hash, invoice);
+    const [oldest] = invoices.keys();
+    if (invoices.size > REMEMBERED && oldest !== undefined) invoices.delete(oldest);
+    const rHash = Buffer.from(hash, 'hex').toString('base64');
+    return { status: 200, body: { r_hash: rHash, payment_request: invoice, add_index: String(invoices.size) } };
+  }
+
+  function lookUp(hash: string): JsonAnswer {
+    const invoice = invoices.get(hash);
+    if (invoice === undefined) return failure(404, 5, 'unable to locate invoice');
+    const paid = received.get(hash);
+    const [settled, state] = paid === undefined ? [false, 'OPEN'] : [true, 'SETTLED'];
+    const body = { payment_request: invoice, settled, state, amt_paid_msat: String(paid ?? 0n) };
+    return { status: 200, body };
+  }
+
+  return Object.assign(
+    await startJsonServer(async (request) => {
+      const given = request.headers['grpc-metadata-macaroon'];
+      if (given === undefined) return failure(500, 2, 'expected 1 macaroon, got 0');
+      if (given !== macaroon)
+        return failure(500, 2, 'verification failed: signature mismatch after caveat verification');
+      const asked = /^GET \/v1\/invoice\/([0-9a-f]{64})$/.exec(request.line)?.[1];
+      if (asked !== undefined) return lookUp(asked);
+      switch (request.line) {
+        case 'GET /v1/getinfo': {
+          const chains = [{ chain: 'bitcoin', network }];
+          return { status: 200, body: { identity_pubkey: nodeId, alias: 'embedded', chains, synced_to_chain: true } };
+        }
+        case 'POST /v1/invoices':
+          return addInvoice(request);
+        case 'POST /v1/macaroon/checkpermissions':
+          return { status: 200, body: { valid: permitted(request.body.permissions) } };
+        default:
+          return failure(404, 5, 'Not Found');
+      }
+    }),
+    { macaroon },
+  );
+}
+
+function permitted(asked: unknown): boolean {
+  const list = Array.isArray(asked) ? asked : [];
+  return list.length > 0 && list.every((entry) => PERMITTED.has(`${entry?.entity}:${entry?.action}`));
+}
+
+/** LND's way of saying no: a gRPC status as JSON. */
+function failure(status: number, code: number, message: string): JsonAnswer {
+  return { status, body: { code, message, details: [] } };
+}

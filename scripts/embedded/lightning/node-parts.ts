@@ -1,0 +1,122 @@
+import { randomBytes } from 'node:crypto';
+import * as ldk from 'lightningdevkit';
+import type { Chain } from './chain.ts';
+
+/** The parts of an LDK node that the rest of it works with. */
+export interface NodeParts {
+  readonly manager: ldk.ChannelManager;
+  readonly peers: ldk.PeerManager;
+  /** Where events come from, and the handler that queues them. */
+  readonly eventSources: readonly ldk.EventsProvider[];
+  readonly eventHandler: ldk.EventHandler;
+  /** Everything LDK may call back into. It holds those objects weakly: whoever keeps the node keeps this, or calls go nowhere. */
+  readonly kept: readonly object[];
+}
+
+/** What a satoshi's weight of 1,000 costs: the floor, since nothing competes for blocks. */
+const FEE_PER_1000_WEIGHT = 253;
+/** BOLT2's own limit; LDK's default of 50 is few for payments side by side. */
+const MAX_HTLCS = 483;
+/** Payments under about 2,310 sat count as dust, and by default only some three of them may fly at once. */
+const DUST_LIMIT_MSAT = 10n ** 12n;
+/** 21 million bitcoin; LDK's default is 0.16. */
+const MAX_FUNDING_SAT = 2_100_000_000_000_000n;
+
+/** Puts an LDK node together with a fresh key, in memory alone. Events are handed to `onEvent` one by one and must only be queued there. */
+export function assembleNode(chain: Chain, network: ldk.Network, onEvent: (event: ldk.Event) => void): NodeParts {
+  const callbacks = createCallbacks(chain, onEvent);
+  const { fees, broadcaster, logger, persist, eventHandler } = callbacks;
+  const noFilter = ldk.Option_FilterZ.constructor_none();
+  const monitor = ldk.ChainMonitor.constructor_new(noFilter, broadcaster, logger, fees, persist);
+  const keys = ldk.KeysManager.constructor_new(randomBytes(32), BigInt(chain.time()), 0);
+  const routing = assembleRouting(network, logger, keys);
+  const manager = ldk.ChannelManager.constructor_new(
+    fees,
+    monitor.as_Watch(),
+    broadcaster,
+    routing.router.as_Router(),
+    routing.messages.as_MessageRouter(),
+    logger,
+    keys.as_EntropySource(),
+    keys.as_NodeSigner(),
+    keys.as_SignerProvider(),
+    userConfig(),
+    ldk.ChainParameters.constructor_new(network, ldk.BestBlock.constructor_new(chain.tip(), chain.height())),
+    chain.time(),
+  );
+  const ignorer = ldk.IgnoringMessageHandler.constructor_new();
+  const peers = ldk.PeerManager.constructor_new(
+    manager.as_ChannelMessageHandler(),
+    ignorer.as_RoutingMessageHandler(),
+    ignorer.as_OnionMessageHandler(),
+    ignorer.as_CustomMessageHandler(),
+    chain.time(),
+    randomBytes(32),
+    logger,
+    keys.as_NodeSigner(),
+  );
+  const confirms = [manager.as_Confirm(), monitor.as_Confirm()];
+  chain.follow(confirms);
+  const kept = [callbacks, monitor, keys, routing, ignorer, confirms];
+  const eventSources = [manager.as_EventsProvider(), monitor.as_EventsProvider()];
+  return { manager, peers, eventSources, eventHandler, kept };
+}
+
+/** What LDK asks of its surroundings: nothing is written, nothing is logged, fees are at the floor. */
+function createCallbacks(chain: Chain, onEvent: (event: ldk.Event) => void) {
+  const done = ldk.ChannelMonitorUpdateStatus.LDKChannelMonitorUpdateStatus_Completed;
+  return {
+    fees: ldk.FeeEstimator.new_impl({ get_est_sat_per_1000_weight: () => FEE_PER_1000_WEIGHT }),
+    broadcaster: ldk.BroadcasterInterface.new_impl({
+      broadcast_transactions: (raws) => {
+        for (const raw of raws) chain.broadcast(raw);
+      },
+    }),
+    logger: ldk.Logger.new_impl({ log: () => {} }),
+    persist: ldk.Persist.new_impl({
+      persist_new_channel: () => done,
+      update_persisted_channel: () => done,
+      archive_persisted_channel: () => {},
+    }),
+    eventHandler: ldk.EventHandler.new_impl({
+      handle_event: (event) => {
+        onEvent(event);
+        return ldk.Result_NoneReplayEventZ.constructor_ok();
+      },
+    }),
+  };
+}
+
+/** Finding a way to the payee; between two neighbours there is one. */
+function assembleRouting(network: ldk.Network, logger: ldk.Logger, keys: ldk.KeysManager) {
+  const graph = ldk.NetworkGraph.constructor_new(network, logger);
+  const decay = ldk.ProbabilisticScoringDecayParameters.constructor_default();
+  const scorer = ldk.ProbabilisticScorer.constructor_new(decay, graph, logger);
+  const score = ldk.MultiThreadedLockableScore.constructor_new(scorer.as_Score());
+  const router = ldk.DefaultRouter.constructor_new(
+    graph,
+    logger,
+    keys.as_EntropySource(),
+    score.as_LockableScore(),
+    ldk.ProbabilisticScoringFeeParameters.constructor_default(),
+  );
+  const messages = ldk.DefaultMessageRouter.constructor_new(graph, keys.as_EntropySource());
+  return { graph, scorer, score, router, messages };
+}
+
+/** LDK's getters return copies, so each part is set back. */
+function userConfig(): ldk.UserConfig {
+  const config = ldk.UserConfig.constructor_default();
+  const handshake = config.get_channel_handshake_config();
+  handshake.set_max_inbound_htlc_value_in_flight_percent_of_channel(100);
+  handshake.set_minimum_depth(1);
+  handshake.set_our_max_accepted_htlcs(MAX_HTLCS);
+  config.set_channel_handshake_config(handshake);
+  const channel = config.get_channel_config();
+  channel.set_max_dust_htlc_exposure(ldk.MaxDustHTLCExposure.constructor_fixed_limit_msat(DUST_LIMIT_MSAT));
+  config.set_channel_config(channel);
+  const limits = config.get_channel_handshake_limits();
+  limits.set_max_funding_satoshis(MAX_FUNDING_SAT);
+  config.set_channel_handshake_limits(limits);
+  return config;
+}

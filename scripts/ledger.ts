@@ -1,0 +1,70 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { loadConfig } from '../src/config.ts';
+import { systemClock } from '../src/lib/clock.ts';
+import { type LedgerReports, openLedgerReports } from '../src/store/ledger-reports.ts';
+import { type LedgerCommand, readLedgerCommand } from './lib/ledger-command.ts';
+import { incomeCsv } from './lib/ledger-csv.ts';
+import { dataDirectory, existingDatabase } from './lib/ledger-file.ts';
+import { reconcileLedger } from './lib/ledger-reconcile.ts';
+import { listJson, listText, statusJson, statusText } from './lib/ledger-text.ts';
+import { runOperatorCommand, say } from './lib/operator-command.ts';
+
+const USAGE = `Looks into the ledger, also while the service runs, and brings open payments to their end.
+
+  npm run -s ledger -- status [--json]
+  npm run -s ledger -- list [--state STATE] [--limit N] [--json]
+  npm run -s ledger -- export --csv [--from DATE] [--to DATE]
+  npm run -s ledger -- reconcile [--timeout SECONDS]
+
+  status       payments and sums by rail and state, the oldest open payment, kept replies
+  list         USDC payments, newest first (at most 50)
+    --state    one of reserved, settling, unknown, settled, failed
+  export       settled payments, and Lightning claims that the ledger still holds, oldest first
+    --from     first day, YYYY-MM-DD in UTC
+    --to       last day, included
+  reconcile    asks the chain about each open payment and settles what was promised: it may send transactions, with the service's own
+               configuration. The service does the same by itself; this is for when it is stopped, and refuses while it runs
+    --timeout  how long to wait for the chain (default 120 s)
+  --data-dir   where ledger.db is (default: DATA_DIR from the environment or .env, else data)
+  --help       this text
+
+The answer goes to standard output, everything else to standard error.
+Exit code: 0 done, 1 failed or something is still open, 2 wrong usage.`;
+
+const print = (line: string): void => console.log(line);
+
+async function show(reports: LedgerReports, command: Exclude<LedgerCommand, { name: 'reconcile' }>): Promise<void> {
+  if (command.name === 'export') {
+    const csv = incomeCsv(reports.income(command.from, command.to));
+    return pipeline(Readable.from(csv), process.stdout, { end: false });
+  }
+  const now = systemClock.nowMs();
+  if (command.name === 'status') {
+    const status = reports.status();
+    return print(command.json ? JSON.stringify(statusJson(status, now)) : statusText(status, now).join('\n'));
+  }
+  const payments = reports.list(command.state, command.limit);
+  print(command.json ? JSON.stringify(listJson(payments)) : listText(payments).join('\n'));
+}
+
+await runOperatorCommand(USAGE, async () => {
+  const command = readLedgerCommand(process.argv.slice(2));
+  if (command === null) {
+    print(USAGE);
+    return 0;
+  }
+  const dataDir = dataDirectory(command.dataDir);
+  const file = existingDatabase(dataDir, 'ledger.db');
+  if (command.name === 'reconcile') {
+    const config = loadConfig({ ...process.env, DATA_DIR: dataDir });
+    return (await reconcileLedger({ config, timeoutMs: command.timeoutMs, print, say })) ? 0 : 1;
+  }
+  const reports = openLedgerReports(file);
+  try {
+    await show(reports, command);
+    return 0;
+  } finally {
+    reports.close();
+  }
+});

@@ -1,0 +1,74 @@
+import type { PaymentPayload, SettleResponse } from '@x402/core/types';
+import { decodePaymentResponseHeader, x402HTTPClient } from '@x402/fetch';
+import { challengeErrorOf } from './challenge.ts';
+import { fetchListedPrice } from './listed-price.ts';
+import { type BuyableOffer, readOffer } from './offer.ts';
+import { presentPayment } from './present-payment.ts';
+import { printable } from './printable.ts';
+import { problemDetail } from './problem-detail.ts';
+import { refusalOf } from './spending.ts';
+import { createStockClient } from './stock-client.ts';
+import { formatUsdc } from './usdc.ts';
+
+type Say = (line: string) => void;
+
+/**
+ * Tells what a challenge asks and returns the offer; throws when there is none that can be paid, or when it must not be:
+ * above the ceiling, or above the seller's own listed price.
+ */
+export async function judgeUsdcOffer(url: URL, header: string, ceiling: bigint, say: Say): Promise<BuyableOffer> {
+  const offer = readOffer(header);
+  const { challenge, requirement, amountUnits } = offer;
+  const listed = await fetchListedPrice(url);
+  say(`asked:   ${formatUsdc(amountUnits)} on ${requirement.network} to ${requirement.payTo}`);
+  if (challenge.resource.description) say(`for:     ${printable(challenge.resource.description)}`);
+  say(
+    `listed:  ${listed === null ? 'no price could be read from the listing; the ceiling alone holds' : formatUsdc(listed)}`,
+  );
+  const refusal = refusalOf({ asked: amountUnits, ceiling, listed });
+  if (refusal !== null) throw new Error(`${refusal}; nothing was signed`);
+  return offer;
+}
+
+/** Signs for a judged offer with the official client and returns the answer's body; throws with the seller's reason. */
+export async function payInUsdc(url: URL, offer: BuyableOffer, privateKey: `0x${string}`, say: Say): Promise<Buffer> {
+  const { network, asset } = offer.requirement;
+  const terms = { privateKey, network: network as `eip155:${string}`, asset, maxUnits: offer.amountUnits };
+  const client = new x402HTTPClient(createStockClient(terms));
+  // The challenge that was judged is the one that is paid; asking again could bring another price.
+  const payload = await client.createPaymentPayload(offer.challenge);
+  const answer = await presentPayment(url, client.encodePaymentSignatureHeader(payload), say).catch(
+    (cause: unknown) => {
+      throw new Error(openOutcome('no answer', payload), { cause });
+    },
+  );
+  const receipt = receiptOf(answer);
+  if (!answer.ok) {
+    const failure = `status ${answer.status}: ${printable(await reasonOf(answer, receipt))}`;
+    throw new Error([409, 503].includes(answer.status) ? openOutcome(failure, payload) : failure);
+  }
+  const body = Buffer.from(await answer.arrayBuffer());
+  if (receipt?.success) say(`paid:    ${formatUsdc(offer.amountUnits)}, transaction ${printable(receipt.transaction)}`);
+  else say(`paid:    ${formatUsdc(offer.amountUnits)} was authorized, but the answer came without a receipt`);
+  return body;
+}
+
+function receiptOf(answer: Response): SettleResponse | null {
+  try {
+    return decodePaymentResponseHeader(answer.headers.get('payment-response') ?? '');
+  } catch {
+    return null;
+  }
+}
+
+/** Why a presented payment got no answer: the headers' own reason where there is one, else what the body says. */
+async function reasonOf(answer: Response, receipt: SettleResponse | null): Promise<string> {
+  const reason = receipt?.errorReason ?? challengeErrorOf(answer.headers);
+  return reason ?? problemDetail(await answer.text().catch(() => '')) ?? 'no reason given';
+}
+
+/** A signed payment stays good until it expires: the buyer must know which one before signing another. */
+function openOutcome(failure: string, { payload }: PaymentPayload): string {
+  const { nonce, validBefore } = payload.authorization as { nonce: string; validBefore: string };
+  return `${failure}; whether it is charged is open until ${validBefore} (Unix seconds), its nonce is ${nonce}`;
+}

@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { readBlockNumber } from '../chain/block.ts';
+import { type Round, readOracle } from '../chain/oracle.ts';
+import { Unavailable } from '../errors.ts';
+import { sourceSchema } from '../lib/source.ts';
+import { formatUnits } from '../lib/units.ts';
+import { addressField, asOfBlock, atField, bigInteger, chainSource, decimal } from './chain-fields.ts';
+import { percentField } from './percent-fields.ts';
+import type { Sources } from './sources.ts';
+import { annualisedGrowth } from './usyc-growth.ts';
+
+/** The oracle publishes once a business day in the US: seven weeks, which hold 30 days with any holidays. */
+const MAX_ROUNDS = 35;
+const [WEEK_DAYS, MONTH_DAYS] = [7, 30];
+/** Another chain, or another configuration, does not come by itself. */
+const RETRY_SECONDS = 3600;
+
+const growthField = (days: number) =>
+  percentField(
+    `A year's growth at the pace from the newest round at least ${days} days older than the last one: (last / earlier)^(365 / days between the two) - 1; null when the history is too short`,
+  ).nullable();
+
+const roundField = bigInteger("The oracle's round id; behind a proxy it holds the phase in its upper bits");
+
+const result = z.strictObject({
+  priceUsd: decimal('USD for one whole USYC, as the oracle published it last'),
+  round: roundField,
+  updatedAt: atField('When it was published: about once a business day in the US'),
+  growth: z
+    .strictObject({ annualised7d: growthField(WEEK_DAYS), annualised30d: growthField(MONTH_DAYS) })
+    .meta({ description: 'How fast the price rises, by past rounds; no promise' }),
+  supplyOnChain: decimal('Total supply of the token on this chain alone')
+    .nullable()
+    .meta({ description: 'Total supply on this chain alone, in whole tokens; null when the token does not answer' }),
+  history: z
+    .array(z.strictObject({ round: roundField, at: atField('When it was published'), usd: decimal('The price then') }))
+    .meta({ description: `At most ${MAX_ROUNDS} rounds, newest first, the last price included` }),
+  contracts: z
+    .strictObject({ token: addressField('USYC'), oracle: addressField('Its price oracle') })
+    .meta({ description: 'What was read' }),
+  asOfBlock,
+  source: sourceSchema,
+});
+
+/** The price of USYC as its oracle on the chain publishes it. */
+export const chainUsyc = defineEndpoint({
+  path: '/chain/usyc',
+  access: 'paid',
+  onlyOn: 'lightning',
+  priceUsd: '0.001',
+  label: 'USYC price',
+  summary:
+    'Price of USYC by its oracle on the chain, its annualised growth over 7 and 30 days, the supply on the chain and the history of rounds, read at the latest block.',
+  params: z.object({}),
+  result,
+  example: {
+    params: {},
+    result: {
+      priceUsd: '1.138264511832907115',
+      round: '65',
+      updatedAt: 1795122000,
+      growth: { annualised7d: '3.3921', annualised30d: '3.4107' },
+      supplyOnChain: '18250433.120977',
+      history: [
+        { round: '65', at: 1795122000, usd: '1.138264511832907115' },
+        { round: '64', at: 1795035600, usd: '1.138160273004418209' },
+      ],
+      contracts: {
+        token: '0x8a5d989bbb96929f689b0200f435f53da42bf490',
+        oracle: '0x4bc8d5acd3d040d2903dd9c5b7048520c6ff537a',
+      },
+      asOfBlock: 32250000,
+      source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
+    },
+  },
+  async run(_params, { chain, clock, usyc }: Pick<Sources, 'chain' | 'clock' | 'usyc'>, signal) {
+    if (usyc === null) {
+      throw new Unavailable('usyc_unavailable', 'This service knows of no USYC on its chain.', RETRY_SECONDS);
+    }
+    const block = await readBlockNumber(chain, { signal });
+    const { decimals, rounds, supply } = await readOracle(chain, usyc, block, MAX_ROUNDS, { signal });
+    const show = ({ id, at, answer }: Round) => ({ round: `${id}`, at, usd: formatUnits(answer, decimals) });
+    const last = show(rounds[0]);
+    return {
+      priceUsd: last.usd,
+      round: last.round,
+      updatedAt: last.at,
+      growth: {
+        annualised7d: annualisedGrowth(rounds, WEEK_DAYS),
+        annualised30d: annualisedGrowth(rounds, MONTH_DAYS),
+      },
+      supplyOnChain: supply && formatUnits(supply.units, supply.decimals),
+      history: rounds.map(show),
+      contracts: { token: usyc.token.toLowerCase(), oracle: usyc.oracle.toLowerCase() },
+      asOfBlock: block,
+      source: chainSource(chain, clock),
+    };
+  },
+});

@@ -1,0 +1,114 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { Unavailable } from '../errors.ts';
+import { nowSeconds } from '../lib/clock.ts';
+import { sourceSchema } from '../lib/source.ts';
+import type { Amounts } from '../store/fx-reads.ts';
+import { addressField, atField, decimal } from './chain-fields.ts';
+import type { WatchedToken } from './collected-settings.ts';
+import { DAY_SECONDS } from './fee-fields.ts';
+import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
+import { rate, rateOf, showE9, showLast, windowOf } from './fx-fields.ts';
+import { percentField, percentOf } from './percent-fields.ts';
+
+const WINDOW_MINUTES = 60;
+/** What a service that watches nothing can say is its configuration, which does not change by itself. */
+const RETRY_SECONDS = 3600;
+
+const nullableRate = (description: string) =>
+  rate.nullable().meta({ description: `${description}; USDC for one whole token, null without a trade` });
+
+const pair = z.strictObject({
+  symbol: z.string().meta({ description: 'The base token; the quote is USDC' }),
+  token: addressField('Its contract'),
+  last: z
+    .strictObject({ rate, at: atField('Time of its block') })
+    .nullable()
+    .meta({ description: 'The newest executed trade that counts; null when none is stored' }),
+  ageSeconds: z.int().nonnegative().nullable().meta({ description: 'Time since that trade; null without one' }),
+  vwap1h: nullableRate('Volume-weighted rate of the last hour: all USDC by all base tokens'),
+  low1h: nullableRate('Lowest rate of a trade of the hour'),
+  high1h: nullableRate('Highest rate of a trade of the hour'),
+  trades1h: z.int().nonnegative().meta({ description: 'Trades of the hour that count: no dust, no outliers' }),
+  volumeUsdc1h: decimal('USDC traded in the hour'),
+  complete1h: z.boolean().meta({ description: 'Whether every block of the hour was searched for trades' }),
+  change24h: percentField(
+    'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks since then were not searched',
+  ).nullable(),
+});
+
+/** Every watched token's price at a glance. */
+export const marketPrices = defineEndpoint({
+  path: '/market/prices',
+  access: 'paid',
+  onlyOn: 'lightning',
+  priceUsd: '0.002',
+  label: 'Market prices',
+  summary:
+    'Executed prices of every watched token against USDC: last trade and its age, the last hour’s volume-weighted rate, range, trades and volume, and the change over 24 hours.',
+  freeSummary: '/v1/fx',
+  params: z.object({}),
+  result: z.strictObject({
+    pairs: z.array(pair).meta({
+      description: 'In the order in which the service lists them; hour and day end with the newest collected block',
+    }),
+    freshness,
+    source: sourceSchema,
+  }),
+  example: {
+    params: {},
+    result: {
+      pairs: [
+        {
+          symbol: 'EURC',
+          token: '0xbef5f6d51cb62b58e6a8f77868681825c6fe21c1',
+          last: { rate: '1.16512', at: 1795199395 },
+          ageSeconds: 6,
+          vwap1h: '1.16518742',
+          low1h: '1.1639',
+          high1h: '1.1664',
+          trades1h: 1840,
+          volumeUsdc1h: '480911.442907',
+          complete1h: true,
+          change24h: '-0.1823',
+        },
+      ],
+      ...EXAMPLE_PROVENANCE,
+    },
+  },
+  async run(_params, sources: Collected) {
+    const { watched } = sources.collected;
+    if (watched.length === 0) {
+      throw new Unavailable('market_unavailable', 'This service watches no token, so it has no price.', RETRY_SECONDS);
+    }
+    return { pairs: watched.map((token) => showPair(token, sources)), ...provenance(sources) };
+  },
+});
+
+function showPair(token: WatchedToken, sources: Collected): z.input<typeof pair> {
+  const { reads, clock } = sources;
+  const until = collectedUntil(sources);
+  const hour = reads.tradesIn(windowOf(token, WINDOW_MINUTES, until));
+  const newest = reads.lastTrade(token.address);
+  const last = showLast(newest);
+  return {
+    symbol: token.symbol,
+    token: token.address,
+    last: last && { rate: last.rate, at: last.at },
+    ageSeconds: last && Math.max(nowSeconds(clock) - last.at, 0),
+    vwap1h: rateOf(hour),
+    low1h: rateOf(hour.low),
+    high1h: rateOf(hour.high),
+    trades1h: hour.trades,
+    volumeUsdc1h: showE9(hour.usdcE9),
+    complete1h: hour.complete,
+    change24h: changeOf(reads.tradeAsOf(token.address, until - DAY_SECONDS), newest),
+  };
+}
+
+/** The rates are fractions, so their change is one too: nothing is rounded but the result. */
+function changeOf(from: Amounts | null, to: Amounts | null): string | null {
+  if (from === null || to === null) return null;
+  const before = from.usdcE9 * to.baseE9;
+  return percentOf(to.usdcE9 * from.baseE9 - before, before);
+}

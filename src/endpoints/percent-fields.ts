@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { formatUnits } from '../lib/units.ts';
+
+/** Ten-thousandths of a percent: a hundredth of a basis point. */
+const DECIMALS = 4;
+
+/** A percentage with its sign; `description` says of what. */
+export function percentField(description: string) {
+  return z
+    .string()
+    .regex(/^-?\d+(\.\d{1,4})?$/)
+    .meta({ description: `${description}; in percent, at most ${DECIMALS} decimals, negative for a fall` });
+}
+
+/** `part` of `whole` in percent, rounded once, half away from zero. `whole` is positive. */
+export function percentOf(part: bigint, whole: bigint): string {
+  const size = (part < 0n ? -part : part) * 100n * 10n ** BigInt(DECIMALS);
+  const rounded = (2n * size + whole) / (2n * whole);
+  return formatUnits(part < 0n ? -rounded : rounded, DECIMALS);
+}

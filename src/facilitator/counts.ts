@@ -1,0 +1,76 @@
+import { isoDate } from '../lib/calendar.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { FacilitatorCounts, LightningStore } from '../store/lightning-port.ts';
+
+/** Figures may be this old; the caps are judged once more, exactly, in the claim's own transaction. */
+const FRESH_MS = 1000;
+
+/** What has been claimed through the facilitator, on whose day. */
+export interface Counts {
+  /** At most a second old, and of the day it is now. Rejects when the store cannot answer. */
+  current(): Promise<FacilitatorCounts>;
+  /** Tells that one more was claimed here. */
+  claimed(): void;
+}
+
+interface CountsOptions {
+  readonly store: Pick<LightningStore, 'facilitatorCounts'>;
+  readonly clock: Clock;
+  readonly dailyCap: number;
+  /** Our node's key in hex, null while there is none. */
+  readonly ownPayTo: () => string | null;
+}
+
+interface Snapshot {
+  readonly day: string;
+  readonly readAtMs: number;
+  readonly counts: Promise<FacilitatorCounts>;
+}
+
+/** Reads the ledger's figures at most once a second, whoever asks: the descriptor is public, and every settle call needs the day's count. */
+export function createCounts({ store, clock, dailyCap, ownPayTo }: CountsOptions): Counts {
+  let snapshot: Snapshot | null = null;
+  // Claims of this process since the snapshot was asked for; some of them may be in it already.
+  let claimedSince = 0;
+
+  function read(day: string, now: number): Promise<FacilitatorCounts> {
+    const own = ownPayTo();
+    const counts = store.facilitatorCounts(day, own === null ? null : Buffer.from(own, 'hex'));
+    const taken = { day, readAtMs: now, counts };
+    snapshot = taken;
+    claimedSince = 0;
+    counts.catch(() => {
+      if (snapshot === taken) snapshot = null;
+    });
+    return counts;
+  }
+
+  return {
+    current() {
+      const now = clock.nowMs();
+      const day = utcDay(now);
+      // Also backwards: a clock that was set back must not keep figures until it has caught up.
+      const isFresh = snapshot !== null && snapshot.day === day && Math.abs(now - snapshot.readAtMs) < FRESH_MS;
+      return snapshot !== null && isFresh ? snapshot.counts : read(day, now);
+    },
+    claimed() {
+      claimedSince += 1;
+      const held = snapshot;
+      if (!held) return;
+      held.counts.then(
+        // The cap may be reached: the next call looks, so that it is refused before any work.
+        ({ today }) => {
+          if (snapshot === held && today + claimedSince >= dailyCap) snapshot = null;
+        },
+        () => undefined,
+      );
+    },
+  };
+}
+
+/** The UTC day of a time, `YYYY-MM-DD`. */
+export function utcDay(ms: number): string {
+  const day = isoDate(ms);
+  if (day === null) throw new Error(`the clock tells no time: ${ms}`);
+  return day;
+}

@@ -1,0 +1,29 @@
+import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lightning/networks.ts';
+import type { FacilitatorCounts } from '../store/lightning-port.ts';
+import type { FacilitatorLimits } from './limits.ts';
+
+const NOTE = [
+  'Settle, then serve: there is no verify step, and no registration.',
+  "The proof is checked in the specification's order, and a refusal carries the specification's error string.",
+  "Each network:payment_hash is claimed once, in a durable store shared with this service's own Lightning routes.",
+  "Nothing moves at settlement: the sats reached the seller's node before the buyer held the preimage.",
+  'No payer is returned; no preimage is kept or logged.',
+  'One client may claim a tenth of a UTC day.',
+].join(' ');
+
+/** What anyone may know of the facilitator: where it is, what it takes, its limits, and how much it has settled. Figures of this moment, from the ledger. */
+export function describeFacilitator(publicOrigin: string, limits: FacilitatorLimits, counts: FacilitatorCounts) {
+  const { maxTimeoutSeconds, perMinute, dailyCap } = limits;
+  const { total, today, nodes, own } = counts;
+  return {
+    url: `${publicOrigin}/facilitator`,
+    scheme: 'exact',
+    networks: LIGHTNING_NETWORKS.map(({ id }) => id),
+    spec: LNBTC_SPEC_URL,
+    registration: 'none',
+    routes: { supported: 'GET /facilitator/supported', settle: 'POST /facilitator/settle' },
+    limits: { maxTimeoutSeconds, perMinute, dailyCap, settledToday: today },
+    settled: { total, today, nodes, forOurOwnNode: own },
+    note: NOTE,
+  };
+}

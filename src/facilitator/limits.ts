@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../lib/clock.ts';
+import { createMinuteWindows } from '../lib/minute-windows.ts';
+import type { ClaimAccount, LightningStore } from '../store/lightning-port.ts';
+import { type Counts, utcDay } from './counts.ts';
+
+/** One client may use this part of the day's cap, and at least one claim. */
+const CLIENT_SHARE = 10;
+const DAY_MS = 86_400_000;
+
+/** What the facilitator does for anyone, as configured. */
+export interface FacilitatorLimits {
+  /** Settle calls a minute and client; 0 is off. */
+  readonly perMinute: number;
+  /** Claims a UTC day, for all. */
+  readonly dailyCap: number;
+  /** The longest `maxTimeoutSeconds` that is settled. */
+  readonly maxTimeoutSeconds: number;
+}
+
+/** Why a call is not looked at now, and when to come again. */
+export interface Barrier {
+  readonly status: 429 | 503;
+  readonly reason: 'rate_limited' | 'daily_cap_reached';
+  readonly retryAfterSeconds: number;
+}
+
+/** The limits of the settle route, per client and in all. */
+export interface Limits {
+  /** Counts the call, and tells what keeps it out; rejects when the store cannot say how many were claimed. */
+  barrier(client: string): Promise<Barrier | null>;
+  /** Where a claim of this client is counted now. */
+  account(client: string): ClaimAccount;
+  /** The answer to a claim that found the day's cap, or the client's part of it, used up. */
+  capReached(): Barrier;
+}
+
+interface LimitsOptions {
+  readonly store: Pick<LightningStore, 'clientCount'>;
+  readonly clock: Clock;
+  readonly counts: Counts;
+  readonly limits: FacilitatorLimits;
+}
+
+/**
+ * Calls a minute are counted in this process's memory; the day's claims in the ledger, so that no restart gives them anew.
+ * What is told here of the day may be a second old: a claim that slips through meets the same caps in its own transaction.
+ */
+export function createLimits({ store, clock, counts, limits }: LimitsOptions): Limits {
+  const { perMinute, dailyCap } = limits;
+  const clientCap = Math.max(1, Math.floor(dailyCap / CLIENT_SHARE));
+  const windows = createMinuteWindows(clock);
+
+  function account(client: string): ClaimAccount {
+    const day = utcDay(clock.nowMs());
+    // With the day in it, so that a client cannot be followed from one day to the next.
+    const clientHash = createHash('sha256').update(day).update(client).digest();
+    return { day, clientHash, dailyCap, clientCap };
+  }
+
+  function tooFast(client: string): Barrier | null {
+    if (perMinute === 0) return null;
+    const { count, resetSeconds } = windows.count(client);
+    return count > perMinute ? { status: 429, reason: 'rate_limited', retryAfterSeconds: resetSeconds } : null;
+  }
+
+  function capReached(): Barrier {
+    const untilMidnightMs = DAY_MS - (clock.nowMs() % DAY_MS);
+    return { status: 503, reason: 'daily_cap_reached', retryAfterSeconds: Math.ceil(untilMidnightMs / 1000) };
+  }
+
+  return {
+    async barrier(client) {
+      const fast = tooFast(client);
+      if (fast) return fast;
+      const { today } = await counts.current();
+      if (today >= dailyCap) return capReached();
+      const { day, clientHash } = account(client);
+      return (await store.clientCount(day, clientHash)) >= clientCap ? capReached() : null;
+    },
+    account,
+    capReached,
+  };
+}

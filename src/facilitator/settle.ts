@@ -1,0 +1,129 @@
+import type { Logger } from 'pino';
+import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { own } from '../lib/own-property.ts';
+import { checkProof, type Proof } from '../payment/lightning/proof.ts';
+import { SKEW_SECONDS } from '../payment/lightning/terms.ts';
+import type { ClaimAccount, LightningStore, NewClaim } from '../store/lightning-port.ts';
+import type { Counts } from './counts.ts';
+import type { Barrier, Limits } from './limits.ts';
+
+/** The scheme forbids forgetting a claim earlier than this after its proof has run out. */
+const RETENTION_SECONDS = 3600;
+/** On top of it: a clock that was wrong by hours when claims were pruned must not let a proof in again. */
+const MARGIN_SECONDS = 86_400;
+/** A store that is away is usually back with the next checkpoint or restart. */
+const STORE_RETRY_SECONDS = 5;
+
+/** x402's answer of a settle call. There is never a `payer`: nobody can know who paid a Lightning invoice. */
+export type SettleBody =
+  | { readonly success: true; readonly transaction: string; readonly network: string }
+  | { readonly success: false; readonly errorReason: string; readonly transaction: ''; readonly network: string };
+
+/** What a settle call is answered, on any transport; `status` is HTTP's. */
+export interface SettleAnswer {
+  readonly status: number;
+  readonly body: SettleBody;
+  readonly retryAfterSeconds?: number;
+}
+
+/** A refusal in x402's shape. */
+export function refusal(status: number, errorReason: string, network = ''): SettleAnswer {
+  return { status, body: { success: false, errorReason, transaction: '', network } };
+}
+
+/** The network that a body's requirement names, else an empty text. */
+export function networkOf(body: unknown): string {
+  const network = own(own(body, 'paymentRequirements'), 'network');
+  return typeof network === 'string' ? network : '';
+}
+
+interface SettleOptions {
+  readonly store: Pick<LightningStore, 'claim'>;
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly counts: Counts;
+  readonly maxTimeoutSeconds: number;
+  readonly log: Logger;
+}
+
+/** The two halves of a settle call; neither ever rejects. */
+export interface Settle {
+  /** Counts the client's call, before anything of it is looked at; null lets it in. */
+  admit(client: string): Promise<SettleAnswer | null>;
+  /** Checks the proof and claims it for a client that was let in. */
+  settle(body: unknown, client: string): Promise<SettleAnswer>;
+}
+
+/**
+ * The settle call, in this order: the client's limits; the body's shape; the proof, in the scheme's order; the claim.
+ * Whatever fails before the claim consumes nothing, and a success stands on disk before it is told.
+ */
+export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, log }: SettleOptions): Settle {
+  function storeAway(error: unknown, network = ''): SettleAnswer {
+    log.error({ err: error }, 'the store of claims did not answer; nothing was settled');
+    return { ...refusal(503, 'replay_store_unavailable', network), retryAfterSeconds: STORE_RETRY_SECONDS };
+  }
+
+  async function claim(proof: Proof, client: string): Promise<SettleAnswer> {
+    const { network, paymentHash } = proof;
+    switch (await store.claim(claimOf(proof, limits.account(client), clock.nowMs()))) {
+      case 'claimed':
+        counts.claimed();
+        return { status: 200, body: { success: true, transaction: hex(paymentHash), network } };
+      case 'duplicate':
+        return refusal(200, 'duplicate_settlement', network);
+      case 'daily_cap':
+      case 'client_cap':
+        return blocked(limits.capReached(), network);
+    }
+  }
+
+  async function judge(body: unknown, client: string): Promise<SettleAnswer> {
+    const network = networkOf(body);
+    const [payload, requirement] = [own(body, 'paymentPayload'), own(body, 'paymentRequirements')];
+    const isRequest = [body, payload, requirement].every(isRecord) && own(body, 'x402Version') === 2;
+    if (!isRequest) return refusal(400, 'invalid_request', network);
+    const options = { now: nowSeconds(clock), skewSeconds: SKEW_SECONDS, maxTimeoutSeconds };
+    const verdict = checkProof(payload, requirement, options);
+    if (!verdict.ok) return refusal(200, verdict.reason, network);
+    return claim(verdict.proof, client).catch((error) => storeAway(error, network));
+  }
+
+  return {
+    admit: (client) =>
+      limits.barrier(client).then(
+        (barrier) => barrier && blocked(barrier),
+        (error) => storeAway(error),
+      ),
+    settle: (body, client) =>
+      judge(body, client).catch((error: unknown) => {
+        log.error({ at: framesOf(error) }, 'a settle call failed on a bug; nothing was settled');
+        return refusal(500, 'unexpected_settle_error', networkOf(body));
+      }),
+  };
+}
+
+function blocked({ status, reason, retryAfterSeconds }: Barrier, network = ''): SettleAnswer {
+  return { ...refusal(status, reason, network), retryAfterSeconds };
+}
+
+function claimOf(proof: Proof, account: ClaimAccount, now: number): NewClaim {
+  const { network, paymentHash, payTo, amountMsat, createdAt, expirySeconds } = proof;
+  const keepSeconds = createdAt + expirySeconds + SKEW_SECONDS + RETENTION_SECONDS + MARGIN_SECONDS;
+  const key = { network, paymentHash, payTo, amountMsat };
+  return { ...key, claimedAt: now, keepUntil: keepSeconds * 1000, grant: null, account };
+}
+
+/** Where an error was thrown, without its message: that may quote the body, and the body holds a preimage. */
+function framesOf(error: unknown): string[] {
+  const lines = error instanceof Error ? (error.stack ?? '').split('\n') : [];
+  return lines.map((line) => line.trim()).filter((line) => line.startsWith('at '));
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+}

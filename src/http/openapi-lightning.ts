@@ -1,0 +1,67 @@
+type Json = Record<string, unknown>;
+
+/** How an operation of the Lightning rail is paid: its price in sats is quoted in the 402, at the rate of the moment. */
+export function lightningPayment(usd: string): Json {
+  const description =
+    'Base64 JSON of an x402 version 2 payment payload: `accepted` as offered, `payload.preimage` of the paid invoice; without it the answer is 402';
+  return {
+    headers: { type: 'object', properties: { 'PAYMENT-SIGNATURE': { type: 'string', description } } },
+    'x-payment-info': {
+      price: { mode: 'fixed', currency: 'USD', amount: usd },
+      protocols: [{ x402: { protocol: 'x402', version: 2, scheme: 'exact', asset: 'BTC', maxTimeoutSeconds: 300 } }],
+    },
+  };
+}
+
+/** The 402 of this rail: its body repeats the header, with the price. */
+export const LIGHTNING_CHALLENGE: Json = {
+  type: 'object',
+  description: 'The JSON of the PAYMENT-REQUIRED header, and the price',
+  properties: {
+    x402Version: { type: 'integer', enum: [2] },
+    error: { type: 'string', description: 'Why this is no answer yet; the reason when a proof was refused' },
+    resource: { type: 'object' },
+    accepts: {
+      type: 'array',
+      description:
+        'What to pay: `amount` in millisatoshis, `extra.invoice` the BOLT11 invoice. Empty when a proof was refused and no new invoice can be made now.',
+      items: { type: 'object' },
+    },
+    priceUsd: { type: ['string', 'null'], description: 'Decimal USD' },
+    btcUsd: { type: ['string', 'null'], description: 'The rate of the quote; null without one' },
+  },
+  required: ['x402Version', 'error', 'resource', 'accepts', 'priceUsd', 'btcUsd'],
+};
+
+export const LIGHTNING_DESCRIPTOR: Json = {
+  type: 'object',
+  properties: {
+    scheme: { type: 'string', enum: ['exact'] },
+    network: { type: 'string' },
+    asset: { type: 'string', enum: ['BTC'] },
+    payTo: { type: ['string', 'null'], description: 'Key of our node; null while it is unknown' },
+    spec: { type: 'string', description: 'The scheme\u2019s page' },
+    pricing: { type: 'string' },
+    btcUsd: { type: ['string', 'null'], description: 'Decimal BTC/USD of the newest rate' },
+    rate: {
+      type: ['object', 'null'],
+      properties: {
+        exchanges: {
+          type: 'array',
+          items: { type: 'object', properties: { name: { type: 'string' }, rate: { type: 'string' } } },
+        },
+        retrievedAt: { type: 'integer' },
+        ageSeconds: { type: 'integer' },
+      },
+    },
+    routes: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: { route: { type: 'string' }, priceUsd: { type: 'string' } },
+        required: ['route', 'priceUsd'],
+      },
+    },
+  },
+  required: ['scheme', 'network', 'asset', 'payTo', 'spec', 'pricing', 'btcUsd', 'rate', 'routes'],
+};

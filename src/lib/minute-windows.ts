@@ -1,0 +1,42 @@
+import type { Clock } from './clock.ts';
+
+const WINDOW_MS = 60_000;
+/** Some 2 MB at most. When more clients come in one minute, the one whose window began first is forgotten. */
+const MAX_CLIENTS = 10_000;
+
+interface Window {
+  count: number;
+  endsAtMs: number;
+}
+
+/** Counts events of clients, each in its own minute that begins with the first. */
+export interface MinuteWindows {
+  /** Counts one more; `resetSeconds` is when the client's minute ends, rounded up. */
+  count(client: string): { readonly count: number; readonly resetSeconds: number };
+}
+
+/** One Map in memory, bounded: what is counted is forgotten at a restart. */
+export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS): MinuteWindows {
+  // Insertion order is the order in which windows began.
+  const windows = new Map<string, Window>();
+
+  function currentWindow(client: string, now: number): Window {
+    const known = windows.get(client);
+    if (known && known.endsAtMs > now) return known;
+    windows.delete(client);
+    const oldest = windows.size >= maxClients ? windows.keys().next().value : undefined;
+    if (oldest !== undefined) windows.delete(oldest);
+    const fresh = { count: 0, endsAtMs: now + WINDOW_MS };
+    windows.set(client, fresh);
+    return fresh;
+  }
+
+  return {
+    count(client) {
+      const now = clock.nowMs();
+      const window = currentWindow(client, now);
+      window.count += 1;
+      return { count: window.count, resetSeconds: Math.ceil((window.endsAtMs - now) / 1000) };
+    },
+  };
+}

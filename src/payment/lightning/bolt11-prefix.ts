@@ -1,0 +1,19 @@
+import type { Invoice } from './bolt11.ts';
+
+/** Currency, amount without a leading zero (or a sign, a point, a second spelling of any kind), multiplier. */
+const PREFIX = /^ln(bcrt|bc|tbs|tb)([1-9][0-9]*)([munp]?)$/;
+
+/** Millisatoshis in one unit of each multiplier; `p` is a tenth of one and stands in the code. */
+const UNIT_MSAT = { '': 100_000_000_000n, m: 100_000_000n, u: 100_000n, n: 100n };
+
+/** Currency and amount from an invoice's human-readable part in lower case; null for no amount, an unknown currency or multiplier, or a fraction of a millisatoshi. */
+export function readPrefix(prefix: string): Pick<Invoice, 'currency' | 'amountMsat'> | null {
+  const match = PREFIX.exec(prefix);
+  if (!match) return null;
+  const currency = match[1] as Invoice['currency'];
+  const digits = match[2] ?? '';
+  const multiplier = match[3] as keyof typeof UNIT_MSAT | 'p';
+  if (multiplier !== 'p') return { currency, amountMsat: BigInt(digits) * UNIT_MSAT[multiplier] };
+  // A picobitcoin is a tenth of a millisatoshi.
+  return digits.endsWith('0') ? { currency, amountMsat: BigInt(digits.slice(0, -1)) } : null;
+}

@@ -1,0 +1,37 @@
+import { own } from '../../lib/own-property.ts';
+import { decodeInvoice, type Invoice } from './bolt11.ts';
+import type { LnbtcReason } from './proof-reasons.ts';
+import type { ProofTerms } from './proof-terms.ts';
+
+/** What an invoice is held against. */
+export interface InvoiceTerms extends ProofTerms {
+  /** 64 lower-case hex characters. */
+  readonly requestHash: string;
+  /** Unix seconds: created later than this is created in the future. */
+  readonly latestCreation: number;
+}
+
+/** Step 4: both sides carry an invoice. They need not be the same one; the accepted one is judged. Null when it holds. */
+export function checkInvoicesPresent(acceptedExtra: unknown, requiredExtra: unknown): LnbtcReason | null {
+  const isAbsent = (extra: unknown) => {
+    const invoice = own(extra, 'invoice');
+    return invoice === undefined || invoice === null || invoice === '';
+  };
+  return isAbsent(requiredExtra) || isAbsent(acceptedExtra) ? 'invalid_exact_lnbtc_invoice_missing' : null;
+}
+
+/** Step 5: the invoice is readable and says exactly what was required, in the scheme's order. */
+export function readInvoice(text: unknown, terms: InvoiceTerms): Invoice | LnbtcReason {
+  const invoice = decodeInvoice(text);
+  if (!invoice) return 'invalid_exact_lnbtc_invoice_decode_failed';
+  const [requestHash, ...more] = invoice.descriptionHashes;
+  if (!requestHash || more.length > 0 || invoice.hasDescription) return 'invalid_exact_lnbtc_invoice_description';
+  if (Buffer.compare(requestHash, Buffer.from(terms.requestHash, 'hex')) !== 0)
+    return 'invalid_exact_lnbtc_invoice_request_mismatch';
+  if (Buffer.compare(invoice.payee, terms.payTo) !== 0) return 'invalid_exact_lnbtc_invoice_payee_mismatch';
+  if (invoice.currency !== terms.network.currency) return 'invalid_exact_lnbtc_invoice_currency_mismatch';
+  if (invoice.amountMsat.toString() !== terms.amount) return 'invalid_exact_lnbtc_invoice_amount_mismatch';
+  if (invoice.expirySeconds !== terms.maxTimeoutSeconds) return 'invalid_exact_lnbtc_invoice_expiry_mismatch';
+  if (invoice.createdAt > terms.latestCreation) return 'invalid_exact_lnbtc_invoice_created_in_future';
+  return invoice;
+}

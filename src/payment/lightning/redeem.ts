@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import type { SettleResponse } from '@x402/core/types';
+import { Unavailable } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Claim, LightningStore, ProofKey } from '../../store/lightning-port.ts';
+import { decodePayment, type Envelope } from '../header.ts';
+import { PaymentRefused } from '../refusal.ts';
+import type { Issuer } from './issuer.ts';
+import type { Judge, Judged } from './judge.ts';
+import type { LightningOrder } from './order.ts';
+import { afterPayment } from './paid-errors.ts';
+import type { ServeGranted } from './serve-granted.ts';
+import { SKEW_SECONDS } from './terms.ts';
+
+const DAY_MS = 86_400_000;
+/** A granted claim stays redeemable this long. */
+const REDEEM_MS = 7 * DAY_MS;
+/** The scheme: a claim is kept until at least one hour after its proof has ceased to be valid. */
+const KEEP_SECONDS = 3600;
+
+interface RedeemOptions<S> {
+  store: LightningStore;
+  issuer: Issuer | null;
+  judge: Judge;
+  serve: ServeGranted<S>;
+  shared: boolean;
+  clock: Clock;
+  /** Names this process in leases. */
+  bootId: string;
+}
+
+/** A sold answer, the same bytes for every presentation of its proof. */
+export interface LightningDelivery {
+  readonly body: Uint8Array;
+  readonly receipt: SettleResponse;
+  /** To be called when the last byte has left. */
+  delivered(): Promise<void>;
+}
+
+/** Sells the answer of an order for a presented proof, or throws: PaymentRefused (402), or an AppError that says that the proof stays good. */
+export type Redeem<S> = (order: LightningOrder<S>, header: string) => Promise<LightningDelivery>;
+
+/**
+ * A paid request on this rail, in order:
+ * 1. the header is decoded; 2. the proof is judged against our own record; 3. it is claimed, once for ever, and the claim grants the
+ * request; 4. under a lease the answer is made and stored; 5. the bytes leave.
+ * A claim that is granted already goes on at 4, for seven days; a delivered one gets its bytes again; any other use is refused.
+ */
+export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
+  const { store, issuer, judge, serve, shared, clock, bootId } = options;
+
+  async function claim({ key, proof }: Judged, signal: AbortSignal): Promise<void> {
+    if (shared) await confirmPaid(key, signal);
+    const now = clock.nowMs();
+    const validUntil = proof.createdAt + proof.expirySeconds + SKEW_SECONDS;
+    const { payTo, amountMsat, requestHash } = proof;
+    const grant = { requestHash, redeemUntil: now + REDEEM_MS };
+    const keepUntil = (validUntil + KEEP_SECONDS) * 1000;
+    // Who loses the race is served as a later presentation: the row says whether it is one.
+    await store.claim({ ...key, payTo, amountMsat, claimedAt: now, keepUntil, grant, account: null });
+  }
+
+  /** On a shared node anyone may hold a preimage that was never paid for: its books decide. */
+  async function confirmPaid(key: ProofKey, signal: AbortSignal): Promise<void> {
+    if (!issuer) throw new Unavailable('lightning_unavailable', 'The node that has the payment is not configured.', 60);
+    if (!(await issuer.isPaid(key.paymentHash, signal))) throw new PaymentRefused('exact_lnbtc_payment_not_paid');
+  }
+
+  /** The claim, if it grants this order and still does. */
+  function granted(found: Claim | null): Claim {
+    if (!found?.grant || found.grant.redeemUntil <= clock.nowMs()) throw new PaymentRefused('duplicate_settlement');
+    return found;
+  }
+
+  async function redeem(order: LightningOrder<S>, envelope: Envelope): Promise<LightningDelivery> {
+    const judged = await judge(order, envelope);
+    if (!judged.claim) await claim(judged, order.signal);
+    const { key } = judged;
+    const current = granted(judged.claim ?? (await store.findClaim(key)));
+    const body = await serve(order, key, current, `${bootId}:${randomUUID()}`);
+    return {
+      body,
+      receipt: {
+        success: true,
+        transaction: Buffer.from(key.paymentHash).toString('hex'),
+        network: key.network as SettleResponse['network'],
+      },
+      delivered: () => serve.delivered(key),
+    };
+  }
+
+  return async (order, header) => {
+    const envelope = decodePayment(header);
+    try {
+      return await redeem(order, envelope);
+    } catch (error) {
+      // Whatever failed, the sats have left the buyer: only a refusal of the proof itself says that it is worth nothing here.
+      throw error instanceof PaymentRefused ? error : afterPayment(error);
+    }
+  };
+}

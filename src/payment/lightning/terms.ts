@@ -1,0 +1,56 @@
+import type { Binding } from './binding.ts';
+
+/** The interface document's: an invoice lasts 300 seconds. */
+export const INVOICE_SECONDS = 300;
+/** The scheme's tolerance between two clocks. */
+export const SKEW_SECONDS = 60;
+
+/** Our own profile for HTTP requests: no header is bound. */
+export const BOUND_HEADERS: readonly string[] = [];
+
+/** The requirement of a 402 as it stands on the wire; `amount` is millisatoshis. */
+export interface LightningRequirement {
+  readonly scheme: 'exact';
+  readonly network: string;
+  readonly amount: string;
+  readonly asset: 'BTC';
+  readonly payTo: string;
+  readonly maxTimeoutSeconds: number;
+  readonly extra: {
+    readonly assetTransferMethod: 'bolt11';
+    readonly paymentFlow: 'upfront';
+    readonly invoice: string;
+    readonly requestHash: string;
+    readonly requestBindingProfile: 'http:1';
+    readonly requestBindingParams: { readonly headers: readonly string[] };
+  };
+}
+
+interface TermsOf {
+  readonly network: string;
+  readonly amountMsat: bigint;
+  /** The node's compressed key, 66 hex characters. */
+  readonly payTo: string;
+  readonly binding: Binding;
+  readonly invoice: string;
+}
+
+/** What must be paid for a request; made anew for each presentation from our own record and the request that will run, never from what the client echoes. */
+export function lightningRequirement({ network, amountMsat, payTo, binding, invoice }: TermsOf): LightningRequirement {
+  return {
+    scheme: 'exact',
+    network,
+    amount: amountMsat.toString(),
+    asset: 'BTC',
+    payTo,
+    maxTimeoutSeconds: INVOICE_SECONDS,
+    extra: {
+      assetTransferMethod: 'bolt11',
+      paymentFlow: 'upfront',
+      invoice,
+      requestHash: Buffer.from(binding.hash).toString('hex'),
+      requestBindingProfile: 'http:1',
+      requestBindingParams: { headers: BOUND_HEADERS },
+    },
+  };
+}

@@ -1,0 +1,146 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { Clock } from '../lib/clock.ts';
+import type { LedgerStore, PaymentState } from '../store/ledger-port.ts';
+import type { LightningStore } from '../store/lightning-port.ts';
+import type { OnMove } from './ledger.ts';
+
+interface PaymentMetricsOptions {
+  readonly store: Pick<LedgerStore, 'get' | 'listByState' | 'replyBytes'>;
+  readonly clock: Clock;
+  /** What the kept replies may take, so that an alert can tell how full their store is. */
+  readonly storeBytes: number;
+}
+
+const OPEN: readonly PaymentState[] = ['reserved', 'settling', 'unknown'];
+/** Open payments that a reading counts; more than these is an alarm whatever the number. */
+const MAX_COUNTED = 1000;
+const USDC_UNIT = 1_000_000;
+/** Settlements make the next half-second block, or are late; `SETTLE_WAIT_MS` is 20 s. In seconds. */
+const SETTLEMENT_BOUNDS = [0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 60, 300];
+
+/** Every label set that a move can have: known from the start, because a rate cannot be told of a counter that is not there yet. */
+const MOVES: readonly { rail: string; state: string }[] = [
+  ...['reserved', 'released', 'settling', 'unknown', 'settled', 'failed'].map((state) => ({ rail: 'usdc', state })),
+  ...['offered', 'claimed', 'delivered'].map((state) => ({ rail: 'lightning', state })),
+  { rail: 'facilitator', state: 'claimed' },
+];
+
+/**
+ * Publishes the ledger's moves, counted as they happen, and what is open, read when somebody asks.
+ * A reading that fails is no sample rather than a zero, and never the failure of a payment.
+ */
+export function createPaymentMetrics(registry: Registry, { store, clock, storeBytes }: PaymentMetricsOptions) {
+  const registers = [registry];
+  const moves = new Counter({
+    ...{
+      name: 'payment_moves_total',
+      help: 'Payments that came into a state',
+      labelNames: ['rail', 'state'],
+      registers,
+    },
+  });
+  for (const labels of MOVES) moves.inc(labels, 0);
+  const settledUsdc = new Counter({
+    ...{ name: 'payment_settled_usdc_total', help: 'USDC that settled since the start', registers },
+  });
+  const claimedMsat = new Counter({
+    ...{ name: 'payment_claimed_msat_total', help: 'Millisatoshis of claims through our own routes', registers },
+  });
+  const duration = new Histogram({
+    name: 'payment_settlement_duration_seconds',
+    help: 'Time from the stored reply to the written end, of settlements that began in this process',
+    labelNames: ['outcome'],
+    buckets: SETTLEMENT_BOUNDS,
+    registers,
+  });
+  publishOpen(registry, store);
+  publishReplies(registry, store, storeBytes);
+  // One entry an open settlement of this process.
+  const since = new Map<string, number>();
+
+  const onMove: OnMove = (id, state) => {
+    moves.inc({ rail: 'usdc', state });
+    if (state === 'settling') since.set(id, clock.nowMs());
+    if (state !== 'settled' && state !== 'failed') return;
+    const began = since.get(id);
+    since.delete(id);
+    if (began !== undefined) duration.observe({ outcome: state }, (clock.nowMs() - began) / 1000);
+    if (state === 'settled') void countAmount(id);
+  };
+
+  async function countAmount(id: string): Promise<void> {
+    const payment = await store.get(id).catch(() => null);
+    if (payment) settledUsdc.inc(Number(payment.amount) / USDC_UNIT);
+  }
+
+  return {
+    /** For the ledger. */
+    onMove,
+    /** The Lightning rail's store with its moves counted; what it does and answers is unchanged. */
+    watchClaims: (claims: LightningStore): LightningStore => watchClaims(claims, moves, claimedMsat),
+  };
+}
+
+function watchClaims(claims: LightningStore, moves: Counter<'rail' | 'state'>, claimedMsat: Counter): LightningStore {
+  return {
+    ...claims,
+    recordInvoice: async (record, sealedReply) => {
+      await claims.recordInvoice(record, sealedReply);
+      moves.inc({ rail: 'lightning', state: 'offered' });
+    },
+    claim: async (claim) => {
+      const outcome = await claims.claim(claim);
+      if (outcome !== 'claimed') return outcome;
+      moves.inc({ rail: claim.grant ? 'lightning' : 'facilitator', state: 'claimed' });
+      if (claim.grant) claimedMsat.inc(Number(claim.amountMsat));
+      return outcome;
+    },
+    delivered: async (key, now, keepUntil) => {
+      const first = await claims.delivered(key, now, keepUntil);
+      if (first) moves.inc({ rail: 'lightning', state: 'delivered' });
+      return first;
+    },
+  };
+}
+
+function publishOpen(registry: Registry, store: PaymentMetricsOptions['store']): void {
+  new Gauge({
+    name: 'payments_open',
+    help: `USDC payments that have not ended, by state; at most the ${MAX_COUNTED} oldest are counted`,
+    labelNames: ['state'],
+    registers: [registry],
+    async collect() {
+      const open = await store.listByState(OPEN, MAX_COUNTED).catch(() => null);
+      this.reset();
+      if (open === null) return;
+      for (const state of OPEN) this.set({ state }, open.filter((payment) => payment.state === state).length);
+    },
+  });
+  new Gauge({
+    name: 'payment_oldest_open_timestamp_seconds',
+    help: 'When the oldest USDC payment that has not ended was reserved; no sample while nothing is open',
+    registers: [registry],
+    async collect() {
+      const oldest = await store.listByState(OPEN, 1).catch(() => []);
+      this.remove();
+      if (oldest[0]) this.set(oldest[0].reservedAt / 1000);
+    },
+  });
+}
+
+function publishReplies(registry: Registry, store: PaymentMetricsOptions['store'], storeBytes: number): void {
+  new Gauge({
+    name: 'payment_reply_bytes',
+    help: 'Bytes of replies kept for USDC payments',
+    registers: [registry],
+    async collect() {
+      const bytes = await store.replyBytes().catch(() => null);
+      this.remove();
+      if (bytes !== null) this.set(bytes);
+    },
+  });
+  const limit = new Gauge({
+    ...{ name: 'payment_reply_bytes_limit', help: 'What they may take (REPLY_STORE_MB)', registers: [registry] },
+  });
+  limit.set(storeBytes);
+}

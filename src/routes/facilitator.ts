@@ -1,0 +1,112 @@
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { AppError } from '../errors.ts';
+import type { Facilitator } from '../facilitator/facilitator.ts';
+import { refusal, type SettleAnswer } from '../facilitator/settle.ts';
+import { SUPPORTED } from '../facilitator/supported.ts';
+import { createAnswer, sendAnswer } from '../http/cache.ts';
+import { asAppError } from '../http/framework-errors.ts';
+import { refuseOtherMethods } from '../http/methods.ts';
+import { clientKey } from '../lib/client-key.ts';
+
+const MAX_BODY_BYTES = 64 * 1024;
+/** What is supported changes with a deployment only. */
+const SUPPORTED_MAX_AGE_SECONDS = 60;
+
+const SUPPORTED_PATH = '/facilitator/supported';
+const SETTLE_PATH = '/facilitator/settle';
+const VERIFY_PATH = '/facilitator/verify';
+const DESCRIPTOR_PATHS = ['/facilitator', '/v1/facilitator/lightning'];
+
+const TOO_LARGE = new AppError(413, 'body_too_large', 'The body may have at most 64 KiB.');
+/** The payment flow is settle, then serve: there is nothing to verify, whatever the body holds. */
+const NO_VERIFY = JSON.stringify({ isValid: false, invalidReason: 'invalid_exact_lnbtc_payment_flow' });
+
+/** Mounts the facilitator's routes. They bring their own limits, so they belong outside the groups that are limited otherwise. */
+export function mountFacilitator(app: FastifyInstance, facilitator: Facilitator): void {
+  mountDescriptions(app, facilitator);
+  // A scope of its own, because its parser and its errors are x402's and nobody else's.
+  app.register(async (scope) => {
+    readAnythingAsJson(scope);
+    scope.setErrorHandler((error, _request, reply) => send(reply, refusalOf(error)));
+    mountSettle(scope, facilitator);
+    scope.route({
+      method: 'POST',
+      url: VERIFY_PATH,
+      // Here already, so that no body is read for it.
+      onRequest: async (_request, reply) => sendJson(reply, 400, NO_VERIFY),
+      handler: (_request, reply) => sendJson(reply, 400, NO_VERIFY),
+    });
+  });
+  for (const url of [SETTLE_PATH, VERIFY_PATH]) refuseOtherMethods(app, url, ['POST']);
+}
+
+function mountDescriptions(app: FastifyInstance, facilitator: Facilitator): void {
+  const supported = createAnswer(JSON.stringify(SUPPORTED), SUPPORTED_MAX_AGE_SECONDS);
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: SUPPORTED_PATH,
+    handler: (request, reply) => sendAnswer(request, reply, supported),
+  });
+  for (const url of DESCRIPTOR_PATHS) {
+    app.route({
+      method: ['GET', 'HEAD'],
+      url,
+      handler: async (_request, reply) => sendJson(reply, 200, JSON.stringify(await facilitator.descriptor())),
+    });
+  }
+  for (const url of [SUPPORTED_PATH, ...DESCRIPTOR_PATHS]) refuseOtherMethods(app, url, ['GET', 'HEAD']);
+}
+
+/** Size and limits are judged before the body is read: whoever is refused for them costs next to nothing. */
+function mountSettle(scope: FastifyInstance, facilitator: Facilitator): void {
+  scope.route({
+    method: 'POST',
+    url: SETTLE_PATH,
+    bodyLimit: MAX_BODY_BYTES,
+    onRequest: async (request, reply) => {
+      if (Number(request.headers['content-length']) > MAX_BODY_BYTES) throw TOO_LARGE;
+      const refused = await facilitator.admit(clientKey(request.ip));
+      return refused ? send(reply, refused) : undefined;
+    },
+    handler: async (request, reply) =>
+      send(reply, await facilitator.settleAdmitted(request.body, clientKey(request.ip))),
+  });
+}
+
+/**
+ * Takes every content type for JSON: a seller's client that forgot the header meant it. What is no JSON becomes a body that is no
+ * object, so that the parser's error, which quotes the text, never exists further on. `__proto__` is a key like any other to JSON.parse.
+ */
+function readAnythingAsJson(scope: FastifyInstance): void {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, text, done) => {
+    done(null, parseJson(String(text)));
+  });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the framework refuses, in x402's shape. A bug of ours goes on to the service's own handler, which logs it. */
+function refusalOf(error: unknown): SettleAnswer {
+  const { status, code } = asAppError(error);
+  const isCallers = status < 500 || (error as { statusCode?: unknown }).statusCode === 400;
+  if (!isCallers) throw error;
+  return status === 413 || status === 414 ? refusal(status, code) : refusal(400, 'invalid_request');
+}
+
+function send(reply: FastifyReply, { status, body, retryAfterSeconds }: SettleAnswer): FastifyReply {
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds));
+  return sendJson(reply, status, JSON.stringify(body));
+}
+
+function sendJson(reply: FastifyReply, status: number, text: string): FastifyReply {
+  reply.header('cache-control', 'no-store');
+  reply.header('content-type', 'application/json; charset=utf-8');
+  return reply.code(status).send(text);
+}

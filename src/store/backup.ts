@@ -1,0 +1,103 @@
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import type { Sqlite } from './database.ts';
+
+/** Pages copied before whoever watches is told: 1 MiB of SQLite's default pages. */
+const PAGES_PER_STEP = 256;
+
+interface BackupOptions {
+  readonly source: string;
+  /** Must not exist; its directory is made. */
+  readonly target: string;
+  readonly onProgress?: (copiedPages: number, totalPages: number) => void;
+}
+
+/** What a database holds, by table, and the program that wrote it. */
+interface Contents {
+  readonly version: number;
+  readonly rows: Readonly<Record<string, number>>;
+}
+
+/**
+ * Copies a database while others write to it, and returns the rows of each table in the copy. The target appears whole or not at all:
+ * consistent, checked against the instant that was copied, on disk, one file that only its owner may read. Throws, and leaves nothing,
+ * when the target exists, the source is damaged or the disk is full.
+ */
+export async function backUpDatabase({ source, target, onProgress }: BackupOptions): Promise<Contents['rows']> {
+  const db = new Database(source, { readonly: true, fileMustExist: true, timeout: 5000 });
+  const draft = `${target}.part`;
+  try {
+    mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+    // Whoever makes the draft owns the target's name, so that looking for the target and renaming cannot be raced. Signatures are in it.
+    closeSync(openSync(draft, 'wx', 0o600));
+    try {
+      if (existsSync(target)) throw new Error(`${target} exists; it is not overwritten`);
+      const contents = await copy(db, draft, onProgress);
+      checkCopy(draft, contents);
+      flush(draft);
+      renameSync(draft, target);
+      flush(dirname(target));
+      return contents.rows;
+    } finally {
+      for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${draft}${suffix}`, { force: true });
+    }
+  } finally {
+    db.close();
+  }
+}
+
+/** Returns what the source held at the instant of the copy. */
+async function copy(db: Sqlite, draft: string, onProgress: BackupOptions['onProgress']): Promise<Contents> {
+  // The transaction holds one instant for all steps. Without it each commit of a writer would start the copy over, under load for ever.
+  db.exec('BEGIN');
+  const contents = readContents(db);
+  await db.backup(draft, {
+    progress: ({ totalPages, remainingPages }) => {
+      onProgress?.(totalPages - remainingPages, totalPages);
+      return PAGES_PER_STEP;
+    },
+  });
+  db.exec('COMMIT');
+  return contents;
+}
+
+/** Throws unless the copy is sound and holds what the source held. */
+function checkCopy(draft: string, expected: Contents): void {
+  const db = new Database(draft, { fileMustExist: true });
+  try {
+    // A single file until somebody opens it as a ledger again: no log beside it that could be left behind.
+    db.pragma('journal_mode = DELETE');
+    const faults = db.pragma('integrity_check(1)', { simple: true });
+    if (faults !== 'ok') throw new Error(`the copy is damaged, and so may be its source: ${faults}`);
+    if ((db.pragma('foreign_key_check') as unknown[]).length > 0)
+      throw new Error('the copy has rows without their parents');
+    const held = readContents(db);
+    if (JSON.stringify(held) !== JSON.stringify(expected)) throw new Error('the copy has other rows than its source');
+  } finally {
+    db.close();
+  }
+}
+
+function readContents(db: Sqlite): Contents {
+  const tables = db
+    .prepare<[], string>(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name",
+    )
+    .pluck()
+    .all();
+  const rows = tables.map((name) => [
+    name,
+    db.prepare<[], number>(`SELECT count(*) FROM "${name}"`).pluck().get() ?? 0,
+  ]);
+  return { version: Number(db.pragma('user_version', { simple: true })), rows: Object.fromEntries(rows) };
+}
+
+function flush(path: string): void {
+  const file = openSync(path, 'r');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,92 @@
+import type { Sqlite } from './database.ts';
+import type { Claim, ClaimAccount, ClaimOutcome, FacilitatorCounts, NewClaim, ProofKey } from './lightning-port.ts';
+import { type ClaimRow, claimFromRow } from './lightning-row.ts';
+
+const INSERT = `
+  INSERT INTO lightning_claims (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until,
+                                request_hash, state, redeem_until, answer)
+  VALUES (@network, @paymentHash, @payTo, @amountMsat, @claimedAt, @keepUntil,
+          @requestHash, @state, @redeemUntil, @answer)`;
+
+const NO_GRANT = { requestHash: null, state: null, redeemUntil: null, answer: null };
+
+/** Spent proofs. Everything is synchronous: `claim` belongs into a transaction that took the write lock when it began. */
+export interface LightningClaims {
+  claim(claim: NewClaim): ClaimOutcome;
+  find(key: ProofKey): Claim | null;
+  clientCount(account: Pick<ClaimAccount, 'day' | 'clientHash'>): number;
+  counts(day: string, ownPayTo: Uint8Array | null): FacilitatorCounts;
+}
+
+/** Claims and their counters on SQLite. */
+export function createLightningClaims(db: Sqlite): LightningClaims {
+  const find = db.prepare<ProofKey, ClaimRow>(
+    'SELECT * FROM lightning_claims WHERE network = @network AND payment_hash = @paymentHash',
+  );
+  const insert = db.prepare(INSERT);
+  const number = (sql: string) => {
+    const statement = db.prepare<unknown[], number>(sql).pluck();
+    return (...values: unknown[]): number => statement.get(...values) ?? 0;
+  };
+  const dayCount = number('SELECT claims FROM lightning_facilitator_days WHERE day = ?');
+  const clientCount = number('SELECT claims FROM lightning_facilitator_clients WHERE day = ? AND client_hash = ?');
+  const nodeCount = number('SELECT claims FROM lightning_facilitator_nodes WHERE pay_to = ?');
+  const totals = db.prepare<[], { claims: number; nodes: number }>(
+    'SELECT claims, nodes FROM lightning_facilitator_totals WHERE id = 1',
+  );
+  const countDay = db.prepare(
+    `INSERT INTO lightning_facilitator_days (day, claims) VALUES (?, 1)
+     ON CONFLICT (day) DO UPDATE SET claims = lightning_facilitator_days.claims + 1`,
+  );
+  const countClient = db.prepare(
+    `INSERT INTO lightning_facilitator_clients (day, client_hash, claims) VALUES (?, ?, 1)
+     ON CONFLICT (day, client_hash) DO UPDATE SET claims = lightning_facilitator_clients.claims + 1`,
+  );
+  const countNode = db.prepare('UPDATE lightning_facilitator_nodes SET claims = claims + 1 WHERE pay_to = ?');
+  const addNode = db.prepare('INSERT INTO lightning_facilitator_nodes (pay_to, claims) VALUES (?, 1)');
+  const countTotals = db.prepare(
+    'UPDATE lightning_facilitator_totals SET claims = claims + 1, nodes = nodes + ? WHERE id = 1',
+  );
+
+  function capOf({ day, clientHash, dailyCap, clientCap }: ClaimAccount): ClaimOutcome | null {
+    if (dayCount(day) >= dailyCap) return 'daily_cap';
+    return clientCount(day, clientHash) >= clientCap ? 'client_cap' : null;
+  }
+
+  function count({ day, clientHash }: ClaimAccount, payTo: Uint8Array): void {
+    countDay.run(day);
+    countClient.run(day, clientHash);
+    const isNew = countNode.run(payTo).changes === 0;
+    if (isNew) addNode.run(payTo);
+    countTotals.run(isNew ? 1 : 0);
+  }
+
+  return {
+    // A spent proof is told first, whatever the caps say: it will never be claimed, tomorrow either. Then the cap for all, then the client's own.
+    claim: (claim) => {
+      const { grant, account, payTo } = claim;
+      if (find.get(claim)) return 'duplicate';
+      const cap = account && capOf(account);
+      if (cap) return cap;
+      const granted = grant ? { ...grant, state: 'claimed', answer: 'none' } : NO_GRANT;
+      insert.run({ ...claim, amountMsat: claim.amountMsat.toString(), ...granted });
+      if (account) count(account, payTo);
+      return 'claimed';
+    },
+    find: (key) => {
+      const row = find.get(key);
+      return row ? claimFromRow(row) : null;
+    },
+    clientCount: ({ day, clientHash }) => clientCount(day, clientHash),
+    counts: (day, ownPayTo) => {
+      const all = totals.get();
+      if (!all) throw new Error('the row of the totals is missing');
+      return {
+        total: all.claims,
+        today: dayCount(day),
+        nodes: all.nodes,
+        own: ownPayTo ? nodeCount(ownPayTo) : 0,
+      };
+    },
+  };
+}

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import { Unavailable } from '../../src/errors.ts';
+import { type ExchangeKey, KEYS, NOW, type Rates, startRates } from '../support/rates.ts';
+import { FAULTS } from '../support/replay.ts';
+
+// Every way in which an exchange fails: one that does leaves the mean of the other two, two leave no rate, and an old rate never prices a new invoice.
+
+const PRICES: Record<ExchangeKey, string> = { coinbase: '85000', kraken: '85100', bitstamp: '85200' };
+const REST_MS = 5000;
+
+async function inWorld(task: (rates: Rates) => Promise<void>): Promise<void> {
+  const rates = await startRates({ timeoutMs: 500 });
+  try {
+    rates.quote(KEYS.map((key) => PRICES[key]));
+    await task(rates);
+  } finally {
+    await rates.stop();
+  }
+}
+
+const unavailable = { status: 503, code: 'btc_rate_unavailable', charged: false };
+
+describe.each(FAULTS)('%s', (fault) => {
+  test.each(KEYS)('at %s alone: the other two make the rate', async (failing) => {
+    await inWorld(async ({ servers, source }) => {
+      await servers[failing].setFault(fault);
+      const left = KEYS.filter((key) => key !== failing).map((key) => PRICES[key]);
+      const { rate, exchanges } = await source.current();
+      expect(exchanges.map((exchange) => exchange.rate)).toEqual(left);
+      expect(Number(rate)).toBe(left.reduce((sum, price) => sum + Number(price), 0) / 2);
+    });
+  });
+
+  test.each(KEYS)(
+    'everywhere but at %s: no rate, nothing charged, no address told; and a rate again when it is over',
+    async (well) => {
+      await inWorld(async ({ servers, source, time }) => {
+        const failing = KEYS.filter((key) => key !== well);
+        for (const key of failing) await servers[key].setFault(fault);
+        const refused = await source.current().catch((error: unknown) => error);
+        expect(refused).toBeInstanceOf(Unavailable);
+        expect(refused).toMatchObject(unavailable);
+        expect((refused as Error).message).not.toMatch(/127\.0\.0\.1|https?:/);
+        for (const key of failing) await servers[key].setFault(null);
+        time.nowMs += REST_MS;
+        expect((await source.current()).rate).toBe('85100');
+      });
+    },
+  );
+
+  test('everywhere, after there was a rate: it is not served past its time', async () => {
+    await inWorld(async ({ servers, source, time }) => {
+      expect((await source.current()).rate).toBe('85100');
+      for (const key of KEYS) await servers[key].setFault(fault);
+      time.nowMs = NOW + 59_999;
+      expect((await source.current()).rate).toBe('85100');
+      time.nowMs = NOW + 60_000;
+      await expect(source.current()).rejects.toMatchObject(unavailable);
+      expect(source.last()?.retrievedAtMs).toBe(NOW);
+    });
+  });
+});

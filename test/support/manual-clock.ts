@@ -1,0 +1,39 @@
+import type { Clock } from '../../src/lib/clock.ts';
+
+/** A clock that stands until it is moved; sleepers wake in the order of their times, each before the next. */
+export interface ManualClock extends Clock {
+  /** Moves on, and returns when whatever woke has had its turn, network on this machine not included. */
+  advance(ms: number): Promise<void>;
+  /** How long each sleeper has still to sleep, shortest first. */
+  sleepers(): number[];
+}
+
+export function createManualClock(startMs: number): ManualClock {
+  let now = startMs;
+  let waiting: { at: number; wake: () => void }[] = [];
+  const due = () => waiting.sort((a, b) => a.at - b.at)[0];
+  return {
+    nowMs: () => now,
+    sleep: (ms, signal) =>
+      new Promise((resolve, reject) => {
+        signal?.throwIfAborted();
+        const sleeper = { at: now + ms, wake: resolve };
+        waiting.push(sleeper);
+        signal?.addEventListener('abort', () => {
+          waiting = waiting.filter((other) => other !== sleeper);
+          reject(signal.reason);
+        });
+      }),
+    async advance(ms) {
+      const end = now + ms;
+      for (let next = due(); next && next.at <= end; next = due()) {
+        now = next.at;
+        waiting.shift();
+        next.wake();
+        await new Promise((done) => setImmediate(done));
+      }
+      now = end;
+    },
+    sleepers: () => waiting.map(({ at }) => at - now).sort((a, b) => a - b),
+  };
+}

@@ -1,0 +1,317 @@
+import { toFunctionSelector } from 'viem';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { SELECTORS } from '../../../src/chain/abi.ts';
+import { ORACLE_SELECTORS } from '../../../src/chain/oracle.ts';
+import { chainUsyc } from '../../../src/endpoints/chain-usyc.ts';
+import { UpstreamFailed } from '../../../src/errors.ts';
+import { RpcFault } from '../../support/rpc-server.ts';
+import { address, NOW_SECONDS, number, useFixture } from './fixture.ts';
+
+const DAY = 86_400;
+const E18 = 10n ** 18n;
+const TOKEN = address('e9');
+const ORACLE = address('0c');
+const usyc = {
+  token: '0x00000000000000000000000000000000000000E9',
+  oracle: '0x000000000000000000000000000000000000000C',
+} as const;
+
+interface Answered {
+  id: bigint;
+  answer: bigint;
+  at: number;
+}
+
+const given = useFixture();
+/** What the oracle has published; the last is the newest. */
+let rounds: Answered[];
+/** Stands in for the answer about a round: bytes, or an error that the node gives. */
+let special: Map<bigint, string | RpcFault>;
+/** What the two contracts say of themselves, by selector; `latest` in place of the newest round. */
+let views: { oracleDecimals: string | RpcFault; decimals: string; totalSupply: string; latest?: string | RpcFault };
+
+const encode = ({ id, answer, at }: Answered) =>
+  `0x${[id, BigInt.asUintN(256, answer), BigInt(at), BigInt(at), id].map((word) => number(word).slice(2)).join('')}`;
+const say = (answer: string | RpcFault) => {
+  if (answer instanceof RpcFault) throw answer;
+  return answer;
+};
+const noData = () => new RpcFault(3, 'execution reverted: No data present');
+
+beforeEach(() => {
+  special = new Map();
+  views = { oracleDecimals: number(18n), decimals: number(6n), totalSupply: number(18_250_433_120_977n) };
+  rounds = [1n, 2n, 3n].map((id) => ({ id, answer: E18 + id, at: NOW_SECONDS - 10 * DAY + Number(id) * DAY }));
+  given().node.methods.eth_call = (params) => {
+    const [{ to, data }, block] = params as [{ to: string; data: string }, string];
+    expect(block).toBe('0x3e8');
+    const selector = data.slice(0, 10);
+    if (to.toLowerCase() === TOKEN) return selector === SELECTORS['decimals()'] ? views.decimals : views.totalSupply;
+    expect(to.toLowerCase()).toBe(ORACLE);
+    if (selector === SELECTORS['decimals()']) return say(views.oracleDecimals);
+    if (selector === ORACLE_SELECTORS['latestRoundData()']) return say(views.latest ?? encode(rounds.at(-1)!));
+    expect(selector).toBe(ORACLE_SELECTORS['getRoundData(uint80)']);
+    const id = BigInt(`0x${data.slice(10)}`);
+    const round = rounds.find((candidate) => candidate.id === id);
+    return say(special.get(id) ?? (round ? encode(round) : noData()));
+  };
+});
+
+/** As the routes do: the reply must match its own schema. */
+const read = async (contracts: typeof usyc | null = usyc) => {
+  const { chain, clock } = given().sources;
+  return chainUsyc.result.parse(await chainUsyc.run({}, { chain, clock, usyc: contracts }, AbortSignal.timeout(5000)));
+};
+interface Reply {
+  history: { round: string; at: number; usd: string }[];
+  growth: { annualised7d: string | null; annualised30d: string | null };
+}
+const reply = async () => (await read()) as unknown as Reply;
+const roundsOf = async () => (await reply()).history.map(({ round }) => round);
+const asked = () =>
+  given()
+    .node.bodies.flat()
+    .filter((call) => JSON.stringify(call).includes(ORACLE_SELECTORS['getRoundData(uint80)'])).length;
+
+test.each(Object.entries(ORACLE_SELECTORS))('the selector of %s is that of its signature', (signature, selector) => {
+  expect(toFunctionSelector(`function ${signature}`)).toBe(selector);
+});
+
+test('price, round, supply, history and contracts, exact and at one block', async () => {
+  expect(await read()).toEqual({
+    priceUsd: '1.000000000000000003',
+    round: '3',
+    updatedAt: NOW_SECONDS - 7 * DAY,
+    growth: { annualised7d: null, annualised30d: null },
+    supplyOnChain: '18250433.120977',
+    history: [
+      { round: '3', at: NOW_SECONDS - 7 * DAY, usd: '1.000000000000000003' },
+      { round: '2', at: NOW_SECONDS - 8 * DAY, usd: '1.000000000000000002' },
+      { round: '1', at: NOW_SECONDS - 9 * DAY, usd: '1.000000000000000001' },
+    ],
+    contracts: { token: TOKEN, oracle: ORACLE },
+    asOfBlock: 1000,
+    source: given().source,
+  });
+});
+
+test('decimals are the oracle’s own, whatever they are', async () => {
+  views.oracleDecimals = number(8n);
+  rounds = [{ id: 1n, answer: 113_826_451n, at: NOW_SECONDS }];
+  expect(await read()).toMatchObject({ priceUsd: '1.13826451', history: [{ usd: '1.13826451' }] });
+});
+
+test('the supply of a token that does not answer is unknown, and the price is not', async () => {
+  views.totalSupply = '0x';
+  expect(await read()).toMatchObject({ supplyOnChain: null, round: '3' });
+  views = { ...views, totalSupply: number(1n), decimals: '0x' };
+  expect(await read()).toMatchObject({ supplyOnChain: null, round: '3' });
+});
+
+describe('past rounds', () => {
+  const many = (count: number) =>
+    Array.from({ length: count }, (_, at) => ({
+      id: BigInt(at + 1),
+      answer: E18,
+      at: NOW_SECONDS - (count - at) * DAY,
+    }));
+
+  test('at most 35 are told, read in one batch with the rest of the requests being two', async () => {
+    rounds = many(60);
+    await given().sources.chain.request('eth_blockNumber', []);
+    const before = given().node.requests.length;
+    const told = await roundsOf();
+    expect([told.length, told[0], told.at(-1)]).toEqual([35, '60', '26']);
+    expect(given().node.requests.length - before).toBe(3);
+    expect(asked()).toBe(34);
+  });
+
+  test('those that are known are not read again, and the newest always is', async () => {
+    rounds = many(40);
+    await read();
+    expect(asked()).toBe(34);
+    rounds.at(-1)!.answer = 2n * E18;
+    expect(await read()).toMatchObject({ priceUsd: '2' });
+    expect(asked()).toBe(34);
+    rounds.push({ id: 41n, answer: 3n * E18, at: NOW_SECONDS });
+    const { history } = await reply();
+    expect(history.slice(0, 2).map(({ usd }) => usd)).toEqual(['3', '2']);
+    expect(asked()).toBe(35);
+  });
+
+  test('a proxy’s end with the phase, and keep their ids exact', async () => {
+    const phase = 5n << 64n;
+    rounds = [1n, 2n, 3n].map((id) => ({ id: phase | id, answer: E18, at: NOW_SECONDS + Number(id) }));
+    expect(await roundsOf()).toEqual(['92233720368547758083', '92233720368547758082', '92233720368547758081']);
+    expect(asked()).toBe(2);
+  });
+
+  test.each<[string, string | RpcFault]>([
+    ['a round that the oracle refuses', noData()],
+    ['one that is told without code', new RpcFault(-32000, 'execution reverted')],
+    ['nothing', '0x'],
+    ['too little', number(2n)],
+    ['a price of zero', encode({ id: 2n, answer: 0n, at: NOW_SECONDS })],
+    ['a negative price', encode({ id: 2n, answer: -1n, at: NOW_SECONDS })],
+    ['no time', encode({ id: 2n, answer: E18, at: 0 })],
+    ['another round', encode({ id: 1n, answer: E18, at: NOW_SECONDS })],
+  ])('%s ends them', async (_what, answer) => {
+    special.set(2n, answer);
+    expect(await roundsOf()).toEqual(['3']);
+    // Not for ever: nothing of it was kept.
+    special.clear();
+    expect(await roundsOf()).toEqual(['3', '2', '1']);
+  });
+
+  test('a node in trouble is no end: the answer fails, uncharged', async () => {
+    special.set(2n, new RpcFault(-32603, 'internal error'));
+    await expect(read()).rejects.toBeInstanceOf(UpstreamFailed);
+  });
+});
+
+describe('no answer is sold', () => {
+  test.each<[string, () => void]>([
+    [
+      'there is no round',
+      () => {
+        views.latest = noData();
+      },
+    ],
+    [
+      'nothing answers',
+      () => {
+        views.latest = '0x';
+      },
+    ],
+    [
+      'the newest price is zero',
+      () => {
+        views.latest = encode({ id: 3n, answer: 0n, at: NOW_SECONDS });
+      },
+    ],
+    [
+      'the newest price is negative',
+      () => {
+        views.latest = encode({ id: 3n, answer: -E18, at: NOW_SECONDS });
+      },
+    ],
+    [
+      'the decimals are not told',
+      () => {
+        views.oracleDecimals = '0x';
+      },
+    ],
+    [
+      'the decimals cannot be',
+      () => {
+        views.oracleDecimals = number(256n);
+      },
+    ],
+    [
+      'the decimals are refused',
+      () => {
+        views.oracleDecimals = noData();
+      },
+    ],
+  ])('when %s: 502', async (_what, spoil) => {
+    spoil();
+    await expect(read()).rejects.toMatchObject({ status: 502, charged: false });
+  });
+
+  test('on a chain without USYC: 503', async () => {
+    await expect(read(null)).rejects.toMatchObject({ status: 503, code: 'usyc_unavailable', charged: false });
+    expect(given().node.bodies).toEqual([]);
+  });
+});
+
+describe('growth', () => {
+  /** Prices in 10^-4 by days before the newest. */
+  const publish = (prices: readonly (readonly [days: number, price: number])[]) => {
+    rounds = prices.map(([days, price], at) => ({
+      ...{ id: BigInt(at + 1), answer: BigInt(price) * 10n ** 14n, at: NOW_SECONDS - Math.round(days * DAY) },
+    }));
+  };
+
+  test.each<[string, [number, number][], string | null, string | null]>([
+    // 1.001^(365/7) - 1, 1.004^(365/30) - 1
+    [
+      'over exactly 7 and 30 days',
+      [
+        [30, 9970],
+        [7, 10_000],
+        [3, 10_005],
+        [0, 10_010],
+      ],
+      '5.35',
+      '4.99',
+    ],
+    // The round before the weekend is 9 days old: 1.001^(365/9) - 1.
+    [
+      'from the round before, when there is none of that day',
+      [
+        [9, 10_000],
+        [6, 10_007],
+        [0, 10_010],
+      ],
+      '4.14',
+      null,
+    ],
+    [
+      'a standstill',
+      [
+        [40, 10_000],
+        [20, 10_000],
+        [0, 10_000],
+      ],
+      '0',
+      '0',
+    ],
+    [
+      'a fall',
+      [
+        [7, 10_010],
+        [0, 10_000],
+      ],
+      '-5.08',
+      null,
+    ],
+    [
+      'a history one second too short',
+      [
+        [6.99999, 10_000],
+        [0, 10_010],
+      ],
+      null,
+      null,
+    ],
+    ['one round', [[0, 10_000]], null, null],
+    [
+      'more than a number holds',
+      [
+        [7, 1],
+        [0, 10 ** 15],
+      ],
+      null,
+      null,
+    ],
+  ])('%s', async (_what, prices, week, month) => {
+    publish(prices.map(([days, price]) => [days, price]));
+    const { growth } = await reply();
+    const near = (percent: string | null) =>
+      percent === null
+        ? null
+        : Number(percent)
+            .toFixed(2)
+            .replace(/\.?0+$/, '');
+    expect([near(growth.annualised7d), near(growth.annualised30d)]).toEqual([week, month]);
+  });
+
+  test('is told with four decimals at most', async () => {
+    publish([
+      [7, 10_000],
+      [0, 10_010],
+    ]);
+    const expected = ((1.001 ** (365 / 7) - 1) * 100).toFixed(4);
+    expect((await reply()).growth.annualised7d).toBe(expected);
+  });
+});

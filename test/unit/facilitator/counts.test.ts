@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Counts, createCounts } from '../../../src/facilitator/counts.ts';
+import { type OpenFacilitator, openFacilitator } from '../../support/facilitator.ts';
+
+const NOON = Date.parse('2026-03-01T12:00:00Z');
+const OWN = Buffer.alloc(33, 2);
+
+let ledger: OpenFacilitator;
+let counts: Counts;
+beforeEach(() => {
+  ledger = openFacilitator({ startMs: NOON });
+  const { store, clock } = ledger;
+  counts = createCounts({ store, clock, dailyCap: 3, ownPayTo: () => OWN.toString('hex') });
+});
+afterEach(() => ledger.close());
+
+let made = 0;
+/** A claim by anyone, in this process or another. */
+async function claim(day: string, payTo: Uint8Array = Buffer.alloc(33, 3)): Promise<void> {
+  const paymentHash = Buffer.alloc(32);
+  made += 1;
+  paymentHash.writeUInt32BE(made);
+  const account = { day, clientHash: Buffer.alloc(32), dailyCap: 100, clientCap: 100 };
+  const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash, payTo, amountMsat: 1n };
+  await ledger.store.claim({ ...key, claimedAt: NOON, keepUntil: NOON, grant: null, account });
+}
+
+describe('the counts', () => {
+  it("are the ledger's, at most a second old", async () => {
+    await claim('2026-03-01', OWN);
+    expect(await counts.current()).toEqual({ total: 1, today: 1, nodes: 1, own: 1 });
+    await claim('2026-03-01');
+    ledger.clock.now += 999;
+    expect(await counts.current()).toMatchObject({ total: 1 });
+    ledger.clock.now += 1;
+    expect(await counts.current()).toEqual({ total: 2, today: 2, nodes: 2, own: 1 });
+  });
+
+  it('are of the day it is now, with the first moment of a new one', async () => {
+    await claim('2026-03-01');
+    ledger.clock.now = Date.parse('2026-03-01T23:59:59.999Z');
+    expect(await counts.current()).toMatchObject({ total: 1, today: 1 });
+    ledger.clock.now += 1;
+    expect(await counts.current()).toMatchObject({ total: 1, today: 0 });
+  });
+
+  it('do not wait for a clock that was set back', async () => {
+    await counts.current();
+    await claim('2026-03-01');
+    ledger.clock.now -= 5000;
+    expect(await counts.current()).toMatchObject({ total: 1 });
+  });
+
+  it('are read anew as soon as the claims of this process may have reached the cap', async () => {
+    await counts.current();
+    for (let claims = 1; claims <= 3; claims++) {
+      await claim('2026-03-01');
+      counts.claimed();
+      await Promise.resolve();
+      expect(await counts.current()).toMatchObject({ today: claims < 3 ? 0 : 3 });
+    }
+  });
+
+  it('are not remembered when they could not be read', async () => {
+    let isAway = true;
+    const facilitatorCounts: typeof ledger.store.facilitatorCounts = (day, own) =>
+      isAway ? Promise.reject(new Error('away')) : ledger.store.facilitatorCounts(day, own);
+    counts = createCounts({ store: { facilitatorCounts }, clock: ledger.clock, dailyCap: 3, ownPayTo: () => null });
+    await expect(counts.current()).rejects.toThrow('away');
+    isAway = false;
+    expect(await counts.current()).toEqual({ total: 0, today: 0, nodes: 0, own: 0 });
+  });
+});

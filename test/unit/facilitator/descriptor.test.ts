@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest';
+import { describeFacilitator } from '../../../src/facilitator/descriptor.ts';
+import { LIMITS } from '../../support/facilitator.ts';
+
+it("describes itself with the interface document's fields, and each figure in its place", () => {
+  const counts = { total: 40, today: 3, nodes: 2, own: 1 };
+  const described = describeFacilitator('https://api.example', LIMITS, counts);
+  expect(described).toEqual({
+    url: 'https://api.example/facilitator',
+    scheme: 'exact',
+    networks: ['lnbtc:000000000019d6689c085ae165831e93', 'lnbtc:000000000933ea01ad0ee984209779ba'],
+    spec: expect.stringMatching(/^https:\/\/.+\/specs\/schemes\/exact\/scheme_exact_lnbtc\.md$/),
+    registration: 'none',
+    routes: { supported: 'GET /facilitator/supported', settle: 'POST /facilitator/settle' },
+    limits: { maxTimeoutSeconds: 3600, perMinute: 60, dailyCap: 20_000, settledToday: 3 },
+    settled: { total: 40, today: 3, nodes: 2, forOurOwnNode: 1 },
+    note: expect.stringContaining('Nothing moves at settlement'),
+  });
+});

@@ -1,0 +1,104 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createCounts } from '../../../src/facilitator/counts.ts';
+import { createLimits, type FacilitatorLimits } from '../../../src/facilitator/limits.ts';
+import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/facilitator.ts';
+
+const NOON = Date.parse('2026-03-01T12:00:00Z');
+const UNTIL_MIDNIGHT = 12 * 3600;
+
+let ledger: OpenFacilitator;
+beforeEach(() => {
+  ledger = openFacilitator({ startMs: NOON });
+});
+afterEach(() => ledger.close());
+
+function limitsOf(change: Partial<FacilitatorLimits>) {
+  const limits = { ...LIMITS, ...change };
+  const { store, clock } = ledger;
+  const counts = createCounts({ store, clock, dailyCap: limits.dailyCap, ownPayTo: () => null });
+  return createLimits({ store, clock, counts, limits });
+}
+
+let made = 0;
+async function claimFor(client: string, limits: ReturnType<typeof limitsOf>) {
+  const paymentHash = Buffer.alloc(32);
+  made += 1;
+  paymentHash.writeUInt32BE(made);
+  const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash, payTo: Buffer.alloc(33, 3) };
+  const times = { claimedAt: NOON, keepUntil: NOON };
+  return ledger.store.claim({ ...key, ...times, amountMsat: 1n, grant: null, account: limits.account(client) });
+}
+
+/** What each of so many calls is told. */
+async function calls(limits: ReturnType<typeof limitsOf>, client: string, count: number) {
+  const told: (string | null)[] = [];
+  for (let n = 0; n < count; n++) told.push((await limits.barrier(client))?.reason ?? null);
+  return told;
+}
+
+describe('the minute', () => {
+  it('lets a client call sixty times; others have their own sixty', async () => {
+    const limits = limitsOf({});
+    expect(await calls(limits, 'a', 60)).toEqual(Array(60).fill(null));
+    ledger.clock.now += 45_500;
+    expect(await limits.barrier('a')).toEqual({ status: 429, reason: 'rate_limited', retryAfterSeconds: 15 });
+    expect(await calls(limits, 'b', 60)).toEqual(Array(60).fill(null));
+    ledger.clock.now += 14_500;
+    expect(await limits.barrier('a')).toBeNull();
+  });
+
+  it('is off at 0', async () => {
+    expect(await calls(limitsOf({ perMinute: 0 }), 'a', 200)).toEqual(Array(200).fill(null));
+  });
+});
+
+describe('the day', () => {
+  it('is over for everybody when the cap is reached, until UTC midnight', async () => {
+    const limits = limitsOf({ dailyCap: 20 });
+    for (let n = 0; n < 20; n++) expect(await claimFor(`client ${n}`, limits)).toBe('claimed');
+    expect(await limits.barrier('somebody new')).toEqual({
+      status: 503,
+      reason: 'daily_cap_reached',
+      retryAfterSeconds: UNTIL_MIDNIGHT,
+    });
+    ledger.clock.now += UNTIL_MIDNIGHT * 1000 - 1;
+    expect(await limits.barrier('somebody new')).toMatchObject({ retryAfterSeconds: 1 });
+    ledger.clock.now += 1;
+    expect(await limits.barrier('somebody new')).toBeNull();
+  });
+
+  it('is over for one client with a tenth of it, and for that one only', async () => {
+    const limits = limitsOf({ dailyCap: 39 });
+    for (let n = 0; n < 3; n++) {
+      expect(await limits.barrier('a')).toBeNull();
+      expect(await claimFor('a', limits)).toBe('claimed');
+    }
+    expect(await limits.barrier('a')).toEqual({
+      status: 503,
+      reason: 'daily_cap_reached',
+      retryAfterSeconds: UNTIL_MIDNIGHT,
+    });
+    expect(await claimFor('a', limits)).toBe('client_cap');
+    expect(await limits.barrier('b')).toBeNull();
+  });
+
+  it('leaves every client one claim, however small the cap', async () => {
+    const limits = limitsOf({ dailyCap: 3 });
+    expect(await limits.barrier('a')).toBeNull();
+    expect(await claimFor('a', limits)).toBe('claimed');
+    expect(await calls(limits, 'a', 1)).toEqual(['daily_cap_reached']);
+    expect(await calls(limits, 'b', 1)).toEqual([null]);
+  });
+
+  it('keeps a client as a hash that the next day does not know', () => {
+    const limits = limitsOf({});
+    const today = limits.account('192.0.2.1');
+    expect(today).toMatchObject({ day: '2026-03-01', dailyCap: 20_000, clientCap: 2000 });
+    expect(limits.account('192.0.2.1').clientHash).toEqual(today.clientHash);
+    expect(limits.account('192.0.2.2').clientHash).not.toEqual(today.clientHash);
+    ledger.clock.now += UNTIL_MIDNIGHT * 1000;
+    const tomorrow = limits.account('192.0.2.1');
+    expect(tomorrow.day).toBe('2026-03-02');
+    expect(tomorrow.clientHash).not.toEqual(today.clientHash);
+  });
+});

@@ -1,0 +1,227 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { lightningProof } from '../../../scripts/lib/lightning-proofs.ts';
+import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { captureLog } from '../../http/harness.ts';
+import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/facilitator.ts';
+
+const NOW = 1_700_000_000;
+const NETWORK = 'lnbtc:000000000019d6689c085ae165831e93';
+const DUPLICATE = { success: false, errorReason: 'duplicate_settlement', transaction: '', network: NETWORK };
+
+let opened: OpenFacilitator;
+beforeEach(() => {
+  opened = openFacilitator({ startMs: NOW * 1000 });
+});
+afterEach(() => opened.close());
+
+const settle = (body: unknown, client = 'a') => opened.facilitator.settle(body, client);
+const fresh = () => lightningProof({ createdAt: NOW });
+const rows = () => opened.db.prepare('SELECT count(*) FROM lightning_claims').pluck().get();
+
+describe('a valid proof', () => {
+  it('is claimed once, by its payment hash, without a payer', async () => {
+    const proof = fresh();
+    expect(await settle(proof.body)).toEqual({
+      status: 200,
+      body: { success: true, transaction: proof.paymentHash, network: NETWORK },
+    });
+    expect(await settle(proof.body)).toEqual({ status: 200, body: DUPLICATE });
+    expect(await settle(proof.body, 'another client')).toEqual({ status: 200, body: DUPLICATE });
+    expect(rows()).toBe(1);
+  });
+
+  it('is claimed by exactly one of many at once', async () => {
+    const { body } = fresh();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => settle(body)));
+    expect(answers.filter((answer) => answer.body.success)).toHaveLength(1);
+    expect(answers.filter((answer) => !answer.body.success).map((answer) => answer.body)).toEqual(
+      Array(49).fill(DUPLICATE),
+    );
+  });
+
+  it('is kept for more than an hour after it has run out, and grants nothing here', async () => {
+    const proof = fresh();
+    await settle(proof.body);
+    const row = opened.db.prepare('SELECT * FROM lightning_claims').get() as Record<string, unknown>;
+    expect(row).toMatchObject({ network: NETWORK, amount_msat: '25000', claimed_at: NOW * 1000, request_hash: null });
+    expect(row.keep_until).toBeGreaterThanOrEqual((NOW + 300 + 60 + 3600) * 1000);
+    opened.clock.now = (NOW + 300 + 60 + 3600) * 1000;
+    await opened.store.prune(opened.clock.now);
+    expect(rows()).toBe(1);
+  });
+
+  it('is spent when our own routes have claimed it, and what they claim is not counted', async () => {
+    const proof = fresh();
+    const key = { network: NETWORK, paymentHash: Buffer.from(proof.paymentHash, 'hex'), payTo: Buffer.alloc(33, 2) };
+    const grant = { requestHash: Buffer.alloc(32), redeemUntil: NOW * 1000 + 1 };
+    const times = { claimedAt: NOW * 1000, keepUntil: NOW * 1000 + 1 };
+    await opened.store.claim({ ...key, ...times, amountMsat: 1n, grant, account: null });
+    expect((await settle(proof.body)).body).toEqual(DUPLICATE);
+    expect(await opened.facilitator.descriptor()).toMatchObject({
+      limits: { settledToday: 0 },
+      settled: { total: 0, today: 0, nodes: 0, forOurOwnNode: 0 },
+    });
+  });
+});
+
+describe('a refused proof', () => {
+  it("carries the scheme's word, consumes nothing, and may be mended", async () => {
+    const proof = fresh();
+    const bad = structuredClone(proof.body);
+    bad.paymentPayload.payload.preimage = '00'.repeat(32);
+    expect(await settle(bad)).toEqual({
+      status: 200,
+      body: {
+        success: false,
+        errorReason: 'invalid_exact_lnbtc_preimage_hash_mismatch',
+        transaction: '',
+        network: NETWORK,
+      },
+    });
+    expect(rows()).toBe(0);
+    expect((await settle(proof.body)).body.success).toBe(true);
+  });
+
+  it('is refused above the longest time-out that is taken, and not at it', async () => {
+    const at = lightningProof({ createdAt: NOW, maxTimeoutSeconds: 3600 });
+    const above = lightningProof({ createdAt: NOW, maxTimeoutSeconds: 3601 });
+    expect((await settle(above.body)).body).toMatchObject({ errorReason: 'invalid_exact_lnbtc_max_timeout' });
+    expect((await settle(at.body)).body.success).toBe(true);
+  });
+
+  it('is judged with sixty seconds of tolerance, at both ends', async () => {
+    const [last, late] = [fresh(), fresh()];
+    opened.clock.now = (NOW + 300 + 60) * 1000 + 999;
+    expect((await settle(last.body)).body.success).toBe(true);
+    opened.clock.now += 1;
+    expect((await settle(late.body)).body).toMatchObject({ errorReason: 'invalid_exact_lnbtc_invoice_expired' });
+    const seconds = Math.floor(opened.clock.now / 1000);
+    expect((await settle(lightningProof({ createdAt: seconds + 60 }).body)).body.success).toBe(true);
+    expect((await settle(lightningProof({ createdAt: seconds + 61 }).body)).body).toMatchObject({
+      errorReason: 'invalid_exact_lnbtc_invoice_created_in_future',
+    });
+  });
+});
+
+describe('a body that is no request', () => {
+  const { paymentPayload, paymentRequirements } = lightningProof({ createdAt: NOW }).body;
+  it.each([
+    ['nothing', undefined],
+    ['null', null],
+    ['text', 'x402'],
+    ['a list', [2]],
+    ['an empty object', {}],
+    ['no version', { paymentPayload, paymentRequirements }],
+    ['version 1', { x402Version: 1, paymentPayload, paymentRequirements }],
+    ['the version as text', { x402Version: '2', paymentPayload, paymentRequirements }],
+    ['no payload', { x402Version: 2, paymentRequirements }],
+    ['a payload of null', { x402Version: 2, paymentPayload: null, paymentRequirements }],
+    ['a payload that is a list', { x402Version: 2, paymentPayload: [paymentPayload], paymentRequirements }],
+    ['no requirement', { x402Version: 2, paymentPayload }],
+    ['a requirement that is text', { x402Version: 2, paymentPayload, paymentRequirements: 'exact' }],
+    ['inherited members', Object.create({ x402Version: 2, paymentPayload, paymentRequirements })],
+  ])('%s is 400', async (_name, body) => {
+    const hasNetwork =
+      typeof body === 'object' && body !== null && !Array.isArray(body) && Object.hasOwn(body, 'paymentRequirements');
+    const network = hasNetwork && body.paymentRequirements === paymentRequirements ? NETWORK : '';
+    expect(await settle(body)).toEqual({
+      status: 400,
+      body: { success: false, errorReason: 'invalid_request', transaction: '', network },
+    });
+    expect(rows()).toBe(0);
+  });
+
+  it('is the only thing that is 400: two empty objects are a proof that fails', async () => {
+    const body = { x402Version: 2, paymentPayload: {}, paymentRequirements: { network: 'lnbtc:elsewhere' } };
+    expect(await settle(body)).toEqual({
+      status: 200,
+      body: { success: false, errorReason: 'unsupported_scheme', transaction: '', network: 'lnbtc:elsewhere' },
+    });
+  });
+
+  it('has no network to echo where that is no text', async () => {
+    const body = { x402Version: 2, paymentPayload: {}, paymentRequirements: { network: { toString: null } } };
+    expect((await settle(body)).body.network).toBe('');
+  });
+});
+
+describe('the caps', () => {
+  beforeEach(() => {
+    opened.close();
+    opened = openFacilitator({ startMs: NOW * 1000, limits: { dailyCap: 20, perMinute: 0 } });
+  });
+  const CAPPED = { success: false, errorReason: 'daily_cap_reached', transaction: '', network: NETWORK };
+
+  it('hold exactly among calls at once', async () => {
+    const bodies = Array.from({ length: 60 }, () => fresh().body);
+    const answers = await Promise.all(bodies.map((body, n) => settle(body, `client ${n}`)));
+    expect(answers.filter((answer) => answer.body.success)).toHaveLength(20);
+    const capped = answers.filter((answer) => !answer.body.success);
+    expect(capped).toEqual(Array(40).fill({ status: 503, body: CAPPED, retryAfterSeconds: expect.any(Number) }));
+    expect(rows()).toBe(20);
+  });
+
+  it('hold exactly among calls of one client at once', async () => {
+    const answers = await Promise.all(Array.from({ length: 9 }, () => settle(fresh().body)));
+    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 200, ...Array(7).fill(503)]);
+    expect((await settle(fresh().body, 'b')).status).toBe(200);
+  });
+
+  it('are told before a proof is looked at, and a new day ends them', async () => {
+    for (let n = 0; n < 20; n++) expect((await settle(fresh().body, `client ${n}`)).status).toBe(200);
+    expect((await settle({ paymentRequirements: { network: NETWORK } }, 'new')).body).toEqual(CAPPED);
+    opened.clock.now = Date.parse('2023-11-15T00:00:00Z');
+    const proof = lightningProof({ createdAt: opened.clock.now / 1000 });
+    expect((await settle(proof.body, 'new')).body.success).toBe(true);
+  });
+});
+
+describe('a store that is away', () => {
+  const AWAY = { success: false, errorReason: 'replay_store_unavailable', transaction: '', network: NETWORK };
+
+  it('settles nothing', async () => {
+    opened.db.close();
+    expect(await settle(fresh().body)).toEqual({ status: 503, body: AWAY, retryAfterSeconds: 5 });
+    expect(JSON.stringify(opened.lines)).toContain('nothing was settled');
+    await expect(opened.facilitator.descriptor()).rejects.toMatchObject({ status: 503 });
+  });
+
+  it('settles nothing when it goes away at the claim; the proof is good once it is back', async () => {
+    const proof = fresh();
+    opened.db.pragma('query_only = ON');
+    expect(await settle(proof.body)).toEqual({ status: 503, body: AWAY, retryAfterSeconds: 5 });
+    opened.db.pragma('query_only = OFF');
+    expect((await settle(proof.body)).body).toEqual({
+      success: true,
+      transaction: proof.paymentHash,
+      network: NETWORK,
+    });
+  });
+});
+
+it('a bug is told without a word of the body', async () => {
+  const { body, preimage } = fresh();
+  const { store } = opened;
+  const { lines, destination } = captureLog();
+  const facilitator = createFacilitator({
+    store,
+    clock: {
+      ...opened.clock,
+      nowMs: () => {
+        throw new TypeError(`cannot take ${preimage}`);
+      },
+    },
+    config: LIMITS,
+    publicOrigin: 'https://api.example',
+    ownPayTo: () => null,
+    log: createLogger('debug', destination),
+  });
+  expect(await facilitator.settleAdmitted(body, 'a')).toEqual({
+    status: 500,
+    body: { success: false, errorReason: 'unexpected_settle_error', transaction: '', network: NETWORK },
+  });
+  const frames = expect.arrayContaining([expect.stringContaining('settle.ts')]);
+  expect(lines).toEqual([expect.objectContaining({ level: 'error', at: frames })]);
+  expect(JSON.stringify(lines)).not.toContain(preimage);
+});

@@ -1,0 +1,352 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import {
+  type Binding,
+  bindHttp,
+  bindMcp,
+  type HttpRequest,
+  type McpCall,
+} from '../../../../src/payment/lightning/binding.ts';
+import { httpParams, mcpParams } from '../../../../src/payment/lightning/binding-syntax.ts';
+
+const sha256 = (...parts: (string | Uint8Array)[]) => {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part);
+  return hash.digest('hex');
+};
+const hex = (binding: Binding | null) => binding && Buffer.from(binding.hash).toString('hex');
+const parsed = (binding: Binding | null) => JSON.parse(binding?.canonical ?? 'null');
+const PRESENT = Buffer.of(1);
+const ABSENT = sha256(Buffer.of(0));
+
+const ARTICLE = 'https://api.example.com/article/A';
+const EMPTY = new Uint8Array();
+const http = (request: Partial<HttpRequest> = {}) => bindHttp({ method: 'GET', url: ARTICLE, body: EMPTY, ...request });
+const mcp = (call: Partial<McpCall> = {}) =>
+  bindMcp({ server: 'https://api.example.com/mcp', name: 'get_article', arguments: { article: 'A' }, ...call });
+
+describe('http:1', () => {
+  test.each([
+    ['GET A', {}, '0d6623f775e025501fa7f0a30b54da25aad62b6ccfe35c85da38016711e6c018'],
+    [
+      'GET B',
+      { url: 'https://api.example.com/article/B' },
+      '4a99860f75eed1ea8178a5db488e044173bc570c8a6210f2c8590cdf8622d509',
+    ],
+    ['POST A', { method: 'POST' }, 'a66ae81d2b71d1d7f852985ee9db1388df785560d57114524bf7c77512962d08'],
+  ])("has the hash of the scheme's vector: %s", (_, request, hash) => {
+    expect(hex(http(request))).toBe(hash);
+  });
+
+  test("has the canonical text of the scheme's vector, and its hash is that of the text", () => {
+    expect(http()?.canonical).toBe(
+      '{"bodyHash":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","domain":"x402:exact:lnbtc:bolt11:http:1","headers":[],"method":"GET","url":"https://api.example.com/article/A"}',
+    );
+    expect(hex(http())).toBe(sha256(http()?.canonical ?? ''));
+  });
+
+  test('keeps the case of the method', () => {
+    expect(parsed(http({ method: 'get' })).method).toBe('get');
+    expect(hex(http({ method: 'get' }))).not.toBe(hex(http()));
+  });
+
+  test.each(['', 'GE T', 'GET\n', 'GÉT', 'GET:'])('refuses the method %j', (method) => {
+    expect(http({ method })).toBeNull();
+  });
+
+  test.each([
+    'https://api.example.com',
+    'https://api.example.com/',
+    'https://api.example.com/?',
+    'https://api.example.com?',
+    'https://api.example.com/a?b=1&a=2&b=1',
+    'https://api.example.com/a?a=2&b=1',
+    'https://api.example.com/%61?x=%7e%7E+%20',
+    'https://api.example.com/a/../b//c/./',
+    'https://api.example.com/a?url=https://u@elsewhere.example/',
+    'https://api.example.com/{a}|"b"<c>^`\\?q=[1]',
+    'https://api.example.com:443/',
+    'HTTPS://API.example.COM/A',
+    'http://localhost:4021/v1',
+    'http://127.0.0.1:4021/v1',
+    'http://[::1]:4021/v1',
+    'http://under_score.internal/v1',
+  ])('keeps %s byte for byte', (url) => {
+    expect(parsed(http({ url })).url).toBe(url);
+  });
+
+  test('tells URLs apart that a normaliser would make one', () => {
+    const urls = ['', '/', '/?', '?', '/a', '/%61', '/A', '/a/', '/a?x&y', '/a?y&x', '/a?x&y&', '/./a'];
+    const hashes = urls.map((end) => hex(http({ url: `https://api.example.com${end}` })));
+    expect(hashes).not.toContain(null);
+    expect(new Set(hashes).size).toBe(urls.length);
+  });
+
+  test.each([
+    ['a fragment', 'https://api.example.com/a#b'],
+    ['an empty fragment', 'https://api.example.com/a#'],
+    ['a user', 'https://user@api.example.com/a'],
+    ['a user and a password', 'https://user:secret@api.example.com/a'],
+    ['an empty user', 'https://@api.example.com/a'],
+    ['a user behind a backslash', 'https://api.example.com\\@elsewhere.example/a'],
+    ['another scheme', 'ftp://api.example.com/a'],
+    ['a path alone', '/article/A'],
+    ['no scheme', '//api.example.com/a'],
+    ['no host', 'https:///a'],
+    ['one slash', 'https:/api.example.com/a'],
+    ['a letter past ASCII in the path', 'https://api.example.com/é'],
+    ['a letter past ASCII in the query', 'https://api.example.com/?é'],
+    ['a letter past ASCII in the host', 'https://apı.example.com/'],
+    ['a letter that folds to ASCII', 'https://api.example.com/\u212a'],
+    ['a space', 'https://api.example.com/a b'],
+    ['a line break', 'https://api.example.com/a\n'],
+    ['a tab', 'https://api.example.com/\ta'],
+    ['white space in front', ' https://api.example.com/a'],
+    ['an impossible port', 'https://api.example.com:65536/a'],
+    ['a port of letters', 'https://api.example.com:http/a'],
+    ['an impossible address', 'http://999.1.1.1/a'],
+    ['nothing', ''],
+  ])('refuses a URL with %s', (_, url) => {
+    expect(http({ url })).toBeNull();
+  });
+
+  test('binds the bytes of the body', () => {
+    const body = Buffer.from('{"a":1}');
+    expect(parsed(http({ body })).bodyHash).toBe(sha256(body));
+    expect(parsed(http()).bodyHash).toBe(sha256(''));
+    expect(http({ body: 'text' as unknown as Uint8Array })).toBeNull();
+  });
+
+  test("binds the values of named headers in the names' order, and nothing of the others", () => {
+    const headers = { accept: 'text/html', 'x-a': '1', cookie: 'c' };
+    const binding = http({ headers, bound: ['accept', 'x-a', 'x-b'] });
+    expect(parsed(binding).headers).toEqual([
+      { name: 'accept', valueHash: sha256(PRESENT, 'text/html') },
+      { name: 'x-a', valueHash: sha256(PRESENT, '1') },
+      { name: 'x-b', valueHash: ABSENT },
+    ]);
+    expect(hex(http({ headers: { ...headers, cookie: 'd' }, bound: ['accept', 'x-a', 'x-b'] }))).toBe(hex(binding));
+    expect(hex(http({ headers }))).toBe(hex(http()));
+  });
+
+  test('tells an empty value from an absent one', () => {
+    const valueHash = (headers: Record<string, string>) =>
+      parsed(http({ headers, bound: ['x-a'] })).headers[0].valueHash;
+    expect(valueHash({ 'x-a': '' })).toBe(sha256(PRESENT));
+    expect(valueHash({})).toBe(ABSENT);
+  });
+
+  test('takes optional white space off the ends of a value and keeps it inside', () => {
+    const valueHash = (value: string) =>
+      parsed(http({ headers: { 'x-a': value }, bound: ['x-a'] })).headers[0].valueHash;
+    expect(valueHash(' \t one, \t two\t ')).toBe(sha256(PRESENT, 'one, \t two'));
+    expect(valueHash(' \t ')).toBe(sha256(PRESENT));
+  });
+
+  test.each(['a\rb', 'a\nb', 'a\r\n b', '\n', 'a\r', 'é', '\u00a0', '\ufeffa', 'a\u0000', 'a\u007f'])(
+    'refuses the bound value %j, and ignores it where it is not bound',
+    (value) => {
+      expect(http({ headers: { 'x-a': value }, bound: ['x-a'] })).toBeNull();
+      expect(hex(http({ headers: { 'x-a': value } }))).toBe(hex(http()));
+    },
+  );
+
+  test('reads no header out of a prototype', () => {
+    const binding = http({ headers: {}, bound: ['__proto__', 'constructor', 'tostring'] });
+    expect(parsed(binding).headers.map(({ valueHash }: { valueHash: string }) => valueHash)).toEqual([
+      ABSENT,
+      ABSENT,
+      ABSENT,
+    ]);
+    const own = JSON.parse('{"__proto__":"a"}');
+    expect(parsed(http({ headers: own, bound: ['__proto__'] })).headers[0].valueHash).toBe(sha256(PRESENT, 'a'));
+  });
+
+  test('refuses a bound value that is no text', () => {
+    expect(http({ headers: { 'x-a': ['1', '2'] as unknown as string }, bound: ['x-a'] })).toBeNull();
+  });
+});
+
+describe('mcp:1', () => {
+  test.each([
+    ['get_article A', {}, '03941bfedc6af8a09b2f459fe83470284a76a8c75801caa9e1487a9276a693f4'],
+    [
+      'get_article B',
+      { arguments: { article: 'B' } },
+      'b3e425970d64cd4f08fc4d57a11b76da59ce6a5760d92687398c91f063120678',
+    ],
+    [
+      'delete_article A',
+      { name: 'delete_article' },
+      '3a52bbf19dda8b5765a27246b12e805770298273b48526956c421f02fe043455',
+    ],
+  ])("has the hash of the scheme's vector: %s", (_, call, hash) => {
+    expect(hex(mcp(call))).toBe(hash);
+  });
+
+  test('binds exactly domain, server, method, name, arguments and metadata', () => {
+    expect(parsed(mcp())).toEqual({
+      domain: 'x402:exact:lnbtc:bolt11:mcp:1',
+      server: 'https://api.example.com/mcp',
+      method: 'tools/call',
+      name: 'get_article',
+      arguments: { article: 'A' },
+      metadata: [],
+    });
+  });
+
+  test('takes arguments that were left out for none', () => {
+    expect(hex(mcp({ arguments: undefined }))).toBe(hex(mcp({ arguments: {} })));
+    expect(hex(bindMcp({ server: 'https://api.example.com/mcp', name: 'get_article' }))).toBe(
+      hex(mcp({ arguments: {} })),
+    );
+  });
+
+  test.each<[string, unknown]>([
+    ['null', null],
+    ['an array', []],
+    ['text', 'a'],
+    ['a number', 0],
+    ['a boolean', false],
+    ['a date', new Date(0)],
+    ['a map', new Map()],
+    ['what is not JSON', { a: undefined }],
+    ['a lone surrogate', { a: '\ud83d' }],
+    [
+      'a proxy that throws',
+      new Proxy(
+        {},
+        {
+          ownKeys: () => {
+            throw new Error('trap');
+          },
+        },
+      ),
+    ],
+  ])('refuses arguments that are %s', (_, given) => {
+    expect(mcp({ arguments: given })).toBeNull();
+  });
+
+  test('the order of the arguments changes nothing, their values do', () => {
+    const one = hex(mcp({ arguments: { a: 1, b: { c: [1, 2], d: null } } }));
+    expect(hex(mcp({ arguments: { b: { d: null, c: [1, 2] }, a: 1 } }))).toBe(one);
+    expect(hex(mcp({ arguments: { a: 1, b: { c: [2, 1], d: null } } }))).not.toBe(one);
+    expect(hex(mcp({ arguments: { a: '1', b: { c: [1, 2], d: null } } }))).not.toBe(one);
+  });
+
+  test('binds named metadata by its canonical text, and tells null from absent', () => {
+    const metadata = { 'example.com/a': { b: 1, a: [] }, 'example.com/n': null, other: 1 };
+    const bound = ['example.com/a', 'example.com/n', 'example.com/z'];
+    expect(parsed(mcp({ metadata, bound })).metadata).toEqual([
+      { name: 'example.com/a', valueHash: sha256(PRESENT, '{"a":[],"b":1}') },
+      { name: 'example.com/n', valueHash: sha256(PRESENT, 'null') },
+      { name: 'example.com/z', valueHash: ABSENT },
+    ]);
+    expect(hex(mcp({ metadata: { ...metadata, other: 2 }, bound }))).toBe(hex(mcp({ metadata, bound })));
+  });
+
+  test('refuses bound metadata that is not JSON', () => {
+    expect(mcp({ metadata: { a: () => 1 }, bound: ['a'] })).toBeNull();
+    expect(
+      mcp({ metadata: Object.defineProperty({}, 'a', { get: () => 1, enumerable: true }), bound: ['a'] }),
+    ).toBeNull();
+  });
+
+  test.each([
+    'mcp',
+    '/mcp',
+    '//api.example.com/mcp',
+    'https://',
+    'https://a.example/#b',
+    'https://a.example/é',
+    'https://a.example/a b',
+    'https://a.example/%zz',
+    '',
+  ])('refuses the server %j', (server) => {
+    expect(mcp({ server })).toBeNull();
+  });
+
+  test.each(['https://a.example', 'http://127.0.0.1:1/mcp?x=1', 'urn:example:mcp', 'stdio:percall'])(
+    'takes the server %s',
+    (server) => {
+      expect(parsed(mcp({ server })).server).toBe(server);
+    },
+  );
+
+  test('refuses a name that is no text', () => {
+    expect(mcp({ name: 5 as unknown as string })).toBeNull();
+    expect(mcp({ name: '\ud83d' })).toBeNull();
+  });
+});
+
+describe('requestBindingParams', () => {
+  const server = 'https://api.example.com/mcp';
+
+  test.each([{ headers: [] }, { headers: ['accept', 'content-type', 'x-1'] }, { headers: ["!#$%&'*+-.^_`|~"] }])(
+    'http:1 takes %j',
+    (params) => {
+      expect(httpParams(params)).toEqual(params);
+    },
+  );
+
+  test.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['null', null],
+    ['an array', []],
+    ['names alone', ['accept']],
+    ['no member', {}],
+    ['one member more', { headers: [], metadata: [] }],
+    ['a member `__proto__`', JSON.parse('{"headers":[],"__proto__":[]}')],
+    ['another member', { header: [] }],
+    ['an inherited member', Object.create({ headers: [] })],
+    ['no list', { headers: 'accept' }],
+    ['an object for a list', { headers: { 0: 'accept', length: 1 } }],
+    ['a number', { headers: [1] }],
+    ['null for a name', { headers: [null] }],
+    ['an upper-case name', { headers: ['Accept'] }],
+    ['an empty name', { headers: [''] }],
+    ['a space', { headers: ['x a'] }],
+    ['a colon', { headers: [':path'] }],
+    ['a letter past ASCII', { headers: ['é'] }],
+    ['a line break', { headers: ['accept\n'] }],
+    ['descending names', { headers: ['x-b', 'x-a'] }],
+    ['a duplicate', { headers: ['accept', 'accept'] }],
+    ['payment-signature', { headers: ['payment-signature'] }],
+    ['payment-signature among others', { headers: ['accept', 'payment-signature', 'x-a'] }],
+  ])('http:1 refuses %s', (_, params) => {
+    expect(httpParams(params)).toBeNull();
+  });
+
+  test.each([
+    { server, metadata: [] },
+    { server, metadata: ['a', 'b/c'] },
+  ])('mcp:1 takes %j', (params) => {
+    expect(mcpParams(params)).toEqual(params);
+  });
+
+  test.each<[string, unknown]>([
+    ['null', null],
+    ['no server', { metadata: [] }],
+    ['no metadata', { server }],
+    ['one member more', { server, metadata: [], headers: [] }],
+    ['both names in one', { 'server,metadata': [] }],
+    ['a relative server', { server: '/mcp', metadata: [] }],
+    ['a server that is no text', { server: 1, metadata: [] }],
+    ['no list', { server, metadata: 'a' }],
+    ['a name that is no text', { server, metadata: [{}] }],
+    ['descending names', { server, metadata: ['b', 'a'] }],
+    ['a duplicate', { server, metadata: ['a', 'a'] }],
+    ['the payment', { server, metadata: ['x402/payment'] }],
+    ['the progress token', { server, metadata: ['progressToken'] }],
+  ])('mcp:1 refuses %s', (_, params) => {
+    expect(mcpParams(params)).toBeNull();
+  });
+
+  test('bindings refuse the same names', () => {
+    expect(http({ bound: ['payment-signature'] })).toBeNull();
+    expect(http({ bound: ['X-A'] })).toBeNull();
+    expect(http({ bound: ['b', 'a'] })).toBeNull();
+    expect(mcp({ bound: ['x402/payment'] })).toBeNull();
+    expect(mcp({ bound: ['progressToken'] })).toBeNull();
+  });
+});

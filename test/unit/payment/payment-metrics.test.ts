@@ -1,0 +1,150 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Registry } from 'prom-client';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
+import { createPaymentMetrics } from '../../../src/payment/payment-metrics.ts';
+import { openLedgerDatabase } from '../../../src/store/database.ts';
+import type { LedgerStore } from '../../../src/store/ledger-port.ts';
+import { createLedgerStore } from '../../../src/store/ledger-store.ts';
+import type { LightningStore } from '../../../src/store/lightning-port.ts';
+import { createLightningStore } from '../../../src/store/lightning-store.ts';
+
+let folder: string;
+let store: LedgerStore;
+let claims: LightningStore;
+let registry: Registry;
+let now: number;
+const clock = { nowMs: () => now, sleep: async () => {} };
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'metrics-'));
+  const db = openLedgerDatabase(join(folder, 'ledger.db'));
+  store = createLedgerStore(db);
+  claims = createLightningStore(db);
+  registry = new Registry();
+  now = 1_800_000_000_000;
+});
+afterEach(async () => {
+  await store.close().catch(() => {});
+  rmSync(folder, { recursive: true });
+});
+
+function counted(bootId = 'boot') {
+  const metrics = createPaymentMetrics(registry, { store, clock, storeBytes: 1000 });
+  const limits = { storeBytes: 1000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+  return { metrics, ledger: createLedger({ store, clock, bootId, ...limits, onMove: metrics.onMove }) };
+}
+
+async function reserve(ledger: Ledger): Promise<string> {
+  const key = { network: 'eip155:5042', contract: randomBytes(20), payer: randomBytes(20), nonce: randomBytes(32) };
+  const hashes = { requestHash: randomBytes(32), clientHash: randomBytes(32), identifierHash: null };
+  const terms = { amount: 1500n, payTo: randomBytes(20), validAfter: 0n, validBefore: 2n ** 64n };
+  return String(await ledger.reserve({ ...key, ...hashes, ...terms }, false));
+}
+const intent = () => ({ signature: randomBytes(65), checkedBlock: 1, body: Buffer.from('reply') });
+
+/** A sample's value, or null where there is none. */
+async function sample(name: string, labels: Record<string, string | number> = {}): Promise<number | null> {
+  const samples = (await registry.getMetricsAsJSON()).flatMap((metric) =>
+    (metric.values as { value: number; labels: object; metricName?: string }[]).map((one) => ({
+      ...one,
+      name: one.metricName ?? metric.name,
+    })),
+  );
+  const found = samples.find((one) => one.name === name && JSON.stringify(one.labels) === JSON.stringify(labels));
+  return found?.value ?? null;
+}
+const moves = (state: string, rail = 'usdc') => sample('payment_moves_total', { rail, state });
+
+test('each move that happened is counted once, and one that did not is not', async () => {
+  const { ledger } = counted();
+  expect(await moves('settled')).toBe(0);
+  const [paid, refused, unsure, given] = [
+    await reserve(ledger),
+    await reserve(ledger),
+    await reserve(ledger),
+    await reserve(ledger),
+  ];
+  for (const id of [paid, refused, unsure]) await ledger.storeIntent(id, intent());
+  await ledger.release(given);
+  expect(await ledger.release(paid)).toBe(false);
+  now += 700;
+  await ledger.settled(paid, randomBytes(32), 9);
+  expect(await ledger.settled(paid, randomBytes(32), 9)).toBe(false);
+  await ledger.failed(refused, 'cancelled');
+  await ledger.unknown(unsure);
+  const states = ['reserved', 'released', 'settling', 'settled', 'failed', 'unknown'];
+  expect(await Promise.all(states.map((state) => moves(state)))).toEqual([4, 1, 3, 1, 1, 1]);
+  expect(await sample('payment_settled_usdc_total')).toBe(0.0015);
+  expect(await sample('payment_settlement_duration_seconds_sum', { outcome: 'settled' })).toBe(0.7);
+  expect(await sample('payment_settlement_duration_seconds_count', { outcome: 'failed' })).toBe(1);
+});
+
+test('what recovery takes over is counted, and its settlement adds to the total but not to the durations', async () => {
+  const dead = counted('dead').ledger;
+  await reserve(dead);
+  const sent = await reserve(dead);
+  await dead.storeIntent(sent, intent());
+  await dead.noteBroadcast([{ id: sent, transaction: randomBytes(32) }]);
+  registry = new Registry();
+  const { ledger } = counted('alive');
+  await ledger.recover();
+  await ledger.settled(sent, randomBytes(32), 9);
+  expect(await Promise.all(['released', 'unknown', 'settled'].map((state) => moves(state)))).toEqual([1, 1, 1]);
+  expect(await sample('payment_settled_usdc_total')).toBe(0.0015);
+  expect(await sample('payment_settlement_duration_seconds_count', { outcome: 'settled' })).toBeNull();
+});
+
+test('what is open is told by state with the age of the oldest, and nothing open has no age', async () => {
+  const { ledger } = counted();
+  expect(await sample('payment_oldest_open_timestamp_seconds')).toBeNull();
+  const first = await reserve(ledger);
+  now += 5000;
+  const second = await reserve(ledger);
+  await ledger.storeIntent(second, intent());
+  expect(await sample('payments_open', { state: 'reserved' })).toBe(1);
+  expect(await sample('payments_open', { state: 'settling' })).toBe(1);
+  expect(await sample('payments_open', { state: 'unknown' })).toBe(0);
+  expect(await sample('payment_oldest_open_timestamp_seconds')).toBe(1_800_000_000);
+  expect(await sample('payment_reply_bytes')).toBe(5);
+  expect(await sample('payment_reply_bytes_limit')).toBe(1000);
+  await ledger.release(first);
+  expect(await sample('payment_oldest_open_timestamp_seconds')).toBe(1_800_000_005);
+});
+
+test('a ledger that cannot be read takes its gauges away, and nothing else', async () => {
+  const { ledger, metrics } = counted();
+  await ledger.storeIntent(await reserve(ledger), intent());
+  await store.close();
+  metrics.onMove('an id', 'settled');
+  expect(await moves('settled')).toBe(1);
+  expect(await sample('payment_settled_usdc_total')).toBe(0);
+  expect(await sample('payments_open', { state: 'settling' })).toBeNull();
+  expect(await sample('payment_reply_bytes')).toBeNull();
+});
+
+test('Lightning is counted by what its store has done: offered, claimed once, delivered once, others’ claims apart', async () => {
+  const watched = counted().metrics.watchClaims(claims);
+  const key = () => ({ network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash: randomBytes(32) });
+  const terms = { payTo: randomBytes(33), amountMsat: 25_000n };
+  const [own, foreign] = [key(), key()];
+  const requestHash = randomBytes(32);
+  await watched.recordInvoice(
+    { ...own, ...terms, requestHash, issuedAt: now, forgetAt: now + 1000 },
+    Buffer.from('reply'),
+  );
+  const times = { claimedAt: now, keepUntil: now + 1000 };
+  const claim = { ...own, ...terms, ...times, grant: { requestHash, redeemUntil: now + 1000 }, account: null };
+  expect(await watched.claim(claim)).toBe('claimed');
+  expect(await watched.claim(claim)).toBe('duplicate');
+  expect(await watched.claim({ ...foreign, ...terms, ...times, grant: null, account: null })).toBe('claimed');
+  expect(await watched.delivered(own, now, now + 1000)).toBe(true);
+  expect(await watched.delivered(own, now, now + 1000)).toBe(false);
+  const states = ['offered', 'claimed', 'delivered'];
+  expect(await Promise.all(states.map((state) => moves(state, 'lightning')))).toEqual([1, 1, 1]);
+  expect(await moves('claimed', 'facilitator')).toBe(1);
+  expect(await sample('payment_claimed_msat_total')).toBe(25_000);
+});
