@@ -1,12 +1,10 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { loadConfig } from '../src/config.ts';
 import { systemClock } from '../src/lib/clock.ts';
 import { type LedgerReports, openLedgerReports } from '../src/store/ledger-reports.ts';
 import { type LedgerCommand, readLedgerCommand } from './lib/ledger-command.ts';
 import { incomeCsv } from './lib/ledger-csv.ts';
 import { dataDirectory, existingDatabase } from './lib/ledger-file.ts';
-import { reconcileLedger } from './lib/ledger-reconcile.ts';
 import { listJson, listText, statusJson, statusText } from './lib/ledger-text.ts';
 import { runOperatorCommand, say } from './lib/operator-command.ts';
 
@@ -57,8 +55,10 @@ await runOperatorCommand(USAGE, async () => {
   const dataDir = dataDirectory(command.dataDir);
   const file = existingDatabase(dataDir, 'ledger.db');
   if (command.name === 'reconcile') {
-    const config = loadConfig({ ...process.env, DATA_DIR: dataDir });
-    return (await reconcileLedger({ config, timeoutMs: command.timeoutMs, print, say })) ? 0 : 1;
+    // Loaded when it is asked for: it brings half the service with it, and a look at the ledger should not wait for that.
+    const { reconcileLedger } = await import('./lib/ledger-reconcile.ts');
+    const env = { ...process.env, DATA_DIR: dataDir };
+    return (await reconcileLedger({ env, timeoutMs: command.timeoutMs, print, say })) ? 0 : 1;
   }
   const reports = openLedgerReports(file);
   try {

@@ -1,6 +1,7 @@
 import { benchCollector } from './collector.ts';
 import { benchExtract } from './extract.ts';
 import { benchPaid } from './paid.ts';
+import { benchProof } from './proof.ts';
 import { benchUnpaid } from './unpaid.ts';
 
 const benches: Record<string, () => Promise<void>> = {
@@ -8,6 +9,7 @@ const benches: Record<string, () => Promise<void>> = {
   paid: benchPaid,
   collector: benchCollector,
   extract: benchExtract,
+  proof: benchProof,
 };
 
 const names = process.argv.slice(2);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { createChainClient } from '../../src/chain/client.ts';
-import type { Config } from '../../src/config.ts';
+import { type Config, loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -15,7 +15,8 @@ const OPEN: readonly PaymentState[] = ['reserved', 'settling', 'unknown'];
 const LOOK_MS = 250;
 
 interface Reconciling {
-  readonly config: Config;
+  /** The service's own, with the data directory that was chosen. */
+  readonly env: Record<string, string | undefined>;
   readonly timeoutMs: number;
   /** One line for each payment that was open. */
   readonly print: (line: string) => void;
@@ -27,7 +28,8 @@ interface Reconciling {
  * chain and sent again where the chain does not know it. Returns whether nothing is open any more. Throws while the service holds the
  * ledger, and where a payment is of another network than the configured one.
  */
-export async function reconcileLedger({ config, timeoutMs, print, say }: Reconciling): Promise<boolean> {
+export async function reconcileLedger({ env, timeoutMs, print, say }: Reconciling): Promise<boolean> {
+  const config = loadConfig(env);
   const lock = hold(config.dataDir);
   const store = createLedgerStore(openLedgerDatabase(join(config.dataDir, 'ledger.db')));
   try {

@@ -42,13 +42,26 @@ export const lightningEnvironment = {
     .string()
     .regex(/^(?:[0-9a-fA-F]{2})+$/, 'the macaroon as hex digits')
     .optional(),
-  CLN_RUNE: secret.optional(),
+  // It travels in a header as it is.
+  CLN_RUNE: secret.regex(/^[\w=-]+$/, 'the rune as the node printed it').optional(),
   PHOENIXD_PASSWORD: secret.optional(),
-  NWC_CONNECTION: z.string().startsWith('nostr+walletconnect://', 'a nostr+walletconnect:// connection').optional(),
+  NWC_CONNECTION: z
+    .string()
+    .refine(isWalletConnection, 'a nostr+walletconnect:// connection with the wallet, a ws or wss relay and a secret')
+    .optional(),
   LIGHTNING_INVOICES_PER_MINUTE: whole(30),
   LIGHTNING_INVOICES_TOTAL_PER_MINUTE: whole(600),
   LIGHTNING_TIMEOUT_MS: whole(5000, 1),
 };
+
+/** NIP-47's connection string: 32 bytes of hex for the wallet and for the secret, and where they meet. */
+function isWalletConnection(text: string): boolean {
+  const url = URL.parse(text);
+  if (url?.protocol !== 'nostr+walletconnect:' || !/^[0-9a-f]{64}$/.test(url.host)) return false;
+  const relays = url.searchParams.getAll('relay');
+  const reachable = relays.every((relay) => /^wss?:$/.test(URL.parse(relay)?.protocol ?? ''));
+  return relays.length > 0 && reachable && /^[0-9a-f]{64}$/.test(url.searchParams.get('secret') ?? '');
+}
 
 const NEEDS: Record<string, readonly string[]> = {
   lnd: ['LIGHTNING_NODE_URL', 'LND_MACAROON'],

@@ -29,6 +29,19 @@ const problem = (body: string) => JSON.parse(body) as { code: string; charged: u
 const refusal = (answer: Awaited<ReturnType<typeof call>>) => String(decoded(answer, 'payment-required').error);
 const recordsOf = () => service.deps.lightningStore;
 
+/**
+ * A shop of its own for a test that goes on after the node's invoices have expired by the shop's clock: a refusal there asks the node
+ * for a new invoice, finds it expired and leaves the node alone for a while.
+ */
+async function inAnotherShop(run: (shop: LightningService) => Promise<void>): Promise<void> {
+  const shop = await startLightningService(lightning, { catalogue: [moody.endpoint], clock });
+  try {
+    await run(shop);
+  } finally {
+    await shop.stop();
+  }
+}
+
 let tag = 0;
 /** A request that nobody has made before. */
 const fresh = (path = moody.path) => `${path}?tag=t${++tag}`;
@@ -167,20 +180,21 @@ describe('a paid retry', () => {
     expect(answer.headers['cache-control']).toBe('private, no-store');
   });
 
-  test('gets the same bytes again for 15 minutes, then duplicate_settlement', async () => {
-    const path = fresh();
-    const proof = await buy(path);
-    const first = await present(path, proof);
-    const runs = moody.runs();
-    shiftMs = 15 * MINUTE_MS - 5000;
-    const again = await present(path, proof);
-    expect([again.status, again.body]).toEqual([200, first.body]);
-    expect(again.headers['payment-response']).toBe(first.headers['payment-response']);
-    expect(moody.runs()).toBe(runs);
-    shiftMs = 15 * MINUTE_MS + 5000;
-    const late = await present(path, proof);
-    expect([late.status, refusal(late)]).toEqual([402, 'duplicate_settlement']);
-  });
+  test('gets the same bytes again for 15 minutes, then duplicate_settlement', () =>
+    inAnotherShop(async (shop) => {
+      const path = fresh();
+      const proof = await payFor(lightning.pay, shop.origin, path);
+      const first = await presentProof(shop.origin, path, proof);
+      const runs = moody.runs();
+      shiftMs = 15 * MINUTE_MS - 5000;
+      const again = await presentProof(shop.origin, path, proof);
+      expect([again.status, again.body]).toEqual([200, first.body]);
+      expect(again.headers['payment-response']).toBe(first.headers['payment-response']);
+      expect(moody.runs()).toBe(runs);
+      shiftMs = 15 * MINUTE_MS + 5000;
+      const late = await presentProof(shop.origin, path, proof);
+      expect([late.status, refusal(late)]).toEqual([402, 'duplicate_settlement']);
+    }));
 
   test('is refused for any other request, claimed or not, and the refusal costs the proof nothing', async () => {
     const path = fresh();
@@ -244,39 +258,45 @@ describe('a paid retry', () => {
     expect((await present(path, { header: proofHeader(requirement, preimage) })).status).toBe(200);
   });
 
-  test('past the invoice’s life is refused if it was never claimed, and served for seven days if it was', async () => {
-    const [unclaimed, granted] = [fresh(), fresh()];
-    const [late, kept] = [await buy(unclaimed), await buy(granted)];
-    // Claimed, with nothing delivered: fresh runs fail and the kept reply is lost.
-    await loseKeptReply(kept.paymentHash);
-    moody.fail();
-    expect((await present(granted, kept)).status).toBe(502);
-    moody.recover();
-    shiftMs = 361_000 + 5000;
-    expect(refusal(await present(unclaimed, late))).toBe('invalid_exact_lnbtc_invoice_expired');
-    shiftMs = 7 * 24 * 60 * MINUTE_MS - 5000;
-    const answer = await present(granted, kept);
-    expect(answer.status).toBe(200);
-  });
+  test('past the invoice’s life is refused if it was never claimed, and served for seven days if it was', () =>
+    inAnotherShop(async (shop) => {
+      const [unclaimed, granted] = [fresh(), fresh()];
+      const [late, kept] = [
+        await payFor(lightning.pay, shop.origin, unclaimed),
+        await payFor(lightning.pay, shop.origin, granted),
+      ];
+      // Claimed, with nothing delivered: fresh runs fail and the kept reply is lost.
+      await loseKeptReply(shop, kept.paymentHash);
+      moody.fail();
+      expect((await presentProof(shop.origin, granted, kept)).status).toBe(502);
+      moody.recover();
+      shiftMs = 361_000 + 5000;
+      expect(refusal(await presentProof(shop.origin, unclaimed, late))).toBe('invalid_exact_lnbtc_invoice_expired');
+      shiftMs = 7 * 24 * 60 * MINUTE_MS - 5000;
+      const answer = await presentProof(shop.origin, granted, kept);
+      expect(answer.status).toBe(200);
+    }));
 
-  test('after seven days is refused', async () => {
-    const path = fresh();
-    const proof = await buy(path);
-    await loseKeptReply(proof.paymentHash);
-    moody.fail();
-    expect((await present(path, proof)).status).toBe(502);
-    shiftMs = 7 * 24 * 60 * MINUTE_MS + 5000;
-    moody.recover();
-    expect(refusal(await present(path, proof))).toBe('duplicate_settlement');
-  });
+  test('after seven days is refused', () =>
+    inAnotherShop(async (shop) => {
+      const path = fresh();
+      const proof = await payFor(lightning.pay, shop.origin, path);
+      await loseKeptReply(shop, proof.paymentHash);
+      moody.fail();
+      expect((await presentProof(shop.origin, path, proof)).status).toBe(502);
+      shiftMs = 7 * 24 * 60 * MINUTE_MS + 5000;
+      moody.recover();
+      expect(refusal(await presentProof(shop.origin, path, proof))).toBe('duplicate_settlement');
+    }));
 });
 
 /** What a damaged disk or a restored backup would do. */
-async function loseKeptReply(paymentHash: string): Promise<void> {
+async function loseKeptReply(shop: LightningService, paymentHash: string): Promise<void> {
   const key = { network: lightning.network, paymentHash: Buffer.from(paymentHash, 'hex') };
-  expect(await recordsOf().keptReply(key)).not.toBeNull();
-  service.sql(`DELETE FROM lightning_kept_replies WHERE payment_hash = x'${paymentHash}'`);
-  expect(await recordsOf().keptReply(key)).toBeNull();
+  const { lightningStore } = shop.deps;
+  expect(await lightningStore.keptReply(key)).not.toBeNull();
+  shop.sql(`DELETE FROM lightning_kept_replies WHERE payment_hash = x'${paymentHash}'`);
+  expect(await lightningStore.keptReply(key)).toBeNull();
 }
 
 describe('a failing handler never costs the buyer', () => {
@@ -295,7 +315,7 @@ describe('a failing handler never costs the buyer', () => {
   test('without a kept reply three failures are three errors, and then the answer comes', async () => {
     const path = fresh();
     const proof = await buy(path);
-    await loseKeptReply(proof.paymentHash);
+    await loseKeptReply(service, proof.paymentHash);
     moody.fail(new UpstreamFailed('test', 'moody'), 3);
     for (let attempt = 0; attempt < 3; attempt++) {
       const answer = await present(path, proof);
@@ -329,7 +349,7 @@ describe('a failing handler never costs the buyer', () => {
   test('64 presentations of a claim whose runs all fail still run one at a time', async () => {
     const path = fresh();
     const proof = await buy(path);
-    await loseKeptReply(proof.paymentHash);
+    await loseKeptReply(service, proof.paymentHash);
     moody.slow(20);
     moody.fail();
     moody.mostAtOnce();
@@ -405,7 +425,7 @@ describe('what anyone may know', () => {
     const proof = await buy(path);
     const look = () => call(service.origin, `/v1/payments/${proof.paymentHash}`);
     expect((await look()).status).toBe(404);
-    await loseKeptReply(proof.paymentHash);
+    await loseKeptReply(service, proof.paymentHash);
     moody.fail();
     await present(path, proof);
     const shown = {

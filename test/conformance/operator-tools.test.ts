@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -94,6 +94,29 @@ async function hangInFlight(count: number): Promise<{ payment: Payment; answer: 
   return hung;
 }
 
+/** Restores a copy as the README says, into a directory of its own, and looks when nothing is open any more. */
+async function withRestored(
+  copy: string,
+  look: (restored: typeof service, file: string) => Promise<void>,
+): Promise<void> {
+  const restoredDir = mkdtempSync(join(folder, 'restored-'));
+  const file = join(restoredDir, 'ledger.db');
+  copyFileSync(copy, file);
+  const restored = await createProcess(network, restoredDir);
+  await restored.start();
+  try {
+    await until('everything has ended', () => statesIn(file).every(({ state }) => state === 'settled'));
+    await look(restored, file);
+  } finally {
+    await restored.stop();
+  }
+}
+
+function expectAlreadyUsed(answer: Answer): void {
+  expect(answer.status).toBe(402);
+  expect(decoded(answer, 'payment-required').error).toBe('invalid_exact_evm_nonce_already_used');
+}
+
 test('a backup made under load restores to a ledger that charges nobody twice and accounts for all it held', async () => {
   const bought: { payment: Payment; answer: Answer }[] = [];
   const buyers = await Promise.all(Array.from({ length: BUYERS }, () => newBuyer(network)));
@@ -140,15 +163,23 @@ test('a backup made under load restores to a ledger that charges nobody twice an
   const sellerHas = await balanceOf(network, network.seller);
   expect(sellerHas).toBe(BigInt(bought.length + late.length) * PRICE);
 
-  // 4. Restored as the README says, into a directory of its own.
-  const restoredDir = join(folder, 'restored');
-  mkdirSync(restoredDir);
-  copyFileSync(copy, join(restoredDir, 'ledger.db'));
-  const restored = await createProcess(network, restoredDir);
-  await restored.start();
-  try {
-    const file = join(restoredDir, 'ledger.db');
-    await until('what was on its way is settled', () => statesIn(file).every(({ state }) => state === 'settled'));
+  // 4. The copy made under load: what it holds as settled is delivered again, whatever it missed is known to the chain.
+  await withRestored(made[0]!, async (restored, file) => {
+    const settled = new Set(statesIn(file).map(({ nonce }) => nonce.toString('hex')));
+    for (const { payment, answer } of bought) {
+      const again = await present(restored.origin, PATH, payment);
+      const { nonce } = payment.authorization;
+      if (settled.has(Buffer.from(nonce).toString('hex')))
+        expect([again.status, again.body]).toEqual([200, answer.body]);
+      else expectAlreadyUsed(again);
+    }
+    expect(settled.size).toBeGreaterThanOrEqual(held.filter(({ state }) => state === 'settled').length);
+    expect(totalIn(file)).toBe(BigInt(settled.size) * PRICE);
+  });
+  expect(await balanceOf(network, network.seller)).toBe(sellerHas);
+
+  // 5. The copy made with transactions on their way: they are found on the chain, and their buyers get what they paid for.
+  await withRestored(copy, async (restored, file) => {
     expect(totalIn(file)).toBe(soldInCopy + BigInt(hung.length) * PRICE);
     for (const { payment, answer } of bought) {
       const again = await present(restored.origin, PATH, payment);
@@ -156,17 +187,11 @@ test('a backup made under load restores to a ledger that charges nobody twice an
       if (answer.status === 200) expect(again.body).toBe(answer.body);
       expect(decoded(again, 'payment-response')).toMatchObject({ success: true });
     }
-    for (const payment of late) {
-      const again = await present(restored.origin, PATH, payment);
-      expect(again.status).toBe(402);
-      expect(decoded(again, 'payment-required').error).toBe('invalid_exact_evm_nonce_already_used');
-    }
-    expect(await balanceOf(network, network.seller)).toBe(sellerHas);
-    // The missing ones stand on the chain and in the balance; the ledger says so by the difference.
+    for (const payment of late) expectAlreadyUsed(await present(restored.origin, PATH, payment));
+    // What is missing stands on the chain and in the balance.
     expect(sellerHas - totalIn(file)).toBe(BigInt(late.length) * PRICE);
-  } finally {
-    await restored.stop();
-  }
+  });
+  expect(await balanceOf(network, network.seller)).toBe(sellerHas);
   await service.start();
 }, 120_000);
 

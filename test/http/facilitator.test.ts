@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { HTTPFacilitatorClient } from '@x402/core/server';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import type { FastifyInstance, InjectOptions } from 'fastify';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { buildFacilitatorApp, facilitatorConfig } from '../../scripts/lib/facilitator-app.ts';
 import { lightningProof } from '../../scripts/lib/lightning-proofs.ts';
 import { createLogger } from '../../src/lib/log.ts';
@@ -29,8 +29,6 @@ const VECTOR = {
 let opened: OpenFacilitator;
 let app: FastifyInstance;
 let lines: Record<string, unknown>[];
-beforeEach(() => open({}));
-afterEach(() => close());
 
 function open(options: Partial<Parameters<typeof openFacilitator>[0]>): void {
   opened = openFacilitator({ startMs: NOW * 1000, ...options });
@@ -55,6 +53,9 @@ const post = (payload: unknown, more: InjectOptions = {}) =>
 const refusal = (errorReason: string, network = NETWORK) => ({ success: false, errorReason, transaction: '', network });
 
 describe('POST /facilitator/settle', () => {
+  beforeAll(() => open({ limits: { perMinute: 0 } }));
+  afterAll(close);
+
   it("claims the specification's vector, once", async () => {
     const requirement = {
       scheme: 'exact',
@@ -202,6 +203,9 @@ describe('POST /facilitator/settle', () => {
 });
 
 describe('the size of a body', () => {
+  beforeAll(() => open({}));
+  afterAll(close);
+
   /** The body of a valid call, padded with white space to so many bytes. */
   const padded = (bytes: number) => JSON.stringify(fresh().body).padEnd(bytes, ' ');
 
@@ -240,6 +244,9 @@ describe('the size of a body', () => {
 });
 
 describe('the limits', () => {
+  beforeEach(() => open({ limits: { dailyCap: DAILY_CAP } }));
+  afterEach(close);
+  const DAILY_CAP = 30;
   const from = (remoteAddress: string, payload: unknown = '{}') => post(payload, { remoteAddress });
 
   it("refuse a client's 61st call of a minute, whatever it holds, and nobody else's", async () => {
@@ -261,22 +268,20 @@ describe('the limits', () => {
   });
 
   it('hold the cap of the day across a restart, until midnight', async () => {
-    await close();
-    open({ limits: { dailyCap: 12 } });
-    for (let n = 0; n < 12; n++) expect((await from(`192.0.2.${n}`, fresh().body)).json().success).toBe(true);
+    for (let n = 0; n < DAILY_CAP; n++) expect((await from(`192.0.2.${n}`, fresh().body)).json().success).toBe(true);
     const { file, clock } = opened;
     await app.close();
     // The same ledger under another process, so to speak: nothing of the first one's memory is left.
     const first = opened;
-    open({ file, startMs: clock.now, limits: { dailyCap: 12 } });
+    open({ file, startMs: clock.now, limits: { dailyCap: DAILY_CAP } });
     try {
       const untilMidnight = String(86_400 - (NOW % 86_400));
       const refused = await from('192.0.2.99');
       expect([refused.statusCode, refused.json()]).toEqual([503, refusal('daily_cap_reached', '')]);
       expect(refused.headers['retry-after']).toBe(untilMidnight);
       expect((await app.inject('/facilitator')).json()).toMatchObject({
-        limits: { settledToday: 12 },
-        settled: { total: 12, today: 12, nodes: 1 },
+        limits: { settledToday: DAILY_CAP },
+        settled: { total: DAILY_CAP, today: DAILY_CAP, nodes: 1 },
       });
       opened.clock.now += Number(untilMidnight) * 1000;
       const tomorrow = fresh({ createdAt: opened.clock.now / 1000 });
@@ -288,8 +293,6 @@ describe('the limits', () => {
   });
 
   it('hold one client to a tenth of the day, and leave the rest to others', async () => {
-    await close();
-    open({ limits: { dailyCap: 30 } });
     for (let n = 0; n < 3; n++) expect((await from('192.0.2.1', fresh().body)).json().success).toBe(true);
     const refused = await from('192.0.2.1', fresh().body);
     expect([refused.statusCode, refused.json()]).toEqual([503, refusal('daily_cap_reached', '')]);
@@ -299,6 +302,9 @@ describe('the limits', () => {
 });
 
 describe('a store that is away', () => {
+  beforeAll(() => open({}));
+  afterAll(close);
+
   it('settles nothing and says when to come again', async () => {
     opened.db.pragma('query_only = ON');
     const { body } = fresh();
@@ -308,6 +314,7 @@ describe('a store that is away', () => {
     opened.db.pragma('query_only = OFF');
     expect((await post(body)).json()).toMatchObject({ success: true });
     opened.db.close();
+    opened.clock.now += 1000;
     expect((await post(fresh().body)).statusCode).toBe(503);
     const descriptor = await app.inject('/facilitator');
     expect([descriptor.statusCode, descriptor.json().code]).toEqual([503, 'replay_store_unavailable']);
@@ -316,6 +323,9 @@ describe('a store that is away', () => {
 });
 
 describe('POST /facilitator/verify', () => {
+  beforeAll(() => open({}));
+  afterAll(close);
+
   it.each(['', '{}', 'x'.repeat(70_000), JSON.stringify(fresh().body)])(
     'is refused: the flow is settle, then serve',
     async (payload) => {
@@ -329,11 +339,12 @@ describe('POST /facilitator/verify', () => {
 });
 
 describe('what the facilitator tells of itself', () => {
+  beforeEach(() => open({ ownPayTo: OWN }));
+  afterEach(close);
+
   it.each(['/facilitator', '/v1/facilitator/lightning'])(
     'stands at %s, in figures that are at most a second old',
     async (url) => {
-      await close();
-      open({ ownPayTo: OWN });
       const before = await app.inject(url);
       expect(before.json()).toMatchObject({ url: 'https://api.example/facilitator', settled: { total: 0 } });
       expect(before.headers['cache-control']).toBe('no-store');
@@ -370,6 +381,9 @@ describe('what the facilitator tells of itself', () => {
 });
 
 describe('a preimage', () => {
+  beforeAll(() => open({}));
+  afterAll(close);
+
   it('is in no file of the ledger and no line of the log, whatever became of its proof', async () => {
     const [settled, twice, refused, torn] = [fresh(), fresh(), fresh(), fresh()];
     await post(settled.body);

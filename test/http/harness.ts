@@ -60,6 +60,7 @@ export function countingEndpoint(work: () => Promise<void> = async () => {}, cac
 export const pricedEndpoint: Endpoint<object> = defineEndpoint({
   path: '/chain/thing',
   access: 'paid',
+  onlyOn: 'paid',
   priceUsd: '0.002',
   label: 'Thing',
   summary: 'A thing.',

@@ -105,7 +105,10 @@ interface Order {
 const CLIENT_SECRET = '7e'.repeat(32);
 
 /** Puts a wallet behind the relay that speaks the given encryptions: the library's own keys and encryption, invoices that are real. */
-export async function startNostrWallet(relay: NostrRelay, encryptions: string | null = 'nip44_v2 nip04'): Promise<NostrWallet> {
+export async function startNostrWallet(
+  relay: NostrRelay,
+  encryptions: string | null = 'nip44_v2 nip04',
+): Promise<NostrWallet> {
   const { privateKey, key } = nodeKeys('nwc stand-in');
   const walletSecret = nodeKeys('nwc wallet').privateKey.toString('hex');
   const client = new NWCClient({ relayUrls: [relay.url], walletPubkey: '11'.repeat(32), secret: CLIENT_SECRET });
@@ -127,7 +130,8 @@ export async function startNostrWallet(relay: NostrRelay, encryptions: string | 
     // The words of a refusal are the wallet's: these repeat what must not be repeated.
     if (wallet.mood === 'refusing') return { error: { code: 'RESTRICTED', message: CLIENT_SECRET }, result: null };
     if (wallet.mood === 'odd') return { result_type: method, result: { surprise: CLIENT_SECRET } };
-    if (method === 'get_info') return { result_type: method, error: null, result: { pubkey: key, methods: wallet.methods } };
+    if (method === 'get_info')
+      return { result_type: method, error: null, result: { pubkey: key, methods: wallet.methods } };
     if (method === 'lookup_invoice') {
       return wallet.lookup ? { result: wallet.lookup } : { error: { code: 'NOT_FOUND', message: 'no such invoice' } };
     }

@@ -21,7 +21,7 @@ const HARMLESS_CALL =
 
 const created = z.object({ payment_request: invoiceText });
 const info = z.object({ identity_pubkey: nodeKeyText });
-const looked = z.object({ state: z.string().optional() });
+const looked = z.object({ state: z.string() });
 const checked = z.object({ valid: z.boolean() });
 
 /**

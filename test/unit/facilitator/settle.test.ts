@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { lightningProof } from '../../../scripts/lib/lightning-proofs.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { createLogger } from '../../../src/lib/log.ts';
@@ -10,16 +10,19 @@ const NETWORK = 'lnbtc:000000000019d6689c085ae165831e93';
 const DUPLICATE = { success: false, errorReason: 'duplicate_settlement', transaction: '', network: NETWORK };
 
 let opened: OpenFacilitator;
-beforeEach(() => {
-  opened = openFacilitator({ startMs: NOW * 1000 });
-});
-afterEach(() => opened.close());
+const open = (limits: Partial<typeof LIMITS> = { perMinute: 0 }) => {
+  opened = openFacilitator({ startMs: NOW * 1000, limits });
+};
+const close = () => opened.close();
 
 const settle = (body: unknown, client = 'a') => opened.facilitator.settle(body, client);
 const fresh = () => lightningProof({ createdAt: NOW });
 const rows = () => opened.db.prepare('SELECT count(*) FROM lightning_claims').pluck().get();
 
 describe('a valid proof', () => {
+  beforeEach(() => open());
+  afterEach(close);
+
   it('is claimed once, by its payment hash, without a payer', async () => {
     const proof = fresh();
     expect(await settle(proof.body)).toEqual({
@@ -66,6 +69,9 @@ describe('a valid proof', () => {
 });
 
 describe('a refused proof', () => {
+  beforeAll(() => open());
+  afterAll(close);
+
   it("carries the scheme's word, consumes nothing, and may be mended", async () => {
     const proof = fresh();
     const bad = structuredClone(proof.body);
@@ -105,6 +111,8 @@ describe('a refused proof', () => {
 });
 
 describe('a body that is no request', () => {
+  beforeAll(() => open());
+  afterAll(close);
   const { paymentPayload, paymentRequirements } = lightningProof({ createdAt: NOW }).body;
   it.each([
     ['nothing', undefined],
@@ -147,10 +155,8 @@ describe('a body that is no request', () => {
 });
 
 describe('the caps', () => {
-  beforeEach(() => {
-    opened.close();
-    opened = openFacilitator({ startMs: NOW * 1000, limits: { dailyCap: 20, perMinute: 0 } });
-  });
+  beforeEach(() => open({ dailyCap: 20, perMinute: 0 }));
+  afterEach(close);
   const CAPPED = { success: false, errorReason: 'daily_cap_reached', transaction: '', network: NETWORK };
 
   it('hold exactly among calls at once', async () => {
@@ -178,6 +184,8 @@ describe('the caps', () => {
 });
 
 describe('a store that is away', () => {
+  beforeEach(() => open());
+  afterEach(close);
   const AWAY = { success: false, errorReason: 'replay_store_unavailable', transaction: '', network: NETWORK };
 
   it('settles nothing', async () => {
@@ -201,6 +209,7 @@ describe('a store that is away', () => {
 });
 
 it('a bug is told without a word of the body', async () => {
+  open();
   const { body, preimage } = fresh();
   const { store } = opened;
   const { lines, destination } = captureLog();
@@ -224,4 +233,5 @@ it('a bug is told without a word of the body', async () => {
   const frames = expect.arrayContaining([expect.stringContaining('settle.ts')]);
   expect(lines).toEqual([expect.objectContaining({ level: 'error', at: frames })]);
   expect(JSON.stringify(lines)).not.toContain(preimage);
+  close();
 });

@@ -6,7 +6,7 @@ import { SCHEME_INVOICE } from '../../../support/invoice.ts';
 import { seed, seededRandom } from '../../../support/random.ts';
 
 const INVOICES = 250;
-const KEYS = 16;
+const KEYS = 8;
 
 describe(`invoices by chance (SEED=${seed})`, () => {
   const random = seededRandom('bolt11');

@@ -69,9 +69,19 @@ describe('the certificate file', () => {
 test('without a node there is no receiver, and no connection is made for one', async () => {
   const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
   const invoicesPerMinute = { client: 0, total: 0 };
-  const config = { network: 'mainnet', receiver: null, nodeKey: null, shared: false, invoicesPerMinute, timeoutMs: 1 } as const;
+  const config = {
+    network: 'mainnet',
+    receiver: null,
+    nodeKey: null,
+    shared: false,
+    invoicesPerMinute,
+    timeoutMs: 1,
+  } as const;
   expect(createReceiver(config, upstreams)).toBeNull();
-  const nwc = { kind: 'nwc', connection: `nostr+walletconnect://${'ab'.repeat(32)}?relay=ws://127.0.0.1:1&secret=${'cd'.repeat(32)}` } as const;
+  const nwc = {
+    kind: 'nwc',
+    connection: `nostr+walletconnect://${'ab'.repeat(32)}?relay=ws://127.0.0.1:1&secret=${'cd'.repeat(32)}`,
+  } as const;
   expect(createReceiver({ ...config, receiver: nwc }, upstreams)?.kind).toBe('nwc');
   await upstreams.close();
 });

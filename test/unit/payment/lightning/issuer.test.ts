@@ -16,7 +16,12 @@ let bench: ReceiverBench;
 let issuer: Issuer;
 
 /** The issuer over the stand-in; `power` is what a look at the connection finds. */
-function issuerOf({ expectedKey = null, network = MAINNET, power = null, timeoutMs = 1000 }: {
+function issuerOf({
+  expectedKey = null,
+  network = MAINNET,
+  power = null,
+  timeoutMs = 1000,
+}: {
   expectedKey?: string | null;
   network?: typeof MAINNET;
   power?: (() => void) | null;

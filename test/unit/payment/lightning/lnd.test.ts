@@ -69,7 +69,15 @@ describe('an LND node', () => {
 
 describe('its macaroon', () => {
   test.each([
-    ['only receives', [['info', 'read'], ['invoices', 'read', 'write'], ['address', 'read', 'write'], ['onchain', 'read']]],
+    [
+      'only receives',
+      [
+        ['info', 'read'],
+        ['invoices', 'read', 'write'],
+        ['address', 'read', 'write'],
+        ['onchain', 'read'],
+      ],
+    ],
     ['only makes named calls that receive', [['uri', '/lnrpc.Lightning/AddInvoice', '/lnrpc.Lightning/GetInfo']]],
   ])('is no cause for a word when it %s, and the node is not asked', async (_what, operations) => {
     expect(await inspectWith(macaroonOf(operations))).toEqual([]);
@@ -77,7 +85,13 @@ describe('its macaroon', () => {
   });
 
   test.each([
-    ['offchain:write', [['info', 'read'], ['offchain', 'read', 'write']]],
+    [
+      'offchain:write',
+      [
+        ['info', 'read'],
+        ['offchain', 'read', 'write'],
+      ],
+    ],
     ['onchain:write', [['onchain', 'write']]],
     ['macaroon:generate', [['macaroon', 'generate']]],
     ['signer:generate', [['signer', 'generate']]],

@@ -3,7 +3,13 @@ import { macaroonPermissions } from '../../../../src/payment/lightning/macaroon.
 import { macaroonOf } from '../../../support/macaroon.ts';
 import { seed, seededRandom } from '../../../support/random.ts';
 
-const bytes = Buffer.from(macaroonOf([['info', 'read'], ['invoices', 'read', 'write']]), 'hex');
+const bytes = Buffer.from(
+  macaroonOf([
+    ['info', 'read'],
+    ['invoices', 'read', 'write'],
+  ]),
+  'hex',
+);
 
 test('permissions are read from the macaroon itself', () => {
   expect(macaroonPermissions(bytes)).toEqual(['info:read', 'invoices:read', 'invoices:write']);

@@ -109,7 +109,9 @@ describe('a failure', () => {
   test('is the node being away when the relay is gone', async () => {
     await bench.receiver.nodeKey(signal);
     await relay.stop();
-    const error = await connect(200).receiver.nodeKey(signal).catch((thrown: unknown) => thrown);
+    const error = await connect(200)
+      .receiver.nodeKey(signal)
+      .catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ status: 502, message: 'nwc: no relay can be reached' });
     expect(everythingOf(error)).not.toContain(wallet.secret);
   });

@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createIssuer, type Issuer } from '../../src/payment/lightning/issuer.ts';
+import { MAINNET } from '../../src/payment/lightning/networks.ts';
+import { NODE_KINDS, type NodeServer, SECRETS, startNodeServer } from '../support/lightning-node-servers.ts';
+import { articleBinding, everythingOf, openReceiver, type ReceiverBench } from '../support/receiver-bench.ts';
+import { FAULTS, type Recorded } from '../support/replay.ts';
+
+const TIMEOUT_MS = 250;
+const signal = new AbortController().signal;
+const order = { amountMsat: 25_000n, binding: articleBinding() };
+const fault = (promise: Promise<unknown>) => promise.then(() => null).catch((error: unknown) => error);
+
+describe.each(NODE_KINDS)('a broken %s node', (kind) => {
+  let node: NodeServer;
+  let bench: ReceiverBench;
+  let issuer: Issuer;
+
+  beforeEach(async () => {
+    node = await startNodeServer(kind, systemClock);
+    bench = openReceiver(node.config, { timeoutMs: TIMEOUT_MS });
+    const { receiver, log } = bench;
+    const options = { receiver, network: MAINNET, expectedKey: null, expirySeconds: 300, timeoutMs: TIMEOUT_MS };
+    issuer = createIssuer({ ...options, clock: systemClock, log });
+  });
+  afterEach(async () => {
+    await issuer.stop();
+    await bench.close();
+    await node.stop();
+  });
+
+  /** The secret in every form in which it is kept or sent. */
+  const secrets = () => [
+    SECRETS[kind],
+    Buffer.from(`:${SECRETS[kind]}`).toString('base64'),
+    Buffer.from(SECRETS[kind], 'hex').toString('base64') || SECRETS[kind],
+  ];
+  const expectNoLeak = (error: unknown) => {
+    const said = everythingOf(error) + JSON.stringify(issuer.status()) + bench.logged.join();
+    for (const secret of secrets()) expect(said).not.toContain(secret);
+  };
+
+  test.each(FAULTS)('sells nothing while it answers with: %s', async (name) => {
+    await issuer.start();
+    expect(issuer.status()).toEqual({ ok: true });
+    await node.setFault(name);
+    const error = await fault(issuer.issue(order, signal));
+    expect(error).toMatchObject({ status: 503, code: 'lightning_unavailable', charged: false });
+    expect(issuer.status().ok).toBe(false);
+    expectNoLeak(error);
+    expectNoLeak(await fault(bench.receiver.nodeKey(signal)));
+    expectNoLeak(await fault(bench.receiver.inspect(signal)));
+  });
+
+  test.each(FAULTS)('never says that a payment came in while it answers with: %s', async (name) => {
+    await issuer.start();
+    const { invoice } = await issuer.issue(order, signal);
+    node.pay(invoice.paymentHash);
+    expect(await issuer.isPaid(invoice.paymentHash, signal)).toBe(true);
+    await node.setFault(name);
+    const asked = await issuer.isPaid(invoice.paymentHash, signal).catch((error: unknown) => error);
+    expectNoLeak(asked);
+    // Only "there is no such payment" is an answer; everything else leaves the question open.
+    if (name === '404' && kind !== 'cln') expect(asked).toBe(false);
+    else expect(asked).toMatchObject({ status: 503, code: 'lightning_unavailable' });
+  });
+
+  test.each([
+    ['in a refusal', (secret: string) => ({ status: 500, body: secret })],
+    ['as what is no JSON', (secret: string) => ({ body: secret })],
+    ['in JSON of another shape', (secret: string) => ({ body: JSON.stringify({ [secret]: secret }) })],
+    [
+      'in place of an invoice',
+      (secret: string) => ({
+        body: JSON.stringify({ payment_request: secret, bolt11: secret, serialized: secret }),
+      }),
+    ],
+  ] as [string, (secret: string) => Recorded][])(
+    'repeats our secret %s, and nobody hears it',
+    async (_what, answer) => {
+      await issuer.start();
+      for (const path of ['POST /v1/invoices', 'POST /v1/invoice', 'POST /createinvoice']) {
+        node.answers[path] = answer(SECRETS[kind]);
+      }
+      const error = await fault(issuer.issue(order, signal));
+      expect(error).toMatchObject({ status: 503, code: 'lightning_unavailable' });
+      expectNoLeak(error);
+    },
+  );
+});
