@@ -16,7 +16,7 @@ const USAGE = `Buys one answer from a seller that takes x402 payments in USDC, o
   --max-usdc N   the most to pay, in USDC (default 0.01)
   --max-sats N   the most to pay, in whole sats (default 100); fees count too, where the payer can be limited
   --dry-run      show what would be paid, pay and sign nothing; no key needed
-  --proof FILE   redeem a Lightning payment whose answer did not arrive; pays nothing
+  --proof FILE   redeem a Lightning payment whose answer did not arrive; never pays twice
   --help         this text
 
 USDC: the buyer's key is read from BUYER_PRIVATE_KEY (0x and 64 hex digits).

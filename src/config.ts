@@ -12,6 +12,9 @@ import {
 import { assembleMarkets, type MarketsConfig, marketsEnvironment } from './config/markets.ts';
 import { assembleNames, type NamesConfig, namesEnvironment } from './config/names.ts';
 import { assemblePackages, type PackagesConfig, packagesEnvironment } from './config/packages.ts';
+import { assembleRails, type RailsConfig, railsEnvironment, railsProblems } from './config/rails.ts';
+import { assembleRelayer, type RelayerConfig, relayerEnvironment } from './config/relayer.ts';
+import { assembleSelfTest, type SelfTestConfig, selfTestEnvironment, selfTestProblems } from './config/selftest.ts';
 import { assembleWatch, type WatchConfig, watchEnvironment } from './config/watch.ts';
 import { assembleWeb, type WebConfig, webEnvironment } from './config/web.ts';
 
@@ -92,7 +95,10 @@ const environment = z.object({
   ...namesEnvironment,
   ...lightningEnvironment,
   ...facilitatorEnvironment,
+  ...selfTestEnvironment,
+  ...relayerEnvironment,
   ...marketsEnvironment,
+  ...railsEnvironment,
   ...webEnvironment,
   HOST: z.string().default('127.0.0.1'),
   PORT: whole(4021, 0, 65535),
@@ -132,10 +138,16 @@ export interface Config {
   readonly packages: PackagesConfig;
   /** Where domains, currencies and encyclopedias are read. */
   readonly names: NamesConfig;
+  /** How our own relayer settles. */
+  readonly relayer: RelayerConfig;
   /** How the priced routes are sold over Lightning. */
   readonly lightning: LightningConfig;
   /** What the facilitator does for anyone. */
   readonly facilitator: FacilitatorConfig;
+  /** How the service buys its own endpoint. */
+  readonly selfTest: SelfTestConfig;
+  /** Who settles USDC payments. */
+  readonly rails: RailsConfig;
   /** Where the bitcoin price and USYC are read. */
   readonly markets: MarketsConfig;
   /** How strangers' pages are fetched. */
@@ -176,7 +188,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   if (given.NODE_ENV === 'production' && given.ALLOW_TEST_HOSTS !== undefined) {
     problems.push('ALLOW_TEST_HOSTS is set (it leads around the address guard; production refuses to start with it)');
   }
-  problems.push(...lightningProblems(given));
+  problems.push(...lightningProblems(given), ...selfTestProblems(given), ...railsProblems(given));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(assemble(parsed.data));
 }
@@ -211,9 +223,12 @@ function assemble(env: z.output<typeof environment>): Config {
     collected: assembleCollected(env),
     packages: assemblePackages(env),
     names: assembleNames(env),
+    relayer: assembleRelayer(env),
     lightning: assembleLightning(env),
     facilitator: assembleFacilitator(env),
+    selfTest: assembleSelfTest(env),
     markets: assembleMarkets(env, env.NETWORK),
+    rails: assembleRails(env, env.NETWORK),
     web: assembleWeb(env),
     host: env.HOST,
     port: env.PORT,

@@ -19,6 +19,7 @@ import { createLightningDescriptor } from './payment/lightning/descriptor.ts';
 import { createLightning } from './payment/lightning/lightning.ts';
 import { LIGHTNING_NETWORKS } from './payment/lightning/networks.ts';
 import { createLookup } from './payment/lookup.ts';
+import { createPaymentMetrics } from './payment/payment-metrics.ts';
 import { createPayments } from './payment/payments.ts';
 import { checkLightningGates, mountLightning } from './routes/lightning.ts';
 import { checkGates, mountPaid } from './routes/paid.ts';
@@ -58,7 +59,9 @@ export async function createDeps(
   const probe = config.collector.enabled ? openProbe(config, createProbeWrites(chainDb), log) : null;
   const ledgerDb = openLedgerDatabase(join(config.dataDir, 'ledger.db'));
   const store = createLedgerStore(ledgerDb);
-  const lightningStore = createLightningStore(ledgerDb);
+  const metrics: Registry = createMetrics();
+  const watched = createPaymentMetrics(metrics, { store, clock, storeBytes: config.replies.storeBytes });
+  const lightningStore = watched.watchClaims(createLightningStore(ledgerDb));
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const sources: Sources = {
     chain,
@@ -80,7 +83,16 @@ export async function createDeps(
     ...createNamesSources(outgoing.upstreams, config.names, clock),
   };
   const bootId = randomUUID();
-  const payments = createPayments<Sources>({ config, chain, store, sources, clock, bootId, log });
+  const payments = createPayments<Sources>({
+    config,
+    chain,
+    store,
+    sources,
+    clock,
+    bootId,
+    onMove: watched.onMove,
+    log,
+  });
   const terms = { network: network.caip2, usdc: network.usdc, payTo: seller, publicOrigin: config.publicOrigin };
   const gate = createGate<Sources>(terms, payments.purchase);
   const { upstreams } = outgoing;
@@ -94,7 +106,6 @@ export async function createDeps(
     ownPayTo: payTo,
     log,
   });
-  const metrics: Registry = createMetrics();
   publishCollector(metrics, { collector: sources.collector, reads, endpoints, clock });
   await payments.start();
   await lightning.start();

@@ -2,6 +2,7 @@ import { benchCollector } from './collector.ts';
 import { benchExtract } from './extract.ts';
 import { benchPaid } from './paid.ts';
 import { benchProof } from './proof.ts';
+import { benchSettle } from './settle.ts';
 import { benchUnpaid } from './unpaid.ts';
 
 const benches: Record<string, () => Promise<void>> = {
@@ -10,6 +11,7 @@ const benches: Record<string, () => Promise<void>> = {
   collector: benchCollector,
   extract: benchExtract,
   proof: benchProof,
+  settle: benchSettle,
 };
 
 const names = process.argv.slice(2);

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { checkProof } from '../../src/payment/lightning/proof.ts';
 import { freePort } from '../embedded/free-port.ts';
 import { type LightningProof, lightningProof } from '../lib/lightning-proofs.ts';
+import { openRawClient, postOf } from '../lib/raw-client.ts';
 import { median, percentile, startSubject } from './lib.ts';
-import { openRawClient, postOf } from './raw-client.ts';
 
 type RawClient = Awaited<ReturnType<typeof openRawClient>>;
 

@@ -13,6 +13,7 @@ export type ArtifactName =
   | 'LegacyToken'
   | 'Multicall3'
   | 'Oracle'
+  | 'PayerReader'
   | 'SmartWallet'
   | 'SystemLog'
   | 'Token'

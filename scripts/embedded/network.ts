@@ -50,6 +50,8 @@ export interface EmbeddedNetwork {
   readonly relayer: Account;
   /** Holds 10 USDC on the ERC-20 face and nothing for gas, as a buyer over x402 needs. */
   readonly buyer: Account;
+  /** Holds as much, for the service to buy from itself where it is asked to. */
+  readonly selfTester: Account;
   readonly seller: Hex;
   /** A directory that is removed with the network: a ledger of this chain means nothing without it. */
   readonly dataDir: string;
@@ -129,10 +131,12 @@ async function furnish(anvil: Anvil, options: Furnishing): Promise<ChainPart> {
     if (anvil.process.ended() === null) log(`no block: ${error instanceof Error ? error.message : error}`);
   });
   const [relayer, buyer, seller, deployer] = [createAccount(), createAccount(), createAccount(), createAccount()];
+  const selfTester = createAccount();
   await placeContracts(rpc);
   await fundNative(rpc, miner, relayer.address, 1_000n * NATIVE_UNIT);
   await fundNative(rpc, miner, deployer.address, 1_000_000n * NATIVE_UNIT);
   await fundUsdc(rpc, miner, buyer.address, 10n * USDC_UNIT);
+  await fundUsdc(rpc, miner, selfTester.address, 10n * USDC_UNIT);
   await rpc('anvil_impersonateAccount', [deployer.address]);
   await placeToken(rpc, EURC, 'EURC', 'EURC', 6);
   await placeToken(rpc, PROJECT_TOKEN, 'Percall', 'CALL', 18);
@@ -160,6 +164,7 @@ async function furnish(anvil: Anvil, options: Furnishing): Promise<ChainPart> {
     pools,
     relayer,
     buyer,
+    selfTester,
     seller: seller.address,
     dataDir,
     pid: anvil.process.pid,

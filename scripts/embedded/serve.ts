@@ -6,8 +6,14 @@ import { freePort } from './free-port.ts';
 import type { EmbeddedLightning } from './lightning/lightning.ts';
 import type { EmbeddedNetwork } from './network.ts';
 
-/** The service's configuration for serving on an embedded network: no client limits, data that goes with the network. */
-export function embeddedEnvironment(network: EmbeddedNetwork): Record<string, string> {
+/**
+ * The service's configuration for serving on an embedded network: no client limits, data that goes with the network.
+ * With `selfTest` it buys from itself every minute; off by default, because whoever counts money wants no other buyer.
+ */
+export function embeddedEnvironment(
+  network: EmbeddedNetwork,
+  { selfTest = false }: { selfTest?: boolean } = {},
+): Record<string, string> {
   return {
     NETWORK: 'custom',
     CHAIN_ID: String(network.chainId),
@@ -18,6 +24,7 @@ export function embeddedEnvironment(network: EmbeddedNetwork): Record<string, st
     DATA_DIR: network.dataDir,
     ...watchEnvironment(network),
     ...(network.lightning && lightningEnvironment(network.lightning)),
+    ...(selfTest && { SELFTEST_PRIVATE_KEY: network.selfTester.privateKey, SELFTEST_INTERVAL_SECONDS: '60' }),
     RATE_LIMIT_FREE_PER_MINUTE: '0',
     RATE_LIMIT_PRICED_PER_MINUTE: '0',
   };
@@ -83,7 +90,7 @@ export async function startEmbeddedService(
   const { PATH, HOME, TMPDIR } = process.env;
   const env = {
     ...{ PATH, HOME, TMPDIR },
-    ...embeddedEnvironment(network),
+    ...embeddedEnvironment(network, { selfTest: true }),
     ...{ HOST: '127.0.0.1', PORT: String(port), PUBLIC_ORIGIN: url, LOG_LEVEL: 'warn' },
   };
   const server = fileURLToPath(new URL('../../src/server.ts', import.meta.url));

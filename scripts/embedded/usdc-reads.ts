@@ -4,10 +4,14 @@ import type { EmbeddedNetwork } from './network.ts';
 
 const { abi } = artifacts.Usdc;
 
-/** USDC on the ERC-20 face, in base units, as of the newest block. */
-export async function balanceOf({ rpc, usdc }: Pick<EmbeddedNetwork, 'rpc' | 'usdc'>, address: Hex): Promise<bigint> {
+/** USDC on the ERC-20 face, in base units, at the end of a block. */
+export async function balanceOf(
+  { rpc, usdc }: Pick<EmbeddedNetwork, 'rpc' | 'usdc'>,
+  address: Hex,
+  block: Hex | 'latest' = 'latest',
+): Promise<bigint> {
   const data = encodeFunctionData({ abi, functionName: 'balanceOf', args: [address] });
-  const answer = await rpc<Hex>('eth_call', [{ to: usdc, data }, 'latest']);
+  const answer = await rpc<Hex>('eth_call', [{ to: usdc, data }, block]);
   return BigInt(decodeFunctionResult({ abi, functionName: 'balanceOf', data: answer }) as bigint);
 }
 

@@ -52,12 +52,12 @@ export async function buyOverLightning({ url, offer, ceilingMsat, payer, till }:
     await forgetProof(path);
     throw new Error(`${payer.name} did not pay: ${error.message}; nothing was paid`);
   });
-  const paid = await complete(proof, told, path);
+  const paid = await complete(proof, told, path, till);
   till.say(`paid:    ${formatSats(invoice.amountMsat)} by ${payer.name}, payment hash ${paymentHash}`);
   await presentAndForget(paid, path, till);
 }
 
-/** Redeems a proof that was kept: asks the payer for the preimage where it is missing, and never pays. */
+/** Redeems a proof that was kept: asks the payer for the preimage where it is missing, and never pays twice. */
 export async function redeemProof(
   kept: LightningProof,
   path: string,
@@ -70,14 +70,15 @@ export async function redeemProof(
     throw open(error, kept.paymentHash, path);
   });
   if (told === null) throw new Error(`${payer.name} knows of no finished payment with the hash ${kept.paymentHash}`);
-  return presentAndForget(await complete(kept, told, path), path, till);
+  return presentAndForget(await complete(kept, told, path, till), path, till);
 }
 
-async function complete(proof: LightningProof, told: unknown, path: string): Promise<LightningProof> {
+async function complete(proof: LightningProof, told: unknown, path: string, { say }: Till): Promise<LightningProof> {
   const fault = checkPaidPreimage(told, Buffer.from(proof.paymentHash, 'hex'));
   if (fault !== null) throw open(new Error(fault), proof.paymentHash, path);
   const paid = { ...proof, preimage: told as string };
-  await completeProof(path, paid);
+  // Not on disk: it may still buy the answer now, and the payer can be asked again.
+  await completeProof(path, paid).catch(() => say(`${path} could not be written: it has no preimage yet`));
   return paid;
 }
 
@@ -100,5 +101,5 @@ async function presentAndForget(proof: LightningProof, path: string, { say, deli
 function open(error: unknown, paymentHash: string, path: string): Error {
   const reason = error instanceof Error ? error.message : String(error);
   const what = `whether it was paid is open (payment hash ${paymentHash})`;
-  return new Error(`${reason}; ${what}: --proof ${path} asks the payer and redeems it, and never pays`);
+  return new Error(`${reason}; ${what}: --proof ${path} asks the payer and redeems it, and never pays twice`);
 }

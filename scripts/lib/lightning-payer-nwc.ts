@@ -18,20 +18,33 @@ export async function createNwcPayer(connection: string): Promise<LightningPayer
   // Loaded only where it is used: it brings a Nostr client with it.
   const { NWCClient, Nip47WalletError } = await import('@getalby/sdk/nwc');
   const client = new NWCClient({ nostrWalletConnectUrl: connection });
+
+  /** The client prints what it cannot read, and puts it into its errors: a preimage may be in it, so neither gets through. */
+  async function ask<T>(request: () => Promise<T>): Promise<T> {
+    const { error: print } = console;
+    console.error = () => {};
+    try {
+      return await request();
+    } catch (error) {
+      if (!(error instanceof Nip47WalletError)) throw new Error(`no usable answer from the wallet (${nameOf(error)})`);
+      const { code } = error;
+      throw NOTHING_PAID.has(code) ? new NotPaid(printable(code)) : new Error(`the wallet says ${printable(code)}`);
+    } finally {
+      console.error = print;
+    }
+  }
+
   return {
     name: 'NWC_PAYER',
-    async pay(invoice) {
-      try {
-        return (await client.payInvoice({ invoice })).preimage;
-      } catch (error) {
-        if (!(error instanceof Nip47WalletError) || !NOTHING_PAID.has(error.code)) throw error;
-        throw new NotPaid(printable(`${error.code}: ${error.message}`));
-      }
-    },
+    pay: async (invoice) => (await ask(() => client.payInvoice({ invoice }))).preimage,
     async find(_invoice, paymentHash) {
-      const found = await client.lookupInvoice({ payment_hash: paymentHash });
+      const found = await ask(() => client.lookupInvoice({ payment_hash: paymentHash }));
       return found.preimage || null;
     },
     close: () => client.close(),
   };
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.constructor.name : typeof error;
 }

@@ -22,6 +22,7 @@ import { packagesPypi } from '../endpoints/packages-pypi.ts';
 import { packagesVulns } from '../endpoints/packages-vulns.ts';
 import { rpc } from '../endpoints/rpc.ts';
 import { rpcHealth } from '../endpoints/rpc-health.ts';
+import { selftest } from '../endpoints/selftest.ts';
 import { selftestFail } from '../endpoints/selftest-fail.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import { token } from '../endpoints/token.ts';
@@ -42,6 +43,7 @@ export const catalogue: readonly Endpoint<Sources>[] = Object.freeze([
   rpc,
   fx,
   token,
+  selftest,
   health,
   marketPrices,
   feesForecast,

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChainClient } from '../chain/client.ts';
+import { watchHeads } from '../chain/heads.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sizeOf } from '../lib/coverage.ts';
 import { createChainFacts } from '../store/chain-facts.ts';
@@ -11,7 +12,6 @@ import { createBackfill } from './backfill.ts';
 import { createBudget, withinBudget } from './budget.ts';
 import type { CollectorContext, CollectorLog, CollectorState, DescribeCode } from './context.ts';
 import { createFollow } from './follow.ts';
-import { watchHeads } from './heads.ts';
 import { createIdentityCheck } from './identity.ts';
 import { type CollectorLimits, DEFAULT_LIMITS } from './limits.ts';
 import type { LogScanner } from './log-scanner.ts';

@@ -2,6 +2,7 @@ import type { ChainClient } from '../chain/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ChainReads } from '../store/chain-reads.ts';
 import type { CollectorView } from '../store/collector-status.ts';
+import type { SelfTestReads } from '../store/selftest-port.ts';
 import type { Dns } from '../upstream/doh.ts';
 import type { FixingSource } from '../upstream/fixing.ts';
 import type { PackageSources } from '../upstream/packages-sources.ts';
@@ -36,6 +37,8 @@ export interface Sources {
   readonly projectToken: `0x${string}` | null;
   /** USYC and its price oracle on the configured chain, when there is one. */
   readonly usyc: { readonly token: `0x${string}`; readonly oracle: `0x${string}` } | null;
+  /** What the service's purchases from itself have shown, whether it makes any, and under which origin. */
+  readonly selfTests: { readonly results: SelfTestReads; readonly enabled: boolean; readonly origin: string };
   /** The USDC contract of the configured chain. */
   readonly usdc: `0x${string}`;
 }

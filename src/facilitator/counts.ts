@@ -5,10 +5,14 @@ import type { FacilitatorCounts, LightningStore } from '../store/lightning-port.
 /** Figures may be this old; the caps are judged once more, exactly, in the claim's own transaction. */
 const FRESH_MS = 1000;
 
-/** What has been claimed through the facilitator, on whose day. */
+/** What has been claimed through the facilitator. Everything rejects when the store cannot answer. */
 export interface Counts {
-  /** At most a second old, and of the day it is now. Rejects when the store cannot answer. */
+  /** The ledger's figures, at most a second old, and of the day it is now. */
   current(): Promise<FacilitatorCounts>;
+  /** Today's claims as far as they are known here, rather too many than too few: a cap above it is not reached. */
+  atMostToday(): Promise<number>;
+  /** Whether the day's cap is reached. */
+  isDayFull(): Promise<boolean>;
   /** Tells that one more was claimed here. */
   claimed(): void;
 }
@@ -45,25 +49,25 @@ export function createCounts({ store, clock, dailyCap, ownPayTo }: CountsOptions
     return counts;
   }
 
+  function current(): Promise<FacilitatorCounts> {
+    const now = clock.nowMs();
+    const day = utcDay(now);
+    // Also backwards: a clock that was set back must not keep figures until it has caught up.
+    const isFresh = snapshot?.day === day && Math.abs(now - snapshot.readAtMs) < FRESH_MS;
+    return snapshot && isFresh ? snapshot.counts : read(day, now);
+  }
+
   return {
-    current() {
+    current,
+    atMostToday: async () => (await current()).today + claimedSince,
+    async isDayFull() {
+      const { today } = await current();
+      if (today >= dailyCap || today + claimedSince < dailyCap) return today >= dailyCap;
       const now = clock.nowMs();
-      const day = utcDay(now);
-      // Also backwards: a clock that was set back must not keep figures until it has caught up.
-      const isFresh = snapshot !== null && snapshot.day === day && Math.abs(now - snapshot.readAtMs) < FRESH_MS;
-      return snapshot !== null && isFresh ? snapshot.counts : read(day, now);
+      return (await read(utcDay(now), now)).today >= dailyCap;
     },
     claimed() {
       claimedSince += 1;
-      const held = snapshot;
-      if (!held) return;
-      held.counts.then(
-        // The cap may be reached: the next call looks, so that it is refused before any work.
-        ({ today }) => {
-          if (snapshot === held && today + claimedSince >= dailyCap) snapshot = null;
-        },
-        () => undefined,
-      );
     },
   };
 }

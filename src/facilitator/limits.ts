@@ -73,8 +73,9 @@ export function createLimits({ store, clock, counts, limits }: LimitsOptions): L
     async barrier(client) {
       const fast = tooFast(client);
       if (fast) return fast;
-      const { today } = await counts.current();
-      if (today >= dailyCap) return capReached();
+      // Nobody has used up a part that is more than all have claimed: most days end here, without a read.
+      if ((await counts.atMostToday()) < clientCap) return null;
+      if (await counts.isDayFull()) return capReached();
       const { day, clientHash } = account(client);
       return (await store.clientCount(day, clientHash)) >= clientCap ? capReached() : null;
     },

@@ -23,6 +23,8 @@ export function asAppError(error: unknown): AppError {
   const { code, statusCode } = fieldsOf(error);
   const known = KNOWN[code];
   if (known) return new AppError(...known);
+  // A body that breaks off is an error of the connection, with the status that Fastify gives it.
+  if (code === 'ECONNRESET' && statusCode === 400) return new AppError(400, 'bad_request', 'The body broke off.');
   const fromFramework = code.startsWith('FST_') && statusCode >= 400 && statusCode < 500;
   if (fromFramework) return new AppError(statusCode, 'bad_request', 'The request cannot be read.');
   return new AppError(500, 'internal', INTERNAL, { cause: error });

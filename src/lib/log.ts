@@ -14,6 +14,12 @@ const SECRET_KEYS = new Set([
   'signature',
   'metricstoken',
   'rpcurls',
+  'grpc-metadata-macaroon',
+  'macaroon',
+  'rune',
+  'password',
+  'connection',
+  'secret',
 ]);
 const REDACTED = '[redacted]';
 /** Deeper than anything we log on purpose; it bounds the walk over objects that are not ours. */

@@ -44,6 +44,8 @@ export interface Ledger {
   readonly bootId: string;
   find(key: PaymentKey): Promise<Payment | null>;
   get(id: string): Promise<Payment | null>;
+  /** The payment that holds this identifier; one that failed holds none. */
+  findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
    * Reserves an authorization for one request; null when somebody else holds it or the payer has too many open.
    * `takeOver`: the caller is the first presenter of one that reverted, and may use it again.
@@ -97,6 +99,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     bootId,
     find: store.find,
     get: store.get,
+    findByIdentifier: store.findByIdentifier,
     openBefore: store.openBefore,
     ping: store.ping,
     countByState: store.countByState,

@@ -1,9 +1,10 @@
 import type { ChainClient } from '../chain/client.ts';
+import { createHeads } from '../chain/heads.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { LedgerStore } from '../store/ledger-port.ts';
-import { createLedger } from './ledger.ts';
+import { createLedger, type OnMove } from './ledger.ts';
 import { createPayerFailures } from './payer-failures.ts';
 import { createPurchase } from './purchase.ts';
 import { createServe } from './serve.ts';
@@ -24,6 +25,7 @@ interface PaymentsOptions<S> {
   sources: S;
   clock: Clock;
   bootId: string;
+  onMove?: OnMove;
   log: {
     info(detail: object, message: string): void;
     warn(detail: object, message: string): void;
@@ -32,19 +34,23 @@ interface PaymentsOptions<S> {
 }
 
 /** The USDC rail, wired: what the gate sells through, with its start, its timer and its end. */
-export function createPayments<S>({ config, chain, store, sources, clock, bootId, log }: PaymentsOptions<S>) {
+export function createPayments<S>(options: PaymentsOptions<S>) {
+  const { config, chain, store, sources, clock, bootId, onMove, log } = options;
   const { usdc, chainId, caip2: network } = config.network;
   const wallet = createWallet(config.relayerPrivateKey, chainId);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
   const maxOpen = config.payerLimits.open;
-  const ledger = createLedger({ store, clock, bootId, storeBytes, keepSeconds, maxDeliveries, maxOpen });
+  const limits = { storeBytes, keepSeconds, maxDeliveries, maxOpen };
+  const ledger = createLedger({ store, clock, bootId, ...limits, ...(onMove && { onMove }) });
   const evidence = createEvidence(chain, usdc);
   const check = createChainCheck(chain, usdc, wallet.address);
   const gas = createGasWatch(chain, wallet.address);
   const { noteBroadcast } = ledger;
+  const heads = createHeads(config.collector.wsUrls, log);
   const relayer = createRelayer({
     chain,
+    check,
     usdc,
     wallet,
     evidence,
@@ -52,7 +58,11 @@ export function createPayments<S>({ config, chain, store, sources, clock, bootId
     noteBroadcast,
     log,
     pollMs: config.receiptPollMs,
+    gatherMs: config.relayer.gatherMs,
+    blockSharePercent: config.relayer.blockSharePercent,
     stallMs: config.settleWaitMs,
+    onHead: heads.listen,
+    onMined: () => {},
   });
   const settler = { ...relayer, unavailable: () => relayer.unavailable() ?? gas.shortage() };
   const settlement = createSettlement({ ledger, settler, evidence, clock, waitMs: config.settleWaitMs, log });
@@ -114,6 +124,7 @@ export function createPayments<S>({ config, chain, store, sources, clock, bootId
     stop: async () => {
       if (timer) clearInterval(timer);
       await relayer.stop();
+      heads.close();
       await settlement.idle();
       await upkeeping;
     },

@@ -5,12 +5,12 @@ import { listedPath } from '../catalogue/paths.ts';
 import { AppError, TooMany, Unavailable } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
-import type { Payment } from '../store/ledger-port.ts';
+import type { Payment, PaymentKey } from '../store/ledger-port.ts';
 import { decodeEip3009, decodePayment } from './header.ts';
 import { hashClient, hashRequest, type Ledger } from './ledger.ts';
 import type { Order, Presentation } from './order.ts';
 import type { PayerFailures } from './payer-failures.ts';
-import { hashIdentifier } from './payment-identifier.ts';
+import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
 import { type Delivery, deliver, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { checkAccepted } from './requirements.ts';
@@ -63,7 +63,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       identifierHash: hashIdentifier(envelope.extensions),
     };
     // 3. A known authorization is judged by its row: a price or a time that has changed since must not turn it into a 402.
+    // Before that, the identifier: with another payload it is a buyer's mistake, whatever became of either.
     const key = paymentKey(authorization, network, contract);
+    await checkIdentifier(key, order);
     const known = await ledger.find(key);
     if (known && !mayTakeOver(known, order)) return again(known, order);
     // 4-5. Cheap checks, then the signature.
@@ -73,7 +75,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     // 6. The reservation, by one insert.
     checkCapacity(authorization);
     const id = await reserve(order, known);
-    if (!id) return lostReservation(await ledger.find(key), order);
+    if (!id) return lostReservation(key, order);
     serving.add(id);
     try {
       // 7-10. Chain, handler, reply: any failure gives the authorization back.
@@ -127,7 +129,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   ): Promise<Delivery> {
     const { authorization } = order;
     const ended = await openUntilKnown(async () => {
-      if (!known) return settlement.settle({ id, authorization, fromBlock: served.checkedBlock });
+      if (!known) return settlement.settle({ id, authorization, fromBlock: served.checkedBlock, broadcast: false });
       // One that was on the chain before may be paid by now: look before sending it again.
       const row = await ledger.get(id);
       return row && settlement.resume(row);
@@ -138,8 +140,16 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     throw refusedSettlement(ended);
   }
 
+  /** An identifier that is held stands for one payload only. The reservation is what decides; this tells why it was lost, or will be. */
+  async function checkIdentifier(key: PaymentKey, order: Order<S>): Promise<void> {
+    const holder = order.identifierHash && (await ledger.findByIdentifier(order.identifierHash));
+    if (holder && !(sameKey(holder, key) && samePayload(holder, order))) throw identifierConflict();
+  }
+
   /** Somebody else was faster, or the payer has too much open. */
-  function lostReservation(holder: Payment | null, order: Order<S>): Promise<Delivery> {
+  async function lostReservation(key: PaymentKey, order: Order<S>): Promise<Delivery> {
+    await checkIdentifier(key, order);
+    const holder = await ledger.find(key);
     if (holder && !mayTakeOver(holder, order)) return again(holder, order);
     throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
   }
@@ -150,7 +160,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
     if (payment?.state === 'failed') throw refusedSettlement(payment);
     if (payment?.state !== 'settled') throw settlementUnknown();
-    const body = sameSale(payment, order) ? await openUntilKnown(() => ledger.redeliver(payment.id)) : null;
+    const body =
+      samePayload(payment, order) && sameBuyer(payment, order)
+        ? await openUntilKnown(() => ledger.redeliver(payment.id))
+        : null;
     if (!body) throw new PaymentRefused('payment_already_used');
     return deliver(payment, body);
   }
@@ -184,13 +197,16 @@ function sameBuyer<S>(payment: Payment, order: Order<S>): boolean {
   return Boolean(payment.identifierHash && order.identifierHash && equal(payment.identifierHash, order.identifierHash));
 }
 
-/** The same authorization for the same request, by the same buyer. */
-function sameSale<S>(payment: Payment, order: Order<S>): boolean {
+/** The same terms for the same request, of an authorization that is known to be the same. */
+function samePayload<S>(payment: Payment, order: Order<S>): boolean {
   const { value, to, validAfter, validBefore } = order.authorization;
   const terms = payment.amount === value && payment.validAfter === validAfter && payment.validBefore === validBefore;
-  return (
-    terms && equal(payment.payTo, to) && equal(payment.requestHash, order.requestHash) && sameBuyer(payment, order)
-  );
+  return terms && equal(payment.payTo, to) && equal(payment.requestHash, order.requestHash);
+}
+
+function sameKey(a: PaymentKey, b: PaymentKey): boolean {
+  const onSameChain = a.network === b.network && equal(a.contract, b.contract);
+  return onSameChain && equal(a.payer, b.payer) && equal(a.nonce, b.nonce);
 }
 
 function equal(a: Uint8Array, b: Uint8Array): boolean {

@@ -60,9 +60,11 @@ export interface LedgerStore {
   get(id: string): Promise<Payment | null>;
   /** Payments whose authorization has this nonce or whose transaction has this hash, oldest first, at most `limit`: a batch is one transaction. */
   findByHash(hash: Uint8Array, limit: number): Promise<Payment[]>;
+  /** The payment that holds this identifier: there is one at most, and one that failed holds none. */
+  findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
-   * Inserts a reservation unless the key has a row or the payer has `maxOpen` open ones already (0: any number).
-   * A row that failed for `reusableReason` is taken over (null: none is). True for exactly one caller.
+   * Inserts a reservation unless the key has a row, another payment holds the identifier or the payer has `maxOpen` open ones already
+   * (0: any number). A row that failed for `reusableReason` is taken over (null: none is). True for exactly one caller.
    */
   reserve(payment: NewPayment, maxOpen: number, reusableReason: string | null): Promise<boolean>;
   /** Sets the state where it is one of `from`, and what becomes of the reply, in one step; false when it was not. */

@@ -53,7 +53,7 @@ export interface Claim extends ProofKey {
     /** Until then the claim gets its answer: 7 days from the claim, 15 minutes from the delivery. */
     readonly redeemUntil: number;
     readonly deliveredAt: number | null;
-    /** Whether the answer that every later presentation gets is stored. */
+    /** Whether the answer that every later presentation gets is stored; it is until `redeemUntil`, and never made again after. */
     readonly answered: boolean;
   } | null;
 }
@@ -74,15 +74,15 @@ export interface FacilitatorCounts {
  * that the caller may count on.
  */
 export interface LightningStore {
-  /** Keeps an offered invoice and the reply that was made for it. */
+  /** Keeps an offered invoice and the reply that was made for it; rejects when the key has a record, since an invoice is offered once. */
   recordInvoice(record: InvoiceRecord, sealedReply: Uint8Array): Promise<void>;
   findInvoice(key: ProofKey): Promise<InvoiceRecord | null>;
   /** The reply kept with the invoice, or null when it is lost. */
   keptReply(key: ProofKey): Promise<Uint8Array | null>;
-  /** Concurrent claims share one durable transaction (group commit). */
+  /** Concurrent claims share one durable transaction (group commit). A spent proof is told before a cap, the day's cap before the client's. */
   claim(claim: NewClaim): Promise<ClaimOutcome>;
   findClaim(key: ProofKey): Promise<Claim | null>;
-  /** Takes the right to serve a granted claim: false while another holder's lease runs. */
+  /** Takes the right to serve a granted claim that is still redeemable: false while a lease runs, the same holder's too. */
   takeLease(key: ProofKey, holder: string, now: number, until: number): Promise<boolean>;
   releaseLease(key: ProofKey, holder: string): Promise<void>;
   /** Gives back every lease that is not of this process: only for a process that knows that all others are dead. Holders begin with their boot id. */

@@ -62,6 +62,10 @@ function moved(exchange: Exchange, target: URL): Exchange {
   if (exchange.url.protocol === 'https:' && target.protocol !== 'https:') {
     throw new ExchangeFailed('reading', 'redirects from https to http');
   }
-  const { authorization: _, cookie: __, ...headers } = exchange.headers;
-  return { ...exchange, headers, url: target };
+  // Whatever else it was, it was meant for the first host: keys travel under many names.
+  const kept = ['user-agent', 'accept'].flatMap((name) => {
+    const value = exchange.headers[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { ...exchange, headers: Object.fromEntries(kept), url: target };
 }

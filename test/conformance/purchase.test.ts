@@ -4,7 +4,7 @@ import { wrapFetchWithPayment } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { listedPath } from '../../src/catalogue/paths.ts';
+import { entriesOn, listedPath } from '../../src/catalogue/paths.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { balanceOf, decoded, newBuyer, present, transfersOf } from '../support/buyer.ts';
 import { newOutsider } from '../support/outsider.ts';
@@ -67,7 +67,7 @@ describe('the stock client', () => {
 });
 
 describe('without paying', () => {
-  const priced = () => service.deps.catalogue.filter(({ access }) => access === 'paid');
+  const priced = () => entriesOn(service.deps.catalogue, 'paid');
 
   test.each(['', '?nonsense=1', '?address=', '?gas=abc&gas=2', '?address=0x1&hash=%00'])(
     'every priced route answers 402 to query "%s", GET and HEAD, and its handler does not run',

@@ -17,7 +17,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // server.ts, app.ts, deps.ts
   top: [
     ...['routes', 'pages', 'mcp', 'facilitator', 'discovery', 'payment', 'catalogue', 'endpoints', 'collector'],
-    ...['http', 'chain', 'upstream', 'store', 'lib', 'errors', 'config'],
+    ...['selftest', 'http', 'chain', 'upstream', 'store', 'lib', 'errors', 'config'],
   ],
   // Beyond the table, here and below: the shape of the configuration, which binds nobody to where it comes from.
   routes: ['catalogue', 'payment', 'facilitator', 'discovery', 'http', 'lib', 'errors', 'config:types'],
@@ -26,6 +26,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   facilitator: ['catalogue:declarations', 'payment', 'chain', 'upstream', 'store', 'lib', 'errors'],
   discovery: ['catalogue:declarations', 'payment', 'chain', 'upstream', 'store', 'lib', 'errors'],
   payment: ['catalogue:declarations', 'chain', 'upstream', 'store', 'lib', 'errors', 'config:types'],
+  // A buyer of what it is part of: it sees the money through the chain alone, not through the code that takes it.
+  selftest: ['catalogue:declarations', 'payment:types', 'chain', 'store', 'lib', 'errors', 'config:types'],
   // Beyond the table: errors, which a bad parameter is.
   catalogue: ['lib', 'errors'],
   endpoints: ['catalogue:declarations', 'chain', 'upstream', 'store', 'lib', 'errors'],
@@ -46,8 +48,9 @@ const FILE_MAY_IMPORT: Record<string, readonly string[]> = {
 
 /** Where a package may be imported; a package that is not named here may be imported anywhere. */
 const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
-  { name: /^viem(\/|$)/, values: /^src\/(chain|payment)\// },
+  { name: /^viem(\/|$)/, values: /^src\/(chain|payment|selftest)\// },
   { name: /^better-sqlite3$/, values: /^src\/store\// },
+  { name: /^@x402\/(fetch|evm)(\/|$)/, values: /^src\/selftest\// },
   { name: /^undici$/, values: /^src\/(chain|upstream)\// },
   {
     name: /^(fastify|@fastify\/.*)$/,
@@ -206,6 +209,9 @@ describe('the checker', () => {
     ['src/lib/x.ts', "import type { Deps } from '../deps.ts';"],
     ['src/routes/x.ts', "import { parseAbi } from 'viem';"],
     ['src/routes/x.ts', "import { keccak256 } from 'viem/utils';"],
+    ['src/selftest/x.ts', "import { paysFor } from '../payment/gate.ts';"],
+    ['src/selftest/x.ts', "import { catalogue } from '../catalogue/catalogue.ts';"],
+    ['src/payment/x.ts', "import { x402Client } from '@x402/fetch';"],
     ['src/payment/x.ts', "import Database from 'better-sqlite3';"],
     ['src/deps.ts', "import fastify from 'fastify';"],
     ['src/app.ts', "import { start } from '../scripts/embedded/network.ts';"],
@@ -223,6 +229,7 @@ describe('the checker', () => {
     ['src/chain/x.ts', "import { type Config } from '../config.ts';"],
     ['src/payment/gate.ts', "import type { FastifyRequest } from 'fastify';"],
     ['src/deps.ts', "import type { FastifyInstance } from 'fastify'; import { open } from './store/database.ts';"],
+    ['src/selftest/x.ts', "import type { Gate } from '../payment/gate.ts'; import { x402Client } from '@x402/fetch';"],
     ['src/server.ts', "const { start } = await import('../scripts/embedded/network.ts');"],
     ['src/lib/x.ts', "import { clock } from './clock.ts'; import { createHash } from 'node:crypto';"],
   ])('%s: allows %s', (path, text) => {

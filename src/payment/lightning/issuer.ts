@@ -85,6 +85,8 @@ export function createIssuer(options: IssuerOptions): Issuer {
         log.error({ receiver: receiver.kind, fault }, 'the Lightning node made an invoice that must not be offered');
         throw watch.failed(new Error(`it made an invoice that must not be offered: ${fault}`));
       }
+      // Another question may have shown meanwhile that it must not be sold through at all.
+      if (!watch.isOurs()) throw watch.unavailable();
       watch.succeeded();
       return { text, invoice };
     },

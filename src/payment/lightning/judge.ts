@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { nowSeconds } from '../../lib/clock.ts';
+import { own } from '../../lib/own-property.ts';
 import type { Claim, LightningStore, ProofKey } from '../../store/lightning-port.ts';
 import type { RateSource } from '../../upstream/exchanges.ts';
 import type { Envelope } from '../header.ts';
@@ -78,8 +79,7 @@ function grants({ grant }: Claim, { binding }: LightningOrder<never>): boolean {
 }
 
 function presentedInvoice({ accepted }: Envelope): string {
-  const extra = accepted.extra;
-  const invoice = typeof extra === 'object' && extra !== null ? (extra as { invoice?: unknown }).invoice : undefined;
+  const invoice = own(own(accepted, 'extra'), 'invoice');
   return typeof invoice === 'string' ? invoice : '';
 }
 

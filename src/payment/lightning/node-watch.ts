@@ -1,6 +1,7 @@
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { withinDeadline } from '../../upstream/deadline.ts';
+import { createBackOff } from './back-off.ts';
 import { type Receiver, TooMuchPower } from './receiver.ts';
 
 /** The levels of a pino-like logger that are needed. */
@@ -32,27 +33,21 @@ const SHUT_RETRY_SECONDS = 300;
 export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }: NodeWatchOptions) {
   const stopped = new AbortController();
   const { kind } = receiver;
+  const backOff = createBackOff(FIRST_WAIT_MS, LONGEST_WAIT_MS);
   let key = expectedKey;
   let state: 'away' | 'open' | 'shut' = 'away';
   let why = 'it was not asked yet';
   let verified = false;
-  let failures = 0;
   let openedAtMs = 0;
   let retryAtMs = 0;
   let looking: Promise<void> | null = null;
 
   /** Opens, or throws: TooMuchPower, or whatever says that it is away. */
   async function look(): Promise<void> {
-    const ask = <T>(question: (signal: AbortSignal) => Promise<T>) =>
-      withinDeadline(timeoutMs, stopped.signal, question);
-    const warnings = await ask((signal) => receiver.inspect(signal));
-    const told = await ask((signal) => receiver.nodeKey(signal));
+    const { warnings, told } = await examine(receiver, timeoutMs, stopped.signal);
     verified = key === null || told === key;
     if (!verified) {
-      log.error(
-        { receiver: kind, told, expected: key },
-        'the Lightning node is another than the one whose key we name',
-      );
+      log.error({ receiver: kind, told, expected: key }, 'the Lightning node has another key than it must have');
       throw new Error(`its key is ${told}, and not ${key}`);
     }
     key = told;
@@ -75,9 +70,8 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
 
   function away(error: unknown): void {
     const reason = error instanceof Error ? error.message : 'an unknown failure';
-    if (state === 'open' && clock.nowMs() - openedAtMs >= LONGEST_WAIT_MS) failures = 0;
-    const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** failures);
-    failures += 1;
+    if (state === 'open' && clock.nowMs() - openedAtMs >= LONGEST_WAIT_MS) backOff.succeeded();
+    const waitMs = backOff.failed();
     retryAtMs = clock.nowMs() + waitMs;
     state = 'away';
     // An outage is told once, and again when its reason changes.
@@ -122,9 +116,7 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
       if (state === 'open') away(error);
       return unavailable();
     },
-    succeeded(): void {
-      failures = 0;
-    },
+    succeeded: backOff.succeeded,
     status: (): { ok: boolean; detail?: string } => (state === 'open' ? { ok: true } : { ok: false, detail: why }),
     async start(): Promise<void> {
       await look().catch((error: unknown) => {
@@ -137,4 +129,11 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
       await looking;
     },
   };
+}
+
+/** What it may do for us before anything else, so that a key is never learned through a connection that must not be used. */
+async function examine(receiver: Receiver, timeoutMs: number, signal: AbortSignal) {
+  const warnings = await withinDeadline(timeoutMs, signal, (within) => receiver.inspect(within));
+  const told = await withinDeadline(timeoutMs, signal, (within) => receiver.nodeKey(within));
+  return { warnings, told };
 }

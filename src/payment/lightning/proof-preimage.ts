@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { LnbtcReason } from './proof-reasons.ts';
 
 const LOWER_HEX = /^[0-9a-f]*$/;
@@ -9,6 +9,6 @@ export function checkPreimage(preimage: unknown, paymentHash: Uint8Array): Lnbtc
   if (preimage === undefined || preimage === null) return 'invalid_exact_lnbtc_preimage_missing';
   if (typeof preimage !== 'string' || !LOWER_HEX.test(preimage)) return 'invalid_exact_lnbtc_preimage_malformed';
   if (preimage.length !== HEX_LENGTH) return 'invalid_exact_lnbtc_preimage_length';
-  const hash = createHash('sha256').update(preimage, 'hex').digest();
-  return hash.equals(paymentHash) ? null : 'invalid_exact_lnbtc_preimage_hash_mismatch';
+  const opened = hash('sha256', Buffer.from(preimage, 'hex'), 'buffer');
+  return opened.equals(paymentHash) ? null : 'invalid_exact_lnbtc_preimage_hash_mismatch';
 }

@@ -10,13 +10,12 @@ import type { Judge, Judged } from './judge.ts';
 import type { LightningOrder } from './order.ts';
 import { afterPayment } from './paid-errors.ts';
 import type { ServeGranted } from './serve-granted.ts';
-import { SKEW_SECONDS } from './terms.ts';
 
 const DAY_MS = 86_400_000;
 /** A granted claim stays redeemable this long. */
 const REDEEM_MS = 7 * DAY_MS;
-/** The scheme: a claim is kept until at least one hour after its proof has ceased to be valid. */
-const KEEP_SECONDS = 3600;
+/** The scheme wants a claim kept for an hour after its proof has ceased to be valid; a sale of ours stays in the books like any other. */
+const KEEP_MS = 3650 * DAY_MS;
 
 interface RedeemOptions<S> {
   store: LightningStore;
@@ -52,12 +51,10 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   async function claim({ key, proof }: Judged, signal: AbortSignal): Promise<void> {
     if (shared) await confirmPaid(key, signal);
     const now = clock.nowMs();
-    const validUntil = proof.createdAt + proof.expirySeconds + SKEW_SECONDS;
     const { payTo, amountMsat, requestHash } = proof;
     const grant = { requestHash, redeemUntil: now + REDEEM_MS };
-    const keepUntil = (validUntil + KEEP_SECONDS) * 1000;
     // Who loses the race is served as a later presentation: the row says whether it is one.
-    await store.claim({ ...key, payTo, amountMsat, claimedAt: now, keepUntil, grant, account: null });
+    await store.claim({ ...key, payTo, amountMsat, claimedAt: now, keepUntil: now + KEEP_MS, grant, account: null });
   }
 
   /** On a shared node anyone may hold a preimage that was never paid for: its books decide. */

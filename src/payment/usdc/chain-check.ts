@@ -1,16 +1,11 @@
-import { type ChainClient, type RpcCall, RpcError, type RpcOutcome } from '../../chain/client.ts';
+import { type ChainClient, RpcError } from '../../chain/client.ts';
 import { toQuantity } from '../../chain/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { PaymentRefused } from '../refusal.ts';
 import type { Authorization } from './authorization.ts';
-import {
-  authorizationStateCalldata,
-  balanceOfCalldata,
-  isValidSignatureCalldata,
-  SETTLE_GAS,
-  transferCalldata,
-} from './token.ts';
+import { createPayerReader } from './payer-reader.ts';
+import { isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
 
 const GAS = toQuantity(SETTLE_GAS);
 /** ERC-1271's "yes": the selector of isValidSignature, padded to a word. */
@@ -23,7 +18,7 @@ const HEAD_SLACK_BLOCKS = 1200;
 /** What nodes call a call that the contract itself ended; any other error says nothing about the signature. */
 const REVERTED_CALL = /revert|out of gas|invalid opcode|stack|bad jump/i;
 
-/** What the chain said in one round trip, before the handler runs. */
+/** What the chain said of a payer in one round trip, before the handler runs. */
 export interface ChainReading {
   readonly used: boolean;
   readonly balance: bigint;
@@ -33,25 +28,13 @@ export interface ChainReading {
   readonly block: number;
 }
 
-/** The chain's side of verifying: one batch for every payer, one more call for accounts with code. */
+/** The chain's side of verifying: one read that payers of the same time share, one more call for accounts with code. */
 export function createChainCheck(chain: ChainClient, usdc: `0x${string}`, relayer: `0x${string}`) {
-  async function read({ from, nonce }: Authorization, signal: AbortSignal): Promise<ChainReading> {
-    const call = (data: `0x${string}`): RpcCall => ({ method: 'eth_call', params: [{ to: usdc, data }, 'latest'] });
-    const [head, state, balance, code] = await chain.batch(
-      [
-        { method: 'eth_blockNumber', params: [] },
-        call(authorizationStateCalldata(from, nonce)),
-        call(balanceOfCalldata(from)),
-        { method: 'eth_getCode', params: [bytesToHex(from), 'latest'] },
-      ],
-      { signal },
-    );
-    return {
-      block: Math.max(0, Number(BigInt(text(head))) - HEAD_SLACK_BLOCKS),
-      used: BigInt(text(state)) !== 0n,
-      balance: BigInt(text(balance)),
-      hasCode: text(code).length > 2,
-    };
+  const readPayer = createPayerReader(chain, usdc);
+
+  async function read(authorization: Authorization, signal: AbortSignal): Promise<ChainReading> {
+    const reading = await readPayer(authorization, signal);
+    return { ...reading, block: Math.max(0, reading.block - HEAD_SLACK_BLOCKS) };
   }
 
   /** Asks the payer's own contract whether it signed (ERC-1271); an account without code answers nothing, which is no. */
@@ -94,13 +77,4 @@ function isRevert(error: unknown): boolean {
 /** A node's own trouble is an upstream failure, never the buyer's. */
 function unreadable(error: unknown): unknown {
   return error instanceof RpcError ? new UpstreamFailed('chain', 'a node refused the call', error) : error;
-}
-
-function text(outcome: RpcOutcome | undefined): string {
-  if (!outcome || 'error' in outcome) throw new UpstreamFailed('chain', 'the token contract could not be read');
-  const { result } = outcome;
-  if (typeof result !== 'string' || !/^0x[0-9a-f]+$/i.test(result.padEnd(3, '0'))) {
-    throw new UpstreamFailed('chain', 'the token contract could not be read');
-  }
-  return result;
 }

@@ -16,6 +16,8 @@ export interface Receipt {
   readonly transactionHash: string;
   readonly blockNumber: string;
   readonly status: string;
+  readonly gasUsed: string;
+  readonly effectiveGasPrice?: string;
   readonly logs: readonly Log[];
 }
 
@@ -32,17 +34,26 @@ const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('h
  * `AuthorizationUsed`, by the token's own `Transfer(from, to, value)`. So each transfer pays for one authorization.
  */
 export function paysFor(receipt: Receipt, usdc: string, authorization: Authorization): boolean {
-  if (receipt.status !== '0x1') return false;
-  const [from, to, nonce] = [topic(authorization.from), topic(authorization.to), topic(authorization.nonce)];
-  let ours = false;
-  for (const { address, topics, data } of receipt.logs) {
-    if (address.toLowerCase() !== usdc) continue;
-    if (topics[0] === AUTHORIZATION_USED) ours = topics[1] === from && topics[2] === nonce;
-    else if (ours && topics[0] === TRANSFER && topics[1] === from && topics[2] === to) {
-      return data.length === 66 && BigInt(data) === authorization.value;
-    }
+  return paymentsIn(receipt, usdc)(authorization);
+}
+
+/** The same for many authorizations of one transaction: its logs are read once. */
+export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Authorization) => boolean {
+  const transfers = new Map<string, Log[]>();
+  let under: Log[] = [];
+  for (const log of receipt.status === '0x1' ? receipt.logs : []) {
+    if (log.address.toLowerCase() !== usdc) continue;
+    if (log.topics[0] === AUTHORIZATION_USED) {
+      under = [];
+      transfers.set(`${log.topics[1]}${log.topics[2]}`, under);
+    } else if (log.topics[0] === TRANSFER) under.push(log);
   }
-  return false;
+  return (authorization) => {
+    const [from, to] = [topic(authorization.from), topic(authorization.to)];
+    const used = transfers.get(`${from}${topic(authorization.nonce)}`) ?? [];
+    const paid = used.find(({ topics }) => topics[1] === from && topics[2] === to);
+    return paid !== undefined && paid.data.length === 66 && BigInt(paid.data) === authorization.value;
+  };
 }
 
 /** Reads what became of authorizations from the chain, whoever sent the transaction. `usdc` in lower case. */

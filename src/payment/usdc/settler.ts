@@ -9,6 +9,8 @@ export interface Intent {
   readonly authorization: Authorization;
   /** The chain had not seen the authorization up to this block: where a search for it starts. */
   readonly fromBlock: number;
+  /** Whether a transaction with it may have been shown to a node before. */
+  readonly broadcast: boolean;
 }
 
 /**
@@ -29,6 +31,8 @@ export interface Settler {
   settle(intents: readonly Intent[]): readonly Promise<Outcome>[];
   /** Why nothing can be settled now, or null: asked before a handler runs. */
   unavailable(): string | null;
+  /** Why this payer is not settled for now, or null; asked in the same place. */
+  refuses?(payer: Uint8Array): string | null;
   /** Ends the work; what is still open resolves as unknown. */
   stop(): Promise<void>;
 }

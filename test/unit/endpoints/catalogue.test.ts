@@ -18,6 +18,7 @@ test('paths and prices are those of the interface document, each path once', () 
     ['/v1/rpc', null],
     ['/v1/fx', null],
     ['/v1/token', null],
+    ['/v1/selftest', null],
     ['/v1/health', null],
     ['/v1/lightning/market/prices', 2000n],
     ['/v1/paid/fees/forecast', 1000n],

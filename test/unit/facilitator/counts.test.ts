@@ -51,14 +51,24 @@ describe('the counts', () => {
     expect(await counts.current()).toMatchObject({ total: 1 });
   });
 
-  it('are read anew as soon as the claims of this process may have reached the cap', async () => {
-    await counts.current();
-    for (let claims = 1; claims <= 3; claims++) {
+  it('find the day full with the claim of this process that fills it', async () => {
+    for (let claims = 0; claims < 3; claims++) {
+      expect([await counts.isDayFull(), await counts.atMostToday()]).toEqual([false, claims]);
       await claim('2026-03-01');
       counts.claimed();
-      await Promise.resolve();
-      expect(await counts.current()).toMatchObject({ today: claims < 3 ? 0 : 3 });
     }
+    expect(await counts.isDayFull()).toBe(true);
+    expect(await counts.current()).toMatchObject({ today: 3 });
+  });
+
+  it('do not take a claim that they count twice for one that fills the day', async () => {
+    await claim('2026-03-01');
+    await claim('2026-03-01');
+    await counts.current();
+    // Told late: the figures hold it already.
+    counts.claimed();
+    expect(await counts.atMostToday()).toBe(3);
+    expect([await counts.isDayFull(), await counts.atMostToday()]).toEqual([false, 2]);
   });
 
   it('are not remembered when they could not be read', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createCounts } from '../../../src/facilitator/counts.ts';
+import { type Counts, createCounts } from '../../../src/facilitator/counts.ts';
 import { createLimits, type FacilitatorLimits } from '../../../src/facilitator/limits.ts';
 import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/facilitator.ts';
 
@@ -7,6 +7,7 @@ const NOON = Date.parse('2026-03-01T12:00:00Z');
 const UNTIL_MIDNIGHT = 12 * 3600;
 
 let ledger: OpenFacilitator;
+let counts: Counts;
 beforeEach(() => {
   ledger = openFacilitator({ startMs: NOON });
 });
@@ -15,7 +16,7 @@ afterEach(() => ledger.close());
 function limitsOf(change: Partial<FacilitatorLimits>) {
   const limits = { ...LIMITS, ...change };
   const { store, clock } = ledger;
-  const counts = createCounts({ store, clock, dailyCap: limits.dailyCap, ownPayTo: () => null });
+  counts = createCounts({ store, clock, dailyCap: limits.dailyCap, ownPayTo: () => null });
   return createLimits({ store, clock, counts, limits });
 }
 
@@ -26,7 +27,10 @@ async function claimFor(client: string, limits: ReturnType<typeof limitsOf>) {
   paymentHash.writeUInt32BE(made);
   const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash, payTo: Buffer.alloc(33, 3) };
   const times = { claimedAt: NOON, keepUntil: NOON };
-  return ledger.store.claim({ ...key, ...times, amountMsat: 1n, grant: null, account: limits.account(client) });
+  const account = limits.account(client);
+  const outcome = await ledger.store.claim({ ...key, ...times, amountMsat: 1n, grant: null, account });
+  if (outcome === 'claimed') counts.claimed();
+  return outcome;
 }
 
 /** What each of so many calls is told. */
@@ -80,6 +84,15 @@ describe('the day', () => {
     });
     expect(await claimFor('a', limits)).toBe('client_cap');
     expect(await limits.barrier('b')).toBeNull();
+  });
+
+  it('is known within a second when others have filled it', async () => {
+    const limits = limitsOf({ dailyCap: 10 });
+    expect(await limits.barrier('a')).toBeNull();
+    const others = limitsOf({ dailyCap: 10 });
+    for (let n = 0; n < 10; n++) expect(await claimFor(`client ${n}`, others)).toBe('claimed');
+    ledger.clock.now += 1000;
+    expect(await limits.barrier('a')).toMatchObject({ reason: 'daily_cap_reached' });
   });
 
   it('leaves every client one claim, however small the cap', async () => {

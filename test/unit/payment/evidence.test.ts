@@ -28,6 +28,7 @@ const receipt = (logs: Receipt['logs'], status = '0x1'): Receipt => ({
   status,
   logs,
   blockNumber: '0x1',
+  gasUsed: '0x1',
   transactionHash: bytesToHex(randomBytes(32)),
 });
 

@@ -95,6 +95,13 @@ describe('failing', () => {
     expect(names()).toEqual(['a']);
   });
 
+  test('whatever else the database reports is everybody’s: no transaction is trusted that went wrong half way', async () => {
+    const overflow = () => db.prepare('SELECT abs(-9223372036854775807 - 1)').get();
+    const all = [commit(note('a')), commit(overflow), commit(note('b'))];
+    expect(await ends(all)).toEqual(['SQLITE_ERROR', 'SQLITE_ERROR', 'SQLITE_ERROR']);
+    expect([names(), db.inTransaction]).toEqual([[], false]);
+  });
+
   test('a locked database refuses the whole batch, and takes the next when it is free', async () => {
     other.exec('BEGIN IMMEDIATE');
     expect(await ends([commit(note('a')), commit(note('b'))])).toEqual(['SQLITE_BUSY', 'SQLITE_BUSY']);

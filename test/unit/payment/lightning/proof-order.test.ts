@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { LNBTC_REASONS } from '../../../../src/payment/lightning/proof-reasons.ts';
-import { CHECKS, GONE, judge, outcome, presentation, type Settings } from './proof-cases.ts';
+import { GONE, judge, outcome, presentation, type Settings } from './proof-cases.ts';
+import { INVOICE_CHECKS } from './proof-checks-invoice.ts';
+import { TERMS_CHECKS } from './proof-checks-terms.ts';
+
+/** Every check of steps 1 to 7, in the scheme's order. */
+const CHECKS = [...TERMS_CHECKS, ...INVOICE_CHECKS];
 
 const asText = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);
 const shown = (settings: Settings) =>

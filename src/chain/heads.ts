@@ -1,4 +1,4 @@
-import type { ChainLog } from '../chain/client.ts';
+import type { ChainLog } from './client.ts';
 
 /** Back-off of a websocket that fails, doubled with each failure in a row. */
 const BACK_OFF_MS = 1000;
@@ -60,4 +60,26 @@ export function watchHeads({ urls, log, onHead }: HeadWatchOptions): { close(): 
 function numberOf(text: string): number | null {
   const found = /"number"\s*:\s*"0x([0-9a-fA-F]{1,12})"/.exec(text);
   return text.includes('eth_subscription') && found !== null ? Number.parseInt(found[1] ?? '', 16) : null;
+}
+
+/** Told heads for whoever listens; the socket is open while somebody does. */
+export function createHeads(urls: readonly string[], log: ChainLog) {
+  const listeners = new Set<() => void>();
+  let watch: { close(): void } | null = null;
+  return {
+    /** Calls `tell` at every head that is told of; returns how to stop. Without an endpoint nothing is ever told. */
+    listen(tell: () => void): () => void {
+      listeners.add(tell);
+      if (urls.length > 0) {
+        const onHead = () => {
+          for (const listener of listeners) listener();
+        };
+        watch ??= watchHeads({ urls, log, onHead });
+      }
+      return () => void listeners.delete(tell);
+    },
+    close(): void {
+      watch?.close();
+    },
+  };
 }

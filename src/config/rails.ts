@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { baseUrl, whole } from './fields.ts';
+
+/** Somebody else's x402 facilitator, which settles in place of our relayer. */
+export interface RemoteFacilitatorConfig {
+  /** `circle` is Circle's Facilitator Service, with its pending settlements; `x402` any other. */
+  readonly mode: 'x402' | 'circle';
+  /** What `/settle` and `/supported` are appended to. */
+  readonly url: string;
+  /** Sent as a bearer token; null sends none. */
+  readonly token: string | null;
+  /** The key of SELLER_ADDRESS, for Circle's trial without an API key; null otherwise. */
+  readonly sellerKey: `0x${string}` | null;
+  /** For one question. */
+  readonly timeoutMs: number;
+}
+
+/** Circle's Gateway: payments from deposits, settled in batches. */
+export interface GatewayConfig {
+  /** What `/v1/x402/…` is appended to. */
+  readonly url: string;
+  /** Lower case: the contract that payers sign for. */
+  readonly wallet: `0x${string}`;
+  /** Sent as a bearer token; null sends none, as the public service wants it. */
+  readonly token: string | null;
+  /** For one question. */
+  readonly timeoutMs: number;
+}
+
+/** How USDC payments are settled. */
+export interface RailsConfig {
+  /** Null: our own relayer settles. */
+  readonly remote: RemoteFacilitatorConfig | null;
+  /** Null: the Gateway rail is not offered. */
+  readonly gateway: GatewayConfig | null;
+}
+
+// It travels in a header as it is.
+const token = z.string().regex(/^[\x21-\x7e]+$/, 'a token without spaces');
+const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
+
+/** The environment's keys of the settlers. */
+export const railsEnvironment = {
+  SETTLER: z.enum(['relayer', 'facilitator'], 'relayer or facilitator').default('relayer'),
+  REMOTE_FACILITATOR_MODE: z.enum(['x402', 'circle'], 'x402 or circle').default('x402'),
+  REMOTE_FACILITATOR_URL: baseUrl.optional(),
+  REMOTE_FACILITATOR_TOKEN: token.optional(),
+  REMOTE_FACILITATOR_SELLER_KEY: z
+    .string()
+    .regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits')
+    .optional(),
+  REMOTE_FACILITATOR_TIMEOUT_MS: whole(15_000, 1, 600_000),
+  GATEWAY: z.enum(['on', 'off'], 'on or off').default('off'),
+  GATEWAY_URL: baseUrl.optional(),
+  GATEWAY_WALLET_ADDRESS: address.optional(),
+  GATEWAY_TOKEN: token.optional(),
+  GATEWAY_TIMEOUT_MS: whole(10_000, 1, 600_000),
+};
+
+/** Circle's own services for Arc. */
+const CIRCLE: Record<string, { facilitator: string; gateway: string; wallet: string }> = {
+  arc: {
+    facilitator: 'https://api.circle.com/v1/facilitator/x402',
+    gateway: 'https://gateway-api.circle.com',
+    wallet: '0x77777777Dcc4d5A8B6E418Fd04D8997ef11000eE',
+  },
+  'arc-testnet': {
+    facilitator: 'https://api-sandbox.circle.com/v1/facilitator/x402',
+    gateway: 'https://gateway-api-testnet.circle.com',
+    wallet: '0x0077777d7EBA4688BDeF3E311b846F25870A19B9',
+  },
+};
+
+/** What the chosen settlers lack or have too much of, a line each. */
+export function railsProblems(given: Record<string, string | undefined>): string[] {
+  const problems: string[] = [];
+  const known = CIRCLE[given.NETWORK ?? ''] !== undefined;
+  const circle = given.REMOTE_FACILITATOR_MODE === 'circle';
+  if (given.SETTLER === 'facilitator') {
+    if (given.REMOTE_FACILITATOR_URL === undefined && !(circle && known))
+      problems.push('REMOTE_FACILITATOR_URL is missing (SETTLER=facilitator needs it)');
+    const proofs = [given.REMOTE_FACILITATOR_TOKEN, given.REMOTE_FACILITATOR_SELLER_KEY].filter(Boolean).length;
+    if (circle && proofs !== 1)
+      problems.push(
+        'REMOTE_FACILITATOR_TOKEN or, for a trial, REMOTE_FACILITATOR_SELLER_KEY must be set: exactly one of them (REMOTE_FACILITATOR_MODE=circle)',
+      );
+    if (!circle && given.REMOTE_FACILITATOR_SELLER_KEY !== undefined)
+      problems.push('REMOTE_FACILITATOR_SELLER_KEY is set (only REMOTE_FACILITATOR_MODE=circle knows what it is for)');
+  }
+  if (given.GATEWAY === 'on' && !known) {
+    for (const key of ['GATEWAY_URL', 'GATEWAY_WALLET_ADDRESS'])
+      if (given[key] === undefined) problems.push(`${key} is missing (GATEWAY=on on this network needs it)`);
+  }
+  return problems;
+}
+
+type Environment = z.output<z.ZodObject<typeof railsEnvironment>>;
+
+/** The settlers as the environment names them; their problems were told before. `network` is the value of NETWORK. */
+export function assembleRails(env: Environment, network: string): RailsConfig {
+  const own = CIRCLE[network];
+  const remote: RemoteFacilitatorConfig = {
+    mode: env.REMOTE_FACILITATOR_MODE,
+    url: env.REMOTE_FACILITATOR_URL ?? own?.facilitator ?? '',
+    token: env.REMOTE_FACILITATOR_TOKEN ?? null,
+    sellerKey: (env.REMOTE_FACILITATOR_SELLER_KEY as `0x${string}` | undefined) ?? null,
+    timeoutMs: env.REMOTE_FACILITATOR_TIMEOUT_MS,
+  };
+  const gateway: GatewayConfig = {
+    url: env.GATEWAY_URL ?? own?.gateway ?? '',
+    wallet: (env.GATEWAY_WALLET_ADDRESS ?? own?.wallet ?? '').toLowerCase() as `0x${string}`,
+    token: env.GATEWAY_TOKEN ?? null,
+    timeoutMs: env.GATEWAY_TIMEOUT_MS,
+  };
+  return {
+    remote: env.SETTLER === 'facilitator' ? remote : null,
+    gateway: env.GATEWAY === 'on' ? gateway : null,
+  };
+}

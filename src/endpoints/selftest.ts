@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import { defineEndpoint } from '../catalogue/endpoint.ts';
+import { nowSeconds } from '../lib/clock.ts';
+import { bytesToHex } from '../lib/hex.ts';
+import { sourceSchema } from '../lib/source.ts';
+import type { SelfTestRun } from '../store/selftest-port.ts';
+import { atField, hashField } from './chain-fields.ts';
+import { DAY_SECONDS } from './fee-fields.ts';
+import type { Sources } from './sources.ts';
+
+/** A day of hourly runs. */
+const RECENT = 24;
+
+const NOTES = {
+  on: 'The service’s own wallet buying the service’s own endpoint through its public URL. This is not customer activity.',
+  off: 'No wallet is configured for the self-test: it is off, and what stands here is of the past. None of it is customer activity.',
+};
+
+const run = {
+  at: atField('When the run began'),
+  ok: z.boolean().meta({
+    description:
+      'The call was answered, the chain holds exactly its payment, and the call that must fail without charging cost nothing',
+  }),
+  latencyMs: z
+    .int()
+    .nonnegative()
+    .nullable()
+    .meta({ description: 'The whole paid call, the 402 and the settlement included; null when it was not answered' }),
+  transaction: hashField('The settlement of the paid call').nullable(),
+};
+
+const result = z.strictObject({
+  note: z.string().meta({ description: 'What this is, and what it is not' }),
+  last: z.strictObject(run).nullable().meta({ description: 'The newest run; null before the first' }),
+  lastNotCharged: z
+    .strictObject({ at: run.at, ok: z.boolean().meta({ description: 'The failing call cost nothing' }) })
+    .nullable()
+    .meta({ description: 'The newest run that got as far as the call that must fail; null before the first' }),
+  last24h: z.strictObject({ runs: z.int().nonnegative(), ok: z.int().nonnegative() }),
+  recent: z
+    .array(
+      z.strictObject({
+        ...run,
+        notCharged: z
+          .boolean()
+          .nullable()
+          .meta({ description: 'The failing call cost nothing; null when that could not be seen' }),
+        reason: z
+          .string()
+          .nullable()
+          .meta({ description: 'Why the run was not ok, as a short code; null when it was' }),
+      }),
+    )
+    .meta({ description: `The last ${RECENT} runs, newest first` }),
+  source: sourceSchema,
+});
+
+const EXAMPLE_RUN = { at: 1795199400, ok: true, latencyMs: 742, transaction: `0x${'5e'.repeat(32)}` };
+
+/** What the service's purchases from itself have shown. */
+export const selftest = defineEndpoint({
+  path: '/selftest',
+  access: 'free',
+  label: 'Self-test',
+  summary:
+    "Hourly self-test of the payment rail: the service's own wallet buying its own endpoint, plus the endpoint that must fail without charging. Not customer activity.",
+  params: z.object({}),
+  result,
+  example: {
+    params: {},
+    result: {
+      note: NOTES.on,
+      last: EXAMPLE_RUN,
+      lastNotCharged: { at: EXAMPLE_RUN.at, ok: true },
+      last24h: { runs: 24, ok: 24 },
+      recent: [{ ...EXAMPLE_RUN, notCharged: true, reason: null }],
+      source: {
+        name: "The service's purchases from itself",
+        url: 'https://api.example.com',
+        retrievedAt: EXAMPLE_RUN.at,
+      },
+    },
+  },
+  async run(_params, { selfTests, clock }: Pick<Sources, 'selfTests' | 'clock'>) {
+    const { results, enabled, origin } = selfTests;
+    const now = nowSeconds(clock);
+    const [recent, checked, last24h] = await Promise.all([
+      results.recent(RECENT),
+      results.lastChecked(),
+      results.countSince((now - DAY_SECONDS) * 1000),
+    ]);
+    const shown = recent.map((entry) => ({ ...show(entry), notCharged: entry.notCharged, reason: entry.reason }));
+    const [newest] = recent;
+    return {
+      note: enabled ? NOTES.on : NOTES.off,
+      last: newest ? show(newest) : null,
+      lastNotCharged: checked && { at: seconds(checked.at), ok: checked.notCharged === true },
+      last24h,
+      recent: shown,
+      source: {
+        name: "The service's purchases from itself",
+        url: origin,
+        // When the service was last tried, not when it was asked about: two answers over the same runs are the same bytes.
+        retrievedAt: newest ? seconds(newest.at) : now,
+      },
+    };
+  },
+});
+
+function show({ at, ok, latencyMs, transaction }: SelfTestRun) {
+  return { at: seconds(at), ok, latencyMs, transaction: transaction && bytesToHex(transaction) };
+}
+
+function seconds(ms: number): number {
+  return Math.floor(ms / 1000);
+}

@@ -1,0 +1,29 @@
+import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem';
+import type { Authorization } from './authorization.ts';
+import { transferCalldata } from './token.ts';
+
+const abi = parseAbi([
+  'struct Call3 { address target; bool allowFailure; bytes callData; }',
+  'struct Result { bool success; bytes returnData; }',
+  'function aggregate3(Call3[] calldata calls) payable returns (Result[] memory returnData)',
+]);
+
+/** Multicall3, at the same address on Arc as everywhere. */
+export const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
+
+/** One call that settles many: a transfer that fails takes no other with it. */
+export function batchCalldata(usdc: `0x${string}`, authorizations: readonly Authorization[]): `0x${string}` {
+  const calls = authorizations.map((authorization) => ({
+    target: usdc,
+    allowFailure: true,
+    callData: transferCalldata(authorization),
+  }));
+  return encodeFunctionData({ abi, functionName: 'aggregate3', args: [calls] });
+}
+
+/** Which of the batch's transfers went through, in order, by the answer of a simulated call. Throws when it is no such answer. */
+export function batchOutcomes(answer: `0x${string}`, count: number): boolean[] {
+  const results = decodeFunctionResult({ abi, functionName: 'aggregate3', data: answer });
+  if (results.length !== count) throw new Error('the simulated batch answered for another number of calls');
+  return results.map(({ success }) => success);
+}

@@ -1,0 +1,89 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { entriesOn, servedPaths } from '../catalogue/paths.ts';
+import type { ChainClient } from '../chain/client.ts';
+import type { Config } from '../config.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { SelfTestStore } from '../store/selftest-port.ts';
+import { createRun, type PricedCall } from './one-run.ts';
+import { createSchedule } from './schedule.ts';
+import { createStockBuyer } from './stock-buyer.ts';
+import { createWalletReads } from './wallet-reads.ts';
+
+interface SelfTestOptions {
+  readonly config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'selfTest'>;
+  readonly chain: ChainClient;
+  readonly store: SelfTestStore;
+  readonly catalogue: readonly Endpoint<never>[];
+  readonly clock: Clock;
+  readonly log: { warn(fields: object, message: string): void };
+  readonly random?: () => number;
+}
+
+/** The running self-test. */
+export interface SelfTest {
+  /** Does one run and stores how it went, unless the signal ended it; never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Returns at once; the first run follows in some seconds. To be called when the service listens. */
+  start(): void;
+  /** Ends a run under way and returns when nothing runs any more. Call it before the service stops to listen: a run would blame it. */
+  stop(): Promise<void>;
+}
+
+/** Must answer 500 after its payment was verified. */
+const FAILING_PATH = '/v1/paid/selftest/fail';
+/** A purchase takes a second or two, and the watch after the failing call as long. */
+const RUN_MS = 30_000;
+/** Not with the first request of a fresh process: the chain client and the collector are still finding their providers. */
+const FIRST_MS = 5000;
+const KEEP_MS = 30 * 86_400_000;
+
+/**
+ * The service's own wallet buys the service's own endpoint through its public URL, like any buyer and with no way around the gate, and
+ * fails at one that must fail without charging. Null without a wallet; throws when what it should buy is not for sale.
+ */
+export function createSelfTest(options: SelfTestOptions): SelfTest | null {
+  const { config, chain, store, catalogue, clock, log, random = Math.random } = options;
+  const { network, seller, publicOrigin, selfTest } = config;
+  if (selfTest.privateKey === null) return null;
+  const priced = (path: string): PricedCall => ({
+    url: publicOrigin + path,
+    units: listedUnits(catalogue, path, network.segment),
+  });
+  const buyer = createStockBuyer({
+    privateKey: selfTest.privateKey,
+    network: network.caip2,
+    asset: network.usdc,
+    seller,
+  });
+  const once = createRun({
+    buyer,
+    reads: createWalletReads({ chain, usdc: network.usdc, wallet: buyer.address, seller, clock }),
+    paid: priced(selfTest.path),
+    failing: priced(FAILING_PATH),
+    timeoutMs: RUN_MS,
+    clock,
+    log,
+  });
+
+  async function run(signal: AbortSignal): Promise<void> {
+    try {
+      const result = await once(signal);
+      if (result === null) return;
+      if (!result.ok) log.warn({ reason: result.reason }, 'the self-test failed');
+      await store.record(result, clock.nowMs() - KEEP_MS);
+    } catch (error) {
+      log.warn({ err: error }, 'a result of the self-test was lost');
+    }
+  }
+
+  const { intervalMs } = selfTest;
+  return { run, ...createSchedule({ task: run, clock, firstMs: FIRST_MS, intervalMs, random }) };
+}
+
+/** The listed price of a USDC route, however its path is spelled. */
+function listedUnits(catalogue: readonly Endpoint<never>[], path: string, segment: string): bigint {
+  const [asked = ''] = path.split('?');
+  const entry = entriesOn(catalogue, 'paid').find((endpoint) => servedPaths(endpoint, 'paid', segment).includes(asked));
+  if (!entry?.price) throw new Error(`the self-test cannot buy ${asked}: it is not sold for USDC`);
+  return entry.price.units;
+}

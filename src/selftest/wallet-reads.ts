@@ -1,0 +1,111 @@
+import { encodeFunctionData, type Hex, type Log, parseAbi, parseEventLogs } from 'viem';
+import { z } from 'zod';
+import type { ChainClient } from '../chain/client.ts';
+import { account, data, index, parseAnswer, resultOf, toQuantity, word } from '../chain/wire.ts';
+import { UpstreamFailed } from '../errors.ts';
+import type { Clock } from '../lib/clock.ts';
+
+const abi = parseAbi([
+  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'function balanceOf(address account) view returns (uint256)',
+]);
+
+/** A block of Arc takes half a second. */
+const POLL_MS = 500;
+
+interface WalletReadsOptions {
+  readonly chain: ChainClient;
+  readonly usdc: Hex;
+  readonly wallet: Hex;
+  readonly seller: Hex;
+  readonly clock: Clock;
+}
+
+const receipt = z
+  .object({
+    status: z.string(),
+    blockNumber: index,
+    logs: z.array(z.object({ address: account, topics: z.array(word), data })),
+  })
+  .nullable();
+type Receipt = NonNullable<z.output<typeof receipt>>;
+
+/**
+ * What the chain says of the self-test's wallet, read apart from our own payment code, which is what is tested.
+ * Every figure is of a named block, since providers differ in height and two answers of two of them prove nothing together.
+ * A provider that is behind is asked again until the signal ends it.
+ */
+export function createWalletReads({ chain, usdc, wallet, seller, clock }: WalletReadsOptions) {
+  async function persist<T>(read: () => Promise<T | null>, signal: AbortSignal): Promise<T> {
+    for (;;) {
+      const value = await read().catch((error: unknown) => {
+        signal.throwIfAborted();
+        if (error instanceof UpstreamFailed) return null;
+        throw error;
+      });
+      if (value !== null) return value;
+      await clock.sleep(POLL_MS, signal);
+    }
+  }
+
+  const balanceOf = encodeFunctionData({ abi, functionName: 'balanceOf', args: [wallet] });
+  const head = async (signal: AbortSignal) =>
+    parseAnswer(index, await chain.request('eth_blockNumber', [], { signal }), 'block number');
+
+  return {
+    head: (signal: AbortSignal) => persist(() => head(signal), signal),
+    /** Returns when the chain has this block. */
+    untilBlock: async (block: number, signal: AbortSignal): Promise<void> => {
+      await persist(async () => ((await head(signal)) >= block ? true : null), signal);
+    },
+    /** The wallet's USDC in base units and, of each nonce, whether the contract has seen it, at the end of a block. */
+    at: (block: number, nonces: readonly Hex[], signal: AbortSignal) =>
+      persist(async () => {
+        const states = nonces.map((nonce) =>
+          encodeFunctionData({ abi, functionName: 'authorizationState', args: [wallet, nonce] }),
+        );
+        const calls = [balanceOf, ...states].map((data) => ({
+          method: 'eth_call',
+          params: [{ to: usdc, data }, toQuantity(block)],
+        }));
+        const answers = await chain.batch(calls, { signal });
+        const [balance = 0n, ...used] = answers.map((answer) =>
+          BigInt(parseAnswer(word, resultOf(answer, 'the wallet'), 'word')),
+        );
+        return { balance, used: used.map((state) => state !== 0n) };
+      }, signal),
+    /** The block of a transaction, and whether in it exactly this price went from the wallet to the seller by this authorization. */
+    payment: async (transaction: Hex, nonce: Hex, units: bigint, signal: AbortSignal) => {
+      const mined = await persist(
+        async () =>
+          parseAnswer(receipt, await chain.request('eth_getTransactionReceipt', [transaction], { signal }), 'receipt'),
+        signal,
+      );
+      return { block: mined.blockNumber, holds: holds(mined, nonce, units) };
+    },
+  };
+
+  /** The authorization's use, and after it, before any other use, the token's own transfer of the price. */
+  function holds({ status, logs }: Receipt, nonce: Hex, units: bigint): boolean {
+    if (status !== '0x1') return false;
+    const own = logs.filter(({ address }) => address === usdc);
+    const events = parseEventLogs({ abi, logs: own as unknown as Log[] }).map(({ args }) => args);
+    const used = events.findIndex(
+      (event) => 'nonce' in event && event.nonce === nonce && same(event.authorizer, wallet),
+    );
+    if (used < 0) return false;
+    const after = events.slice(used + 1);
+    const end = after.findIndex((event) => 'nonce' in event);
+    return after
+      .slice(0, end < 0 ? undefined : end)
+      .some((event) => 'value' in event && same(event.from, wallet) && same(event.to, seller) && event.value === units);
+  }
+}
+
+export type WalletReads = ReturnType<typeof createWalletReads>;
+
+function same(one: Hex, other: Hex): boolean {
+  return one.toLowerCase() === other.toLowerCase();
+}

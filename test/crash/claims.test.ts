@@ -1,0 +1,78 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createFacilitatorProcess } from '../support/facilitator-process.ts';
+import { seed, seededRandom } from '../support/random.ts';
+import { formsOf, proofNow, settleOver } from '../support/settle-calls.ts';
+
+const KILLS = process.env.SLOW ? 500 : 20;
+const PROOFS = 400;
+const CONNECTIONS = 32;
+/** About what the proofs of one round take, so that kills fall before, into and behind them. */
+const LONGEST_MS = 350;
+
+let folder: string;
+let facilitator: Awaited<ReturnType<typeof createFacilitatorProcess>>;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'percall-claims-'));
+  facilitator = await createFacilitatorProcess(join(folder, 'ledger.db'), { LOG_LEVEL: 'warn' });
+  await facilitator.start();
+});
+afterAll(async () => {
+  await facilitator.kill();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Reads the ledger's own file beside the running process. */
+function ledger<T>(sql: string): T {
+  const db = new Database(join(folder, 'ledger.db'), { readonly: true });
+  try {
+    return db.prepare(sql).pluck().get() as T;
+  } finally {
+    db.close();
+  }
+}
+
+test(
+  `${KILLS} times kill -9 in the middle of claims: none that was acknowledged is lost, and none is claimed twice`,
+  async () => {
+    const random = seededRandom('claims');
+    const sum = { acknowledged: 0, claimedUnheard: 0, notClaimed: 0 };
+    for (let round = 0; round < KILLS; round++) {
+      const context = `seed ${seed}, round ${round} (run again with SEED=${seed})`;
+      const proofs = Array.from({ length: PROOFS }, proofNow);
+      const heard = settleOver(facilitator.origin, proofs, CONNECTIONS);
+      await new Promise((wait) => setTimeout(wait, random() * LONGEST_MS));
+      await facilitator.kill();
+      const before = await heard;
+      expect(
+        before.filter((end) => end !== 'success' && end !== 'lost'),
+        context,
+      ).toEqual([]);
+      await facilitator.start();
+      // Whoever heard nothing asks again with the same proof, and so does everybody else.
+      const after = await settleOver(facilitator.origin, proofs, CONNECTIONS);
+      proofs.forEach(({ paymentHash }, at) => {
+        const [first, second] = [before[at], after[at]];
+        if (first === 'success') expect(second, `${context}, ${paymentHash}`).toBe('duplicate_settlement');
+        else expect(['success', 'duplicate_settlement'], `${context}, ${paymentHash}`).toContain(second);
+        sum[first === 'success' ? 'acknowledged' : second === 'success' ? 'notClaimed' : 'claimedUnheard']++;
+      });
+      expect(ledger<number>('SELECT count(*) FROM lightning_claims'), context).toBe(PROOFS * (round + 1));
+      expect(ledger<number>('SELECT claims FROM lightning_facilitator_totals'), context).toBe(PROOFS * (round + 1));
+      const forms = proofs.flatMap(({ preimage }) => formsOf(preimage));
+      expect(
+        forms.filter((form) => typeof form === 'string' && facilitator.log().includes(form)),
+        context,
+      ).toEqual([]);
+    }
+    // The kills must have met claims on their way, or this test has shown nothing.
+    expect(sum.acknowledged).toBeGreaterThan(0);
+    expect(sum.notClaimed + sum.claimedUnheard).toBeGreaterThan(0);
+    expect(ledger<string>('PRAGMA integrity_check')).toBe('ok');
+    process.stdout.write(`${KILLS} kills, seed ${seed}: ${JSON.stringify(sum)}\n`);
+  },
+  KILLS * 10_000,
+);

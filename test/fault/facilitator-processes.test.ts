@@ -1,0 +1,75 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createFacilitatorProcess } from '../support/facilitator-process.ts';
+import { call } from '../support/service.ts';
+import { formsOf, proofNow, settleOver } from '../support/settle-calls.ts';
+
+type Process = Awaited<ReturnType<typeof createFacilitatorProcess>>;
+
+let folder: string;
+let pair: readonly Process[];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'percall-two-'));
+});
+afterEach(async () => {
+  await Promise.all(pair.map((one) => one.kill()));
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Two processes over one ledger; the first creates it. */
+async function startTwo(env: Record<string, string> = {}): Promise<void> {
+  const file = join(folder, 'ledger.db');
+  pair = [await createFacilitatorProcess(file, env), await createFacilitatorProcess(file, env)];
+  for (const one of pair) await one.start();
+}
+
+const overBoth = async (proofs: readonly ReturnType<typeof proofNow>[]) =>
+  (await Promise.all(pair.map(({ origin }) => settleOver(origin, proofs, 64)))).flat();
+const figuresOf = async ({ origin }: Process) => {
+  await new Promise((older) => setTimeout(older, 1000));
+  return JSON.parse((await call(origin, '/facilitator')).body);
+};
+
+test('128 calls at once with one proof, through two processes on one ledger: exactly one claims it', async () => {
+  await startTwo();
+  for (let round = 0; round < 10; round++) {
+    const ends = await overBoth(Array(64).fill(proofNow()));
+    expect(ends.filter((end) => end === 'success')).toHaveLength(1);
+    expect(ends.filter((end) => end === 'duplicate_settlement')).toHaveLength(127);
+  }
+  for (const one of pair) expect(await figuresOf(one)).toMatchObject({ settled: { total: 10, today: 10, nodes: 1 } });
+});
+
+test('each of many proofs that both processes are brought is claimed by one of them, and no preimage is anywhere', async () => {
+  await startTwo();
+  const proofs = Array.from({ length: 300 }, proofNow);
+  const ends = await overBoth(proofs);
+  proofs.forEach((_, at) => {
+    expect([ends[at], ends[at + proofs.length]].sort()).toEqual(['duplicate_settlement', 'success']);
+  });
+  const files = readdirSync(folder);
+  expect(files.sort()).toEqual(['ledger.db', 'ledger.db-shm', 'ledger.db-wal']);
+  const kept = Buffer.concat(files.map((name) => readFileSync(join(folder, name))));
+  const bytes = Buffer.concat([kept, Buffer.from(pair.map((one) => one.log()).join('\n'))]);
+  // The search finds what is there, and the logs tell of every call.
+  for (const { paymentHash } of proofs) expect(kept.includes(Buffer.from(paymentHash, 'hex'))).toBe(true);
+  expect(pair[0]?.log()).toContain('/facilitator/settle');
+  for (const { preimage } of proofs) expect(formsOf(preimage).filter((form) => bytes.includes(form))).toEqual([]);
+});
+
+test("a day's cap holds exactly over two processes, and over both of their restarts", async () => {
+  await startTwo({ FACILITATOR_DAILY_CAP: '200' });
+  // All of it comes from one address, which may have a tenth.
+  const ends = await overBoth(Array.from({ length: 100 }, proofNow));
+  const others = ends.filter((end) => end !== 'success');
+  expect(ends.filter((end) => end === 'success')).toHaveLength(20);
+  expect(new Set(others)).toEqual(new Set(['daily_cap_reached', 'duplicate_settlement']));
+  for (const one of pair) {
+    await one.kill();
+    await one.start();
+    expect(await settleOver(one.origin, [proofNow()], 1)).toEqual(['daily_cap_reached']);
+    expect(await figuresOf(one)).toMatchObject({ limits: { dailyCap: 200, settledToday: 20 } });
+  }
+});

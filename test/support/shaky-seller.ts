@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What a buyer has shown to prove a payment. */
+interface ShownProof {
+  readonly header: string;
+  readonly preimage: string;
+}
+
+/** A seller's public address, which fails when it is told to. */
+export interface ShakySeller {
+  readonly origin: string;
+  /** Every proof that was shown, refused ones too. */
+  readonly shown: ShownProof[];
+  /** Where the real service is. */
+  standBefore(origin: string): void;
+  /** The next `times` requests with a proof get this status and never reach the service. */
+  refuseProofs(status: number, times: number): void;
+  reset(): void;
+  stop(): Promise<void>;
+}
+
+/** Serves GETs of the service behind it on a free port of loopback; the service must name this address as its public origin. */
+export async function startShakySeller(): Promise<ShakySeller> {
+  const shown: ShownProof[] = [];
+  let [behind, status, refusals] = ['', 0, 0];
+  const server = createServer(async (request, response) => {
+    const proof = request.headers['payment-signature'];
+    if (proof !== undefined) {
+      const header = String(proof);
+      const { payload } = JSON.parse(Buffer.from(header, 'base64').toString('utf8'));
+      shown.push({ header, preimage: payload.preimage });
+      if (refusals > 0) {
+        refusals -= 1;
+        response.writeHead(status, { 'retry-after': '1' }).end('{"detail":"not now"}');
+        return;
+      }
+    }
+    const headers = proof === undefined ? {} : { 'payment-signature': String(proof) };
+    const answer = await fetch(`${behind}${request.url}`, { headers });
+    const body = Buffer.from(await answer.arrayBuffer());
+    const kept = ['payment-required', 'payment-response', 'content-type'].flatMap((name) => {
+      const value = answer.headers.get(name);
+      return value === null ? [] : [[name, value]];
+    });
+    response.writeHead(answer.status, Object.fromEntries(kept)).end(body);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    shown,
+    standBefore(origin) {
+      behind = origin;
+    },
+    refuseProofs(next, times) {
+      [status, refusals] = [next, times];
+    },
+    reset() {
+      refusals = 0;
+      shown.splice(0);
+    },
+    async stop() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
