@@ -5,7 +5,7 @@ import { sourceSchema } from '../lib/source.ts';
 import { atField } from './chain-fields.ts';
 import { DEPLOYS_NOTE, deployField, EXAMPLE_DEPLOY, showDeploy } from './deploy-fields.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
-import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
+import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 
 /** More of the newest contracts, and how many there were in each hour. */
 export const deploysHistory = defineEndpoint({
@@ -44,7 +44,7 @@ export const deploysHistory = defineEndpoint({
     },
   },
   async run({ limit }, sources: Collected) {
-    const until = collectedUntil(sources);
+    const until = soldUntil(sources);
     const hours = sources.reads.hours(until - DAY_SECONDS + 3600, until + 1);
     return {
       deploys: sources.reads.deploys(limit).map(showDeploy),

@@ -9,7 +9,7 @@ import type { ChainReads } from '../store/chain-reads.ts';
 import type { LatestFee } from '../store/fee-reads.ts';
 import { decimal } from './chain-fields.ts';
 import { baseFee, DAY_SECONDS, floorOf, nextBaseFee, nextFeeOf, showBaseFee, showNextBaseFee } from './fee-fields.ts';
-import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
+import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import { EXAMPLE_OPERATIONS, operations, priceOperations } from './operation-fields.ts';
 import { EXAMPLE_TREND, trend, trendOf } from './utilisation-trend.ts';
 
@@ -82,7 +82,7 @@ export const feesForecast = defineEndpoint({
   },
   async run(_params, sources: Collected) {
     const { reads } = sources;
-    const until = collectedUntil(sources);
+    const until = soldUntil(sources);
     const latest = reads.latestFee();
     return {
       now: showBaseFee(latest),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Unavailable } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import type { CollectorStatus } from '../store/collector-status.ts';
 import type { Sources } from './sources.ts';
@@ -53,6 +54,18 @@ export function provenance({ chain, clock, collector }: Pick<Collected, 'chain' 
 /** The moment up to which the chain was read, in Unix seconds: windows of time end here. */
 export function collectedUntil({ clock, collector }: Pick<Collected, 'clock' | 'collector'>): number {
   return collector.status().collected?.at ?? nowSeconds(clock);
+}
+
+/** The same on a priced route; throws Unavailable before the first block is collected, because nobody must pay for an answer that knows nothing. */
+export function soldUntil({ collector }: Pick<Collected, 'collector'>): number {
+  const { collected } = collector.status();
+  if (collected === null) throw nothingYet();
+  return collected.at;
+}
+
+/** 503: the service has only just begun to look. */
+export function nothingYet(): Unavailable {
+  return new Unavailable('not_collected_yet', 'Nothing is collected yet, so there is nothing to sell; try again soon.');
 }
 
 /** Provenance as examples show it. */

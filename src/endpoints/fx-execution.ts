@@ -3,7 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { sourceSchema } from '../lib/source.ts';
 import type { SizeTotals, VenueTotals, WindowTotals } from '../store/fx-reads.ts';
 import { addressField, decimal } from './chain-fields.ts';
-import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
+import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import {
   EXAMPLE_FX,
   fxParams,
@@ -96,7 +96,7 @@ export const fxExecution = defineEndpoint({
   async run({ window, symbol }, sources: Collected) {
     const { reads } = sources;
     const token = watchedToken(sources.collected, symbol);
-    const asked = windowOf(token, window, collectedUntil(sources));
+    const asked = windowOf(token, window, soldUntil(sources));
     const totals = reads.tradesIn(asked);
     const vwap = totals.baseE9 === 0n ? 0 : Number(totals.usdcE9) / Number(totals.baseE9);
     const sizes = reads.tradesBySize(asked, BOUNDS, vwap);

@@ -7,7 +7,7 @@ import type { Amounts } from '../store/fx-reads.ts';
 import { addressField, atField, decimal } from './chain-fields.ts';
 import type { WatchedToken } from './collected-settings.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
-import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
+import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import { rate, rateOf, showE9, showLast, windowOf } from './fx-fields.ts';
 import { percentField, percentOf } from './percent-fields.ts';
 
@@ -81,13 +81,13 @@ export const marketPrices = defineEndpoint({
     if (watched.length === 0) {
       throw new Unavailable('market_unavailable', 'This service watches no token, so it has no price.', RETRY_SECONDS);
     }
-    return { pairs: watched.map((token) => showPair(token, sources)), ...provenance(sources) };
+    const until = soldUntil(sources);
+    return { pairs: watched.map((token) => showPair(token, sources, until)), ...provenance(sources) };
   },
 });
 
-function showPair(token: WatchedToken, sources: Collected): z.input<typeof pair> {
+function showPair(token: WatchedToken, sources: Collected, until: number): z.input<typeof pair> {
   const { reads, clock } = sources;
-  const until = collectedUntil(sources);
   const hour = reads.tradesIn(windowOf(token, WINDOW_MINUTES, until));
   const newest = reads.lastTrade(token.address);
   const last = showLast(newest);

@@ -3,7 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { percentileOf } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
 import type { ProbeError, StoredProbe } from '../store/probe-store.ts';
-import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
+import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance } from './freshness.ts';
 import { endpointName, headLagOf, PROBE_WINDOW_SECONDS } from './rpc-fields.ts';
 
 const count = z.int().nonnegative();
@@ -61,9 +61,11 @@ export const rpcHealth = defineEndpoint({
   async run(_params, sources: Collected) {
     const { reads, clock, collected } = sources;
     const since = clock.nowMs() - PROBE_WINDOW_SECONDS * 1000;
+    const probed = collected.endpoints.map(({ name, url }) => ({ name, url, probes: reads.probes(name, since) }));
+    if (probed.every(({ probes }) => probes.length === 0)) throw nothingYet();
     return {
       windowSeconds: PROBE_WINDOW_SECONDS,
-      endpoints: collected.endpoints.map(({ name, url }) => ({ name, url, ...judge(reads.probes(name, since)) })),
+      endpoints: probed.map(({ name, url, probes }) => ({ name, url, ...judge(probes) })),
       ...provenance(sources),
     };
   },

@@ -15,7 +15,7 @@ export const PAYER_READER_CODE =
 
 /** A moment for others to come: too short for a buyer to notice, long enough for a burst to share a request. */
 const GATHER_MS = 4;
-/** Two blocks of the node's time at most are not worth waiting longer for. */
+/** A fifth of a block: a provider that hangs costs the next buyers no more. */
 const LONGEST_WAIT_MS = 100;
 /** 10,639 bytes with the code, of the 49,152 that a creation may have (EIP-3860); some 3M gas of the 30M that public nodes give a call. */
 const MOST_PAYERS = 150;

@@ -21,25 +21,27 @@ describe('before anything is collected', () => {
     ],
     ['/v1/token', { token: null, burned: null, payouts: null, price: null, recent: [] }],
     ['/v1/health', { status: 'stalled', readings: { headMovedSecondsAgo: null, headCheckedSecondsAgo: null } }],
-    [
-      '/v1/paid/fees/forecast',
-      {
-        now: null,
-        next: null,
-        band24h: null,
-        utilisationTrend: { points: [], slopePerHour: null },
-        outlook: [],
-        rule: null,
-      },
-    ],
-    ['/v1/paid/deploys/history', { deploys: [], hours: [] }],
-    ['/v1/paid/rpc/health', { endpoints: [{ latencyMs: { p50: null, p95: null }, errorRate: null, probes: 0 }] }],
-    ['/v1/paid/fx/execution', { last: null, venues: [] }],
   ])('%s says what it does not know', async (path, expected) => {
     given().status = NO_COLLECTOR.status();
     const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
     const reply = await run(endpoint, given().sources, parseParams(endpoint, {}, true));
     expect(reply).toMatchObject({ ...expected, freshness: UNKNOWN });
     expect(reply.source).toMatchObject({ url: 'http://127.0.0.1:1' });
+  });
+
+  test.each([
+    '/v1/paid/fees/forecast',
+    '/v1/paid/deploys/history',
+    '/v1/paid/rpc/health',
+    '/v1/paid/fx/execution',
+    '/v1/lightning/market/prices',
+  ])('%s is not for sale', async (path) => {
+    given().status = NO_COLLECTOR.status();
+    const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
+    const params = parseParams(endpoint, {}, true);
+    await expect(run(endpoint, given().sources, params)).rejects.toMatchObject({
+      status: 503,
+      code: 'not_collected_yet',
+    });
   });
 });

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { marketPrices } from '../../../src/endpoints/market-prices.ts';
 import { percentOf } from '../../../src/endpoints/percent-fields.ts';
-import { NO_COLLECTOR } from '../../../src/store/collector-status.ts';
 import { account, putCoverage, putTrades } from '../../support/chain-rows.ts';
 import { EURC, PROVENANCE, UNTIL, useCollected } from './collected-fixture.ts';
 import { run, USDC } from './fixture.ts';
@@ -138,17 +137,6 @@ test.each([
   [700n, 7n, '10000'],
 ])('%i of %i is %s percent', (part, whole, percent) => {
   expect(percentOf(part, whole)).toBe(percent);
-});
-
-test('before anything is collected it says what it does not know', async () => {
-  given().status = NO_COLLECTOR.status();
-  expect(await run(marketPrices, given().sources)).toMatchObject({
-    pairs: [
-      { symbol: 'EURC', ...UNKNOWN, complete1h: false },
-      { symbol: 'cirBTC', ...UNKNOWN, complete1h: false },
-    ],
-    freshness: { head: null, collected: null, lagBlocks: null, lagSeconds: null },
-  });
 });
 
 test('a service that watches nothing has nothing to sell: 503', async () => {
