@@ -1,4 +1,5 @@
-import { HTTPFacilitatorClient, SettleError } from '@x402/core/http';
+import { HTTPFacilitatorClient } from '@x402/core/http';
+import { SettleError } from '@x402/core/types';
 import { readReply, type SettleReply } from './facilitator-reply.ts';
 import type { SettleRequest } from './facilitator-request.ts';
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { orAborted } from '../../upstream/deadline.ts';
 import { createLimiter } from '../../upstream/limiter.ts';
 import type { Intent, Outcome, Settler } from './settler.ts';
 
@@ -8,18 +9,26 @@ export interface Attempt {
   readonly clear: boolean;
 }
 
+/** What an attempt works under. */
+export interface AttemptContext {
+  /** Aborts when the service stops; what was asked by then stays unknown. */
+  readonly signal: AbortSignal;
+  /** Waits for a place among the questions that are asked at once. */
+  inTurn<T>(ask: () => Promise<T>): Promise<T>;
+}
+
 interface RemoteQueueOptions {
   /** One question to the other side, and the look at the evidence after it. */
-  attempt(intent: Intent, signal: AbortSignal): Promise<Attempt>;
+  attempt(intent: Intent, context: AttemptContext): Promise<Attempt>;
   clock: Clock;
   /** A job that waits longer than this stops the sale of more. */
   stallMs: number;
   log: { warn(detail: object, message: string): void };
 }
 
-/** Attempts under way at once. */
-const RUNNING = 32;
-/** With attempts of a second, two minutes of waiting; what comes beyond is found by reconciliation. */
+/** Questions under way at once: a facilitator answers when a block has come, so many of them share one. */
+const RUNNING = 128;
+/** What comes beyond is found by reconciliation. */
 const WAITING = 4096;
 /** Unclear answers in a row after which nothing more is sold for a while. */
 const UNCLEAR_LIMIT = 3;
@@ -36,9 +45,10 @@ export function createRemoteQueue({ attempt, clock, stallMs, log }: RemoteQueueO
   const limiter = createLimiter({ running: RUNNING, waiting: WAITING });
   const stopping = new AbortController();
   const { signal } = stopping;
+  const inTurn = <T>(ask: () => Promise<T>) => limiter.run(signal, () => orAborted(ask(), signal));
   const waiting = new Map<symbol, number>();
   const running = new Set<Promise<unknown>>();
-  // Payments without an end, by how often they were tried: bounded by what the ledger has open.
+  // Payments without an end, by how often they were tried, the longest untried first.
   const tried = new Map<string, { times: number; notBeforeMs: number }>();
   let unclear = 0;
   let restUntilMs = 0;
@@ -49,13 +59,16 @@ export function createRemoteQueue({ attempt, clock, stallMs, log }: RemoteQueueO
   }
 
   function remember(id: string, outcome: Outcome): void {
-    if (outcome.kind !== 'unknown') {
-      tried.delete(id);
-      return;
-    }
     const times = (tried.get(id)?.times ?? 0) + 1;
-    const pauseMs = Math.min(LONGEST_AGAIN_MS, FIRST_AGAIN_MS * 2 ** (times - 1));
-    tried.set(id, { times, notBeforeMs: clock.nowMs() + pauseMs });
+    tried.delete(id);
+    if (outcome.kind !== 'unknown') return;
+    const now = clock.nowMs();
+    tried.set(id, { times, notBeforeMs: now + Math.min(LONGEST_AGAIN_MS, FIRST_AGAIN_MS * 2 ** (times - 1)) });
+    // Others learned their end without us.
+    for (const [other, { notBeforeMs }] of tried) {
+      if (notBeforeMs + 2 * LONGEST_AGAIN_MS > now) break;
+      tried.delete(other);
+    }
   }
 
   async function work(intent: Intent): Promise<Outcome> {
@@ -63,7 +76,7 @@ export function createRemoteQueue({ attempt, clock, stallMs, log }: RemoteQueueO
     const mark = Symbol(intent.id);
     waiting.set(mark, clock.nowMs());
     try {
-      const ended = await limiter.run(signal, () => attempt(intent, signal));
+      const ended = await attempt(intent, { signal, inTurn });
       judge(ended);
       remember(intent.id, ended.outcome);
       return ended.outcome;

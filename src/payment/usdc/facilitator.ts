@@ -1,7 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Evidence } from './evidence.ts';
 import type { FacilitatorClient } from './facilitator-client.ts';
-import { type Attempt, createRemoteQueue } from './facilitator-queue.ts';
+import { type Attempt, type AttemptContext, createRemoteQueue } from './facilitator-queue.ts';
+import type { SettleReply } from './facilitator-reply.ts';
 import { type RequestTerms, settleRequest } from './facilitator-request.ts';
 import { type Intent, type Outcome, REVERTED, type Settler } from './settler.ts';
 import { HANDED_OVER } from './transaction-id.ts';
@@ -55,11 +56,16 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     return open;
   }
 
-  async function attempt(intent: Intent, signal: AbortSignal): Promise<Attempt> {
-    const { id, authorization, broadcast } = intent;
+  /** Null when the row does not wait for a settlement any more. */
+  async function handOver({ id, authorization }: Intent, signal: AbortSignal): Promise<SettleReply | null> {
     const waiting = await noteBroadcast([{ id, transaction: HANDED_OVER }]);
-    if (!waiting.has(id)) return { outcome: open, clear: true };
-    const reply = await client.settle(settleRequest(authorization, terms), id, signal);
+    return waiting.has(id) ? client.settle(settleRequest(authorization, terms), id, signal) : null;
+  }
+
+  async function attempt(intent: Intent, { signal, inTurn }: AttemptContext): Promise<Attempt> {
+    const { id, broadcast } = intent;
+    const reply = await inTurn(() => handOver(intent, signal));
+    if (reply === null) return { outcome: open, clear: true };
     if (reply.kind === 'refused' && !broadcast) {
       log.info({ payment: id, reason: reply.reason }, 'the facilitator refused a payment');
       const verdict = await look(intent);

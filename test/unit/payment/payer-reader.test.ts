@@ -127,10 +127,13 @@ describe('a reader', () => {
     expect(second).toMatchObject({ balance: 9n });
   });
 
-  test.each(['500', 'garbage', 'reset'] as const)('says that the chain failed to all who wait when it answers %s', async (fault) => {
-    node.fault = fault;
-    const read = createPayerReader(chain, USDC);
-    const all = await ends(Array.from({ length: 5 }, () => read(newPayer(), STAYS)));
-    for (const one of all) expect(one).toBeInstanceOf(UpstreamFailed);
-  });
+  test.each(['500', 'garbage', 'reset'] as const)(
+    'says that the chain failed to all who wait when it answers %s',
+    async (fault) => {
+      node.fault = fault;
+      const read = createPayerReader(chain, USDC);
+      const all = await ends(Array.from({ length: 5 }, () => read(newPayer(), STAYS)));
+      for (const one of all) expect(one).toBeInstanceOf(UpstreamFailed);
+    },
+  );
 });

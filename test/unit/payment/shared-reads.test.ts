@@ -102,13 +102,14 @@ test('an error in place of an answer fails one question alone; so does a missing
 test('a caller who leaves ends its own waiting alone: before the request it is not asked for, after it the others are answered', async () => {
   const { clock, asked, open, read } = startReads();
   const [early, late] = [new AbortController(), new AbortController()];
-  const gone = [read(1, early.signal), read(2, late.signal), read(4, AbortSignal.abort(new Error('gone before')))];
+  const never = AbortSignal.abort(new Error('gone before'));
+  const gone = ends([read(1, early.signal), read(2, late.signal), read(4, never)]);
   const stays = read(3, STAYS);
   early.abort(new Error('left early'));
   await clock.advance(4);
   expect(asked).toEqual([[2, 3]]);
   late.abort(new Error('left late'));
-  expect(await ends(gone)).toEqual(['left early', 'left late', 'gone before']);
+  expect(await gone).toEqual(['left early', 'left late', 'gone before']);
   open[0]?.answer();
   expect(await stays).toBe('answer 3');
 });

@@ -1,0 +1,219 @@
+import { encodeAbiParameters, encodeEventTopics, type Hex, parseAbi } from 'viem';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import { createRun } from '../../../src/selftest/one-run.ts';
+import { createStockBuyer } from '../../../src/selftest/stock-buyer.ts';
+import { createWalletReads } from '../../../src/selftest/wallet-reads.ts';
+import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
+import { newKey, USDC } from '../../support/payments.ts';
+import { type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { receipt, type ScriptedSeller, SELLER, startScriptedSeller, status, TRANSACTION } from './scripted-seller.ts';
+
+const abi = parseAbi([
+  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+]);
+const { privateKey, address: WALLET } = newKey();
+const OTHER = `0x${'99'.repeat(20)}` as const;
+const START = 1_795_200_000_000;
+const wordOf = (value: bigint): Hex => `0x${value.toString(16).padStart(64, '0')}`;
+const used = (authorizer: Hex, nonce: Hex, address: string = USDC) => ({
+  address,
+  topics: encodeEventTopics({ abi, eventName: 'AuthorizationUsed', args: { authorizer, nonce } }),
+  data: '0x',
+});
+const transfer = (from: Hex, to: Hex, value: bigint, address: string = USDC) => ({
+  address,
+  topics: encodeEventTopics({ abi, eventName: 'Transfer', args: { from, to } }),
+  data: encodeAbiParameters([{ type: 'uint256' }], [value]),
+});
+
+let shop: ScriptedSeller;
+let node: RpcServer;
+let chain: OpenChainClient;
+let clock: ManualClock;
+/** The chain's state; each look at the head is a block later. */
+let state: { head: number; balances: [number, bigint][]; usedNonces: Set<string>; logs: (nonce: Hex) => object[] };
+
+beforeEach(async () => {
+  shop = await startScriptedSeller();
+  shop.answers['/fail'] = status(500);
+  state = {
+    head: 100,
+    balances: [
+      [0, 10_000n],
+      [102, 9500n],
+    ],
+    usedNonces: new Set(),
+    logs: (nonce) => [used(WALLET, nonce), transfer(WALLET, SELLER, 500n)],
+  };
+  node = await startRpcServer({
+    eth_blockNumber: () => `0x${(state.head++).toString(16)}`,
+    eth_getTransactionReceipt: () => ({
+      ...{ status: '0x1', blockNumber: '0x66', logs: state.logs(shop.shown[0]?.nonce ?? '0x') },
+    }),
+    eth_call: (params) => {
+      const [{ data }, block] = params as [{ data: string }, string];
+      if (data.startsWith('0x70a08231')) {
+        return wordOf(state.balances.findLast(([from]) => from <= Number(block))?.[1] ?? 0n);
+      }
+      return wordOf(state.usedNonces.has(`0x${data.slice(-64)}`) ? 1n : 0n);
+    },
+  });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 1000 });
+  clock = createManualClock(START);
+});
+afterEach(async () => {
+  await Promise.all([chain.close(), shop.stop(), node.stop()]);
+});
+
+/** Runs with the clock moving by itself between the chain's answers, unless a test moves it. */
+async function run({ signal = new AbortController().signal, moving = true } = {}) {
+  const key = bytesToHex(privateKey);
+  const once = createRun({
+    buyer: createStockBuyer({ privateKey: key, network: 'eip155:5042', asset: USDC, seller: SELLER }),
+    reads: createWalletReads({ chain, usdc: USDC, wallet: WALLET, seller: SELLER, clock }),
+    paid: { url: `${shop.url}/paid`, units: 500n },
+    failing: { url: `${shop.url}/fail`, units: 500n },
+    timeoutMs: 30_000,
+    clock,
+    log: { warn: () => undefined },
+  });
+  const mover = setInterval(() => void (moving && clock.sleepers().length > 1 && clock.advance(500)), 2);
+  try {
+    return await once(signal);
+  } finally {
+    clearInterval(mover);
+  }
+}
+
+const GOOD = { latencyMs: expect.any(Number), transaction: hexToBytes(TRANSACTION) };
+const NOTHING = { latencyMs: null, transaction: null, notCharged: null };
+
+describe('a run of the self-test', () => {
+  test('is ok when the call is paid for on the chain and the failing call’s payment stays unused', async () => {
+    expect(await run()).toEqual({ at: START, ok: true, ...GOOD, notCharged: true, reason: null });
+    expect(shop.shown.map(({ value }) => value)).toEqual(['500', '500']);
+    expect(clock.sleepers()).toEqual([]);
+  });
+
+  test.each<[string, string, () => void]>([
+    ['the wallet cannot pay both calls', 'wallet_short_of_funds', () => (state.balances = [[0, 999n]])],
+    ['nobody is there', 'purchase_unreachable', () => void shop.stop()],
+    ['more is asked than listed', 'purchase_terms_refused', () => (shop.terms = { ...shop.terms, amount: '501' })],
+    ['the payment is refused', 'purchase_answered_402', () => (shop.answers['/paid'] = status(402))],
+    ['the settlement is unknown', 'purchase_answered_503', () => (shop.answers['/paid'] = status(503))],
+    [
+      'the call is given away',
+      'purchase_answered_200',
+      () => (shop.challenge = (response) => void response.writeHead(200).end('{}')),
+    ],
+  ])('%s: %s, and nothing more is known', async (_what, reason, arrange) => {
+    arrange();
+    expect(await run()).toEqual({ at: START, ok: false, ...NOTHING, reason });
+  });
+
+  test('an answer without a receipt is not ok, however fast it was', async () => {
+    shop.answers['/paid'] = (response) => void response.writeHead(200).end('{}');
+    const { latencyMs } = GOOD;
+    expect(await run()).toEqual({ at: START, ok: false, ...NOTHING, latencyMs, reason: 'purchase_without_receipt' });
+  });
+
+  test.each<[string, (nonce: Hex) => object[]]>([
+    ['no log', () => []],
+    ['another authorization', () => [used(WALLET, wordOf(7n)), transfer(WALLET, SELLER, 500n)]],
+    ['the transfer before the use', (nonce) => [transfer(WALLET, SELLER, 500n), used(WALLET, nonce)]],
+    ['another amount', (nonce) => [used(WALLET, nonce), transfer(WALLET, SELLER, 499n)]],
+    ['another recipient', (nonce) => [used(WALLET, nonce), transfer(WALLET, OTHER, 500n)]],
+    ['another payer', (nonce) => [used(OTHER, nonce), transfer(OTHER, SELLER, 500n)]],
+    ['another token', (nonce) => [used(WALLET, nonce, OTHER), transfer(WALLET, SELLER, 500n, OTHER)]],
+    ['a use in between', (nonce) => [used(WALLET, nonce), used(OTHER, wordOf(7n)), transfer(WALLET, SELLER, 500n)]],
+  ])('a transaction with %s is no payment', async (_what, logs) => {
+    state.logs = logs;
+    expect(await run()).toEqual({
+      at: START,
+      ok: false,
+      ...GOOD,
+      notCharged: null,
+      reason: 'transaction_is_no_payment',
+    });
+  });
+
+  test('a batch that holds others’ payments too is one', async () => {
+    state.logs = (nonce) => [
+      ...[used(OTHER, wordOf(1n)), transfer(OTHER, SELLER, 7n), used(WALLET, nonce), transfer(WALLET, SELLER, 500n)],
+      ...[used(OTHER, wordOf(2n)), transfer(OTHER, SELLER, 7n)],
+    ];
+    expect(await run()).toMatchObject({ ok: true });
+  });
+
+  test('a failing call whose payment is used later, behind its answer, was charged', async () => {
+    shop.answers['/fail'] = (response, { nonce }) => {
+      state.usedNonces.add(nonce);
+      status(500)(response, shop.shown[1] as never);
+    };
+    const charged = { notCharged: false, reason: 'failing_call_used_its_payment' };
+    expect(await run()).toEqual({ at: START, ok: false, ...GOOD, ...charged });
+  });
+
+  test.each([
+    ['less', 9499n],
+    ['more', 9501n],
+    ['twice the price less', 9000n],
+  ])('a wallet that holds %s than the price of one call explains is not well', async (_what, balance) => {
+    state.balances = [
+      [0, 10_000n],
+      [102, balance],
+    ];
+    expect(await run()).toEqual({ at: START, ok: false, ...GOOD, notCharged: false, reason: 'balance_differs' });
+  });
+
+  test.each([200, 402, 429, 503])(
+    'a failing call that answers %i proves nothing, though nothing was charged',
+    async (code) => {
+      shop.answers['/fail'] = status(code);
+      const unseen = { notCharged: null, reason: `failing_call_answered_${code}` };
+      expect(await run()).toEqual({ at: START, ok: false, ...GOOD, ...unseen });
+    },
+  );
+
+  test('a failing call that breaks off is looked up all the same', async () => {
+    const cut = (charging: boolean) => {
+      shop.answers['/fail'] = (response, { nonce }) => {
+        if (charging) state.usedNonces.add(nonce);
+        response.destroy();
+      };
+    };
+    cut(false);
+    expect(await run()).toMatchObject({ ok: false, notCharged: null, reason: 'failing_call_unreachable' });
+    cut(true);
+    state.head = 100;
+    state.logs = () => [used(WALLET, shop.shown.at(-1)?.nonce ?? '0x'), transfer(WALLET, SELLER, 500n)];
+    expect(await run()).toMatchObject({ ok: false, notCharged: false, reason: 'failing_call_used_its_payment' });
+  });
+
+  test('a provider that is behind is asked again, not believed', async () => {
+    let looks = 0;
+    const { eth_getTransactionReceipt: known } = node.methods;
+    node.methods.eth_getTransactionReceipt = (params) => (looks++ < 2 ? null : known?.(params));
+    expect(await run()).toMatchObject({ ok: true });
+    expect(looks).toBe(3);
+  });
+
+  test('ends when its time is over, with what it had found', async () => {
+    shop.answers['/paid'] = () => void clock.advance(30_000);
+    expect(await run({ moving: false })).toEqual({ at: START, ok: false, ...NOTHING, reason: 'timed_out' });
+    shop.answers['/paid'] = (response) => void response.writeHead(200, receipt()).end('{}');
+    node.methods.eth_getTransactionReceipt = () => null;
+    expect(await run()).toMatchObject({ ok: false, ...GOOD, notCharged: null, reason: 'timed_out' });
+    expect(clock.sleepers()).toEqual([]);
+  });
+
+  test('a run that is stopped says nothing', async () => {
+    const stop = new AbortController();
+    shop.answers['/paid'] = () => stop.abort(new Error('the self-test stops'));
+    expect(await run({ signal: stop.signal })).toBeNull();
+    expect(clock.sleepers()).toEqual([]);
+  });
+});
