@@ -84,10 +84,10 @@ async function attempt({ buyer, reads, paid, failing }: RunOptions, findings: Fi
   const seen = Math.max(await reads.head(signal), payment.block) + WATCH_BLOCKS;
   await reads.untilBlock(seen, signal);
   const after = await reads.at(seen, failure.nonce === null ? [] : [failure.nonce], signal);
-  const isExact = before.balance - after.balance === paid.units;
-  if (after.used.includes(true) || !isExact) {
+  const isUsed = after.used.includes(true);
+  if (isUsed || before.balance - after.balance !== paid.units) {
     findings.notCharged = false;
-    throw new SelfTestFault(isExact ? 'failing_call_used_its_payment' : 'balance_differs');
+    throw new SelfTestFault(isUsed ? 'failing_call_used_its_payment' : 'balance_differs');
   }
   if (failure.fault !== null) throw new SelfTestFault(`failing_call_${failure.fault}`);
   if (failure.status !== 500 || failure.nonce === null) {

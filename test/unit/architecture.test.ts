@@ -50,7 +50,7 @@ const FILE_MAY_IMPORT: Record<string, readonly string[]> = {
 const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   { name: /^viem(\/|$)/, values: /^src\/(chain|payment|selftest)\// },
   { name: /^better-sqlite3$/, values: /^src\/store\// },
-  { name: /^@x402\/(fetch|evm)(\/|$)/, values: /^src\/selftest\// },
+  { name: /^@x402\/fetch$/, values: /^src\/selftest\// },
   { name: /^undici$/, values: /^src\/(chain|upstream)\// },
   {
     name: /^(fastify|@fastify\/.*)$/,

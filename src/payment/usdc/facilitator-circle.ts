@@ -33,9 +33,9 @@ const status = z.object({ status: z.string(), transaction: z.string().nullish().
 export function createCircleFacilitator(options: CircleOptions): FacilitatorClient {
   const { upstream, url, auth, network, clock, pendingMs } = options;
 
-  function authHeaders(purpose: string, body: string): Record<string, string> {
+  function authHeaders(purpose: string, method: 'GET' | 'POST', body: string): Record<string, string> {
     if ('token' in auth) return { Authorization: `Bearer ${auth.token}` };
-    return { 'Facilitator-Seller-Proof': auth.proof.header(purpose, body) };
+    return { 'Facilitator-Seller-Proof': auth.proof.header(purpose, method, body) };
   }
 
   async function post(request: SettleRequest, id: string, signal: AbortSignal): Promise<SettleReply> {
@@ -43,7 +43,7 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
     const extensions = { 'payment-identifier': { info: { required: false, id: `percall-${id}` } } };
     const paymentPayload = { ...request.paymentPayload, extensions };
     const body = JSON.stringify({ ...request, x402Version: 2, paymentPayload });
-    const headers = { 'content-type': 'application/json', ...authHeaders('settle', body) };
+    const headers = { 'content-type': 'application/json', ...authHeaders('settle', 'POST', body) };
     const answer = await upstream.fetch({ url: `${url}/settle`, method: 'POST', headers, body, signal });
     return readReply(answer.status, jsonOrNull(answer.body), network);
   }
@@ -51,9 +51,10 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
   /** Asks until it is not pending any more. A failure that comes now may have come after a broadcast, so it is no refusal. */
   async function follow(paymentId: string, signal: AbortSignal): Promise<SettleReply> {
     const until = clock.nowMs() + pendingMs;
-    const headers = authHeaders('status', '');
     for (let pause = FIRST_POLL_MS; clock.nowMs() + pause < until; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
       await clock.sleep(pause, signal);
+      // Anew each time: a proof is good for one request.
+      const headers = authHeaders('status', 'GET', '');
       const got = await upstream.json({ url: `${url}/status/${paymentId}`, headers, signal }, status).catch(() => null);
       if (got?.status === 'completed') return { kind: 'accepted', transaction: got.transaction ?? '' };
       if (got?.status === 'failed') return { kind: 'unclear', detail: 'failed after it was pending' };

@@ -35,15 +35,15 @@ export function createSellerProof({ key, network, clock }: SellerProofOptions) {
 
   return {
     payTo,
-    /** `purpose` is the operation, `body` the bytes of the request as they are sent. */
-    header: (purpose: string, body: string): string => {
+    /** `purpose` is the operation, `body` the request's as it is sent: empty for GET. */
+    header: (purpose: string, method: 'GET' | 'POST', body: string): string => {
       const issuedAt = nowSeconds(clock);
       const expiresAt = issuedAt + LIFE_SECONDS;
       const nonce = randomBytes(32);
       const struct = joined(
         REQUEST_TYPE,
         hashOf(purpose),
-        hashOf('POST'),
+        hashOf(method),
         hashOf(body),
         hashOf(network),
         Buffer.concat([Buffer.alloc(12), hexToBytes(payTo)]),

@@ -9,6 +9,8 @@ export const GATEWAY_DOMAIN = { name: 'GatewayWalletBatched', version: '1' } as 
 
 /** The Gateway takes an authorization only while this is left of it, seconds: its `/supported` says so. */
 const MIN_VALIDITY_SECONDS = 604_800n;
+/** Until it is handed over the handler runs; clients sign for 100 seconds more than the Gateway wants. */
+const SERVING_SECONDS = 20n;
 
 /** The second entry of a challenge: the plain one, to be signed for the Gateway Wallet. */
 export function gatewayRequirement(plain: PaymentRequirements, wallet: `0x${string}`): PaymentRequirements {
@@ -33,8 +35,8 @@ export function checkGatewayAuthorization(
   now: number,
 ): void {
   checkAuthorization(authorization, requirement, now);
-  // 5. With the validity that the Gateway wants left.
-  if (authorization.validBefore < BigInt(now) + MIN_VALIDITY_SECONDS) {
+  // 5. With the validity that the Gateway wants left when the call has been served.
+  if (authorization.validBefore < BigInt(now) + MIN_VALIDITY_SECONDS + SERVING_SECONDS) {
     throw new PaymentRefused('authorization_validity_too_short');
   }
   // 6. Not to himself.

@@ -15,6 +15,8 @@ export const PAYER_READER_CODE =
 
 /** A moment for others to come: too short for a buyer to notice, long enough for a burst to share a request. */
 const GATHER_MS = 4;
+/** Under load: at most a hundred requests a second, however fast the node. */
+const PAUSE_MS = 10;
 /** A fifth of a block: a provider that hangs costs the next buyers no more. */
 const LONGEST_WAIT_MS = 100;
 /** 10,639 bytes with the code, of the 49,152 that a creation may have (EIP-3860); some 3M gas of the 30M that public nodes give a call. */
@@ -63,7 +65,8 @@ export function createPayerReader(
     return inOneBatch(chain, usdc, payers);
   }
 
-  return createSharedReads({ ask, gatherMs: GATHER_MS, longestWaitMs: LONGEST_WAIT_MS, most: MOST_PAYERS, clock });
+  const times = { gatherMs: GATHER_MS, pauseMs: PAUSE_MS, longestWaitMs: LONGEST_WAIT_MS };
+  return createSharedReads({ ask, ...times, most: MOST_PAYERS, clock });
 }
 
 /** Null where the node refuses such a call, or answers something else, as one does that takes it for a call to nobody. */

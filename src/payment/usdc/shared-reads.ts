@@ -3,9 +3,11 @@ import type { Clock } from '../../lib/clock.ts';
 interface SharedReadsOptions<Q, A> {
   /** Answers all questions in order, an Error where one alone has no answer; rejects when none has. */
   ask(questions: readonly Q[]): Promise<readonly (A | Error)[]>;
-  /** How long the first question waits for others. */
+  /** How long a question waits for others when nothing is under way. */
   gatherMs: number;
-  /** How long it waits while others are being answered. */
+  /** How long those that came while others were being answered wait for more, once those have their answer. */
+  pauseMs: number;
+  /** How long a question waits for the answer of others. */
   longestWaitMs: number;
   /** Questions asked together at most. */
   most: number;
@@ -23,13 +25,13 @@ interface Waiting<Q, A> {
 
 /**
  * Lets concurrent callers share requests: the more there are and the slower the answers, the more go into one.
- * 1. The first question waits a moment for others; where requests are under way, until they are answered, but not for long:
- *    one that hangs must not hold up the rest.
+ * 1. A question waits a moment for others; where requests are under way, until they are answered and a moment more, which is what
+ *    gathers a crowd before a fast node. Not for long, though: a request that hangs must not hold up the rest.
  * 2. As soon as there are as many as one request takes, it goes out.
  * 3. A request is nobody's own: it goes on when a caller leaves, and when it fails, it fails for all who wait for it.
  */
 export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): SharedRead<Q, A> {
-  const { ask, gatherMs, longestWaitMs, most, clock } = options;
+  const { ask, gatherMs, pauseMs, longestWaitMs, most, clock } = options;
   let waiting: Waiting<Q, A>[] = [];
   let underWay = 0;
   // Only the latest alarm sends.
@@ -59,7 +61,7 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
       for (const one of batch) one.reject(error);
     }
     underWay--;
-    if (underWay === 0) void send();
+    if (underWay === 0 && waiting.length > 0) void setAlarm(pauseMs);
   }
 
   return (question, signal) => {

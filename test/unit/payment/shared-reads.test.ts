@@ -16,7 +16,7 @@ function startReads(most = 5) {
       open.push({ answer: (answers = questions.map((q) => `answer ${q}`)) => resolve(answers), fail });
     });
   };
-  const read = createSharedReads<number, string>({ ask, gatherMs: 4, longestWaitMs: 100, most, clock });
+  const read = createSharedReads<number, string>({ ask, gatherMs: 4, pauseMs: 10, longestWaitMs: 100, most, clock });
   return { clock, asked, open, read };
 }
 
@@ -48,7 +48,7 @@ test('a request takes so many and no more, and goes out as soon as it is full', 
   expect(await ends(reads)).toEqual(Array.from({ length: 12 }, (_, at) => `answer ${at}`));
 });
 
-test('while one is under way the others wait for its end and go together', async () => {
+test('while one is under way the others wait for its end and a moment more, and go together', async () => {
   const { clock, asked, open, read } = startReads();
   const reads = [read(1, STAYS)];
   await clock.advance(4);
@@ -59,10 +59,14 @@ test('while one is under way the others wait for its end and go together', async
   open[0]?.answer();
   await clock.advance(0);
   await reads[0];
+  await clock.advance(5);
+  reads.push(read(4, STAYS));
+  await clock.advance(4);
+  expect(asked).toEqual([[1]]);
   await clock.advance(1);
-  expect(asked).toEqual([[1], [2, 3]]);
+  expect(asked).toEqual([[1], [2, 3, 4]]);
   open[1]?.answer();
-  expect(await ends(reads)).toEqual(['answer 1', 'answer 2', 'answer 3']);
+  expect(await ends(reads)).toEqual(['answer 1', 'answer 2', 'answer 3', 'answer 4']);
 });
 
 test('one that hangs holds the others up for a tenth of a second, not for ever', async () => {
@@ -87,6 +91,7 @@ test('a failed request fails for all who wait for it, and for nobody else', asyn
   const later = read(3, STAYS);
   open[0]?.fail(new Error('the chain is away'));
   expect(await ends(failing)).toEqual(['the chain is away', 'the chain is away']);
+  await clock.advance(10);
   open[1]?.answer();
   expect(await later).toBe('answer 3');
 });
