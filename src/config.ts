@@ -102,6 +102,7 @@ const environment = z.object({
   ...webEnvironment,
   HOST: z.string().default('127.0.0.1'),
   PORT: whole(4021, 0, 65535),
+  WORKERS: whole(1, 1, 64),
   PUBLIC_ORIGIN: httpUrl.optional(),
   DATA_DIR: z.string().min(1).default('data'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
@@ -154,6 +155,8 @@ export interface Config {
   readonly web: WebConfig;
   readonly host: string;
   readonly port: number;
+  /** API processes; with one, the same process does everything else too. */
+  readonly workers: number;
   /** Scheme, host and port under which buyers reach us, without a trailing slash. */
   readonly publicOrigin: string;
   readonly dataDir: string;
@@ -232,6 +235,7 @@ function assemble(env: z.output<typeof environment>): Config {
     web: assembleWeb(env),
     host: env.HOST,
     port: env.PORT,
+    workers: env.WORKERS,
     publicOrigin: env.PUBLIC_ORIGIN ? new URL(env.PUBLIC_ORIGIN).origin : `http://${env.HOST}:${env.PORT}`,
     dataDir: env.DATA_DIR,
     logLevel: env.LOG_LEVEL,

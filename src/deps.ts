@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { Logger } from 'pino';
-import type { Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import { catalogue as everything } from './catalogue/catalogue.ts';
 import type { Endpoint } from './catalogue/endpoint.ts';
 import { createChainClient } from './chain/client.ts';
+import { type Part, WHOLE } from './cluster/part.ts';
+import type { PrimaryLink } from './cluster/primary-link.ts';
 import { publishCollector } from './collector/collector-metrics.ts';
 import { openCollector } from './collector/open-collector.ts';
 import { createProbe, nameEndpoints } from './collector/probe.ts';
@@ -23,14 +25,17 @@ import { createPaymentMetrics } from './payment/payment-metrics.ts';
 import { createPayments } from './payment/payments.ts';
 import { checkLightningGates, mountLightning } from './routes/lightning.ts';
 import { checkGates, mountPaid } from './routes/paid.ts';
-import { openChainDatabase } from './store/chain-database.ts';
-import { createChainReads } from './store/chain-reads.ts';
+import { createSelfTest } from './selftest/self-test.ts';
+import { openChainDatabase, openChainReader } from './store/chain-database.ts';
+import { type ChainReads, createChainReads } from './store/chain-reads.ts';
 import { NO_COLLECTOR } from './store/collector-status.ts';
 import { openLedgerDatabase } from './store/database.ts';
-import { holdLedger } from './store/ledger-lock.ts';
+import { holdLedger, joinLedger } from './store/ledger-lock.ts';
 import { createLedgerStore } from './store/ledger-store.ts';
 import { createLightningStore } from './store/lightning-store.ts';
 import { createProbeWrites, type ProbeWrites } from './store/probe-store.ts';
+import { createSelfTestStore } from './store/selftest-store.ts';
+import { openSharedWindows } from './store/shared-windows.ts';
 import { createNamesSources } from './upstream/names-sources.ts';
 import { createOutgoing } from './upstream/outgoing.ts';
 import { createPackageSources } from './upstream/packages-sources.ts';
@@ -41,9 +46,12 @@ export async function createDeps(
   log: Logger,
   catalogue: readonly Endpoint<Sources>[] = everything,
   clock: Clock = systemClock,
+  part: Part = WHOLE,
 ) {
   const { network, seller } = config;
-  const lock = holdLedger(join(config.dataDir, 'ledger.lock'));
+  const file = (name: string) => join(config.dataDir, name);
+  const worker = part.kind === 'worker' ? part : null;
+  const lock = worker ? joinLedger(file('ledger.lock')) : holdLedger(file('ledger.lock'));
   const chain = createChainClient({
     rpcUrls: network.rpcUrls,
     chainId: network.chainId,
@@ -51,22 +59,26 @@ export async function createDeps(
     timeoutMs: config.rpcTimeoutMs,
     log,
   });
-  const chainDb = openChainDatabase(join(config.dataDir, 'chain.db'));
+  const chainDb = worker ? openChainReader(file('chain.db')) : openChainDatabase(file('chain.db'));
   const watch = { ...config.watch, usdc: network.usdc };
-  const collector = openCollector({ chain, db: chainDb, clock, log, settings: config.collector, watch });
-  const reads = createChainReads(chainDb);
+  const settings = config.collector;
+  const collector = worker ? null : openCollector({ chain, db: chainDb, clock, log, settings, watch });
+  const reads = worker ? followReads(createChainReads(chainDb, 'elsewhere'), worker.link) : createChainReads(chainDb);
   const endpoints = nameEndpoints(network.rpcUrls);
-  const probe = config.collector.enabled ? openProbe(config, createProbeWrites(chainDb), log) : null;
-  const ledgerDb = openLedgerDatabase(join(config.dataDir, 'ledger.db'));
+  const probe = config.collector.enabled && !worker ? openProbe(config, createProbeWrites(chainDb), log) : null;
+  const ledgerDb = openLedgerDatabase(file('ledger.db'));
   const store = createLedgerStore(ledgerDb);
-  const metrics: Registry = createMetrics();
-  const watched = createPaymentMetrics(metrics, { store, clock, storeBytes: config.replies.storeBytes });
+  const metrics = createMetrics();
+  // What is read from shared files is told by one process.
+  const shared = worker ? new Registry() : metrics;
+  const watched = createPaymentMetrics(metrics, { store, clock, storeBytes: config.replies.storeBytes, shared });
   const lightningStore = watched.watchClaims(createLightningStore(ledgerDb));
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
+  const selfTests = createSelfTestStore(ledgerDb);
   const sources: Sources = {
     chain,
     clock,
-    collector: collector ?? NO_COLLECTOR,
+    collector: worker?.link.collector ?? collector ?? NO_COLLECTOR,
     reads,
     collected: {
       watched: config.watch.tokens,
@@ -78,11 +90,13 @@ export async function createDeps(
     usdc: network.usdc,
     projectToken: config.projectToken,
     usyc: config.markets.usyc,
+    selfTests: { results: selfTests, enabled: config.selfTest.privateKey !== null, origin: config.publicOrigin },
     web: outgoing.web,
     packages: createPackageSources(outgoing.upstreams, config.packages),
     ...createNamesSources(outgoing.upstreams, config.names, clock),
   };
-  const bootId = randomUUID();
+  const bootId = worker?.bootId ?? randomUUID();
+  const windows = worker && openSharedWindows(file('limits.db'), worker.runId, clock);
   const payments = createPayments<Sources>({
     config,
     chain,
@@ -91,22 +105,32 @@ export async function createDeps(
     clock,
     bootId,
     onMove: watched.onMove,
+    ...(worker && { settling: worker.link.settling, onLeft: watched.onLeft }),
+    ...(part.kind === 'primary' && { living: part.living }),
     log,
   });
   const terms = { network: network.caip2, usdc: network.usdc, payTo: seller, publicOrigin: config.publicOrigin };
   const gate = createGate<Sources>(terms, payments.purchase);
   const { upstreams } = outgoing;
-  const lightning = createLightning({ config, store: lightningStore, upstreams, sources, clock, bootId, log });
+  const lightning = createLightning({
+    ...{ config, store: lightningStore, upstreams, sources, clock, bootId, log },
+    sells: part.kind !== 'primary',
+    keepsHouse: !worker,
+    windows: windows?.open,
+  });
   const { payTo, network: lightningNetwork, rates } = lightning;
   const facilitator = createFacilitator({
     store: lightningStore,
     clock,
     config: config.facilitator,
+    windows: windows?.open,
     publicOrigin: config.publicOrigin,
     ownPayTo: payTo,
     log,
   });
-  publishCollector(metrics, { collector: sources.collector, reads, endpoints, clock });
+  worker?.link.joinMetrics(metrics);
+  publishCollector(shared, { collector: sources.collector, reads, endpoints, clock });
+  const selfTest = worker ? null : createSelfTest({ config, chain, store: selfTests, catalogue, clock, log });
   await payments.start();
   await lightning.start();
   collector?.start();
@@ -139,7 +163,7 @@ export async function createDeps(
     },
     /** Whether paid calls can be served now, and why not. */
     readiness: async () => {
-      const checks = await payments.readiness();
+      const checks = { ...(await payments.readiness()), ...(worker && { primary: worker.link.status() }) };
       const ready = Object.values(checks).every(({ ok }) => ok);
       // Only told: paid calls are served from the live chain too, and /v1/health is where a lagging collector counts.
       const { collected, backfill } = sources.collector.status();
@@ -149,7 +173,9 @@ export async function createDeps(
         checks: { ...checks, lightning: rail, collector: { ok: true, collected: collected?.number ?? null, backfill } },
       };
     },
+    selfTest,
     close: async () => {
+      await selfTest?.stop();
       await payments.stop();
       await lightning.stop();
       await collector?.stop();
@@ -157,6 +183,7 @@ export async function createDeps(
       chainDb.close();
       await outgoing.close();
       await store.close();
+      windows?.close();
       lock.release();
       await chain.close();
     },
@@ -167,4 +194,13 @@ function openProbe({ network, collected, rpcTimeoutMs }: Config, writes: ProbeWr
   const { rpcUrls, chainId } = network;
   const intervalMs = collected.probeIntervalMs;
   return createProbe({ rpcUrls, chainId, writes, intervalMs, timeoutMs: rpcTimeoutMs, clock: systemClock, log });
+}
+
+/** What another process collects: looked at anew when that one has told how far it is, so that data and freshness move together. */
+function followReads(reads: ChainReads, link: PrimaryLink): ChainReads {
+  let version = reads.version();
+  link.onBeat(() => {
+    version = reads.version();
+  });
+  return { ...reads, version: () => version };
 }

@@ -1,5 +1,8 @@
+import cluster from 'node:cluster';
 import { existsSync } from 'node:fs';
 import { buildApp } from './app.ts';
+import { runPrimary } from './cluster/run-primary.ts';
+import { runWorker } from './cluster/run-worker.ts';
 import { type Config, ConfigError, loadConfig } from './config.ts';
 import { createDeps } from './deps.ts';
 import { createStop, dieOnUnhandled } from './http/lifecycle.ts';
@@ -13,7 +16,10 @@ if (existsSync('.env')) process.loadEnvFile('.env');
 const bootLog = createLogger(process.env.LOG_LEVEL || 'info');
 dieOnUnhandled(bootLog, exit);
 const embedded = await startEmbedded();
-await serve(readConfig({ ...process.env, ...embedded?.environment }));
+const config = readConfig({ ...process.env, ...embedded?.environment });
+if (cluster.isWorker) await runWorker(config, exit);
+else if (config.workers > 1) await lead(config);
+else await serve(config);
 
 /** The configuration, or the end of the process with every problem on standard error. */
 function readConfig(env: Record<string, string | undefined>): Config {
@@ -36,7 +42,12 @@ async function startEmbedded() {
     { rpcUrl: network.rpcUrl, dataDir: network.dataDir, payInvoicesAt: network.lightning?.payUrl },
     'EMBEDDED NETWORK WITH PLAY MONEY: NETWORK is not set; nothing here is worth anything, and all of it is gone when this process stops',
   );
-  return { environment: embeddedEnvironment(network), stop: network.stop };
+  return { environment: embeddedEnvironment(network, { selfTest: true }), stop: network.stop };
+}
+
+async function lead(config: Config): Promise<void> {
+  const close = async () => embedded?.stop();
+  await runPrimary(config, { env: embedded?.environment ?? {}, close, exit });
 }
 
 async function serve(config: Config): Promise<void> {
@@ -48,7 +59,13 @@ async function serve(config: Config): Promise<void> {
     await embedded?.stop();
   };
   const stop = createStop({ app, closeDeps, log, exit });
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    process.on(signal, () => {
+      // First: a purchase of our own must not blame the shutdown.
+      void deps.selfTest?.stop();
+      void stop(signal);
+    });
   const url = await app.listen({ host: config.host, port: config.port });
+  deps.selfTest?.start();
   log.info({ url, network: config.network.caip2, publicOrigin: config.publicOrigin }, 'listening');
 }

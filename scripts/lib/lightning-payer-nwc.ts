@@ -2,9 +2,8 @@ import { NotPaid } from './lightning-not-paid.ts';
 import type { LightningPayer } from './lightning-payer.ts';
 import { printable } from './printable.ts';
 
-/** NIP-47's codes after which the wallet has paid nothing. */
+/** NIP-47's codes after which the wallet has paid nothing. `PAYMENT_FAILED` is none of them: a time-out is one of its reasons, and then the payment may still arrive. */
 const NOTHING_PAID = new Set([
-  'PAYMENT_FAILED',
   'INSUFFICIENT_BALANCE',
   'QUOTA_EXCEEDED',
   'RATE_LIMITED',

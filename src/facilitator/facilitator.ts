@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { OpenWindows } from '../lib/minute-windows.ts';
 import type { LightningStore } from '../store/lightning-port.ts';
 import { createCounts } from './counts.ts';
 import { describeFacilitator } from './descriptor.ts';
@@ -11,6 +12,8 @@ interface FacilitatorOptions {
   readonly store: Pick<LightningStore, 'claim' | 'facilitatorCounts' | 'clientCount'>;
   readonly clock: Clock;
   readonly config: FacilitatorLimits;
+  /** Where calls a minute are counted; this process's memory by default. */
+  readonly windows?: OpenWindows | undefined;
   readonly publicOrigin: string;
   /** Our node's key in hex, null while there is none: the facilitator works without one. */
   readonly ownPayTo: () => string | null;
@@ -31,10 +34,10 @@ export interface Facilitator {
 
 /** Wires the facilitator's parts over the store that it shares with our own Lightning routes. */
 export function createFacilitator(options: FacilitatorOptions): Facilitator {
-  const { store, clock, config, publicOrigin, ownPayTo, log } = options;
+  const { store, clock, config, windows, publicOrigin, ownPayTo, log } = options;
   const { dailyCap, maxTimeoutSeconds } = config;
   const counts = createCounts({ store, clock, dailyCap, ownPayTo });
-  const limits = createLimits({ store, clock, counts, limits: config });
+  const limits = createLimits({ store, clock, counts, limits: config, windows });
   const { admit, settle } = createSettle({ store, clock, limits, counts, maxTimeoutSeconds, log });
   return {
     admit,

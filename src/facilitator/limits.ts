@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
-import { createMinuteWindows } from '../lib/minute-windows.ts';
+import { createMinuteWindows, type OpenWindows } from '../lib/minute-windows.ts';
 import type { ClaimAccount, LightningStore } from '../store/lightning-port.ts';
 import { type Counts, utcDay } from './counts.ts';
 
@@ -40,16 +40,18 @@ interface LimitsOptions {
   readonly clock: Clock;
   readonly counts: Counts;
   readonly limits: FacilitatorLimits;
+  /** Where calls are counted; this process's memory by default. */
+  readonly windows?: OpenWindows | undefined;
 }
 
 /**
- * Calls a minute are counted in this process's memory; the day's claims in the ledger, so that no restart gives them anew.
+ * Calls a minute are counted in memory, or where the processes share them; the day's claims in the ledger, so that no restart gives them anew.
  * What is told here of the day may be a second old: a claim that slips through meets the same caps in its own transaction.
  */
-export function createLimits({ store, clock, counts, limits }: LimitsOptions): Limits {
+export function createLimits({ store, clock, counts, limits, windows: open }: LimitsOptions): Limits {
   const { perMinute, dailyCap } = limits;
   const clientCap = Math.max(1, Math.floor(dailyCap / CLIENT_SHARE));
-  const windows = createMinuteWindows(clock);
+  const windows = open?.('settle calls') ?? createMinuteWindows(clock);
 
   function account(client: string): ClaimAccount {
     const day = utcDay(clock.nowMs());

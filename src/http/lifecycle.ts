@@ -7,7 +7,8 @@ const GRACE_MS = 10_000;
 const IDLE_SWEEP_MS = 100;
 
 interface StopOptions {
-  app: FastifyInstance;
+  /** Null in a process that serves no HTTP itself. */
+  app: FastifyInstance | null;
   /** Ends everything behind the application; called when the last answer is out. */
   closeDeps: () => Promise<void>;
   log: Logger;
@@ -24,13 +25,17 @@ export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: St
   let stopping = false;
 
   async function close(): Promise<void> {
+    if (app) await closeServer(app);
+    await closeDeps();
+  }
+
+  async function closeServer(app: FastifyInstance): Promise<void> {
     const sweep = setInterval(() => app.server.closeIdleConnections(), IDLE_SWEEP_MS);
     try {
       await app.close();
     } finally {
       clearInterval(sweep);
     }
-    await closeDeps();
   }
 
   return async (reason: string): Promise<void> => {

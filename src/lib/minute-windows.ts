@@ -1,8 +1,8 @@
 import type { Clock } from './clock.ts';
 
-const WINDOW_MS = 60_000;
+export const WINDOW_MS = 60_000;
 /** Some 2 MB at most. When more clients come in one minute, the one whose window began first is forgotten. */
-const MAX_CLIENTS = 10_000;
+export const MAX_CLIENTS = 10_000;
 
 interface Window {
   count: number;
@@ -14,6 +14,9 @@ export interface MinuteWindows {
   /** Counts one more; `resetSeconds` is when the client's minute ends, rounded up. */
   count(client: string): { readonly count: number; readonly resetSeconds: number };
 }
+
+/** Opens the windows of a name: whoever opens the same name in the same place counts the same clients. */
+export type OpenWindows = (name: string) => MinuteWindows;
 
 /** One Map in memory, bounded: what is counted is forgotten at a restart. */
 export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS): MinuteWindows {

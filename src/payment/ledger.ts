@@ -22,6 +22,8 @@ interface LedgerOptions {
   bootId: string;
   /** Replies: bytes kept in all, how long after settlement, how many redeliveries. */
   storeBytes: number;
+  /** Processes that keep replies in the same store: between two counts each uses its part of the room that was left. */
+  sharedBy?: number;
   keepSeconds: number;
   maxDeliveries: number;
   /** Open payments a payer may have; 0 is any number. */
@@ -68,8 +70,8 @@ export interface Ledger {
   redeliver(id: string): Promise<Uint8Array | null>;
   /** Everything that has not ended, oldest first. */
   unfinished(): Promise<Payment[]>;
-  /** Takes over what other processes left, which must be dead: forgets what was never broadcast, marks the rest unknown and ours. */
-  recover(): Promise<{ released: number; unknown: number }>;
+  /** Takes over what processes left that are none of `living` or this one: forgets what was never broadcast, marks the rest unknown and ours. */
+  recover(living?: readonly string[]): Promise<{ released: number; unknown: number }>;
   /** Rejects when the store cannot be read. */
   ping(): Promise<void>;
   /** Lets go of replies whose time is over. */
@@ -79,10 +81,21 @@ export interface Ledger {
 
 /** The ledger of USDC payments: the rules over the store's atomic steps. */
 export function createLedger(options: LedgerOptions): Ledger {
-  const { store, clock, bootId, storeBytes, keepSeconds, maxDeliveries, maxOpen, onMove = () => {} } = options;
+  const {
+    store,
+    clock,
+    bootId,
+    storeBytes,
+    sharedBy = 1,
+    keepSeconds,
+    maxDeliveries,
+    maxOpen,
+    onMove = () => {},
+  } = options;
   const nextId = createIds(clock);
-  // Bytes kept by this process's account; counted anew at every purge.
+  // Bytes kept by this process's account, and how many they may become here; counted anew at every purge.
   let replyBytes = 0;
+  let mostBytes = storeBytes / sharedBy;
 
   /** Tells of a move that happened. */
   function tell(id: string, to: PaymentState | 'released', moved: boolean): boolean {
@@ -93,6 +106,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   async function purge(): Promise<void> {
     await store.purgeReplies(clock.nowMs());
     replyBytes = await store.replyBytes();
+    mostBytes = replyBytes + Math.max(0, storeBytes - replyBytes) / sharedBy;
   }
 
   return {
@@ -104,7 +118,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     ping: store.ping,
     countByState: store.countByState,
     purge,
-    hasRoom: () => replyBytes < storeBytes,
+    hasRoom: () => replyBytes < mostBytes,
     noteBroadcast: (entries) => store.noteBroadcast(entries, LEGAL_FROM.settled),
     unfinished: () => store.listByState(['reserved', 'settling', 'unknown'], 1000),
 
@@ -116,7 +130,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
     release: async (id) => tell(id, 'released', await store.release(id, ['reserved'])),
     storeIntent: async (id, { signature, checkedBlock, body }) => {
-      if (replyBytes + body.length > storeBytes) return false;
+      if (replyBytes + body.length > mostBytes) return false;
       const change = { signature, checkedBlock, settlingAt: clock.nowMs() };
       // Counted before it is stored: two at once must not both see the same room.
       replyBytes += body.length;
@@ -136,18 +150,19 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
     unknown: async (id) => tell(id, 'unknown', await store.move(id, LEGAL_FROM.unknown, 'unknown', {})),
     redeliver: (id) => store.takeReply(id, maxDeliveries, clock.nowMs()),
-    recover: () => recover(store, bootId, onMove).finally(purge),
+    recover: (living = []) => recover(store, bootId, living, onMove).finally(purge),
   };
 }
 
 async function recover(
   store: LedgerStore,
   bootId: string,
+  living: readonly string[],
   onMove: OnMove,
 ): Promise<{ released: number; unknown: number }> {
   const count = { released: 0, unknown: 0 };
   for (;;) {
-    const left = await store.listLeftBehind(bootId, 1000);
+    const left = await store.listLeftBehind([bootId, ...living], 1000);
     if (left.length === 0) return count;
     for (const row of left) {
       // The hash is on disk before the transaction is on its way: without one, nothing was sent.

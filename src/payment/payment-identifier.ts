@@ -5,6 +5,22 @@ const EXTENSION = 'payment-identifier';
 /** x402's: 16 to 128 characters that only the buyer knows. */
 const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
 
+/** What a challenge says of it: stock clients send an identifier only to a seller that declares the extension. */
+export const IDENTIFIER_EXTENSION = {
+  [EXTENSION]: {
+    info: { required: false },
+    schema: {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: {
+        required: { type: 'boolean' },
+        id: { type: 'string', minLength: 16, maxLength: 128, pattern: '^[a-zA-Z0-9_-]+$' },
+      },
+      required: ['required'],
+    },
+  },
+};
+
 /**
  * The hash of a payment's identifier (x402's `payment-identifier` extension), or null when it came without one.
  * Not salted: whoever presents the identifier, with whatever payload, must hit the same row. The identifier itself is not kept.

@@ -9,6 +9,8 @@ interface PaymentMetricsOptions {
   readonly clock: Clock;
   /** What the kept replies may take, so that an alert can tell how full their store is. */
   readonly storeBytes: number;
+  /** For what is read from the files: where several processes share them, only one of them may tell of it. The same registry by default. */
+  readonly shared?: Registry;
 }
 
 const OPEN: readonly PaymentState[] = ['reserved', 'settling', 'unknown'];
@@ -29,7 +31,10 @@ const MOVES: readonly { rail: string; state: string }[] = [
  * Publishes the ledger's moves, counted as they happen, and what is open, read when somebody asks.
  * A reading that fails is no sample rather than a zero, and never the failure of a payment.
  */
-export function createPaymentMetrics(registry: Registry, { store, clock, storeBytes }: PaymentMetricsOptions) {
+export function createPaymentMetrics(
+  registry: Registry,
+  { store, clock, storeBytes, shared = registry }: PaymentMetricsOptions,
+) {
   const registers = [registry];
   const moves = new Counter({
     ...{
@@ -53,8 +58,8 @@ export function createPaymentMetrics(registry: Registry, { store, clock, storeBy
     buckets: SETTLEMENT_BOUNDS,
     registers,
   });
-  publishOpen(registry, store);
-  publishReplies(registry, store, storeBytes);
+  publishOpen(shared, store);
+  publishReplies(shared, store, storeBytes);
   // One entry an open settlement of this process.
   const since = new Map<string, number>();
 
@@ -62,11 +67,16 @@ export function createPaymentMetrics(registry: Registry, { store, clock, storeBy
     moves.inc({ rail: 'usdc', state });
     if (state === 'settling') since.set(id, clock.nowMs());
     if (state !== 'settled' && state !== 'failed') return;
-    const began = since.get(id);
-    since.delete(id);
-    if (began !== undefined) duration.observe({ outcome: state }, (clock.nowMs() - began) / 1000);
+    measure(id, state);
     if (state === 'settled') void countAmount(id);
   };
+
+  function measure(id: string, state: PaymentState | null): void {
+    const began = since.get(id);
+    since.delete(id);
+    const hasEnded = state === 'settled' || state === 'failed';
+    if (hasEnded && began !== undefined) duration.observe({ outcome: state }, (clock.nowMs() - began) / 1000);
+  }
 
   async function countAmount(id: string): Promise<void> {
     const payment = await store.get(id).catch(() => null);
@@ -76,6 +86,8 @@ export function createPaymentMetrics(registry: Registry, { store, clock, storeBy
   return {
     /** For the ledger. */
     onMove,
+    /** For a settlement whose end another process writes: how it stands when nobody here waits any more. */
+    onLeft: measure,
     /** The Lightning rail's store with its moves counted; what it does and answers is unchanged. */
     watchClaims: (claims: LightningStore): LightningStore => watchClaims(claims, moves, claimedMsat),
   };

@@ -3,20 +3,22 @@ import { createHeads } from '../chain/heads.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
-import type { LedgerStore } from '../store/ledger-port.ts';
-import { createLedger, type OnMove } from './ledger.ts';
+import type { LedgerStore, Payment } from '../store/ledger-port.ts';
+import { createLedger, type Ledger, type OnMove } from './ledger.ts';
 import { createPayerFailures } from './payer-failures.ts';
 import { createPurchase } from './purchase.ts';
 import { createServe } from './serve.ts';
 import { domainSeparator } from './usdc/authorization.ts';
-import { createChainCheck } from './usdc/chain-check.ts';
-import { createEvidence } from './usdc/evidence.ts';
+import { createCarrier } from './usdc/carrier.ts';
+import { type ChainCheck, createChainCheck } from './usdc/chain-check.ts';
+import { createEvidence, type Evidence } from './usdc/evidence.ts';
 import { createGasWatch } from './usdc/gas-watch.ts';
+import { createHandover, type SettlingProcess } from './usdc/handover.ts';
 import { createRelayer } from './usdc/relayer.ts';
 import { createSettlement } from './usdc/settlement.ts';
 import { createSignatureCheck } from './usdc/signature.ts';
 import { DOMAIN_SEPARATOR_CALLDATA, USDC_DOMAIN } from './usdc/token.ts';
-import { createWallet } from './usdc/wallet.ts';
+import { createWallet, type Wallet } from './usdc/wallet.ts';
 
 interface PaymentsOptions<S> {
   config: Config;
@@ -26,25 +28,136 @@ interface PaymentsOptions<S> {
   clock: Clock;
   bootId: string;
   onMove?: OnMove;
-  log: {
-    info(detail: object, message: string): void;
-    warn(detail: object, message: string): void;
-    error(detail: object, message: string): void;
-  };
+  /** Where another process settles: this one then leaves what is not its own alone. */
+  settling?: SettlingProcess;
+  /** For `settling`: told when nobody here waits for a settlement any more. */
+  onLeft?: (id: string, state: Payment['state'] | null) => void;
+  /** Boot ids of the processes that serve beside this one, where it settles for them. */
+  living?: () => readonly string[];
+  log: PaymentsLog;
+}
+
+interface PaymentsLog {
+  info(detail: object, message: string): void;
+  warn(detail: object, message: string): void;
+  error(detail: object, message: string): void;
 }
 
 /** The USDC rail, wired: what the gate sells through, with its start, its timer and its end. */
 export function createPayments<S>(options: PaymentsOptions<S>) {
-  const { config, chain, store, sources, clock, bootId, onMove, log } = options;
+  const { config, chain, store, sources, clock, bootId, onMove, log, settling, living } = options;
   const { usdc, chainId, caip2: network } = config.network;
   const wallet = createWallet(config.relayerPrivateKey, chainId);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
   const maxOpen = config.payerLimits.open;
-  const limits = { storeBytes, keepSeconds, maxDeliveries, maxOpen };
+  const limits = { storeBytes, sharedBy: config.workers, keepSeconds, maxDeliveries, maxOpen };
   const ledger = createLedger({ store, clock, bootId, ...limits, ...(onMove && { onMove }) });
   const evidence = createEvidence(chain, usdc);
   const check = createChainCheck(chain, usdc, wallet.address);
+  const waitMs = config.settleWaitMs;
+  const handover =
+    settling && createHandover({ ledger, settling, clock, waitMs, ...(options.onLeft && { onLeft: options.onLeft }) });
+  const own = handover ? null : createOwnSettling({ config, chain, ledger, evidence, check, wallet, clock, log });
+  const settler = own?.settler ?? (settling as SettlingProcess);
+  const { handlerTimeoutMs } = config;
+  const { purchase, isServed } = createPurchase<S>({
+    ledger,
+    settlement: own?.settlement ?? (handover as NonNullable<typeof handover>),
+    settler,
+    failures: createPayerFailures(config.payerLimits.failuresPerMinute, clock),
+    serve: createServe({ ledger, check, evidence, sources, network, usdc, handlerTimeoutMs }),
+    sources,
+    checkSignature: createSignatureCheck(check, separator),
+    clock,
+    network,
+    usdc,
+    log,
+  });
+  let timer: NodeJS.Timeout | null = null;
+  let upkeeping: Promise<void> | null = null;
+
+  /** One round of upkeep at a time; a chain or disk that is away is said, and tried again at the next. */
+  function upkeep(): Promise<void> {
+    upkeeping ??= round()
+      .catch((error) => log.warn({ err: error }, 'upkeep failed'))
+      .finally(() => {
+        upkeeping = null;
+      });
+    return upkeeping;
+  }
+
+  async function round(): Promise<void> {
+    if (handover) return handover.tidy(({ id, bootId: holder }) => holder !== bootId || isServed(id));
+    await Promise.all([own?.refreshGas(), reconcile()]);
+  }
+
+  async function reconcile(): Promise<void> {
+    if (living) await takeOver();
+    // What a living process serves is its own until it says that nobody waits for it any more.
+    await own?.settlement.reconcile(
+      ({ id, bootId: holder, state }) => isServed(id) || (state !== 'unknown' && (living?.() ?? []).includes(holder)),
+    );
+  }
+
+  /** Takes over what dead processes left. */
+  async function takeOver(): Promise<void> {
+    const left = await ledger.recover(living?.() ?? []);
+    if (left.released + left.unknown > 0) log.warn(left, 'took over payments of a process that died');
+  }
+
+  async function domainMatches(): Promise<boolean> {
+    const call = { to: usdc, data: DOMAIN_SEPARATOR_CALLDATA };
+    return (await chain.request<string>('eth_call', [call, 'latest'])) === bytesToHex(separator);
+  }
+
+  return {
+    purchase,
+    ledger,
+    /** For the processes that serve beside this one; null in one of those. */
+    carrier: own && createCarrier({ ledger, settlement: own.settlement, settler }),
+    takeOver,
+    /** Takes over what a dead process left, before the first request is served. */
+    start: async () => {
+      if (handover) await upkeep();
+      else await takeOver();
+      // Not waited for: a chain that is slow must not keep the free routes from being served.
+      void upkeep();
+      timer = setInterval(upkeep, config.reconcileIntervalMs);
+    },
+    /** Whether payments can be taken: the ledger answers, the chain is the right one and its USDC signs under our domain, gas is there. */
+    readiness: async () => {
+      const shortage = settler.unavailable();
+      return {
+        ledger: await checked(ledger.ping),
+        usdc: await checked(async () => {
+          if (!(await domainMatches())) throw new Error('the USDC contract has another EIP-712 domain');
+        }),
+        settlement: shortage === null ? { ok: true } : { ok: false, detail: shortage },
+      };
+    },
+    stop: async () => {
+      if (timer) clearInterval(timer);
+      await own?.stop();
+      await upkeeping;
+    },
+  };
+}
+
+interface OwnSettlingParts {
+  config: Config;
+  chain: ChainClient;
+  ledger: Ledger;
+  evidence: Evidence;
+  check: ChainCheck;
+  wallet: Wallet;
+  clock: Clock;
+  log: PaymentsLog;
+}
+
+/** Settlement by this process: our relayer, what it learns heads and its gas from, and the work on each row. */
+function createOwnSettling({ config, chain, ledger, evidence, check, wallet, clock, log }: OwnSettlingParts) {
+  const { usdc } = config.network;
   const gas = createGasWatch(chain, wallet.address);
   const { noteBroadcast } = ledger;
   const heads = createHeads(config.collector.wsUrls, log);
@@ -66,67 +179,14 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   });
   const settler = { ...relayer, unavailable: () => relayer.unavailable() ?? gas.shortage() };
   const settlement = createSettlement({ ledger, settler, evidence, clock, waitMs: config.settleWaitMs, log });
-  const { handlerTimeoutMs } = config;
-  const { purchase, isServed } = createPurchase<S>({
-    ledger,
-    settlement,
-    settler,
-    failures: createPayerFailures(config.payerLimits.failuresPerMinute, clock),
-    serve: createServe({ ledger, check, evidence, sources, network, usdc, handlerTimeoutMs }),
-    sources,
-    checkSignature: createSignatureCheck(check, separator),
-    clock,
-    network,
-    usdc,
-    log,
-  });
-  let timer: NodeJS.Timeout | null = null;
-  let upkeeping: Promise<void> | null = null;
-
-  /** One round of upkeep at a time; a chain or disk that is away is said, and tried again at the next. */
-  function upkeep(): Promise<void> {
-    upkeeping ??= Promise.all([gas.refresh(), settlement.reconcile(isServed)])
-      .then(() => {})
-      .catch((error) => log.warn({ err: error }, 'upkeep failed'))
-      .finally(() => {
-        upkeeping = null;
-      });
-    return upkeeping;
-  }
-
-  async function domainMatches(): Promise<boolean> {
-    const call = { to: usdc, data: DOMAIN_SEPARATOR_CALLDATA };
-    return (await chain.request<string>('eth_call', [call, 'latest'])) === bytesToHex(separator);
-  }
-
   return {
-    purchase,
-    ledger,
-    /** Takes over what a dead process left, before the first request is served. */
-    start: async () => {
-      const left = await ledger.recover();
-      if (left.released + left.unknown > 0) log.warn(left, 'took over payments of a process that died');
-      // Not waited for: a chain that is slow must not keep the free routes from being served.
-      void upkeep();
-      timer = setInterval(upkeep, config.reconcileIntervalMs);
-    },
-    /** Whether payments can be taken: the ledger answers, the chain is the right one and its USDC signs under our domain, gas is there. */
-    readiness: async () => {
-      const shortage = settler.unavailable();
-      return {
-        ledger: await checked(ledger.ping),
-        usdc: await checked(async () => {
-          if (!(await domainMatches())) throw new Error('the USDC contract has another EIP-712 domain');
-        }),
-        settlement: shortage === null ? { ok: true } : { ok: false, detail: shortage },
-      };
-    },
+    settler,
+    settlement,
+    refreshGas: gas.refresh,
     stop: async () => {
-      if (timer) clearInterval(timer);
       await relayer.stop();
       heads.close();
       await settlement.idle();
-      await upkeeping;
     },
   };
 }

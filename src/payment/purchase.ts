@@ -21,8 +21,8 @@ import { REVERTED, type Settler } from './usdc/settler.ts';
 
 interface PurchaseOptions<S> {
   ledger: Ledger;
-  settlement: Settlement;
-  settler: Settler;
+  settlement: Pick<Settlement, 'settle' | 'resume'>;
+  settler: Pick<Settler, 'unavailable' | 'refuses'>;
   failures: PayerFailures;
   serve: Serve<S>;
   sources: S;
@@ -91,6 +91,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const wait = failures.retryAfterSeconds(bytesToHex(from));
     if (wait > 0)
       throw new TooMany('payer_failures', 'too many of this payer’s calls failed uncharged; wait a little', wait);
+    const refusal = settler.refuses?.(from);
+    if (refusal) throw new TooMany('payer_refused', `payments of this payer are not taken for now: ${refusal}`, 3600);
     const reason = settler.unavailable();
     if (reason) throw new Unavailable('settlement_unavailable', `payments cannot be settled now: ${reason}`);
     if (!ledger.hasRoom())

@@ -3,6 +3,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { listedPath } from '../catalogue/paths.ts';
 import { pathAndQuery } from '../lib/request-target.ts';
 import type { Envelope } from './header.ts';
+import { IDENTIFIER_EXTENSION } from './payment-identifier.ts';
 import { PaymentRefused } from './refusal.ts';
 import { USDC_DOMAIN } from './usdc/token.ts';
 
@@ -39,7 +40,9 @@ export function createOffer(endpoint: Endpoint<never>, terms: Terms): Offer {
     maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
     extra: { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' },
   };
-  const tail = `,"description":${JSON.stringify(endpoint.summary)},"mimeType":"application/json"},"accepts":${JSON.stringify([requirement])}}`;
+  const accepts = JSON.stringify([requirement]);
+  const extensions = JSON.stringify(IDENTIFIER_EXTENSION);
+  const tail = `,"description":${JSON.stringify(endpoint.summary)},"mimeType":"application/json"},"accepts":${accepts},"extensions":${extensions}}`;
   const listed = listedPath(endpoint);
 
   function challenge(target: string, error = 'Payment required'): string {

@@ -39,7 +39,7 @@ export function createRun(options: RunOptions) {
     const done = new AbortController();
     // Whether it rings or is called off, nobody waits for it.
     clock.sleep(timeoutMs, done.signal).then(
-      () => late.abort(new SelfTestFault('timed_out')),
+      () => late.abort(),
       () => undefined,
     );
     const findings: Findings = { latencyMs: null, transaction: null, notCharged: null };
@@ -48,9 +48,12 @@ export function createRun(options: RunOptions) {
       return { at, ok: true, ...findings, reason: null };
     } catch (error) {
       if (signal.aborted) return null;
-      if (error instanceof SelfTestFault) return { at, ok: false, ...findings, reason: error.reason };
+      const failed = (reason: string): SelfTestRun => ({ at, ok: false, ...findings, reason });
+      if (error instanceof SelfTestFault) return failed(error.reason);
+      // Whatever was interrupted has an error of its own for it.
+      if (late.signal.aborted) return failed('timed_out');
       log.warn({ err: error }, 'the self-test could not go on');
-      return { at, ok: false, ...findings, reason: 'internal_error' };
+      return failed('internal_error');
     } finally {
       done.abort();
     }

@@ -83,29 +83,38 @@ export function createWalletReads({ chain, usdc, wallet, seller, clock }: Wallet
           parseAnswer(receipt, await chain.request('eth_getTransactionReceipt', [transaction], { signal }), 'receipt'),
         signal,
       );
-      return { block: mined.blockNumber, holds: holds(mined, nonce, units) };
+      return { block: mined.blockNumber, holds: holds(ownEvents(mined, usdc), { wallet, seller, nonce, units }) };
     },
   };
-
-  /** The authorization's use, and after it, before any other use, the token's own transfer of the price. */
-  function holds({ status, logs }: Receipt, nonce: Hex, units: bigint): boolean {
-    if (status !== '0x1') return false;
-    const own = logs.filter(({ address }) => address === usdc);
-    const events = parseEventLogs({ abi, logs: own as unknown as Log[] }).map(({ args }) => args);
-    const used = events.findIndex(
-      (event) => 'nonce' in event && event.nonce === nonce && same(event.authorizer, wallet),
-    );
-    if (used < 0) return false;
-    const after = events.slice(used + 1);
-    const end = after.findIndex((event) => 'nonce' in event);
-    return after
-      .slice(0, end < 0 ? undefined : end)
-      .some((event) => 'value' in event && same(event.from, wallet) && same(event.to, seller) && event.value === units);
-  }
 }
 
 export type WalletReads = ReturnType<typeof createWalletReads>;
 
 function same(one: Hex, other: Hex): boolean {
   return one.toLowerCase() === other.toLowerCase();
+}
+
+/** The token's own logs of a transaction that succeeded. */
+function ownEvents({ status, logs }: Receipt, usdc: Hex) {
+  if (status !== '0x1') return [];
+  const own = logs.filter(({ address }) => address === usdc);
+  return parseEventLogs({ abi, logs: own as unknown as Log[] }).map(({ args }) => args);
+}
+
+interface Paid {
+  readonly wallet: Hex;
+  readonly seller: Hex;
+  readonly nonce: Hex;
+  readonly units: bigint;
+}
+
+/** The authorization's use, and after it, before any other use, the transfer of the price. */
+function holds(events: ReturnType<typeof ownEvents>, { wallet, seller, nonce, units }: Paid): boolean {
+  const used = events.findIndex((event) => 'nonce' in event && event.nonce === nonce && same(event.authorizer, wallet));
+  if (used < 0) return false;
+  const after = events.slice(used + 1);
+  const end = after.findIndex((event) => 'nonce' in event);
+  return after
+    .slice(0, end < 0 ? undefined : end)
+    .some((event) => 'value' in event && same(event.from, wallet) && same(event.to, seller) && event.value === units);
 }

@@ -28,3 +28,12 @@ export function openChainDatabase(file: string): Sqlite {
   migrate(db, MIGRATIONS);
   return db;
 }
+
+/** Opens the chain database beside the process that collects into it: nothing can be written through this connection. */
+export function openChainReader(file: string): Sqlite {
+  const db = new Database(file, { readonly: true });
+  // A checkpoint that resets the log may hold readers up for a moment.
+  db.pragma('busy_timeout = 5000');
+  db.pragma(`cache_size = -${CACHE_KIB}`);
+  return db;
+}

@@ -9,13 +9,16 @@ import { createTokenReads, type TokenReads } from './token-reads.ts';
 
 /** Everything that endpoints read from the chain database: synchronous, plain rows, amounts as bigint. */
 export interface ChainReads extends CostReads, DeployReads, FeeReads, FxReads, HourReads, ProbeReads, TokenReads {
-  /** Differs after every write through this connection: an answer is good until then. */
+  /** Differs after every write of the collector's: an answer is good until then. */
   version(): number;
 }
 
-/** Prepared reads over the connection that the collector writes through, which is what makes `version` see its writes. */
-export function createChainReads(db: Sqlite): ChainReads {
-  const changes = db.prepare('SELECT total_changes()').pluck();
+/**
+ * Prepared reads over a connection. SQLite tells of a connection's own writes and of others' in two ways: `writer` says whether the
+ * collector writes through this very connection, or through another process's.
+ */
+export function createChainReads(db: Sqlite, writer: 'here' | 'elsewhere' = 'here'): ChainReads {
+  const changes = db.prepare(writer === 'here' ? 'SELECT total_changes()' : 'PRAGMA data_version').pluck();
   return {
     version: () => changes.get() as number,
     ...createCostReads(db),

@@ -81,11 +81,12 @@ export interface LedgerStore {
     where: readonly PaymentState[],
   ): Promise<ReadonlySet<string>>;
   /**
-   * Forgets a row in one of these states, its reply with it; false when it was not.
+   * Forgets a row in one of these states, its reply with it; false when it was not, or when a transaction is noted for it:
+   * whoever settles may note one at any moment, and then the row is owed an end.
    * One that had failed before becomes `failed` again instead: the chain has its authorization for everybody to see.
    */
   release(id: string, from: readonly PaymentState[]): Promise<boolean>;
-  /** Sum of a payer's other open payments that were reserved before this one. */
+  /** Sum of a payer's other open payments that were reserved before this one; of two processes' at the same moment each counts the other's rather than none. */
   openBefore(key: PaymentKey, id: string): Promise<bigint>;
   /** Counts one delivery and returns the reply, unless there were `max` already or it is gone at `now`. */
   takeReply(id: string, max: number, now: number): Promise<Uint8Array | null>;
@@ -95,8 +96,8 @@ export interface LedgerStore {
   replyBytes(): Promise<number>;
   /** Rows in one of these states, oldest first. */
   listByState(states: readonly PaymentState[], limit: number): Promise<Payment[]>;
-  /** Open rows of any process but this one, oldest first. */
-  listLeftBehind(bootId: string, limit: number): Promise<Payment[]>;
+  /** Open rows of any process but these, oldest first. */
+  listLeftBehind(living: readonly string[], limit: number): Promise<Payment[]>;
   /** Rejects when the store cannot be read; costs one row. */
   ping(): Promise<void>;
   countByState(): Promise<Record<PaymentState, number>>;

@@ -50,10 +50,12 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
     noteBroadcast: (entries, where) => commit(() => writes.noteBroadcast(entries, where)),
     release: (id, from) => commit(() => writes.release(id, from)),
     openBefore: async ({ network, contract, payer }, id) => {
+      // By id and by row: ids of several processes need not come in the order of their inserts, and a row that is taken over keeps its place.
       const row = sql(
         `SELECT coalesce(sum(amount), 0) AS total FROM usdc_payments
-          WHERE network = ? AND contract = ? AND payer = ? AND id < ? AND state IN ${OPEN}`,
-      ).get(network, contract, payer, id);
+          WHERE network = ? AND contract = ? AND payer = ? AND id <> ? AND state IN ${OPEN}
+            AND (id < ? OR rowid < (SELECT rowid FROM usdc_payments WHERE id = ?))`,
+      ).get(network, contract, payer, id, id, id);
       return BigInt((row as { total: number }).total);
     },
     takeReply: (id, max, now) => commit(() => writes.takeReply(id, max, now)),
@@ -66,12 +68,11 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
       all(
         sql(`SELECT * FROM usdc_payments WHERE state IN (${marks(states)}) ORDER BY id LIMIT ?`).all(...states, limit),
       ),
-    listLeftBehind: async (bootId, limit) =>
+    listLeftBehind: async (living, limit) =>
       all(
-        sql(`SELECT * FROM usdc_payments WHERE state IN ${OPEN} AND boot_id <> ? ORDER BY id LIMIT ?`).all(
-          bootId,
-          limit,
-        ),
+        sql(
+          `SELECT * FROM usdc_payments WHERE state IN ${OPEN} AND boot_id NOT IN (${marks(living)}) ORDER BY id LIMIT ?`,
+        ).all(...living, limit),
       ),
     ping: async () => {
       sql('SELECT id FROM usdc_payments LIMIT 1').get();

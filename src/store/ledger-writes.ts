@@ -74,7 +74,7 @@ export function createLedgerWrites(db: Sqlite) {
       return new Set(noted.map(({ id }) => id));
     },
     release: (id: string, from: readonly PaymentState[]): boolean => {
-      const where = `WHERE id = ? AND state IN (${marks(from)})`;
+      const where = `WHERE id = ? AND state IN (${marks(from)}) AND transaction_hash IS NULL`;
       const failedBefore = sql(
         `UPDATE usdc_payments SET state = 'failed', signature = NULL ${where} AND reason IS NOT NULL`,
       );

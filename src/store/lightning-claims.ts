@@ -8,6 +8,13 @@ const INSERT = `
   VALUES (@network, @paymentHash, @payTo, @amountMsat, @claimedAt, @keepUntil,
           @requestHash, @state, @redeemUntil, @answer)`;
 
+/** Of a facilitator's claim for another node, the one that a grant of ours may take the place of. */
+const TAKE_OVER = `
+  UPDATE lightning_claims
+     SET pay_to = @payTo, amount_msat = @amountMsat, claimed_at = @claimedAt, keep_until = max(keep_until, @keepUntil),
+         request_hash = @requestHash, state = @state, redeem_until = @redeemUntil, answer = @answer
+   WHERE network = @network AND payment_hash = @paymentHash AND request_hash IS NULL AND pay_to <> @payTo`;
+
 const NO_GRANT = { requestHash: null, state: null, redeemUntil: null, answer: null };
 
 /** Spent proofs. Everything is synchronous: `claim` belongs into a transaction that took the write lock when it began. */
@@ -24,6 +31,7 @@ export function createLightningClaims(db: Sqlite): LightningClaims {
     'SELECT * FROM lightning_claims WHERE network = @network AND payment_hash = @paymentHash',
   );
   const insert = db.prepare(INSERT);
+  const takeOver = db.prepare(TAKE_OVER);
   const number = (sql: string) => {
     const statement = db.prepare<unknown[], number>(sql).pluck();
     return (...values: unknown[]): number => statement.get(...values) ?? 0;
@@ -65,11 +73,12 @@ export function createLightningClaims(db: Sqlite): LightningClaims {
     // A spent proof is told first, whatever the caps say: it will never be claimed, tomorrow either. Then the cap for all, then the client's own.
     claim: (claim) => {
       const { grant, account, payTo } = claim;
-      if (find.get(claim)) return 'duplicate';
+      const granted = grant ? { ...grant, state: 'claimed', answer: 'none' } : NO_GRANT;
+      const row = { ...claim, amountMsat: claim.amountMsat.toString(), ...granted };
+      if (find.get(claim)) return grant && takeOver.run(row).changes === 1 ? 'claimed' : 'duplicate';
       const cap = account && capOf(account);
       if (cap) return cap;
-      const granted = grant ? { ...grant, state: 'claimed', answer: 'none' } : NO_GRANT;
-      insert.run({ ...claim, amountMsat: claim.amountMsat.toString(), ...granted });
+      insert.run(row);
       if (account) count(account, payTo);
       return 'claimed';
     },

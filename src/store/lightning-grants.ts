@@ -8,6 +8,7 @@ export interface LightningGrants {
   takeLease(key: ProofKey, holder: string, now: number, until: number): boolean;
   releaseLease(key: ProofKey, holder: string): void;
   releaseLeasesExcept(bootId: string): number;
+  releaseLeasesOf(bootId: string): number;
   storeAnswer(key: ProofKey, holder: string, body: Uint8Array): boolean;
   answer(key: ProofKey): Uint8Array | null;
   delivered(key: ProofKey, now: number, keepUntil: number): boolean;
@@ -27,6 +28,10 @@ export function createLightningGrants(db: Sqlite): LightningGrants {
   const releaseOthers = db.prepare(
     `UPDATE lightning_claims SET lease_holder = NULL, lease_until = NULL
       WHERE lease_holder IS NOT NULL AND substr(lease_holder, 1, length(@bootId)) <> @bootId`,
+  );
+  const releaseTheirs = db.prepare(
+    `UPDATE lightning_claims SET lease_holder = NULL, lease_until = NULL
+      WHERE lease_holder IS NOT NULL AND substr(lease_holder, 1, length(@bootId)) = @bootId`,
   );
   // A lease that ran out unnoticed still is the holder's: nobody else has begun.
   const markAnswered = db.prepare(
@@ -49,6 +54,7 @@ export function createLightningGrants(db: Sqlite): LightningGrants {
       release.run({ ...key, holder });
     },
     releaseLeasesExcept: (bootId) => releaseOthers.run({ bootId }).changes,
+    releaseLeasesOf: (bootId) => releaseTheirs.run({ bootId }).changes,
     storeAnswer: (key, holder, body) => {
       if (markAnswered.run({ ...key, holder }).changes === 0) return false;
       insertAnswer.run({ ...key, body });

@@ -39,7 +39,11 @@ export interface NewClaim extends ProofKey {
   readonly account: ClaimAccount | null;
 }
 
-/** Exactly one caller hears `claimed` for a key, ever. `capped` claims nothing. */
+/**
+ * Exactly one caller hears `claimed` for a key, ever, but for one case: a claim that grants takes the place of a facilitator's for another
+ * node. Whoever carries a payment learns its preimage, can sign an invoice of his own over the same hash and claim that; it must not
+ * cost the buyer what he has paid our node for. A cap claims nothing.
+ */
 export type ClaimOutcome = 'claimed' | 'duplicate' | 'daily_cap' | 'client_cap';
 
 /** A claim as it stands. `grant` is null for the facilitator's. */
@@ -87,6 +91,8 @@ export interface LightningStore {
   releaseLease(key: ProofKey, holder: string): Promise<void>;
   /** Gives back every lease that is not of this process: only for a process that knows that all others are dead. Holders begin with their boot id. */
   releaseLeasesExcept(bootId: string): Promise<number>;
+  /** Gives back the leases of one process, which must be dead. */
+  releaseLeasesOf(bootId: string): Promise<number>;
   /** Stores the answer of a granted claim, once: false when there is one or the lease is not the holder's. */
   storeAnswer(key: ProofKey, holder: string, sealedBody: Uint8Array): Promise<boolean>;
   answer(key: ProofKey): Promise<Uint8Array | null>;

@@ -26,6 +26,7 @@ export function createLightningStore(db: Sqlite): LightningStore {
     takeLease: (key, holder, now, until) => commit(() => grants.takeLease(key, holder, now, until)),
     releaseLease: (key, holder) => commit(() => grants.releaseLease(key, holder)),
     releaseLeasesExcept: (bootId) => commit(() => grants.releaseLeasesExcept(bootId)),
+    releaseLeasesOf: (bootId) => commit(() => grants.releaseLeasesOf(bootId)),
     storeAnswer: (key, holder, sealedBody) => commit(() => grants.storeAnswer(key, holder, sealedBody)),
     answer: async (key) => grants.answer(key),
     delivered: (key, now, keepUntil) => commit(() => grants.delivered(key, now, keepUntil)),

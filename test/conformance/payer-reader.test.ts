@@ -102,17 +102,6 @@ test('300 payers at once cost a handful of requests, and each gets its own answe
   expect(requests).toBe(2);
 });
 
-test('a stream of payers shares requests too, however fast the node answers', async () => {
-  const read = reader();
-  const readings: Promise<unknown>[] = [];
-  for (let at = 0; at < 200; at++) {
-    readings.push(read({ from: randomBytes(20), nonce: nonceOf() }, STAYS));
-    await new Promise((next) => setTimeout(next, 1));
-  }
-  expect(await Promise.all(readings)).toHaveLength(200);
-  expect(requests).toBeLessThan(100);
-});
-
 // Of the token's code: revert (0xfd), or an invalid opcode, which burns all gas (0xfe).
 test.each([
   ['reverts', 'fd'],

@@ -190,15 +190,16 @@ describe('the self-test', () => {
 
 test('there is none without a wallet, and none of what is not for sale', async () => {
   const { service, store } = await serve();
-  const make = (selfTest: object) =>
+  const make = (selfTest: object, seller = service.config.seller) =>
     createSelfTest({
-      config: { ...service.config, selfTest: { ...service.config.selfTest, ...selfTest } },
+      config: { ...service.config, seller, selfTest: { ...service.config.selfTest, ...selfTest } },
       ...{ chain: service.deps.sources.chain, store, catalogue, clock: systemClock, log: service.deps.log },
     });
   expect(make({})).toBeNull();
   const { privateKey } = network.selfTester;
   expect(make({ privateKey, path: '/v1/paid/arc/wallet?address=0x1' })).not.toBeNull();
   expect(() => make({ privateKey, path: '/v1/paid/market/prices' })).toThrow(/cannot buy \/v1\/paid\/market\/prices/);
+  expect(() => make({ privateKey }, network.selfTester.address)).toThrow(/wallet is the seller’s/);
 });
 
 test('the embedded network gives its wallet to who asks for it alone', async () => {

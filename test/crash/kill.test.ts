@@ -1,113 +1,263 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/buyer.ts';
+import { bytesToHex } from '../../src/lib/hex.ts';
+import { AUTHORIZATION_USED } from '../../src/payment/usdc/token.ts';
+import { balanceOf, decoded, type Payment, present } from '../support/buyer.ts';
+import { newPayers, type Payer } from '../support/kill-buyers.ts';
+import { ask, rowsLeft, watchRise } from '../support/kill-ledger.ts';
+import { inFlight, type KillPoint, killPoints, type Remains, shared } from '../support/kill-points.ts';
+import { type KillProxy, startKillProxy } from '../support/kill-proxy.ts';
 import { createProcess } from '../support/process.ts';
 import { seed, seededRandom } from '../support/random.ts';
+import type { Answer } from '../support/service.ts';
 
-const KILLS = process.env.SLOW ? 200 : 20;
-const BUYERS = 6;
-const PATH = '/v1/paid/fees/estimate';
+const KILLS = Number(process.env.KILLS ?? (process.env.SLOW ? 500 : 20));
+/** Buyers with a key, and buyers who pay from a contract. */
+const [KEYS, WALLETS] = [7, 2];
+/** Each has more than all his calls cost. */
+const UNITS = 20_000_000n;
+/** A named point that was missed is tried again so often; what was a kill all the same is judged like any other. */
+const TRIES = 3;
+/** How long a point may take to come, a request is held there, a moment that passes by itself may take, and a buyer waits for an end. */
+const [REACH_MS, HOLD_MS, RISE_MS, END_MS] = [8000, 400, 300, 30_000];
 
 let network: EmbeddedNetwork;
+let proxy: KillProxy;
 let folder: string;
+let file: string;
 let service: Awaited<ReturnType<typeof createProcess>>;
+let payers: Payer[];
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
+  proxy = await startKillProxy(network.rpcUrl);
   folder = mkdtempSync(join(tmpdir(), 'percall-kill-'));
-  service = await createProcess(network, folder);
+  file = join(folder, 'ledger.db');
+  service = await createProcess(network, folder, { RPC_URLS: proxy.url });
+  payers = await newPayers(network, KEYS, WALLETS, UNITS);
   await service.start();
 });
 afterAll(async () => {
   await service.kill();
+  await proxy.stop();
   await network.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Reads the ledger's own file beside the running service. */
-function ledger<T>(sql: string): T {
-  const db = new Database(join(folder, 'ledger.db'), { readonly: true });
-  try {
-    return db.prepare(sql).get() as T;
-  } finally {
-    db.close();
-  }
+/** One buyer's call of a round. */
+interface Order {
+  readonly payer: Payer;
+  readonly path: string;
+  readonly payment: Payment;
 }
+/** What a kill has left of it. */
+type Left = Order & Remains;
+type End = 'delivered before' | 'charged, delivered again' | 'not charged, bought again' | 'not charged, left alone';
 
-async function untilReconciled(): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
-    const open = "SELECT count(*) AS n FROM usdc_payments WHERE state IN ('reserved', 'settling', 'unknown')";
-    if (ledger<{ n: number }>(open).n === 0) return;
-    await new Promise((next) => setTimeout(next, 50));
-  }
-  throw new Error('something is still open ten seconds after the restart');
-}
+const random = seededRandom('kill');
+const leftAlone: Left[] = [];
 
 test(
-  `${KILLS} times kill -9 in the middle of paid calls: each is settled and its answer still there, or not charged`,
+  `${KILLS} times kill -9 in the middle of paid calls, at named points and at random: each is settled and its answer still there, or not charged`,
   async () => {
-    const random = seededRandom('kill');
-    const ends = { deliveredBefore: 0, settledAndRedelivered: 0, notCharged: 0 };
-    const buyers = await Promise.all(Array.from({ length: BUYERS }, () => newBuyer(network, 10_000_000n)));
-    for (let round = 0; round < KILLS; round++) {
-      const context = `seed ${seed}, round ${round} (run again with SEED=${seed})`;
-      const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origin, PATH)));
-      const answers = payments.map(async (payment) => {
-        await new Promise((wait) => setTimeout(wait, random() * 300));
-        return present(service.origin, PATH, payment).catch(() => null);
-      });
-      await new Promise((wait) => setTimeout(wait, random() * 900));
-      await service.kill();
-      const heard = await Promise.all(answers);
-      await service.start();
-      await untilReconciled();
-      for (const [index, payment] of payments.entries()) {
-        const end = await judge(payment, heard[index]?.status === 200 ? heard[index].body : null, context);
-        ends[end]++;
+    const named = killPoints(network.relayer.address.toLowerCase());
+    const reached = new Map<string, number>(named.map(({ name }) => [name, 0]));
+    const ends = new Map<End, number>();
+    let [sharing, missed] = [0, 0];
+    for (const [at, point] of drawPlan(named).entries()) {
+      for (let tries = 1; ; tries++) {
+        const context = `${point?.name ?? 'at random'}, seed ${seed}, round ${at} (run again with SEED=${seed})`;
+        const left = await killAndRestart(point);
+        for (const end of await judgeAll(left.remains, context)) ends.set(end, (ends.get(end) ?? 0) + 1);
+        if (shared(left.remains.filter(inFlight))) sharing++;
+        if (point === null) break;
+        if (left.there && point.shows(left.remains)) {
+          reached.set(point.name, (reached.get(point.name) ?? 0) + 1);
+          break;
+        }
+        missed++;
+        expect(tries, `never there: ${context}`).toBeLessThan(TRIES);
       }
     }
+    await judgeLeftAlone();
     // The kills must have met payments at every stage, or this test has shown nothing.
-    expect(ends.settledAndRedelivered).toBeGreaterThan(0);
-    expect(ends.notCharged).toBeGreaterThan(0);
-    const { total } = ledger<{ total: number }>(
-      "SELECT sum(amount) AS total FROM usdc_payments WHERE state = 'settled'",
-    );
-    expect(await balanceOf(network, network.seller)).toBe(BigInt(total));
-    process.stdout.write(`${KILLS} kills, seed ${seed}: ${JSON.stringify(ends)}\n`);
+    expect([...ends.keys()].sort()).toEqual(ALL_ENDS);
+    expect(sharing).toBeGreaterThan(0);
+    expect([...reached.values()].every((times) => times > 0)).toBe(true);
+    for (const { address } of payers) {
+      const paid = `SELECT coalesce(sum(amount), 0) FROM usdc_payments WHERE state = 'settled' AND payer = x'${address.slice(2)}'`;
+      expect(await balanceOf(network, address), `seed ${seed}`).toBe(UNITS - BigInt(ask<number>(file, paid)));
+    }
+    const points = [...reached].map(([name, times]) => `\n  ${times} × ${name}`).join('');
+    const told = JSON.stringify({ ...Object.fromEntries(ends), sharing, missed });
+    process.stdout.write(`${KILLS} kills, seed ${seed}: ${told}${points}\n`);
   },
   KILLS * 10_000,
 );
 
-async function judge(payment: Payment, heard: string | null, context: string) {
-  const charged = await transfersOfNonce(payment);
-  expect(charged, context).toBeLessThanOrEqual(1);
-  if (heard !== null) expect(charged, context).toBe(1);
-  const again = await present(service.origin, PATH, payment);
-  expect(again.status, context).toBe(200);
-  expect(await transfersOfNonce(payment), context).toBe(1);
-  if (charged === 0) return 'notCharged';
-  const { transaction } = decoded(again, 'payment-response');
-  expect(await network.rpc('eth_getTransactionReceipt', [transaction]), context).toMatchObject({ status: '0x1' });
-  if (heard === null) return 'settledAndRedelivered';
-  expect(again.body, context).toBe(heard);
-  return 'deliveredBefore';
+const ALL_ENDS: End[] = [
+  'charged, delivered again',
+  'delivered before',
+  'not charged, bought again',
+  'not charged, left alone',
+];
+
+/** Each named point equally often, in about six of ten kills, the others at random; in an order by the seed. */
+function drawPlan(named: readonly KillPoint[]): (KillPoint | null)[] {
+  const rounds = Math.floor((KILLS * 0.6) / named.length) * named.length;
+  const plan = Array.from({ length: KILLS }, (_, at) => (at < rounds ? (named[at % named.length] ?? null) : null));
+  const drawn = plan.map((point) => ({ point, at: random() }));
+  return drawn.sort((a, b) => a.at - b.at).map(({ point }) => point);
 }
 
-/** How often the chain has used this very authorization. */
-async function transfersOfNonce(payment: Payment): Promise<number> {
-  const used = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5';
-  const { from, nonce } = payment.authorization;
+/** One round: everybody buys, the service is killed at the point and started again; in half of the rounds nothing is mined in between. */
+async function killAndRestart(point: KillPoint | null): Promise<{ remains: Left[]; there: boolean }> {
+  if (point?.fresh) {
+    await service.kill();
+    await service.start();
+  }
+  const orders = await Promise.all(
+    payers.map(async (payer) => {
+      const path = `/v1/paid/chain/wallet?address=${payer.address}`;
+      return { payer, path, payment: await payer.sign(service.origin, path) };
+    }),
+  );
+  const { answers, there } = await killAt(point, orders);
+  const unmined = random() < 0.5;
+  if (unmined) await network.pauseMining();
+  const remains = await whatIsLeft(orders, await Promise.all(answers));
+  if (!unmined) await network.resumeMining();
+  await service.start();
+  await network.resumeMining();
+  return { remains, there };
+}
+
+/** Kills the service at the point, or after any time; `there` when the point was reached and not yet passed. */
+async function killAt(point: KillPoint | null, orders: readonly Order[]) {
+  if (point === null) {
+    const answers = presentAll(orders);
+    await delay(random() * 900);
+    await service.kill();
+    return { answers, there: true };
+  }
+  const { stop, rises, unmined } = point;
+  if (unmined) await network.pauseMining();
+  const standing = proxy.stopAt(stop, () => {
+    if (rises === undefined) return true;
+    // A moment that passes by itself: the signal must go out in the turn in which it is seen.
+    const risen = watchRise(file, rises, RISE_MS);
+    if (risen) void service.kill();
+    return risen;
+  });
+  const answers = presentAll(orders);
+  await Promise.race([standing.reached, Promise.all(answers), delay(REACH_MS, undefined, { ref: false })]);
+  if (rises === undefined) await delay(random() * HOLD_MS);
+  const there = standing.holds();
+  await service.kill();
+  standing.letGo();
+  return { answers, there };
+}
+
+/** Everybody presents his payment within a moment of the others; each hears his answer when all of it came, else null. */
+function presentAll(orders: readonly Order[]): Promise<string | null>[] {
+  const spreadMs = Math.floor(random() * 3) * 150;
+  return orders.map(async ({ path, payment }) => {
+    await delay(random() * spreadMs);
+    const answer = await present(service.origin, path, payment).catch(() => null);
+    return answer?.status === 200 ? answer.body : null;
+  });
+}
+
+async function whatIsLeft(orders: readonly Order[], heard: readonly (string | null)[]): Promise<Left[]> {
+  const rows = rowsLeft(file);
+  return Promise.all(
+    orders.map(async (order, at) => {
+      const row = rows.get(bytesToHex(order.payment.authorization.nonce)) ?? null;
+      return { ...order, isWallet: order.payer.isWallet, heard: heard[at] ?? null, row, onChain: await stageOf(row) };
+    }),
+  );
+}
+
+async function stageOf(row: Remains['row']): Promise<Remains['onChain']> {
+  if (row === null || row.transaction === null) return 'nothing';
+  const known = await network.rpc<{ blockNumber: string | null } | null>('eth_getTransactionByHash', [row.transaction]);
+  if (known === null) return 'nothing';
+  return known.blockNumber === null ? 'pending' : 'mined';
+}
+
+/** Everybody comes back at once with the same payment, but for some to whom nothing is owed. Then nothing is open, and all sums agree. */
+async function judgeAll(remains: readonly Left[], context: string): Promise<End[]> {
+  const returning = remains.map((left) => ({ left, stays: left.row?.transaction == null && random() < 0.3 }));
+  const ends = await Promise.all(returning.map(({ left, stays }) => judge(left, stays, context)));
+  const open = "SELECT count(*) FROM usdc_payments WHERE state NOT IN ('settled', 'failed')";
+  expect(ask<number>(file, open), context).toBe(0);
+  const settled = "SELECT coalesce(sum(amount), 0) FROM usdc_payments WHERE state = 'settled'";
+  expect(await balanceOf(network, network.seller), context).toBe(BigInt(ask<number>(file, settled)));
+  return ends;
+}
+
+async function judge(left: Left, stays: boolean, context: string): Promise<End> {
+  const { row, heard } = left;
+  if (heard !== null) expect([row?.state, row?.reply], context).toEqual(['settled', heard]);
+  if (row?.transaction == null) {
+    // Without a hash on disk nothing was ever sent.
+    expect(await usesOf(left), context).toBe(0);
+    if (stays) {
+      leftAlone.push(left);
+      return 'not charged, left alone';
+    }
+    await buyToTheEnd(left, context);
+    return 'not charged, bought again';
+  }
+  const { body } = await buyToTheEnd(left, context);
+  expect(body, context).toBe(row.reply);
+  return heard === null ? 'charged, delivered again' : 'delivered before';
+}
+
+/** Whoever did not come back was never charged, and his payment is still good. */
+async function judgeLeftAlone(): Promise<void> {
+  const context = `left alone, seed ${seed}`;
+  for (let at = 0; at < leftAlone.length; at += 2 * payers.length) {
+    await Promise.all(
+      leftAlone.slice(at, at + 2 * payers.length).map(async (left) => {
+        expect(await usesOf(left), context).toBe(0);
+        await buyToTheEnd(left, context);
+      }),
+    );
+  }
+  await judgeAll([], context);
+}
+
+/** Presents the same payment until it is answered for good, which must be with what was bought, paid for once. */
+async function buyToTheEnd(order: Order, context: string): Promise<Answer> {
+  const deadline = Date.now() + END_MS;
+  let answer = await present(service.origin, order.path, order.payment);
+  while ((answer.status === 409 || answer.status === 503) && Date.now() < deadline) {
+    await delay(100);
+    answer = await present(service.origin, order.path, order.payment);
+  }
+  if (answer.status !== 200) { const fs = await import('node:fs'); fs.writeFileSync('/tmp/kill-debug.log', service.log() + JSON.stringify([...rowsLeft(file).values()], null, 1) + JSON.stringify([await network.rpc('eth_blockNumber', []), await network.rpc('txpool_content', []), bytesToHex(order.payment.authorization.nonce), await network.rpc('eth_getTransactionCount', [network.relayer.address, 'latest'])], null, 1)); }
+  expect(answer.status, `${context}: ${answer.body} ${answer.headers['payment-required'] ?? ''}`).toBe(200);
+  const { transaction } = decoded(answer, 'payment-response');
+  expect(await usesOf(order), context).toBe(1);
+  expect(await network.rpc('eth_getTransactionReceipt', [transaction]), context).toMatchObject({
+    status: '0x1',
+    logs: expect.arrayContaining([expect.objectContaining({ topics: usedBy(order) })]),
+  });
+  return answer;
+}
+
+/** The topics of the use of a payment's authorization. */
+function usedBy({ payment: { authorization } }: Order): string[] {
   const word = (bytes: Uint8Array) => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
-  const filter = {
-    address: network.usdc,
-    topics: [used, word(from), word(nonce)],
-    fromBlock: '0x0',
-    toBlock: 'latest',
-  };
-  const uses = (await network.rpc<unknown[]>('eth_getLogs', [filter])).length;
-  if (uses === 1) expect(await transfersOf(network, payment)).toBeGreaterThan(0);
-  return uses;
+  return [AUTHORIZATION_USED, word(authorization.from), word(authorization.nonce)];
+}
+
+/** How often the chain has used a payment's authorization. */
+async function usesOf(order: Order): Promise<number> {
+  const filter = { address: network.usdc, topics: usedBy(order), fromBlock: '0x0', toBlock: 'latest' };
+  return (await network.rpc<unknown[]>('eth_getLogs', [filter])).length;
 }

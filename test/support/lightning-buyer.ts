@@ -41,8 +41,12 @@ export async function payFor(pay: PayInvoice, origin: string, path: string): Pro
   if (answer.status !== 402) throw new Error(`${path}: ${answer.status} ${answer.body}`);
   const requirement = offeredBy(answer);
   const preimage = await pay(requirement.extra.invoice);
-  const paymentHash = createHash('sha256').update(Buffer.from(preimage, 'hex')).digest('hex');
-  return { header: proofHeader(requirement, preimage), preimage, paymentHash, requirement };
+  return { header: proofHeader(requirement, preimage), preimage, paymentHash: hashOfPreimage(preimage), requirement };
+}
+
+/** Both as hex. */
+export function hashOfPreimage(preimage: string): string {
+  return createHash('sha256').update(Buffer.from(preimage, 'hex')).digest('hex');
 }
 
 /** Presents a proof. */

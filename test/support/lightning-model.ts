@@ -33,8 +33,10 @@ export function createLightningModel() {
       return true;
     },
     claim(name: string, claim: NewClaim): ClaimOutcome {
-      if (claims.has(name)) return 'duplicate';
       const { account, grant } = claim;
+      const spent = claims.get(name)?.claim;
+      const isAnothers = spent && !spent.grant && hex(spent.payTo) !== hex(claim.payTo);
+      if (spent && !(grant && isAnothers)) return 'duplicate';
       if (account) {
         const client = `${account.day} ${hex(account.clientHash)}`;
         if ((days.get(account.day) ?? 0) >= account.dailyCap) return 'daily_cap';
@@ -45,7 +47,8 @@ export function createLightningModel() {
       }
       const redeemUntil = grant?.redeemUntil ?? 0;
       const fresh = { deliveredAt: null, answer: null, answered: false, lease: null };
-      claims.set(name, { claim, state: 'claimed', redeemUntil, ...fresh });
+      const keepUntil = Math.max(claim.keepUntil, spent?.keepUntil ?? 0);
+      claims.set(name, { claim: { ...claim, keepUntil }, state: 'claimed', redeemUntil, ...fresh });
       return 'claimed';
     },
     takeLease(name: string, holder: string, now: number, until: number): boolean {

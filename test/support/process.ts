@@ -6,6 +6,8 @@ import type { EmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { embeddedEnvironment } from '../../scripts/embedded/serve.ts';
 import { call } from './service.ts';
 
+/** Some seconds on an idle machine, with several processes a second more. */
+const READY_MS = 30_000;
 const SERVER = join(import.meta.dirname, '../../src/server.ts');
 
 /** The real service as its own process, which can be killed and started again over the same files. */
@@ -31,6 +33,8 @@ export async function createProcess(network: EmbeddedNetwork, dataDir: string, e
     origin,
     /** What it has logged in all its lives. */
     log: () => log,
+    /** Its process id; with several processes the primary's. */
+    pid: (): number => child?.pid ?? 0,
     /** Starts it and returns when it is ready for paid calls. */
     start: async (): Promise<void> => {
       const started = spawn(process.execPath, [SERVER], {
@@ -43,13 +47,13 @@ export async function createProcess(network: EmbeddedNetwork, dataDir: string, e
       };
       started.stdout?.on('data', keep);
       started.stderr?.on('data', keep);
-      for (let tries = 0; tries < 400; tries++) {
+      for (const until = Date.now() + READY_MS; Date.now() < until; ) {
         if (started.exitCode !== null) throw new Error(`the service ended with ${started.exitCode}:\n${log}`);
         const ready = await call(origin, '/readyz').catch(() => null);
         if (ready?.status === 200) return;
         await new Promise((next) => setTimeout(next, 25));
       }
-      throw new Error(`the service was not ready in ten seconds:\n${log}`);
+      throw new Error(`the service was not ready in ${READY_MS / 1000} s:\n${log}`);
     },
     /** kill -9: no handler runs, no file is closed. */
     kill: async (): Promise<void> => {

@@ -14,7 +14,7 @@ const MIN_FILES = 30;
  * `x:types` allows `import type` alone; `catalogue:declarations` everything of the catalogue but the list itself, which pulls in every endpoint.
  */
 const MAY_IMPORT: Record<string, readonly string[]> = {
-  // server.ts, app.ts, deps.ts
+  // server.ts, app.ts, deps.ts, cluster/
   top: [
     ...['routes', 'pages', 'mcp', 'facilitator', 'discovery', 'payment', 'catalogue', 'endpoints', 'collector'],
     ...['selftest', 'http', 'chain', 'upstream', 'store', 'lib', 'errors', 'config'],
@@ -102,7 +102,7 @@ function isLoad(callee: ts.Expression): boolean {
 }
 
 function layerOf(path: string): string | undefined {
-  if (/^src\/(server|app|deps)\.ts$/.test(path)) return 'top';
+  if (/^src\/((server|app|deps)\.ts$|cluster\/)/.test(path)) return 'top';
   const layer = /^src\/([a-z-]+)(?:\.ts$|\/)/.exec(path)?.[1];
   return layer !== undefined && layer in MAY_IMPORT ? layer : undefined;
 }

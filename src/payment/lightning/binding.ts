@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { own } from '../../lib/own-property.ts';
-import { httpParams, isHttpUrl, isMethod, mcpParams } from './binding-syntax.ts';
+import { type HttpParams, httpParams, isHttpUrl, isMethod, type McpParams, mcpParams } from './binding-syntax.ts';
 import { jcs } from './jcs.ts';
 
 /** A request bound into an invoice: the canonical JSON and its SHA-256. */
@@ -9,6 +9,14 @@ export interface Binding {
   /** 32 bytes. */
   readonly hash: Uint8Array;
 }
+
+/** What a requirement declares of a binding: its profile, and the parameters that the buyer needs to make the same one. */
+export type BindingTerms =
+  | { readonly profile: 'http:1'; readonly params: HttpParams }
+  | { readonly profile: 'mcp:1'; readonly params: McpParams };
+
+/** A binding together with what a requirement declares of it. */
+export type RequestBinding = Binding & BindingTerms;
 
 /** The request that will run, for profile `http:1`. Header values are joined field lines; names are lower-case. */
 export interface HttpRequest {
@@ -44,18 +52,21 @@ const PRESENT = Buffer.of(1);
 const FIELD_VALUE = /^[\t -~]*$/;
 
 /** The binding of an HTTP request, or null when the scheme cannot express it (a fragment, non-ASCII, bad names or values). Never throws. */
-export function bindHttp({ method, url, body, headers, bound = [] }: HttpRequest): Binding | null {
+export function bindHttp({ method, url, body, headers, bound = [] }: HttpRequest): RequestBinding | null {
   const params = httpParams({ headers: bound });
   if (!params || !isMethod(method) || !isHttpUrl(url) || !(body instanceof Uint8Array)) return null;
   const values = boundValues(params.headers, headers, fieldText);
   return (
     values &&
-    bindingOf({ domain: 'x402:exact:lnbtc:bolt11:http:1', method, url, bodyHash: sha256Hex(body), headers: values })
+    bindingOf(
+      { domain: 'x402:exact:lnbtc:bolt11:http:1', method, url, bodyHash: sha256Hex(body), headers: values },
+      { profile: 'http:1', params },
+    )
   );
 }
 
 /** The binding of a tool call, or null when the scheme cannot express it. Never throws. */
-export function bindMcp(call: McpCall): Binding | null {
+export function bindMcp(call: McpCall): RequestBinding | null {
   const { name, metadata, bound = [] } = call;
   const params = mcpParams({ server: call.server, metadata: bound });
   const given = call.arguments === undefined ? {} : call.arguments;
@@ -65,7 +76,13 @@ export function bindMcp(call: McpCall): Binding | null {
   const values = boundValues(params.metadata, metadata, jcs);
   const { server } = params;
   const domain = 'x402:exact:lnbtc:bolt11:mcp:1';
-  return values && bindingOf({ domain, server, method: 'tools/call', name, arguments: given, metadata: values });
+  return (
+    values &&
+    bindingOf(
+      { domain, server, method: 'tools/call', name, arguments: given, metadata: values },
+      { profile: 'mcp:1', params },
+    )
+  );
 }
 
 /** The hash of each bound name's value, in the names' order; null when a value has no text. */
@@ -90,9 +107,10 @@ function fieldText(value: unknown): string | null {
   return typeof value === 'string' && FIELD_VALUE.test(value) ? value.trim() : null;
 }
 
-function bindingOf(members: Record<string, unknown>): Binding | null {
+function bindingOf(members: Record<string, unknown>, terms: BindingTerms): RequestBinding | null {
   const canonical = jcs(members);
-  return canonical === null ? null : { canonical, hash: createHash('sha256').update(canonical, 'utf8').digest() };
+  if (canonical === null) return null;
+  return { ...terms, canonical, hash: createHash('sha256').update(canonical, 'utf8').digest() };
 }
 
 function sha256Hex(bytes: Uint8Array): string {

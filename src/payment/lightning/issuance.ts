@@ -1,6 +1,6 @@
 import { TooMany } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { createMinuteWindows } from '../../lib/minute-windows.ts';
+import { createMinuteWindows, type OpenWindows } from '../../lib/minute-windows.ts';
 
 interface IssuanceLimits {
   /** New invoices a minute; 0 is off. */
@@ -11,10 +11,17 @@ interface IssuanceLimits {
 /** The limiter of new invoices, asked before the handler and the node do any work: throws TooMany, `exact_lnbtc_invoice_issuance_denied`. */
 export type Issuance = (client: string) => void;
 
-/** Counts in this process's memory: a restart forgives. The client comes first, so that one that is over its limit uses up nobody else's. */
-export function createIssuance(limits: IssuanceLimits, clock: Clock): Issuance {
-  const clients = createMinuteWindows(clock);
-  const everybody = createMinuteWindows(clock);
+/**
+ * Counts in this process's memory unless it is told where: a restart forgives. The client comes first, so that one that is over its limit
+ * uses up nobody else's.
+ */
+export function createIssuance(
+  limits: IssuanceLimits,
+  clock: Clock,
+  open: OpenWindows = () => createMinuteWindows(clock),
+): Issuance {
+  const clients = open('invoices for a client');
+  const everybody = open('invoices');
   const check = (windows: typeof clients, key: string, limit: number, whose: string): void => {
     if (limit === 0) return;
     const { count, resetSeconds } = windows.count(key);

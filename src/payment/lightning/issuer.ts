@@ -3,6 +3,7 @@ import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { withinDeadline } from '../../upstream/deadline.ts';
 import { ExchangeFailed } from '../../upstream/failure.ts';
+import { clientGone } from '../run-endpoint.ts';
 import type { Binding } from './binding.ts';
 import { decodeInvoice, type Invoice } from './bolt11.ts';
 import { issuedFault } from './issued-fault.ts';
@@ -48,6 +49,11 @@ export interface Issuer {
 /** More than the default limits let be made in the lifetime of an invoice. */
 const REMEMBERED = 20_000;
 
+function notTold(): Unavailable {
+  const detail = 'The Lightning node cannot be asked whether this was paid; present the same payment again.';
+  return new Unavailable('lightning_unavailable', detail);
+}
+
 /** The node's answers are untrusted: it may be broken, or not ours. What breaks the scheme's checks is never offered and counts as an outage. */
 export function createIssuer(options: IssuerOptions): Issuer {
   const { receiver, network, expirySeconds, timeoutMs, clock, log } = options;
@@ -63,8 +69,15 @@ export function createIssuer(options: IssuerOptions): Issuer {
   }
 
   /** The caller's own leaving, a full queue of ours and a bug of ours say nothing about the node. */
-  function isNodeFailure(error: unknown, signal: AbortSignal): boolean {
-    return !signal.aborted && (error instanceof UpstreamFailed || error instanceof ExchangeFailed);
+  function ask<T>(
+    signal: AbortSignal,
+    question: (within: AbortSignal) => Promise<T>,
+    nodeFailed: (error: unknown) => Unavailable,
+  ): Promise<T> {
+    return withinDeadline(timeoutMs, signal, question).catch((error: unknown) => {
+      if (signal.aborted) throw clientGone();
+      throw error instanceof UpstreamFailed || error instanceof ExchangeFailed ? nodeFailed(error) : error;
+    });
   }
 
   return {
@@ -74,11 +87,7 @@ export function createIssuer(options: IssuerOptions): Issuer {
       watch.check();
       const label = `percall-${randomBytes(12).toString('hex')}`;
       const order = { amountMsat, binding: binding.canonical, requestHash: binding.hash, expirySeconds, label };
-      const text = await withinDeadline(timeoutMs, signal, (within) => receiver.createInvoice(order, within)).catch(
-        (error: unknown) => {
-          throw isNodeFailure(error, signal) ? watch.failed(error) : error;
-        },
-      );
+      const text = await ask(signal, (within) => receiver.createInvoice(order, within), watch.failed);
       const invoice = decodeInvoice(text);
       const fault = faultOf(invoice, amountMsat, binding);
       if (fault !== null || !invoice) {
@@ -92,13 +101,7 @@ export function createIssuer(options: IssuerOptions): Issuer {
     },
     async isPaid(paymentHash, signal) {
       if (!watch.isOurs()) throw watch.unavailable();
-      try {
-        return await withinDeadline(timeoutMs, signal, (within) => receiver.isPaid(paymentHash, within));
-      } catch (error) {
-        if (!isNodeFailure(error, signal)) throw error;
-        const detail = 'The Lightning node cannot be asked whether this was paid; present the same payment again.';
-        throw new Unavailable('lightning_unavailable', detail);
-      }
+      return ask(signal, (within) => receiver.isPaid(paymentHash, within), notTold);
     },
     status: watch.status,
     start: watch.start,

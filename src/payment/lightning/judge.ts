@@ -5,7 +5,7 @@ import type { Claim, LightningStore, ProofKey } from '../../store/lightning-port
 import type { RateSource } from '../../upstream/exchanges.ts';
 import type { Envelope } from '../header.ts';
 import { PaymentRefused } from '../refusal.ts';
-import { decodeInvoice } from './bolt11.ts';
+import { decodeInvoice, type Invoice } from './bolt11.ts';
 import type { Issuer } from './issuer.ts';
 import type { LightningNetwork } from './networks.ts';
 import type { LightningOrder } from './order.ts';
@@ -41,7 +41,7 @@ interface Terms {
 
 /**
  * The requirement is made from our own record of the invoice and from the request that will run, so a quote that we signed holds
- * whatever the rate does since. A claimed proof is judged as of its claim: a granted request outlives its invoice.
+ * whatever the rate does since. The time of a claimed proof was judged when it was claimed: a granted request outlives its invoice.
  */
 export function createJudge({ store, issuer, rates, network, shared, clock }: JudgeOptions): Judge {
   async function termsOf(order: LightningOrder<never>, key: ProofKey, claim: Claim | null): Promise<Terms> {
@@ -62,15 +62,21 @@ export function createJudge({ store, issuer, rates, network, shared, clock }: Ju
     // Unreadable: the scheme's checks say why, before anything that only our books know.
     if (!decoded) throw new PaymentRefused(unreadable(order, envelope, network, nowSeconds(clock)));
     const key = { network: network.id, paymentHash: decoded.paymentHash };
-    const claim = await store.findClaim(key);
+    const found = await store.findClaim(key);
+    const claim = found && isOfInvoice(found, decoded) ? found : null;
     if (claim && !grants(claim, order)) throw new PaymentRefused('duplicate_settlement');
     const terms = await termsOf(order, key, claim);
     const requirement = lightningRequirement({ ...terms, network: network.id, binding: order.binding, invoice });
-    const now = claim ? Math.floor(claim.claimedAt / 1000) : nowSeconds(clock);
+    const now = claim ? decoded.createdAt : nowSeconds(clock);
     const verdict = checkProof(envelope, requirement, { now, skewSeconds: SKEW_SECONDS });
     if (!verdict.ok) throw new PaymentRefused(verdict.reason);
     return { key, proof: verdict.proof, claim };
   };
+}
+
+/** A facilitator's claim for another node was of another invoice over the same hash: its store takes ours in its place. */
+function isOfInvoice({ grant, payTo }: Claim, { payee }: Invoice): boolean {
+  return grant !== null || Buffer.compare(payTo, payee) === 0;
 }
 
 /** A claim through the facilitator grants nothing here, and one of ours exactly its request. */

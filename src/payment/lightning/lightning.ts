@@ -1,5 +1,6 @@
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { OpenWindows } from '../../lib/minute-windows.ts';
 import type { LightningStore } from '../../store/lightning-port.ts';
 import { createRateSource } from '../../upstream/exchanges.ts';
 import type { Upstreams } from '../../upstream/http.ts';
@@ -26,38 +27,38 @@ interface LightningOptions<S> {
   sources: S;
   clock: Clock;
   bootId: string;
+  /** Whether this process sells; where it does not, it keeps house alone. */
+  sells?: boolean;
+  /** Whether it gives back the leases of the dead and forgets what may be forgotten, which one process does for all. */
+  keepsHouse?: boolean;
+  /** Where new invoices are counted, by what they are counted for; in this process's memory by default. */
+  windows?: OpenWindows | undefined;
   log: NodeLog;
 }
 
 /** The Lightning rail, wired: its gate, its start, its upkeep and its end. */
 export function createLightning<S>(options: LightningOptions<S>) {
-  const { config, store, upstreams, sources, clock, bootId, log } = options;
+  const { config, store, upstreams, sources, clock, bootId, sells = true, keepsHouse = true, log } = options;
   const { handlerTimeoutMs, publicOrigin, replies } = config;
   const { shared, invoicesPerMinute, nodeKey: expectedKey, timeoutMs } = config.lightning;
   const network = config.lightning.network === 'mainnet' ? MAINNET : TESTNET;
-  const receiver = createReceiver(config.lightning, upstreams);
+  const receiver = sells ? createReceiver(config.lightning, upstreams) : null;
   const node = { network, expectedKey, expirySeconds: INVOICE_SECONDS, timeoutMs, clock, log };
   const issuer = receiver && createIssuer({ receiver, ...node });
   const rates = createRateSource({ upstreams, urls: config.markets.exchanges, clock });
-  const room = createReplyRoom(replies.storeBytes);
-  const issuance = createIssuance(invoicesPerMinute, clock);
+  const room = createReplyRoom(replies.storeBytes, config.workers);
+  const issuance = createIssuance(invoicesPerMinute, clock, options.windows);
   const keepMs = replies.keepSeconds * 1000;
   const serve = createServeGranted<S>({ store, room, sources, clock, handlerTimeoutMs, keepMs, log });
   const judge = createJudge({ store, issuer, rates, network, shared, clock });
-  const gate = createLightningGate<S>({
-    offers: createOffers({ store, issuer, rates, issuance, room, sources, network, clock, handlerTimeoutMs }),
-    redeem: createRedeem({ store, issuer, judge, serve, shared, clock, bootId }),
-    sources,
-    network: network.id,
-    publicOrigin,
-    log,
-  });
+  const offers = createOffers<S>({ store, issuer, rates, issuance, room, sources, network, clock, handlerTimeoutMs });
+  const redeem = createRedeem<S>({ store, issuer, judge, serve, shared, clock, bootId });
+  const gate = createLightningGate<S>({ offers, redeem, sources, network: network.id, publicOrigin, log });
   let timer: NodeJS.Timeout | null = null;
   let pruning: Promise<void> | null = null;
 
   function prune(): Promise<void> {
-    pruning ??= store
-      .prune(clock.nowMs())
+    pruning ??= (keepsHouse ? store.prune(clock.nowMs()) : Promise.resolve())
       .then(async () => room.set(await store.bodyBytes()))
       .catch((err) => log.warn({ err }, 'old invoices were not pruned'))
       .finally(() => {
@@ -68,12 +69,15 @@ export function createLightning<S>(options: LightningOptions<S>) {
 
   return {
     gate,
+    /** The two sides of a sale, for a transport that brings requests in another way than the gate's. */
+    offers,
+    redeem,
     network,
     /** The node's key; null while it is unknown. */
     payTo: (): string | null => issuer?.payTo() ?? null,
     rates,
     start: async (): Promise<void> => {
-      const left = await store.releaseLeasesExcept(bootId);
+      const left = keepsHouse ? await store.releaseLeasesExcept(bootId) : 0;
       if (left > 0) log.warn({ leases: left }, 'gave back leases of a process that died');
       await prune();
       timer = setInterval(prune, PRUNE_MS);

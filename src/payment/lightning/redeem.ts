@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { SettleResponse } from '@x402/core/types';
-import { Unavailable } from '../../errors.ts';
+import { AppError, Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Claim, LightningStore, ProofKey } from '../../store/lightning-port.ts';
 import { decodePayment, type Envelope } from '../header.ts';
@@ -28,6 +28,13 @@ interface RedeemOptions<S> {
   bootId: string;
 }
 
+/** A granted claim of the order, and what keeps a shared node from confirming its payment. */
+interface Taken {
+  readonly key: ProofKey;
+  readonly claim: Claim;
+  readonly doubt: AppError | null;
+}
+
 /** A sold answer, the same bytes for every presentation of its proof. */
 export interface LightningDelivery {
   readonly body: Uint8Array;
@@ -48,8 +55,7 @@ export type Redeem<S> = (order: LightningOrder<S>, header: string) => Promise<Li
 export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   const { store, issuer, judge, serve, shared, clock, bootId } = options;
 
-  async function claim({ key, proof }: Judged, signal: AbortSignal): Promise<void> {
-    if (shared) await confirmPaid(key, signal);
+  async function claim({ key, proof }: Judged): Promise<void> {
     const now = clock.nowMs();
     const { payTo, amountMsat, requestHash } = proof;
     const grant = { requestHash, redeemUntil: now + REDEEM_MS };
@@ -57,10 +63,20 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
     await store.claim({ ...key, payTo, amountMsat, claimedAt: now, keepUntil: now + KEEP_MS, grant, account: null });
   }
 
-  /** On a shared node anyone may hold a preimage that was never paid for: its books decide. */
-  async function confirmPaid(key: ProofKey, signal: AbortSignal): Promise<void> {
-    if (!issuer) throw new Unavailable('lightning_unavailable', 'The node that has the payment is not configured.', 60);
-    if (!(await issuer.isPaid(key.paymentHash, signal))) throw new PaymentRefused('exact_lnbtc_payment_not_paid');
+  /**
+   * On a shared node anyone may hold a preimage that was never paid for: its books decide. Throws when they deny the payment; returns
+   * null once they have confirmed it, else why they cannot be asked.
+   */
+  async function doubtOf({ key, claim: known }: Judged, signal: AbortSignal): Promise<AppError | null> {
+    if (!shared || known?.grant?.answered) return null;
+    if (!issuer) return new Unavailable('lightning_unavailable', 'The node that has the payment is not configured.', 60);
+    try {
+      if (await issuer.isPaid(key.paymentHash, signal)) return null;
+    } catch (error) {
+      if (error instanceof AppError) return error;
+      throw error;
+    }
+    throw new PaymentRefused('exact_lnbtc_payment_not_paid');
   }
 
   /** The claim, if it grants this order and still does. */
@@ -69,11 +85,17 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
     return found;
   }
 
-  async function redeem(order: LightningOrder<S>, envelope: Envelope): Promise<LightningDelivery> {
+  /** Steps 2 and 3. A node that is away must not let a proof run out: it is claimed all the same, and served once the node has confirmed. */
+  async function take(order: LightningOrder<S>, envelope: Envelope): Promise<Taken> {
     const judged = await judge(order, envelope);
-    if (!judged.claim) await claim(judged, order.signal);
+    const doubt = await doubtOf(judged, order.signal);
+    if (!judged.claim) await claim(judged);
     const { key } = judged;
-    const current = granted(judged.claim ?? (await store.findClaim(key)));
+    return { key, claim: granted(judged.claim ?? (await store.findClaim(key))), doubt };
+  }
+
+  async function deliver(order: LightningOrder<S>, { key, claim: current, doubt }: Taken): Promise<LightningDelivery> {
+    if (doubt) throw doubt;
     const body = await serve(order, key, current, `${bootId}:${randomUUID()}`);
     return {
       body,
@@ -88,11 +110,14 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
 
   return async (order, header) => {
     const envelope = decodePayment(header);
-    try {
-      return await redeem(order, envelope);
-    } catch (error) {
-      // Whatever failed, the sats have left the buyer: only a refusal of the proof itself says that it is worth nothing here.
-      throw error instanceof PaymentRefused ? error : afterPayment(error);
-    }
+    const taken = await take(order, envelope).catch(passOn('unclaimed'));
+    return deliver(order, taken).catch(passOn('granted'));
+  };
+}
+
+/** Whatever failed, the sats have left the buyer: only a refusal of the proof itself says that it is worth nothing here. */
+function passOn(worth: Parameters<typeof afterPayment>[1]) {
+  return (error: unknown): never => {
+    throw error instanceof PaymentRefused ? error : afterPayment(error, worth);
   };
 }

@@ -9,12 +9,16 @@ export interface ReplyRoom {
   set(bytes: number): void;
 }
 
-/** An account in memory of what the store holds; between two counts it only grows. */
-export function createReplyRoom(maxBytes: number): ReplyRoom {
+/**
+ * An account in memory of what the store holds; between two counts it only grows. Where several processes keep replies in one store,
+ * each uses its part of the room that the last count left.
+ */
+export function createReplyRoom(maxBytes: number, sharedBy = 1): ReplyRoom {
   let used = 0;
+  let most = maxBytes / sharedBy;
   return {
     check: () => {
-      if (used >= maxBytes) {
+      if (used >= most) {
         throw new Unavailable('reply_store_full', 'No room to keep another reply; try again later.', 30);
       }
     },
@@ -23,6 +27,7 @@ export function createReplyRoom(maxBytes: number): ReplyRoom {
     },
     set: (bytes) => {
       used = bytes;
+      most = bytes + Math.max(0, maxBytes - bytes) / sharedBy;
     },
   };
 }

@@ -28,8 +28,8 @@ export interface ServeGranted<S> {
 
 /**
  * The answer of a granted claim. What was stored once is what every presentation gets; before that, one presentation at a time makes it:
- * 1. the lease, or 409; 2. the handler runs again, for an answer of this moment; 3. where it fails, the reply kept with the invoice
- * stands in; 4. the answer is stored, sealed; 5. the lease is given back, whatever happened.
+ * 1. the lease, or 409; 2. the handler runs again, for an answer of this moment; 3. where it fails, or the buyer does not wait for it, the
+ * reply kept with the invoice stands in: who hangs up too soon each time gets it then, and drives the source once; 4. the answer is stored, sealed; 5. the lease is given back, whatever happened.
  */
 export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGranted<S> {
   const { store, room, sources, clock, handlerTimeoutMs, keepMs, log } = options;
@@ -44,7 +44,6 @@ export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGra
       const { endpoint, params, signal } = order;
       return await runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
     } catch (error) {
-      if (order.signal.aborted) throw error;
       const kept = await store.keptReply(key);
       const body = kept && openReply(kept, order.binding, key.paymentHash);
       if (!body) throw error;

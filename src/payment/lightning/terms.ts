@@ -1,12 +1,9 @@
-import type { Binding } from './binding.ts';
+import type { BindingTerms, RequestBinding } from './binding.ts';
 
 /** The interface document's: an invoice lasts 300 seconds. */
 export const INVOICE_SECONDS = 300;
 /** The scheme's tolerance between two clocks. */
 export const SKEW_SECONDS = 60;
-
-/** Our own profile for HTTP requests: no header is bound. */
-export const BOUND_HEADERS: readonly string[] = [];
 
 /** The requirement of a 402 as it stands on the wire; `amount` is millisatoshis. */
 export interface LightningRequirement {
@@ -21,8 +18,8 @@ export interface LightningRequirement {
     readonly paymentFlow: 'upfront';
     readonly invoice: string;
     readonly requestHash: string;
-    readonly requestBindingProfile: 'http:1';
-    readonly requestBindingParams: { readonly headers: readonly string[] };
+    readonly requestBindingProfile: BindingTerms['profile'];
+    readonly requestBindingParams: BindingTerms['params'];
   };
 }
 
@@ -31,7 +28,7 @@ interface TermsOf {
   readonly amountMsat: bigint;
   /** The node's compressed key, 66 hex characters. */
   readonly payTo: string;
-  readonly binding: Binding;
+  readonly binding: RequestBinding;
   readonly invoice: string;
 }
 
@@ -49,8 +46,8 @@ export function lightningRequirement({ network, amountMsat, payTo, binding, invo
       paymentFlow: 'upfront',
       invoice,
       requestHash: Buffer.from(binding.hash).toString('hex'),
-      requestBindingProfile: 'http:1',
-      requestBindingParams: { headers: BOUND_HEADERS },
+      requestBindingProfile: binding.profile,
+      requestBindingParams: binding.params,
     },
   };
 }

@@ -1,18 +1,27 @@
-import type { ChainClient, RpcOutcome } from '../../chain/client.ts';
+import type { ChainClient, RpcCall, RpcOutcome } from '../../chain/client.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
+import { halve } from './grouping.ts';
 import { type Job, newest, type Slot } from './job.ts';
 import type { Judge } from './judge.ts';
-import type { createNonces } from './nonces.ts';
+import type { CollectMined } from './mined.ts';
+import type { Nonces } from './nonces.ts';
 import type { Outcome } from './settler.ts';
 import type { Slots } from './slots.ts';
 
 const RETRY_MS = 500;
+/** What nodes say to a transaction that they have: in Ethereum's words, and in the embedded network's. */
+const HAS_IT = /already (known|imported|exists)/i;
+const TOO_CHEAP = /underpriced/i;
+const TOO_DEAR = /insufficient (funds|balance)/i;
 
 interface BroadcastOptions {
   chain: ChainClient;
+  clock: Clock;
   slots: Slots;
-  nonces: ReturnType<typeof createNonces>;
-  judge: Judge;
+  nonces: Nonces;
+  judge: Pick<Judge, 'reopen'>;
+  collect: CollectMined;
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
   finish(job: Job, outcome: Outcome): void;
   pause(ms: number): Promise<void>;
@@ -22,54 +31,49 @@ interface BroadcastOptions {
 
 /** Hands signed slots to the chain; their hashes are on disk before anything leaves. */
 export function createBroadcast(options: BroadcastOptions) {
-  const { chain, slots, nonces, judge, noteBroadcast, finish, pause, signal, log } = options;
+  const { chain, clock, slots, nonces, judge, collect, noteBroadcast, finish, pause, signal, log } = options;
 
-  /** Writes the hashes down. A job whose row is no longer waiting must not be sent: its slot is signed again without it. */
-  async function note(noted: readonly Slot[]): Promise<Slot[]> {
-    let going = [...noted];
-    for (;;) {
-      const entries = going.flatMap((slot) => {
-        const { hash, jobs } = newest(slot);
-        return jobs.map(({ intent }) => ({ id: intent.id, transaction: hexToBytes(hash) }));
-      });
-      const waiting = await noteBroadcast(entries);
-      const changed = going.filter((slot) => newest(slot).jobs.some(({ intent }) => !waiting.has(intent.id)));
-      if (changed.length === 0) return going;
-      for (const slot of changed) {
-        const { jobs } = newest(slot);
-        const left = jobs.filter(({ intent }) => waiting.has(intent.id));
-        for (const job of jobs) if (!waiting.has(job.intent.id)) finish(job, { kind: 'unknown' });
-        if (left.length > 0) {
-          slots.replaceUnsent(slot, left);
-        } else {
-          dropUnsent(slot);
-          going = going.filter((kept) => kept !== slot);
-        }
+  /**
+   * Writes down the newest versions of these slots and returns those that may be sent. A job whose row is no longer waiting must not be:
+   * its slot is signed again without it. When nothing could be written, none of these versions exists any more.
+   */
+  async function note(fresh: readonly Slot[]): Promise<Slot[]> {
+    let going = [...fresh];
+    try {
+      for (;;) {
+        const waiting = await noteBroadcast(going.flatMap(entriesOf));
+        const changed = going.filter((slot) => newest(slot).jobs.some(({ intent }) => !waiting.has(intent.id)));
+        if (changed.length === 0) return going;
+        for (const slot of changed) if (!leaveOut(slot, waiting)) going = going.filter((kept) => kept !== slot);
       }
+    } catch (error) {
+      for (const slot of going) slots.dropUnsent(slot);
+      throw error;
     }
   }
 
-  /** Takes the newest version back, and the nonce with it where nothing else was sent under it. */
-  function dropUnsent(slot: Slot): void {
-    slot.versions.pop();
-    if (slot.versions.length === 0) slots.close(slot);
+  /** False when nobody is left, and the version gone. */
+  function leaveOut(slot: Slot, waiting: ReadonlySet<string>): boolean {
+    const { jobs } = newest(slot);
+    const left = jobs.filter(({ intent }) => waiting.has(intent.id));
+    for (const job of jobs) if (!left.includes(job)) finish(job, { kind: 'unknown' });
+    if (left.length > 0) slots.replaceUnsent(slot, left);
+    else slots.dropUnsent(slot);
+    return left.length > 0;
   }
 
-  function callsOf(sendable: readonly Slot[]) {
-    for (const slot of sendable) for (const job of newest(slot).jobs) job.broadcast = true;
+  /** From here on their authorizations are in other hands. */
+  function callsOf(sendable: readonly Slot[]): RpcCall[] {
+    for (const slot of sendable) {
+      slot.atMs = clock.nowMs();
+      for (const job of newest(slot).jobs) job.nonces.add(slot.nonce);
+    }
     return sendable.map((slot) => ({ method: 'eth_sendRawTransaction', params: [newest(slot).raw] }));
   }
 
-  /** A batch without an answer may have arrived: it stays in flight until it is late. */
+  /** Sends slots that are new. One without an answer may have arrived: it stays in flight until it is late. Rejects when nothing was sent. */
   async function send(fresh: readonly Slot[]): Promise<void> {
-    let sendable: Slot[];
-    try {
-      sendable = await note(fresh);
-    } catch (error) {
-      // Unwritten is unsent.
-      for (const slot of fresh) dropUnsent(slot);
-      throw error;
-    }
+    const sendable = await note(fresh);
     let outcomes: RpcOutcome[];
     try {
       outcomes = await chain.batch(callsOf(sendable), { signal });
@@ -77,24 +81,32 @@ export function createBroadcast(options: BroadcastOptions) {
       log.warn({ err: error, transactions: sendable.length }, 'broadcast unanswered');
       return;
     }
-    const refused = sendable.filter((_, index) => isRefusal(outcomes[index]));
-    if (refused.length === 0) return;
-    log.warn({ refused: refused.length, reason: messageOf(outcomes.find(isRefusal)) }, 'broadcast refused');
+    const refused: Slot[] = [];
+    for (const [index, slot] of sendable.entries()) {
+      const reason = refusalOf(outcomes[index]);
+      if (reason === null) continue;
+      refused.push(slot);
+      if (TOO_CHEAP.test(reason)) slots.outbid(slot);
+      if (TOO_DEAR.test(reason)) halve(newest(slot).jobs);
+      log.warn({ reason, nonce: slot.nonce, payments: newest(slot).jobs.length }, 'broadcast refused');
+    }
+    if (refused.length > 0) await giveBack(refused);
+  }
+
+  /** Slots that no node took free their nonces; but what a node calls used may be used by the very same. */
+  async function giveBack(refused: readonly Slot[]): Promise<void> {
     // The chain may have moved without us: it is asked for the nonce again.
     nonces.forget();
     await pause(RETRY_MS);
-    for (const slot of refused) await giveBack(slot);
+    await collect(refused).catch((error) => log.warn({ err: error }, 'receipts unread'));
+    const left = refused.filter(slots.has);
+    for (const slot of left) slots.close(slot);
+    await judge.reopen(left.flatMap((slot) => newest(slot).jobs));
   }
 
-  /** A slot that no node took frees its nonce; what the chain does not know of its jobs waits again. */
-  async function giveBack(slot: Slot): Promise<void> {
-    slots.close(slot);
-    judge.retry(await judge.stillOpen(newest(slot).jobs));
-  }
-
-  /** The same to every provider, for slots that are late; nobody's answer matters. */
-  async function everywhere(late: readonly Slot[]): Promise<void> {
-    await chain.everywhere(callsOf(late), { signal });
+  /** The same to every provider, for slots that are late; nobody's answer matters, and nobody waits for it. */
+  function everywhere(late: readonly Slot[]): void {
+    void chain.everywhere(callsOf(late), { signal });
   }
 
   return { note, send, everywhere };
@@ -102,11 +114,14 @@ export function createBroadcast(options: BroadcastOptions) {
 
 export type Broadcast = ReturnType<typeof createBroadcast>;
 
-/** A node's no, other than that it has the transaction already. */
-function isRefusal(outcome: RpcOutcome | undefined): boolean {
-  return outcome !== undefined && 'error' in outcome && !/already (known|imported|exists)/i.test(outcome.error.message);
+function entriesOf(slot: Slot): { id: string; transaction: Uint8Array }[] {
+  const { hash, jobs } = newest(slot);
+  const transaction = hexToBytes(hash);
+  return jobs.map(({ intent }) => ({ id: intent.id, transaction }));
 }
 
-function messageOf(outcome: RpcOutcome | undefined): string | undefined {
-  return outcome && 'error' in outcome ? outcome.error.message : undefined;
+/** A node's no, other than that it has the transaction already. */
+function refusalOf(outcome: RpcOutcome | undefined): string | null {
+  if (!outcome || 'result' in outcome || HAS_IT.test(outcome.error.message)) return null;
+  return outcome.error.message;
 }

@@ -1,5 +1,6 @@
+import { z } from 'zod';
 import type { ChainClient } from '../../chain/client.ts';
-import { toQuantity } from '../../chain/wire.ts';
+import { account, data, index, parseAnswer, quantity, toQuantity, word } from '../../chain/wire.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Authorization } from './authorization.ts';
 import type { Outcome } from './settler.ts';
@@ -17,8 +18,29 @@ export interface Receipt {
   readonly blockNumber: string;
   readonly status: string;
   readonly gasUsed: string;
-  readonly effectiveGasPrice?: string;
+  readonly effectiveGasPrice?: string | undefined;
   readonly logs: readonly Log[];
+}
+
+const number = z.string().regex(/^0x[0-9a-fA-F]{1,64}$/);
+const receiptShape = z.object({
+  ...{ transactionHash: word, blockNumber: number, gasUsed: number, status: z.enum(['0x0', '0x1']) },
+  effectiveGasPrice: number.optional(),
+  logs: z.array(z.object({ address: account, topics: z.array(word), data })),
+});
+
+/** A node's answer as the receipt of this transaction; null when it is none, or another's: such an answer proves nothing. */
+export function readReceipt(raw: unknown, hash: string): Receipt | null {
+  const parsed = receiptShape.safeParse(raw);
+  return parsed.success && parsed.data.transactionHash === hash.toLowerCase() ? parsed.data : null;
+}
+
+const headerShape = z.object({ number: index, timestamp: quantity }).nullable();
+const logsShape = z.array(z.object({ topics: z.array(word), transactionHash: word }));
+
+/** Whether a log tells of this authorization's use or cancellation. */
+function endOf({ topics }: Pick<Log, 'topics'>, { from, nonce }: Authorization): boolean {
+  return ENDS.includes(topics[0] ?? '') && topics[1] === topic(from) && topics[2] === topic(nonce);
 }
 
 /** What the chain says of an authorization: ended, still `open` to be used, or not to be told now. */
@@ -26,6 +48,9 @@ export type Verdict = Outcome | { readonly kind: 'open' };
 
 /** Public nodes refuse `eth_getLogs` over 10,000 blocks and more. */
 const LOG_SPAN = 9_999;
+
+/** The two ways in which an authorization comes to its end. */
+const ENDS = [AUTHORIZATION_USED, AUTHORIZATION_CANCELED];
 
 const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
 
@@ -59,17 +84,13 @@ export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Auth
 /** Reads what became of authorizations from the chain, whoever sent the transaction. `usdc` in lower case. */
 export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number) {
-    const topics = [
-      [AUTHORIZATION_USED, AUTHORIZATION_CANCELED],
-      topic(authorization.from),
-      topic(authorization.nonce),
-    ];
+    const topics = [ENDS, topic(authorization.from), topic(authorization.nonce)];
     for (let start = Math.max(0, fromBlock); start <= toBlock; start += LOG_SPAN) {
       const range = { fromBlock: toQuantity(start), toBlock: toQuantity(Math.min(toBlock, start + LOG_SPAN - 1)) };
-      const logs = await chain.request<(Log & { transactionHash: string })[]>('eth_getLogs', [
-        { address: usdc, topics, ...range },
-      ]);
-      if (logs[0]) return logs[0];
+      const raw = await chain.request('eth_getLogs', [{ address: usdc, topics, ...range }]);
+      const logs = parseAnswer(logsShape, raw, 'logs');
+      const end = logs.find((log) => endOf(log, authorization));
+      if (end) return end;
     }
     return null;
   }
@@ -82,23 +103,23 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
    */
   async function lookup(authorization: Authorization, fromBlock: number, atBlock?: number): Promise<Verdict> {
     const tag = atBlock === undefined ? 'latest' : toQuantity(atBlock);
-    const header = await chain.request<{ number: string; timestamp: string } | null>('eth_getBlockByNumber', [
-      tag,
-      false,
-    ]);
-    if (!header) return { kind: 'unknown' };
+    const header = parseAnswer(headerShape, await chain.request('eth_getBlockByNumber', [tag, false]), 'block header');
+    if (!header || (atBlock !== undefined && header.number !== atBlock)) return { kind: 'unknown' };
     const call = { to: usdc, data: authorizationStateCalldata(authorization.from, authorization.nonce) };
-    const state = BigInt(await chain.request<string>('eth_call', [call, header.number]));
+    const answer = await chain.request('eth_call', [call, toQuantity(header.number)]);
+    const state = BigInt(parseAnswer(word, answer, 'authorization state'));
     if (state === 0n) {
-      const expired = BigInt(header.timestamp) >= authorization.validBefore;
+      const expired = header.timestamp >= authorization.validBefore;
       return expired
         ? { kind: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' }
         : { kind: 'open' };
     }
-    const end = await findEnd(authorization, fromBlock, Number(header.number));
+    const end = await findEnd(authorization, fromBlock, header.number);
     if (!end) return { kind: 'unknown' };
-    const receipt = await chain.request<Receipt | null>('eth_getTransactionReceipt', [end.transactionHash]);
-    if (!receipt) return { kind: 'unknown' };
+    const found = await chain.request('eth_getTransactionReceipt', [end.transactionHash]);
+    const receipt = readReceipt(found, end.transactionHash);
+    const holdsIt = receipt?.logs.some((log) => log.address === usdc && endOf(log, authorization));
+    if (!receipt || !holdsIt) return { kind: 'unknown' };
     if (!paysFor(receipt, usdc, authorization))
       return { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
     return { kind: 'settled', transaction: hexToBytes(receipt.transactionHash), block: Number(receipt.blockNumber) };

@@ -66,7 +66,8 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     const { id, broadcast } = intent;
     const reply = await inTurn(() => handOver(intent, signal));
     if (reply === null) return { outcome: open, clear: true };
-    if (reply.kind === 'refused' && !broadcast) {
+    // Only where it is said: a resumed row may have been on its way for long.
+    if (reply.kind === 'refused' && broadcast === false) {
       log.info({ payment: id, reason: reply.reason }, 'the facilitator refused a payment');
       const verdict = await look(intent);
       return { outcome: verdict.kind === 'open' ? { kind: 'failed', reason: REVERTED } : verdict, clear: true };

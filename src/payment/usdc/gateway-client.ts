@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { UpstreamFailed } from '../../errors.ts';
 import type { Upstream } from '../../upstream/http.ts';
 import type { FacilitatorClient } from './facilitator-client.ts';
 import { readReply } from './facilitator-reply.ts';
@@ -68,7 +69,8 @@ export function createGatewayClient({ upstream, url, token, network }: GatewayCl
     verify: async (request, signal) => {
       const { status, body } = await post('verify', request, signal);
       const parsed = verdict.safeParse(jsonOrNull(body));
-      if (status >= 500 || !parsed.success) throw new Error('the Gateway did not say whether a payment is valid');
+      if (status >= 500 || !parsed.success)
+        throw new UpstreamFailed(upstream.name, 'did not say whether a payment is valid');
       const { isValid, invalidReason } = parsed.data;
       if (isValid) return null;
       return invalidReason && WORD.test(invalidReason) ? invalidReason : 'invalid_payload';
@@ -77,7 +79,7 @@ export function createGatewayClient({ upstream, url, token, network }: GatewayCl
     search: async (from, nonce) => {
       const query = new URLSearchParams({ from, nonce });
       const answer = await upstream.json({ url: `${base}/transfers?${query}`, headers }, found);
-      if (answer === null) throw new Error('the Gateway has no search for transfers');
+      if (answer === null) throw new UpstreamFailed(upstream.name, 'has no search for transfers');
       return answer.transfers;
     },
     supported: () => supportedKinds(upstream, `${base}/supported`, headers),

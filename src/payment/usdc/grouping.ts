@@ -1,10 +1,15 @@
 import type { Job } from './job.ts';
 
-/** Cuts jobs into groups that share a transaction: at most `most` together, and no job with more others than it may have. Keeps the order. */
-export function cutGroups(jobs: readonly Job[], most: number): Job[][] {
-  const groups: Job[][] = [];
+type Grouped = Pick<Job, 'maxGroup'>;
+
+/**
+ * Cuts jobs into groups that share a transaction: at most `most` together, and no job with more others than it may have.
+ * Those that may have many come first, so that one who must go alone never splits the company of others; among equals the order is kept.
+ */
+export function cutGroups<J extends Grouped>(jobs: readonly J[], most: number): J[][] {
+  const groups: J[][] = [];
   let room = 0;
-  for (const job of jobs) {
+  for (const job of [...jobs].sort((a, b) => b.maxGroup - a.maxGroup)) {
     const last = groups.at(-1);
     const allowed = Math.min(most, job.maxGroup);
     if (last && last.length < Math.min(room, allowed)) {
@@ -19,6 +24,6 @@ export function cutGroups(jobs: readonly Job[], most: number): Job[][] {
 }
 
 /** After a batch in which they got nothing: half as many together next time, so that what spoils a batch ends up alone. */
-export function halve(jobs: readonly Job[]): void {
+export function halve(jobs: readonly Grouped[]): void {
   for (const job of jobs) job.maxGroup = Math.max(1, Math.ceil(jobs.length / 2));
 }

@@ -1,34 +1,48 @@
+import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { ChainCheck } from './chain-check.ts';
 import { type Evidence, paymentsIn, type Receipt } from './evidence.ts';
 import type { GasModel } from './gas-model.ts';
 import { halve } from './grouping.ts';
 import type { Job, Version } from './job.ts';
+import type { Nonces } from './nonces.ts';
 import type { PayerBans } from './payer-bans.ts';
 import { type Outcome, REVERTED } from './settler.ts';
 
+/** Looks at the chain for many jobs: as many at once as a public node bears. */
+const AT_ONCE = 8;
+/** Logs may be a moment behind the state; after this the job is left to reconciliation. */
+const UNTOLD_MS = 5000;
+
 interface JudgeOptions {
   check: Pick<ChainCheck, 'read'>;
-  evidence: Evidence;
+  evidence: Pick<Evidence, 'lookup'>;
   usdc: `0x${string}`;
-  gas: GasModel;
-  bans: PayerBans;
+  gas: Pick<GasModel, 'learn' | 'spoilt'>;
+  bans: Pick<PayerBans, 'add'>;
+  nonces: Pick<Nonces, 'isPast'>;
+  clock: Clock;
   signal: AbortSignal;
   finish(job: Job, outcome: Outcome): void;
   requeue(jobs: readonly Job[]): void;
+  /** Queues after a pause. */
+  requeueLater(jobs: readonly Job[]): void;
   log: { warn(detail: object, message: string): void };
 }
 
 /** Says how jobs ended, from the chain alone; what it does not tell stays open. */
-export function createJudge({ check, evidence, usdc, gas, bans, signal, finish, requeue, log }: JudgeOptions) {
-  /** Ends a job that the logs tell of; true when it is over. */
-  async function endedByLogs(job: Job, atBlock?: number): Promise<boolean> {
+export function createJudge(options: JudgeOptions) {
+  const { check, evidence, usdc, gas, bans, nonces, clock, signal, finish, requeue, requeueLater, log } = options;
+
+  const refusePayer = ({ intent }: Job): void => bans.add(bytesToHex(intent.authorization.from));
+  /** Whether something of ours with it may still be mined. */
+  const isPending = (job: Job): boolean => [...job.nonces].some((nonce) => !nonces.isPast(nonce));
+
+  /** Ends a job that the logs tell of. */
+  async function endByLogs(job: Job): Promise<void> {
     const { authorization, fromBlock } = job.intent;
-    const verdict = await evidence
-      .lookup(authorization, fromBlock, atBlock)
-      .catch(() => ({ kind: 'unknown' }) as const);
+    const verdict = await evidence.lookup(authorization, fromBlock).catch(() => ({ kind: 'unknown' }) as const);
     if (verdict.kind === 'settled' || verdict.kind === 'failed') finish(job, verdict);
-    return job.ended;
   }
 
   /** What the chain knows of waiting jobs: those whose authorization is unused, and those of which it does not tell yet. The others it has ended. */
@@ -37,67 +51,97 @@ export function createJudge({ check, evidence, usdc, gas, bans, signal, finish, 
     const readings = await Promise.all(
       waiting.map(({ intent }) => check.read(intent.authorization, signal).catch(() => null)),
     );
+    const unused = waiting.filter((_, index) => readings[index]?.used === false);
+    for (const job of unused) job.untoldMs = null;
     const used = waiting.filter((_, index) => readings[index]?.used !== false);
-    for (const job of used) await endedByLogs(job);
-    const unused = waiting.filter((job) => !used.includes(job) && !job.ended);
-    return { unused, untold: used.filter((job) => !job.ended) };
+    for (let at = 0; at < used.length; at += AT_ONCE) await Promise.all(used.slice(at, at + AT_ONCE).map(endByLogs));
+    return { unused: unused.filter((job) => !job.ended), untold: used.filter((job) => !job.ended) };
   }
 
-  /** The jobs that are not over, as far as the chain tells. */
-  async function stillOpen(jobs: readonly Job[]): Promise<Job[]> {
+  /** The chain does not tell of these now: they are looked at again, and in the end by reconciliation, but not sent. */
+  function wait(jobs: readonly Job[]): void {
+    const now = clock.nowMs();
+    for (const job of jobs) {
+      job.untoldMs ??= now;
+      if (now - job.untoldMs > UNTOLD_MS) finish(job, { kind: 'unknown' });
+    }
+    requeueLater(jobs.filter((job) => !job.ended));
+  }
+
+  /** Jobs that nothing of ours is in flight for any more: back to the queue with what is unused. Never rejects. */
+  async function reopen(jobs: readonly Job[]): Promise<void> {
     const { unused, untold } = await sort(jobs);
-    return [...unused, ...untold];
+    requeue(unused);
+    wait(untold);
   }
 
   /**
-   * A transaction of ours was mined; throws while its end cannot be told, and is asked again. Each job by its own logs, never by the call's success:
-   * 1. the transfer is there: settled;
+   * A transaction of ours was mined. Each job by its own logs, never by the call's success:
+   * 1. the transfer is there: settled, at once;
    * 2. it is not, in a batch: what is unused tries again in half the company, so that whatever spoilt the batch ends up alone;
-   * 3. it is not, alone: the logs tell who used it, or else it was reverted; one that burnt its whole budget is not sold to for a day.
+   * 3. it is not, alone: the logs tell who used it, or else it was reverted.
+   * Alone, one that burnt its whole budget is not sold to for a day, paid or not.
+   * Returns how many it paid for; 2 and 3 go on by themselves.
    */
-  async function mined(version: Version, receipt: Receipt): Promise<void> {
+  function mined(version: Version, receipt: Receipt): number {
     const { jobs } = version;
     const block = Number(receipt.blockNumber);
     const transaction = hexToBytes(receipt.transactionHash);
     const isPaid = paymentsIn(receipt, usdc);
-    for (const job of jobs) if (isPaid(job.intent.authorization)) finish(job, { kind: 'settled', transaction, block });
-    const unpaid = jobs.filter((job) => !job.ended);
+    const paid = jobs.filter(({ intent }) => isPaid(intent.authorization));
+    for (const job of paid) finish(job, { kind: 'settled', transaction, block });
     const gasUsed = BigInt(receipt.gasUsed);
-    if (unpaid.length === 0 && jobs.length > 1) gas.learn(gasUsed, jobs.length);
-    const [only] = unpaid;
-    if (only === undefined) return;
-    if (jobs.length > 1) {
+    const burnt = gasUsed * 10n >= version.gas * 9n;
+    const [first] = jobs;
+    if (jobs.length === 1 && first) {
+      if (burnt) refusePayer(first);
+      if (!first.ended) void judgeAlone(first, block);
+      return paid.length;
+    }
+    const unpaid = jobs.filter((job) => !job.ended);
+    if (paid.length === jobs.length) gas.learn(gasUsed, jobs.length);
+    else
       log.warn(
         { unpaid: unpaid.length, batch: jobs.length, transaction: receipt.transactionHash },
         'a batch left some unpaid',
       );
-      const open = await stillOpen(unpaid);
-      halve(open.length === jobs.length ? jobs : open);
-      requeue(open);
-      return;
+    if (burnt && paid.length < jobs.length) {
+      gas.spoilt(jobs.length);
+      for (const job of unpaid) job.spoilt = true;
     }
-    if (gasUsed * 10n >= version.gas * 9n) bans.add(bytesToHex(only.intent.authorization.from));
-    await judgeAlone(only, block);
+    halve(unpaid);
+    if (unpaid.length > 0) void reopen(unpaid);
+    return paid.length;
   }
 
+  /** Never rejects. */
   async function judgeAlone(job: Job, block: number): Promise<void> {
     const { authorization, fromBlock } = job.intent;
-    const verdict = await evidence.lookup(authorization, fromBlock, block);
-    if (verdict.kind === 'unknown') throw new Error('the logs do not tell of it yet');
-    finish(job, verdict.kind === 'open' ? { kind: 'failed', reason: REVERTED } : verdict);
+    const verdict = await evidence.lookup(authorization, fromBlock, block).catch(() => ({ kind: 'unknown' }) as const);
+    if (verdict.kind === 'unknown') wait([job]);
+    else finish(job, verdict.kind === 'open' ? { kind: 'failed', reason: REVERTED } : verdict);
   }
 
-  /** Jobs that a look before sending found used or not to go through. What was never shown to a node is simply given back. */
+  /**
+   * Jobs that a look before sending found used or not to go through. What nobody else can have is given back without a transaction:
+   * it was shown to no node, or only in transactions that were mined without it.
+   */
   async function examine(jobs: readonly Job[]): Promise<void> {
     const { unused, untold } = await sort(jobs);
-    for (const job of unused.filter(({ broadcast }) => !broadcast)) finish(job, { kind: 'failed', reason: REVERTED });
-    const left = [...unused.filter(({ broadcast }) => broadcast), ...untold];
-    // A transaction with it may still be somewhere: alone, the chain will tell.
-    for (const job of left) job.maxGroup = 1;
-    if (left.length > 0) requeue(left);
+    wait(untold);
+    const shown = unused.filter((job) => job.intent.broadcast || isPending(job));
+    for (const job of unused) {
+      if (job.spoilt && job.hasCode) refusePayer(job);
+      if (!shown.includes(job)) finish(job, { kind: 'failed', reason: REVERTED });
+    }
+    for (const job of shown) {
+      job.mustSend = true;
+      job.maxGroup = 1;
+    }
+    requeue(shown);
   }
 
-  return { mined, examine, stillOpen, retry: requeue };
+  return { mined, examine, reopen, sort };
 }
 
 export type Judge = ReturnType<typeof createJudge>;

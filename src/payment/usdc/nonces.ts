@@ -5,17 +5,22 @@
 export function createNonces() {
   // Null until the chain was asked, and again when it may have moved without us.
   let floor: number | null = null;
+  // By receipts of our own, which no node can take back.
+  let proven = 0;
 
   return {
     known: (): boolean => floor !== null,
-    /** What the chain says: the count of mined transactions. */
+    /** What a node says: the count of mined transactions. It may lag behind, or lie. */
     learn(mined: number): void {
-      floor = mined;
+      floor = Math.max(mined, proven);
     },
-    /** One of ours was mined. */
+    /** One of ours was mined, so everything below it was too. */
     passed(nonce: number): void {
-      if (floor !== null) floor = Math.max(floor, nonce + 1);
+      proven = Math.max(proven, nonce + 1);
+      if (floor !== null) floor = Math.max(floor, proven);
     },
+    /** Whether what was sent under this nonce can no longer be mined, unless it was. */
+    isPast: (nonce: number): boolean => nonce < proven,
     forget(): void {
       floor = null;
     },
@@ -27,3 +32,5 @@ export function createNonces() {
     },
   };
 }
+
+export type Nonces = ReturnType<typeof createNonces>;

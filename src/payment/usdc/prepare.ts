@@ -1,9 +1,15 @@
-import type { ChainClient, RpcOutcome } from '../../chain/client.ts';
+import type { ChainClient, RpcCall, RpcOutcome } from '../../chain/client.ts';
 import { toQuantity } from '../../chain/wire.ts';
-import type { ChainCheck } from './chain-check.ts';
+import type { ChainCheck, ChainReading } from './chain-check.ts';
 import { cutGroups, halve } from './grouping.ts';
 import type { Job } from './job.ts';
 import { batchCalldata, batchOutcomes, MULTICALL3 } from './multicall.ts';
+import { SETTLE_GAS, transferCalldata } from './token.ts';
+
+/** After so many readings in vain, one whose payer alone cannot be read goes alone: a mined transaction will tell. */
+const UNREAD_LIMIT = 3;
+/** How nodes call a call that came to its end without moving the money; any other error says nothing of it. */
+const FAILED_CALL = /revert|out of gas|invalid opcode|stack|bad jump/i;
 
 interface PrepareOptions {
   chain: ChainClient;
@@ -18,60 +24,108 @@ export interface Prepared {
   readonly groups: readonly Job[][];
   /** The chain has used these, or would not run them. */
   readonly doubtful: readonly Job[];
-  /** The simulation of their batch said nothing: to be sent in smaller ones. */
+  /** Nothing was learned of them: to be tried again, the others of a batch that failed as a whole in smaller ones. */
   readonly again: readonly Job[];
 }
 
+/** How much gas a block has, and how many payments one transaction takes of so many that wait. */
+export interface Room {
+  readonly blockGas: bigint;
+  most(waiting: number): number;
+}
+
+/** What a simulation says of a group: who got through, or null where it says nothing. */
+type Through = readonly boolean[] | null;
+
 /**
  * Looks at the chain just before sending, because a payer may have moved its money or grown code since its call was verified:
- * 1. one alone is sent as it is, since looking would cost more than it saves;
- * 2. used authorizations are set aside, payers with code go alone;
- * 3. each batch is simulated, and what would not go through is set aside.
+ * 1. one alone is sent as it is, since looking would cost more than it saves, unless it may have spoilt a batch;
+ * 2. payers are read while their groups are simulated, so that both together cost one round trip;
+ * 3. what is used, or would not go through, is set aside;
+ * 4. what would go through with code at its payer's address goes alone, the rest of its group together.
  */
 export function createPrepare({ chain, check, usdc, relayer, signal }: PrepareOptions) {
-  /** With all the gas of a block: what a batch runs out of says nothing about its payments. */
-  function simulation(group: readonly Job[], blockGas: bigint) {
-    const data = batchCalldata(
-      usdc,
-      group.map(({ intent }) => intent.authorization),
-    );
-    const call = { from: relayer, to: MULTICALL3, data, gas: toQuantity(blockGas) };
-    return { method: 'eth_call', params: [call, 'latest'] };
+  /** A batch is simulated with all the gas of a block: what it then runs out of, somebody burns. */
+  function simulation(group: readonly Job[], blockGas: bigint): RpcCall {
+    const authorizations = group.map(({ intent }) => intent.authorization);
+    const [only] = authorizations;
+    const call =
+      only && group.length === 1
+        ? { to: usdc, data: transferCalldata(only), gas: toQuantity(SETTLE_GAS) }
+        : { to: MULTICALL3, data: batchCalldata(usdc, authorizations), gas: toQuantity(blockGas) };
+    return { method: 'eth_call', params: [{ from: relayer, ...call }, 'latest'] };
   }
 
-  return async (jobs: readonly Job[], most: number, blockGas: bigint): Promise<Prepared> => {
-    const [only] = jobs;
-    if (only && jobs.length === 1) return { groups: [[only]], doubtful: [], again: [] };
-    const readings = await Promise.all(jobs.map(({ intent }) => check.read(intent.authorization, signal)));
-    const doubtful = jobs.filter((_, index) => readings[index]?.used);
-    const good = jobs.filter((_, index) => !readings[index]?.used);
-    const withCode = new Set(jobs.filter((_, index) => readings[index]?.hasCode));
-    for (const job of withCode) job.maxGroup = 1;
-    const groups = cutGroups(good, most);
-    const batches = groups.filter((group) => group.length > 1);
-    const outcomes = await chain.batch(
-      batches.map((group) => simulation(group, blockGas)),
-      { signal },
-    );
-    const again: Job[] = [];
-    const passed = batches.map((group, index) => {
-      const through = readOutcome(outcomes[index], group.length);
-      if (through === null) {
-        halve(group);
-        again.push(...group);
-        return [];
-      }
-      doubtful.push(...group.filter((_, at) => !through[at]));
-      return group.filter((_, at) => through[at]);
-    });
-    const ready = [...groups.filter((group) => group.length === 1), ...passed.filter((group) => group.length > 0)];
-    return { groups: ready, doubtful, again };
+  /** Reads every payer; notes what is learned. Throws when none could be read, because then it is the chain that does not answer. */
+  async function readPayers(jobs: readonly Job[]): Promise<Map<Job, ChainReading>> {
+    const outcomes = await Promise.allSettled(jobs.map(({ intent }) => check.read(intent.authorization, signal)));
+    const readings = new Map<Job, ChainReading>();
+    for (const [at, job] of jobs.entries()) {
+      const outcome = outcomes[at];
+      if (outcome?.status === 'fulfilled') readings.set(job, outcome.value);
+    }
+    const [first] = outcomes;
+    if (readings.size === 0 && first?.status === 'rejected') throw first.reason;
+    for (const job of jobs) {
+      const reading = readings.get(job);
+      job.unread = reading ? 0 : job.unread + 1;
+      if (reading) job.hasCode = reading.hasCode;
+      if (job.hasCode) job.maxGroup = 1;
+    }
+    return readings;
+  }
+
+  return async (jobs: readonly Job[], { blockGas, most }: Room): Promise<Prepared> => {
+    const untold = jobs.filter(({ untoldMs }) => untoldMs !== null);
+    const told = jobs.filter(({ untoldMs }) => untoldMs === null);
+    const [only] = told;
+    if (only && told.length === 1 && (only.mustSend || !only.spoilt))
+      return { groups: [[only]], doubtful: untold, again: [] };
+    const forced = told.filter(({ mustSend }) => mustSend);
+    const free = told.filter(({ mustSend }) => !mustSend);
+    const guesses = cutGroups(free, most(free.length));
+    const calls = guesses.map((group) => simulation(group, blockGas));
+    const [readings, simulated] = await Promise.all([readPayers(free), chain.batch(calls, { signal })]);
+    const sorted = sortGroups(guesses, simulated, readings);
+    const alone = forced.map((job) => [job]);
+    return { ...sorted, groups: [...sorted.groups, ...alone], doubtful: [...sorted.doubtful, ...untold] };
   };
 }
 
-/** Null when the whole batch failed, as one that is burnt out of gas does. */
-function readOutcome(outcome: RpcOutcome | undefined, count: number): boolean[] | null {
-  if (!outcome || 'error' in outcome || typeof outcome.result !== 'string') return null;
+function sortGroups(
+  guesses: readonly Job[][],
+  simulated: readonly RpcOutcome[],
+  readings: ReadonlyMap<Job, ChainReading>,
+): Prepared {
+  const groups: Job[][] = [];
+  const doubtful: Job[] = [];
+  const again: Job[] = [];
+  for (const [index, group] of guesses.entries()) {
+    const through = throughOf(simulated[index], group.length);
+    const together: Job[] = [];
+    const unclear: Job[] = [];
+    for (const [at, job] of group.entries()) {
+      const reading = readings.get(job);
+      if (!reading && job.unread >= UNREAD_LIMIT) groups.push([job]);
+      else if (!reading) again.push(job);
+      else if (reading.used || through?.[at] === false) doubtful.push(job);
+      else if (through === null) unclear.push(job);
+      else if (reading.hasCode) groups.push([job]);
+      else together.push(job);
+    }
+    // Where nobody has code, something else spoilt the simulation: less of it next time.
+    if (!unclear.some(({ hasCode }) => hasCode)) halve(unclear);
+    again.push(...unclear);
+    if (together.length > 0) groups.push(together);
+  }
+  return { groups, doubtful, again };
+}
+
+function throughOf(outcome: RpcOutcome | undefined, count: number): Through {
+  if (!outcome) return null;
+  if ('error' in outcome) return count === 1 && FAILED_CALL.test(outcome.error.message) ? [false] : null;
+  // A transfer returns nothing; that it did not fail is all there is to know.
+  if (count === 1) return [true];
   try {
     return batchOutcomes(outcome.result as `0x${string}`, count);
   } catch {

@@ -1,14 +1,17 @@
-import type { RailsConfig, RemoteFacilitatorConfig } from '../../config/rails.ts';
+import type { GatewayConfig, RailsConfig, RemoteFacilitatorConfig } from '../../config/rails.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { GatewayTransferStore } from '../../store/gateway-transfers.ts';
 import type { Upstreams } from '../../upstream/http.ts';
+import { PaymentRefused } from '../refusal.ts';
+import type { Authorization } from './authorization.ts';
 import type { Evidence } from './evidence.ts';
 import { createRemoteSettler } from './facilitator.ts';
 import { createCircleFacilitator } from './facilitator-circle.ts';
 import { createHttpFacilitator, type FacilitatorClient, type SupportedKind } from './facilitator-client.ts';
+import { settleRequest } from './facilitator-request.ts';
 import { createSellerProof } from './facilitator-seller-proof.ts';
-import { GATEWAY_DOMAIN, gatewayExtra } from './gateway.ts';
+import { createGatewaySignatureCheck, GATEWAY_DOMAIN, gatewayExtra } from './gateway.ts';
 import { createGatewayBatches } from './gateway-batches.ts';
 import { createGatewayClient } from './gateway-client.ts';
 import { createGatewayEvidence } from './gateway-evidence.ts';
@@ -59,7 +62,7 @@ const CONCURRENCY = 128;
  * Throws when the trial's key is not the seller's: no payment would be taken with it.
  */
 export function createRails(options: RailsOptions) {
-  const { config, network, publicOrigin, evidence, transfers, upstreams, noteBroadcast, clock, log } = options;
+  const { config, network, publicOrigin, evidence, upstreams, noteBroadcast, clock, log } = options;
   const settlerOf = (client: FacilitatorClient, truth: Rail['evidence'], extra: Record<string, unknown>): Rail => ({
     evidence: truth,
     settler: createRemoteSettler({
@@ -82,33 +85,14 @@ export function createRails(options: RailsOptions) {
     ? settlerOf(remote, evidence, { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' })
     : { settler: options.relayer(), evidence };
 
-  const { gateway: gatewayConfig } = config;
-  const gatewayClient =
-    gatewayConfig &&
-    createGatewayClient({
-      upstream: open('gateway', gatewayConfig.timeoutMs),
-      url: gatewayConfig.url,
-      token: gatewayConfig.token,
-      network: network.caip2,
-    });
-  const gateway = gatewayConfig &&
-    gatewayClient && {
-      ...settlerOf(
-        gatewayClient,
-        createGatewayEvidence(gatewayClient, network.caip2, clock),
-        gatewayExtra(gatewayConfig.wallet),
-      ),
-      wallet: gatewayConfig.wallet,
-      batches: createGatewayBatches({ client: gatewayClient, store: transfers, clock, log }),
-    };
+  const gateway = config.gateway && openGateway(config.gateway, options, open, settlerOf);
   const usdcBytes = hexToBytes(network.usdc);
   const walletBytes = gateway && hexToBytes(gateway.wallet);
 
   async function probe(): Promise<Record<string, RailProbe>> {
     const checks: Record<string, Promise<RailProbe>> = {};
     if (remote) checks.facilitator = supports(remote, (kind) => isPlain(kind, network.caip2));
-    if (gatewayClient && gatewayConfig)
-      checks.gateway = supports(gatewayClient, (kind) => isGateway(kind, network.caip2, gatewayConfig.wallet));
+    if (gateway) checks.gateway = supports(gateway.client, (kind) => isGateway(kind, network.caip2, gateway.wallet));
     const entries = Object.entries(checks).map(async ([name, check]) => [name, await check] as const);
     return Object.fromEntries(await Promise.all(entries));
   }
@@ -133,8 +117,6 @@ export function createRails(options: RailsOptions) {
   };
 }
 
-export type Rails = ReturnType<typeof createRails>;
-
 function openRemote(
   { mode, url, token, sellerKey, timeoutMs }: RemoteFacilitatorConfig,
   { network: { caip2: network }, seller, clock, userAgent, waitMs }: RailsOptions,
@@ -147,6 +129,31 @@ function openRemote(
   const auth = proof ? { proof } : { token: token ?? '' };
   const upstream = open('facilitator', timeoutMs);
   return createCircleFacilitator({ upstream, url, auth, network, clock, pendingMs: waitMs });
+}
+
+/** The Gateway rail with what a purchase asks before and a timer after. */
+function openGateway(
+  { url, token, wallet, timeoutMs }: GatewayConfig,
+  { network: { caip2, usdc }, publicOrigin, transfers, clock, log }: RailsOptions,
+  open: (name: string, timeoutMs: number) => ReturnType<Upstreams['open']>,
+  settlerOf: (client: FacilitatorClient, truth: Rail['evidence'], extra: Record<string, unknown>) => Rail,
+) {
+  const client = createGatewayClient({ upstream: open('gateway', timeoutMs), url, token, network: caip2 });
+  const extra = gatewayExtra(wallet);
+  const terms = { network: caip2, usdc, extra, publicOrigin };
+  return {
+    ...settlerOf(client, createGatewayEvidence(client, caip2, clock), extra),
+    client,
+    wallet,
+    batches: createGatewayBatches({ client, store: transfers, clock, log }),
+    /** Throws PaymentRefused unless the payer signed for the Gateway Wallet. */
+    checkSignature: createGatewaySignatureCheck(Number(caip2.split(':')[1]), wallet),
+    /** In place of the chain read before a handler: throws PaymentRefused in the Gateway's words. A balance is only seen on settling. */
+    verify: async (authorization: Authorization, signal: AbortSignal): Promise<void> => {
+      const reason = await client.verify(settleRequest(authorization, terms), signal);
+      if (reason !== null) throw new PaymentRefused(reason);
+    },
+  };
 }
 
 async function supports(

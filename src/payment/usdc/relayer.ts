@@ -1,17 +1,19 @@
 import type { ChainClient } from '../../chain/client.ts';
+import { index, parseAnswer } from '../../chain/wire.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { createBroadcast } from './broadcast.ts';
 import type { ChainCheck } from './chain-check.ts';
-import type { Evidence, Receipt } from './evidence.ts';
+import type { Evidence } from './evidence.ts';
 import { createFees } from './fees.ts';
 import { createGasModel } from './gas-model.ts';
-import type { Job, Slot } from './job.ts';
+import { type Job, newJob } from './job.ts';
 import { createJudge } from './judge.ts';
+import { createCollectMined, type MinedCost } from './mined.ts';
 import { createNonces } from './nonces.ts';
 import { createPayerBans } from './payer-bans.ts';
 import { createPrepare } from './prepare.ts';
-import type { Intent, Outcome, Settler } from './settler.ts';
+import { type Intent, type Outcome, REVERTED, type Settler } from './settler.ts';
 import { createSlots } from './slots.ts';
 import type { Wallet } from './wallet.ts';
 import { createWatch } from './watch.ts';
@@ -26,7 +28,7 @@ export interface RelayerOptions {
   check: Pick<ChainCheck, 'read'>;
   usdc: `0x${string}`;
   wallet: Wallet;
-  evidence: Evidence;
+  evidence: Pick<Evidence, 'lookup'>;
   clock: Clock;
   /** Receipts are asked for at least this often while something is in flight; a told head makes it sooner. */
   pollMs: number;
@@ -40,9 +42,15 @@ export interface RelayerOptions {
   onHead(tell: () => void): () => void;
   /** Made durable before anything is broadcast; returns the ids that still await settlement, the others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
-  /** Told of each of our transactions that was mined. */
-  onMined(cost: { wei: bigint; payments: number }): void;
+  /** Told of each of our transactions that was mined; it must not throw. */
+  onMined(cost: MinedCost): void;
   log: { warn(detail: object, message: string): void };
+}
+
+/** Our own settler, and what it still has to pay. */
+export interface Relayer extends Settler {
+  /** What the open settlements are expected to cost, in wei. */
+  expectedWei(): bigint;
 }
 
 /**
@@ -50,18 +58,20 @@ export interface RelayerOptions {
  * as soon as the sender is free; outcomes are read from the logs of what was mined.
  * A job ends when the chain has said so. Presenting an authorization twice wastes gas, never money, because its nonce moves money once.
  */
-export function createRelayer(options: RelayerOptions): Settler {
-  const { chain, check, usdc, wallet, evidence, clock, gatherMs, stallMs, log, onMined } = options;
-  const nonces = createNonces();
-  const fees = createFees(chain, clock);
-  const gas = createGasModel(options.blockSharePercent);
-  const slots = createSlots({ usdc, wallet, nonces, fees, gas, clock });
-  const bans = createPayerBans(clock);
-  const open = new Set<Job>();
-  const queue: Job[] = [];
+export function createRelayer(options: RelayerOptions): Relayer {
+  const { chain, check, usdc, wallet, clock, gatherMs, stallMs, log } = options;
   const stopping = new AbortController();
   const { signal } = stopping;
+  const nonces = createNonces();
+  const fees = createFees(chain, clock, signal);
+  const gas = createGasModel(options.blockSharePercent);
+  const slots = createSlots({ usdc, wallet, nonces, fees, gas });
+  const bans = createPayerBans(clock);
+  // In the order in which they came.
+  const open = new Set<Job>();
+  const queue: Job[] = [];
   let sending: Promise<void> | null = null;
+  let gathering = new AbortController();
 
   const pause = (ms: number) => clock.sleep(ms, signal).catch(() => {});
 
@@ -74,41 +84,54 @@ export function createRelayer(options: RelayerOptions): Settler {
 
   function requeue(jobs: readonly Job[]): void {
     const waiting = jobs.filter((job) => !job.ended);
+    if (waiting.length === 0) return;
     for (const job of waiting) job.queuedMs = clock.nowMs();
     queue.unshift(...waiting);
     kick();
   }
 
-  const judge = createJudge({ check, evidence, usdc, gas, bans, signal, finish, requeue, log });
-  const prepare = createPrepare({ chain, check, usdc, relayer: wallet.address, signal });
-  const { noteBroadcast } = options;
-  const broadcast = createBroadcast({ chain, slots, nonces, judge, noteBroadcast, finish, pause, signal, log });
-
-  async function minedCount(): Promise<number> {
-    return Number(await chain.request<string>('eth_getTransactionCount', [wallet.address, 'latest'], { signal }));
+  function requeueLater(jobs: readonly Job[]): void {
+    if (jobs.length > 0) void pause(RETRY_MS).then(() => requeue(jobs));
   }
 
-  const watch = createWatch({
+  async function minedCount(): Promise<number> {
+    const raw = await chain.request('eth_getTransactionCount', [wallet.address, 'latest'], { signal });
+    return parseAnswer(index, raw, 'transaction count');
+  }
+
+  function onMined(cost: MinedCost): void {
+    // The sender is free: what waits for company waits no longer.
+    if (slots.size() === 0) gathering.abort();
+    options.onMined(cost);
+  }
+
+  const parts = {
     ...options,
     slots,
     nonces,
     fees,
-    judge,
-    broadcast,
-    minedCount,
-    requeue,
+    gas,
+    bans,
     signal,
-    mined: (slot: Slot, receipt: Receipt, payments: number) => {
-      nonces.passed(slot.nonce);
-      onMined({ wei: BigInt(receipt.gasUsed) * BigInt(receipt.effectiveGasPrice ?? '0x0'), payments });
-    },
-  });
+    finish,
+    requeue,
+    requeueLater,
+    pause,
+    minedCount,
+  };
+  const judge = createJudge(parts);
+  const prepare = createPrepare({ chain, check, usdc, relayer: wallet.address, signal });
+  const collect = createCollectMined({ ...parts, judge, onMined });
+  const broadcast = createBroadcast({ ...parts, judge, collect });
+  const watch = createWatch({ ...parts, judge, collect, broadcast });
 
   /** Lets what comes at the same time come together; with nothing in flight nobody waits for anybody. */
   async function gather(): Promise<void> {
     if (slots.size() === 0) return void (await new Promise((next) => setImmediate(next)));
     const waitMs = (queue[0]?.queuedMs ?? 0) + gatherMs - clock.nowMs();
-    if (waitMs > 0) await pause(waitMs);
+    if (waitMs <= 0) return;
+    gathering = new AbortController();
+    await clock.sleep(waitMs, AbortSignal.any([signal, gathering.signal])).catch(() => {});
   }
 
   async function sendAll(): Promise<void> {
@@ -119,10 +142,9 @@ export function createRelayer(options: RelayerOptions): Settler {
       try {
         await send(jobs);
       } catch (error) {
-        // The chain could not be read, or the ledger could not be written: nothing of what comes back here was sent in this round.
+        // The chain could not be read, or the ledger could not be written: nothing of this round was sent.
         log.warn({ err: error, waiting: jobs.length + queue.length }, 'settling waits');
-        const sent = new Set(slots.all().flatMap(({ versions }) => versions.flatMap((version) => version.jobs)));
-        queue.unshift(...jobs.filter((job) => !job.ended && !sent.has(job) && !queue.includes(job)));
+        queue.unshift(...jobs.filter((job) => !job.ended));
         await pause(RETRY_MS);
       }
     }
@@ -130,15 +152,24 @@ export function createRelayer(options: RelayerOptions): Settler {
 
   async function send(jobs: readonly Job[]): Promise<void> {
     if (!nonces.known()) nonces.learn(await minedCount());
-    await fees.refresh();
-    const { groups, doubtful, again } = await prepare(jobs, gas.most(fees.blockGas()), fees.blockGas());
+    await fees.ready();
+    const [blockGas, most] = [fees.blockGas(), (waiting: number) => gas.most(fees.blockGas(), waiting)];
+    const { groups, doubtful, again } = await prepare(giveBackBanned(jobs), { blockGas, most });
     if (groups.length > 0) {
       const fresh = groups.map((group) => slots.open(group));
       watch.start();
       await broadcast.send(fresh);
     }
-    if (again.length > 0) requeue(again);
+    requeue(again);
     if (doubtful.length > 0) await judge.examine(doubtful);
+  }
+
+  /** A burner's other payments: those that nobody has seen go back to him unsettled, because the next would burn as much. */
+  function giveBackBanned(jobs: readonly Job[]): Job[] {
+    const unsent = ({ intent, nonces: { size } }: Job) => !intent.broadcast && size === 0;
+    const banned = jobs.filter((job) => unsent(job) && bans.has(bytesToHex(job.intent.authorization.from)));
+    for (const job of banned) finish(job, { kind: 'failed', reason: REVERTED });
+    return jobs.filter((job) => !job.ended);
   }
 
   function kick(): void {
@@ -148,26 +179,15 @@ export function createRelayer(options: RelayerOptions): Settler {
     });
   }
 
-  const oldestMs = (): number => {
-    const now = clock.nowMs();
-    let oldest = 0;
-    for (const { sinceMs } of open) oldest = Math.max(oldest, now - sinceMs);
-    return oldest;
-  };
+  function isLate(): boolean {
+    const [oldest] = open;
+    return oldest !== undefined && clock.nowMs() - oldest.sinceMs > stallMs;
+  }
 
   function admit(intent: Intent): Promise<Outcome> {
     if (signal.aborted) return Promise.resolve<Outcome>({ kind: 'unknown' });
     return new Promise<Outcome>((end) => {
-      const now = clock.nowMs();
-      const times = { sinceMs: now, queuedMs: now };
-      const job: Job = {
-        intent,
-        end,
-        ...times,
-        ended: false,
-        maxGroup: Number.MAX_SAFE_INTEGER,
-        broadcast: intent.broadcast,
-      };
+      const job = newJob(intent, clock.nowMs(), end);
       open.add(job);
       queue.push(job);
     });
@@ -181,9 +201,10 @@ export function createRelayer(options: RelayerOptions): Settler {
     },
     unavailable: () => {
       if (signal.aborted) return 'the service is stopping';
-      return oldestMs() > stallMs ? 'earlier settlements are late' : null;
+      return isLate() ? 'earlier settlements are late' : null;
     },
     refuses: (payer) => (bans.has(bytesToHex(payer)) ? 'its payments burn gas' : null),
+    expectedWei: () => BigInt(open.size) * gas.expected() * fees.price(),
     stop: async () => {
       stopping.abort();
       await Promise.all([sending, watch.idle()]);

@@ -54,15 +54,27 @@ export function createSettlement({ ledger, settler, evidence, clock, waitMs, log
     if (!intent) return { kind: 'unknown' };
     const verdict = await evidence.lookup(intent.authorization, intent.fromBlock);
     if (verdict.kind !== 'open') return verdict;
+    // As it is now: whether it was broadcast may have changed since the caller read it.
     const row = await ledger.get(payment.id);
-    return row?.state === 'settling' || row?.state === 'unknown' ? send(intent) : { kind: 'unknown' };
+    const current = row?.state === 'settling' || row?.state === 'unknown' ? intentOf(row) : null;
+    return current ? send(current) : { kind: 'unknown' };
+  }
+
+  async function sendRow(payment: Payment): Promise<Outcome> {
+    const intent = intentOf(payment);
+    return intent ? send(intent) : { kind: 'unknown' };
+  }
+
+  /** Waits for a piece of work, but no longer than this. */
+  async function within(ms: number, started: Promise<void>): Promise<void> {
+    const timer = new AbortController();
+    await Promise.race([started, clock.sleep(ms, timer.signal).catch(() => {})]);
+    timer.abort();
   }
 
   /** Waits for an end, but no longer than a buyer is held; what is open then is `unknown`. Returns the row as it stands. */
   async function wait(id: string, started: Promise<void>): Promise<Payment | null> {
-    const timer = new AbortController();
-    await Promise.race([started, clock.sleep(waitMs, timer.signal).catch(() => {})]);
-    timer.abort();
+    await within(waitMs, started);
     const row = await ledger.get(id);
     // A write only where there is something to write: most have ended by now.
     if (row?.state !== 'settling') return row;
@@ -84,19 +96,31 @@ export function createSettlement({ ledger, settler, evidence, clock, waitMs, log
         work(payment.id, () => lookThenSend(payment)),
       ),
     /**
+     * Brings a row that another process stored to its end and returns when that is written, or cannot be. The row itself says whether the
+     * chain may know it already; one that awaits no settlement is left alone.
+     */
+    carry: async (id: string): Promise<void> => {
+      const payment = running.has(id) ? null : await ledger.get(id);
+      if (payment && payment.state !== 'settling' && payment.state !== 'unknown') return;
+      await (payment ? work(id, () => (isFresh(payment) ? sendRow(payment) : lookThenSend(payment))) : running.get(id));
+    },
+    /**
      * One round over everything that has not ended and that no call works on: a reservation is given back, the rest is looked up and
      * settled. Each row's look is waited for before the next, because public nodes take few requests; its settlement is not.
      */
-    reconcile: async (isServed: (id: string) => boolean) => {
+    reconcile: async (isServed: (payment: Payment) => boolean) => {
       for (const payment of await ledger.unfinished()) {
         const { id, state } = payment;
-        if (isServed(id) || running.has(id)) continue;
+        if (isServed(payment) || running.has(id)) continue;
         if (state === 'reserved') {
           await ledger.release(id);
           continue;
         }
         if (state === 'settling') await ledger.unknown(id);
-        await Promise.race([work(id, () => lookThenSend(payment)), clock.sleep(waitMs / 10)]);
+        await within(
+          waitMs / 10,
+          work(id, () => lookThenSend(payment)),
+        );
       }
       await ledger.purge();
     },
@@ -105,6 +129,11 @@ export function createSettlement({ ledger, settler, evidence, clock, waitMs, log
 }
 
 export type Settlement = ReturnType<typeof createSettlement>;
+
+/** Whether a row has never been near the chain: neither handed out nor failed before. */
+function isFresh({ state, transaction, reason }: Payment): boolean {
+  return state === 'settling' && transaction === null && reason === null;
+}
 
 /** The intent kept in a row, while its signature is there. */
 function intentOf(payment: Payment): Intent | null {

@@ -1,37 +1,34 @@
-import type { ChainClient } from '../../chain/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Broadcast } from './broadcast.ts';
-import type { Receipt } from './evidence.ts';
-import type { createFees } from './fees.ts';
-import { type Job, newest, type Slot, type Version } from './job.ts';
+import type { Fees } from './fees.ts';
+import { jobsOf, newest, type Slot } from './job.ts';
 import type { Judge } from './judge.ts';
-import type { createNonces } from './nonces.ts';
+import type { CollectMined } from './mined.ts';
+import type { Nonces } from './nonces.ts';
 import type { Slots } from './slots.ts';
 
-/** Six blocks on Arc: a transaction without a receipt after that is looked into, priced anew and sent to every provider. */
+/** Six blocks on Arc: a transaction without a receipt after that is looked into and sent to every provider. */
 const LATE_MS = 3000;
 
 interface WatchOptions {
-  chain: ChainClient;
   clock: Clock;
+  /** At the least so often; a told head makes it sooner. */
   pollMs: number;
   onHead(tell: () => void): () => void;
   slots: Slots;
-  nonces: ReturnType<typeof createNonces>;
-  fees: ReturnType<typeof createFees>;
-  judge: Judge;
-  broadcast: Broadcast;
+  nonces: Nonces;
+  fees: Pick<Fees, 'refresh' | 'covers'>;
+  judge: Pick<Judge, 'reopen' | 'sort'>;
+  broadcast: Pick<Broadcast, 'note' | 'everywhere'>;
+  collect: CollectMined;
   minedCount(): Promise<number>;
-  requeue(jobs: readonly Job[]): void;
-  mined(slot: Slot, receipt: Receipt, payments: number): void;
   signal: AbortSignal;
   log: { warn(detail: object, message: string): void };
 }
 
 /** Follows the transactions in flight to their receipts, at every told head and at least at every poll, while there are any. */
 export function createWatch(options: WatchOptions) {
-  const { chain, clock, pollMs, onHead, slots, nonces, fees, judge, broadcast, minedCount, requeue, signal, log } =
-    options;
+  const { clock, pollMs, onHead, slots, nonces, fees, judge, broadcast, collect, minedCount, signal, log } = options;
   let watching: Promise<void> | null = null;
 
   async function watch(): Promise<void> {
@@ -51,67 +48,56 @@ export function createWatch(options: WatchOptions) {
   }
 
   async function look(): Promise<void> {
-    const sent = slots.all().flatMap((slot) => slot.versions.map((version) => ({ slot, version })));
-    const calls = sent.map(({ version }) => ({ method: 'eth_getTransactionReceipt', params: [version.hash] }));
-    const outcomes = await chain.batch(calls, { signal });
-    for (const [index, { slot, version }] of sent.entries()) {
-      const outcome = outcomes[index];
-      const receipt = outcome && 'result' in outcome ? (outcome.result as Receipt | null) : null;
-      if (!receipt) continue;
-      // One receipt that cannot be read must not hide the others.
-      await end(slot, version, receipt).catch((error) => log.warn({ err: error }, 'a receipt was not understood'));
-    }
-    const late = slots.all().filter((slot) => clock.nowMs() - slot.atMs > LATE_MS);
+    await collect(slots.all());
+    const late = slots.all().filter(({ atMs }) => atMs !== null && clock.nowMs() - atMs > LATE_MS);
     if (late.length > 0) await rescue(late);
   }
 
-  /** A slot's nonce is used by this version: the others under it can never be mined. */
-  async function end(slot: Slot, version: Version, receipt: Receipt): Promise<void> {
-    await judge.mined(version, receipt);
-    slots.close(slot);
-    options.mined(slot, receipt, version.jobs.length);
-    const left = slot.versions.flatMap(({ jobs }) => jobs).filter((job) => !version.jobs.includes(job));
-    if (left.length > 0) requeue([...new Set(left)]);
-  }
-
   /**
-   * Late slots, whatever kept them (a dropped or hoarded transaction, a gap below, a price that has risen):
-   * 1. a nonce that the chain has used, or that waits behind a gap, gives its jobs back to the queue, as far as the chain does not know them;
-   * 2. the others are signed again with a higher fee, for what of their jobs still waits;
-   * 3. and handed to every provider.
+   * Late slots, whatever kept them (a dropped or hoarded transaction, another in its place, a gap below, a price that has risen):
+   * 1. one whose nonce the chain has used is asked for once more, because it may have been mined since the look;
+   * 2. one whose nonce was used by another, or that waits behind a gap, gives back to the queue what the chain does not know of its jobs;
+   * 3. the others go to every provider: as they are at first, with a higher fee where they do not pay the base fee or are late again.
    */
   async function rescue(late: readonly Slot[]): Promise<void> {
     const mined = await minedCount();
     nonces.learn(mined);
     await fees.refresh();
+    const past = late.filter(({ nonce }) => nonce < mined);
+    if (past.length > 0) await collect(past);
+    const waiting = late.filter(slots.has);
+    const lost = waiting.filter((slot) => slot.nonce < mined || slots.isBehindGap(slot));
+    for (const slot of lost) slots.close(slot);
+    await judge.reopen(lost.flatMap(jobsOf));
+    const stuck = waiting.filter((slot) => !lost.includes(slot));
     const raised: Slot[] = [];
-    for (const slot of late) {
-      const open = await judge.stillOpen([...new Set(slot.versions.flatMap(({ jobs }) => jobs))]);
-      if (slot.nonce < mined || slots.isBehindGap(slot)) {
-        slots.close(slot);
-        requeue(open);
-      } else if (open.length > 0) {
-        slots.raise(slot, open);
-        raised.push(slot);
-      } else {
-        // Nobody waits for it, but its nonce must be used: sent as it is.
-        slot.atMs = clock.nowMs();
-        raised.push(slot);
-      }
-    }
-    const withJobs = raised.filter((slot) => newest(slot).jobs.some((job) => !job.ended));
-    const noted = await broadcast.note(withJobs);
-    const going = [...noted, ...raised.filter((slot) => !withJobs.includes(slot))];
-    log.warn({ late: late.length, sentAgain: going.length }, 'settlements are late; sent again to every provider');
-    await broadcast.everywhere(going);
+    for (const slot of stuck) if (await raise(slot)) raised.push(slot);
+    // Its hash is on disk before a new version is sent; what was sent before may be sent again at any time.
+    const going = raised.length > 0 ? await broadcast.note(raised) : [];
+    const again = [...going, ...stuck.filter((slot) => !raised.includes(slot))].filter(slots.has);
+    log.warn({ late: late.length, givenBack: lost.length, raised: going.length }, 'settlements are late');
+    if (again.length > 0) broadcast.everywhere(again);
+  }
+
+  /** Signs a late slot anew where that helps, for what of its jobs still waits. When nobody does, it goes as it is: its nonce must be used. */
+  async function raise(slot: Slot): Promise<boolean> {
+    const helps = slot.rescues > 0 || !fees.covers(newest(slot).price);
+    slot.rescues++;
+    const { unused, untold } = await judge.sort(jobsOf(slot));
+    const open = [...unused, ...untold];
+    return helps && open.length > 0 && slots.raise(slot, open);
+  }
+
+  function start(): void {
+    watching ??= watch().finally(() => {
+      watching = null;
+      // One may have been opened between the last look and here.
+      if (slots.size() > 0 && !signal.aborted) start();
+    });
   }
 
   return {
-    start: (): void => {
-      watching ??= watch().finally(() => {
-        watching = null;
-      });
-    },
+    start,
     idle: async (): Promise<void> => {
       await watching;
     },

@@ -1,13 +1,14 @@
 import { encodeAbiParameters, encodeEventTopics, type Hex, parseAbi } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { createRun } from '../../../src/selftest/one-run.ts';
 import { createStockBuyer } from '../../../src/selftest/stock-buyer.ts';
 import { createWalletReads } from '../../../src/selftest/wallet-reads.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 import { newKey, USDC } from '../../support/payments.ts';
-import { type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
 import { receipt, type ScriptedSeller, SELLER, startScriptedSeller, status, TRANSACTION } from './scripted-seller.ts';
 
 const abi = parseAbi([
@@ -76,15 +77,20 @@ afterEach(async () => {
 });
 
 /** Runs with the clock moving by itself between the chain's answers, unless a test moves it. */
-async function run({ signal = new AbortController().signal, moving = true } = {}) {
+async function run({
+  signal = new AbortController().signal,
+  moving = true,
+  time = clock as Clock,
+  timeoutMs = 30_000,
+} = {}) {
   const key = bytesToHex(privateKey);
   const once = createRun({
     buyer: createStockBuyer({ privateKey: key, network: 'eip155:5042', asset: USDC, seller: SELLER }),
-    reads: createWalletReads({ chain, usdc: USDC, wallet: WALLET, seller: SELLER, clock }),
+    reads: createWalletReads({ chain, usdc: USDC, wallet: WALLET, seller: SELLER, clock: time }),
     paid: { url: `${shop.url}/paid`, units: 500n },
     failing: { url: `${shop.url}/fail`, units: 500n },
-    timeoutMs: 30_000,
-    clock,
+    timeoutMs,
+    clock: time,
     log: { warn: () => undefined },
   });
   const mover = setInterval(() => void (moving && clock.sleepers().length > 1 && clock.advance(500)), 2);
@@ -215,6 +221,19 @@ describe('a run of the self-test', () => {
     node.methods.eth_getTransactionReceipt = () => null;
     expect(await run()).toMatchObject({ ok: false, ...GOOD, notCharged: null, reason: 'timed_out' });
     expect(clock.sleepers()).toEqual([]);
+  });
+
+  test('ends in time by the machine’s clock too, while it waits for a transaction that is not there', async () => {
+    node.methods.eth_getTransactionReceipt = () => null;
+    const late = await run({ time: systemClock, timeoutMs: 300 });
+    expect(late).toMatchObject({ ok: false, notCharged: null, reason: 'timed_out' });
+  });
+
+  test('what nobody foresaw fails the run and is told as ours', async () => {
+    node.methods.eth_getTransactionReceipt = () => {
+      throw new RpcFault(3, 'no');
+    };
+    expect(await run()).toMatchObject({ ok: false, ...GOOD, reason: 'internal_error' });
   });
 
   test('a run that is stopped says nothing', async () => {

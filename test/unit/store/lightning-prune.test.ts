@@ -115,7 +115,7 @@ describe('forgetting', () => {
     await store.claim(grantOf('b', { grant: { requestHash: Buffer.alloc(32), redeemUntil: NOON + HOUR } }));
     for (const name of ['a', 'b']) {
       expect(await leftAt(late - 1, name)).toBe('invoice reply claim');
-      expect(await store.claim(grantOf(name))).toBe('duplicate');
+      expect(await store.claim(accountedOf(name))).toBe('duplicate');
     }
     await store.prune(late);
     expect([await left('a'), await left('b')]).toEqual(['', '']);

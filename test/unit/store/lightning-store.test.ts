@@ -148,6 +148,7 @@ describe('claims', () => {
       () => store.takeLease(key, 'p:1', NOON, NOON + 1),
       () => store.releaseLease(key, 'p:1'),
       () => store.releaseLeasesExcept('p'),
+      () => store.releaseLeasesOf('p'),
       () => store.storeAnswer(key, 'p:1', body('x')),
       () => store.answer(key),
       () => store.delivered(key, NOON, NOON),

@@ -1,0 +1,44 @@
+import type { Refusals } from '../payment/usdc/carrier.ts';
+import type { CollectorStatus } from '../store/collector-status.ts';
+
+/** What every API process knows of the primary: sent at each change, and now and then without one. */
+export interface Beat {
+  readonly refusals: Refusals;
+  readonly collector: CollectorStatus;
+}
+
+/** A metric as the registry's JSON tells it; only the library looks inside. */
+export type MetricJson = object;
+
+/** From the primary to an API process. */
+export type ToWorker =
+  | { readonly kind: 'beat'; readonly beat: Beat }
+  /** These rows have ended, or cannot be brought to an end now. */
+  | { readonly kind: 'ended'; readonly ids: readonly string[] }
+  | { readonly kind: 'measure'; readonly ask: number }
+  /** The whole service's metrics, asked for with `read`; null when they could not be put together. */
+  | { readonly kind: 'metrics'; readonly ask: number; readonly text: string | null }
+  | { readonly kind: 'stop' };
+
+/** From an API process to the primary. */
+export type ToPrimary =
+  /** It listens to messages. */
+  | { readonly kind: 'hello' }
+  /** Bring these rows to their end. */
+  | { readonly kind: 'settle'; readonly ids: readonly string[] }
+  | { readonly kind: 'measured'; readonly ask: number; readonly metrics: readonly MetricJson[] }
+  | { readonly kind: 'read'; readonly ask: number };
+
+/** Collects what is said within one turn of the event loop and sends it as one message. */
+export function createBundle<T>(send: (items: readonly T[]) => void): (item: T) => void {
+  let waiting: T[] = [];
+  return (item) => {
+    waiting.push(item);
+    if (waiting.length > 1) return;
+    setImmediate(() => {
+      const items = waiting;
+      waiting = [];
+      send(items);
+    });
+  };
+}

@@ -1,0 +1,124 @@
+import type { Registry } from 'prom-client';
+import { Unavailable } from '../errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import { bytesToHex } from '../lib/hex.ts';
+import type { SettlingProcess } from '../payment/usdc/handover.ts';
+import type { CollectorView } from '../store/collector-status.ts';
+import { type Beat, createBundle, type ToPrimary, type ToWorker } from './messages.ts';
+
+/** Without a word for this long the primary hangs: it speaks every second. */
+const SILENCE_MS = 5000;
+/** Longer than the primary waits for the others. */
+const METRICS_MS = 3000;
+
+/** The channel to the primary. */
+export interface Channel {
+  send(message: ToPrimary): void;
+  onMessage(listener: (message: ToWorker) => void): void;
+}
+
+/** The primary as an API process sees it. */
+export interface PrimaryLink {
+  readonly settling: SettlingProcess;
+  readonly collector: CollectorView;
+  /** Resolves when the primary has told how things stand. */
+  readonly ready: Promise<void>;
+  /** Whether it speaks; the detail says since when not. */
+  status(): { ok: boolean; detail?: string };
+  /** Calls back at each word of how things stand, which comes after the collector has written. */
+  onBeat(listener: () => void): void;
+  onStop(listener: () => void): void;
+  /** Answers for this process's registry, and lets its `metrics` tell of the whole service. */
+  joinMetrics(registry: Registry): void;
+}
+
+/** Keeps what the primary has told last, and asks it for what it alone can do. */
+export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): PrimaryLink {
+  const listeners = {
+    beat: new Set<() => void>(),
+    ended: new Set<(id: string) => void>(),
+    stop: new Set<() => void>(),
+  };
+  const readings = new Map<number, (text: string | null) => void>();
+  let registry: Registry | null = null;
+  let last: Beat | null = null;
+  let heardMs = clock.nowMs();
+  let asked = 0;
+  let isReady = () => {};
+  const ready = new Promise<void>((resolve) => {
+    isReady = resolve;
+  });
+  const settle = createBundle<string>((ids) => send({ kind: 'settle', ids }));
+
+  function known(): Beat {
+    if (!last) throw new Error('the primary has not told anything yet');
+    return last;
+  }
+
+  const silentMs = () => clock.nowMs() - heardMs;
+
+  onMessage((message) => {
+    heardMs = clock.nowMs();
+    switch (message.kind) {
+      case 'beat':
+        last = message.beat;
+        isReady();
+        for (const tell of listeners.beat) tell();
+        break;
+      case 'ended':
+        for (const id of message.ids) for (const tell of listeners.ended) tell(id);
+        break;
+      case 'measure':
+        void registry?.getMetricsAsJSON().then((metrics) => send({ kind: 'measured', ask: message.ask, metrics }));
+        break;
+      case 'metrics':
+        readings.get(message.ask)?.(message.text);
+        break;
+      case 'stop':
+        for (const tell of listeners.stop) tell();
+        break;
+    }
+  });
+  send({ kind: 'hello' });
+
+  async function readMetrics(): Promise<string> {
+    asked += 1;
+    const ask = asked;
+    const late = new AbortController();
+    const read = new Promise<string | null>((resolve) => readings.set(ask, resolve));
+    send({ kind: 'read', ask });
+    const nothing = () => null;
+    const text = await Promise.race([read, clock.sleep(METRICS_MS, late.signal).then(nothing, nothing)]);
+    late.abort();
+    readings.delete(ask);
+    if (text === null) throw new Unavailable('metrics_unavailable', 'The figures of all processes cannot be had now.');
+    return text;
+  }
+
+  return {
+    settling: {
+      ask: settle,
+      onEnded: (listener) => void listeners.ended.add(listener),
+      unavailable: () => {
+        if (silentMs() > SILENCE_MS) return 'the process that settles does not answer';
+        return known().refusals.unavailable;
+      },
+      refuses: (payer) => {
+        const { payers } = known().refusals;
+        if (payers.length === 0) return null;
+        const hex = bytesToHex(payer);
+        return payers.find(([refused]) => refused === hex)?.[1] ?? null;
+      },
+    },
+    collector: { status: () => known().collector },
+    ready,
+    status: () =>
+      silentMs() <= SILENCE_MS ? { ok: true } : { ok: false, detail: `silent for ${Math.round(silentMs() / 1000)} s` },
+    onBeat: (listener) => void listeners.beat.add(listener),
+    onStop: (listener) => void listeners.stop.add(listener),
+    joinMetrics: (own) => {
+      registry = own;
+      own.metrics = readMetrics;
+    },
+  };
+}

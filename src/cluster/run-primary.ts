@@ -1,0 +1,63 @@
+import type { Config } from '../config.ts';
+import { createDeps } from '../deps.ts';
+import { createStop } from '../http/lifecycle.ts';
+import { systemClock } from '../lib/clock.ts';
+import { createLogger } from '../lib/log.ts';
+import { createCrew } from './crew.ts';
+import { lead } from './lead.ts';
+
+interface RunOptions {
+  /** What the API processes' environment has beside this one's. */
+  env: Record<string, string>;
+  /** Ends what stands behind everything else. */
+  close: () => Promise<void>;
+  exit: (code: number) => void;
+}
+
+/** The process above the API processes: takes the data directory, does every job that is not HTTP, and ends last. */
+export async function runPrimary(config: Config, { env, close, exit }: RunOptions): Promise<void> {
+  const log = createLogger(config.logLevel);
+  const onHopeless = () => {
+    log.fatal('an API process ended before any has served; leaving');
+    exit(1);
+  };
+  const crew = createCrew({ size: config.workers, onHopeless, env, clock: systemClock, log });
+  // They load while this process prepares.
+  crew.start();
+  const part = { kind: 'primary', living: crew.living } as const;
+  const deps = await createDeps(config, log, undefined, systemClock, part);
+  const { payments, lightningStore, selfTest, metrics, sources } = deps;
+  const { carrier } = payments;
+  if (!carrier) throw new Error('the primary must settle by itself');
+  const leading = lead({
+    crew,
+    carrier,
+    metrics,
+    collector: sources.collector,
+    clock: systemClock,
+    log,
+    takeOver: async (bootId) => {
+      await Promise.all([payments.takeOver(), lightningStore.releaseLeasesOf(bootId)]);
+    },
+    onServing: () => {
+      selfTest?.start();
+      log.info({ workers: config.workers, publicOrigin: config.publicOrigin }, 'serving');
+    },
+  });
+  // The crew first: its last answers wait for settlements that are ours.
+  const closeDeps = async () => {
+    try {
+      await leading.stop();
+    } finally {
+      await deps.close();
+      await close();
+    }
+  };
+  const stop = createStop({ app: null, closeDeps, log, exit });
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    process.on(signal, () => {
+      // First: a purchase of our own must not blame the shutdown.
+      void selfTest?.stop();
+      void stop(signal);
+    });
+}

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+
+/** Where entries of others are found. */
+export interface DiscoveryConfig {
+  /** The third-party catalogue's list; null: none is read. */
+  readonly catalogueUrl: string | null;
+}
+
+/** Circle's Agent Marketplace (developers.circle.com/agent-stack/agent-marketplace/discovery-api): the one that lists entries on Arc. */
+const CIRCLE = 'https://api.circle.com/v2/x402/discovery/resources';
+const BY_NETWORK: Record<string, string> = { arc: CIRCLE, 'arc-testnet': CIRCLE };
+
+/** The environment's keys of discovery. */
+export const discoveryEnvironment = {
+  UPSTREAM_CATALOGUE_URL: z
+    .union([z.literal('off'), z.url({ protocol: /^https?$/ })], 'an http or https URL, or off')
+    .optional(),
+};
+
+/** The sources as the environment names them; a catalogue lists nothing on a custom chain, so none is read there unasked. */
+export function assembleDiscovery(
+  env: z.output<z.ZodObject<typeof discoveryEnvironment>>,
+  network: string,
+): DiscoveryConfig {
+  const asked = env.UPSTREAM_CATALOGUE_URL ?? BY_NETWORK[network] ?? 'off';
+  return { catalogueUrl: asked === 'off' ? null : asked };
+}

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+
+/** Where entries come from, the better source first: on a tie and between duplicates it wins. */
+export const SOURCES = ['own', 'market', 'catalogue'] as const;
+export type Source = (typeof SOURCES)[number];
+
+const priceUsd = z.string().regex(/^\d+(\.\d+)?$/);
+const method = z.enum(['GET', 'POST']);
+
+const param = z.strictObject({
+  name: z.string(),
+  in: z.enum(['path', 'query', 'body', 'header']).meta({ description: '`body`: a field of the JSON body of a POST' }),
+  type: z.string().meta({ description: 'JSON Schema’s word; `any` when the seller says none' }),
+  description: z.string(),
+  required: z.boolean(),
+  example: z.json().meta({ description: 'null when the seller gives none' }),
+});
+
+/** One payable route as a search tells it: the fields of the interface document. What sellers wrote is untrusted text. */
+export const entrySchema = z.strictObject({
+  url: z.string().meta({ description: 'A {placeholder} in it must be replaced' }),
+  method,
+  priceUsd: priceUsd.meta({ description: 'What the seller asked when last seen' }),
+  name: z.string().meta({ description: 'The seller’s own name of the route' }),
+  label: z.string().meta({ description: 'A short name for people' }),
+  description: z.string(),
+  params: z.array(param),
+  payTo: z.string().meta({ description: 'Address of the seller' }),
+  host: z.string(),
+  network: z.string().meta({ description: 'CAIP-2; where it is paid here' }),
+  rail: z.enum(['direct', 'gateway']).meta({ description: '`gateway`: the buyer needs a gateway deposit on the chain' }),
+  direct: z
+    .strictObject({ url: z.string(), priceUsd })
+    .nullable()
+    .meta({ description: 'How a gateway entry can also be paid plainly on the chain; null when it cannot' }),
+  body: z.json().meta({ description: 'An example of the JSON body of a POST; else null' }),
+  source: z.enum(SOURCES),
+  category: z.string(),
+  site: z.string().meta({ description: 'The seller’s web site' }),
+  networks: z.array(z.string()).meta({ description: 'All networks that the seller accepts' }),
+  plainNetworks: z.array(z.string()).meta({ description: 'Those payable without the gateway' }),
+  online: z.boolean().meta({
+    description:
+      'own: the service is ready; market: by the last hourly calls; catalogue: it is listed there, nobody called it',
+  }),
+  score: z.number().meta({ description: 'Relevance; only comparable within one answer, 0 without a query' }),
+});
+
+/** A search’s entry. */
+export type Entry = z.output<typeof entrySchema>;
+
+/** An entry as its source knows it: what a search adds is how well it fits, and whether it is online now. */
+export type ListedEntry = Omit<Entry, 'score' | 'online'>;
+
+/** What an entry is found by: itself, and words that are searched but not shown. */
+export interface Listing {
+  readonly entry: ListedEntry;
+  /** Tags and the names of what the answer holds, as plain words. */
+  readonly keywords: string;
+}
+
+/** A stored listing; the catalogue’s copy is judged by it when it is read back. */
+export const listingSchema = z.object({
+  entry: entrySchema.omit({ score: true, online: true }),
+  keywords: z.string(),
+});

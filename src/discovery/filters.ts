@@ -1,0 +1,41 @@
+import { type Decimal, parseDecimal } from '../lib/decimal.ts';
+import type { ListedEntry } from './entry.ts';
+import type { SearchParams } from './search-params.ts';
+
+/** Finer than any price: amounts have 6 decimals. */
+const SCALE = 18;
+
+/** A price in 10^-18 USD, rounded up, so that prices compare exactly; text that is no price is dearer than any. */
+export function priceUnits(priceUsd: string): bigint {
+  const price = parseDecimal(priceUsd);
+  return price === null ? 10n ** 60n : scaled(price);
+}
+
+function scaled({ digits, scale }: Decimal): bigint {
+  if (scale <= SCALE) return digits * 10n ** BigInt(SCALE - scale);
+  const divisor = 10n ** BigInt(scale - SCALE);
+  return (digits + divisor - 1n) / divisor;
+}
+
+type Filters = Pick<SearchParams, 'maxPriceUsd' | 'source' | 'seller' | 'category' | 'network'>;
+
+/** Whether an entry passes what a search is limited to. A seller is its address or its host; letter case never counts. */
+export function createFilter(filters: Filters): (entry: ListedEntry) => boolean {
+  const { source } = filters;
+  const ceiling = filters.maxPriceUsd === undefined ? null : parseDecimal(filters.maxPriceUsd);
+  const seller = filters.seller?.toLowerCase();
+  const category = filters.category?.toLowerCase();
+  const network = filters.network?.toLowerCase();
+  return (entry) =>
+    (source === undefined || entry.source === source) &&
+    (ceiling === null || isWithin(entry.priceUsd, ceiling)) &&
+    (seller === undefined || entry.payTo.toLowerCase() === seller || entry.host.toLowerCase() === seller) &&
+    (category === undefined || entry.category.toLowerCase() === category) &&
+    (network === undefined || entry.networks.some((name) => name.toLowerCase() === network));
+}
+
+function isWithin(priceUsd: string, ceiling: Decimal): boolean {
+  const price = parseDecimal(priceUsd);
+  if (price === null) return false;
+  return price.digits * 10n ** BigInt(ceiling.scale) <= ceiling.digits * 10n ** BigInt(price.scale);
+}

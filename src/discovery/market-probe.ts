@@ -1,0 +1,92 @@
+import { NotFound } from '../errors.ts';
+import { askStranger, type StrangerAnswer, type StrangerOptions } from '../upstream/ask-stranger.ts';
+import { MAX_REDIRECTS } from '../upstream/follow.ts';
+import { hostOf } from '../upstream/guard.ts';
+import { describeChallenge } from './describe-challenge.ts';
+import type { Entry } from './entry.ts';
+import { namedFailure, refusal } from './market-refusals.ts';
+import type { Description } from './read-description.ts';
+import { type Offer, readChallenge, readOffer, type Terms } from './read-offer.ts';
+
+/** What a seller answered to an unpaid call. */
+export interface Seen {
+  /** Where it answered, after redirects. */
+  readonly url: URL;
+  readonly offer: Offer;
+  readonly description: Description;
+  readonly latencyMs: number;
+}
+
+interface CallOptions {
+  /** Whether redirects are followed: to find a seller, not to look after a listing, which must answer at its own address. */
+  readonly follow: boolean;
+  /** Throws when the host has had enough requests. */
+  readonly limitHost?: (host: string) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Calls sellers as an unpaid buyer would. */
+export interface Caller {
+  /**
+   * One call; throws a named error: BadParameter with `https_only`, `own_origin`, `url_not_public`, `no_402`, `unreadable_challenge` or
+   * `not_payable_here`; NotFound `host_not_found`; 502 with `timeout`, `too_large` or `unreachable`.
+   */
+  call(url: URL, method: Entry['method'], options: CallOptions): Promise<Seen>;
+  /** Reads a JSON document of an origin; null when there is none, whatever the reason. */
+  readJson(url: URL, maxBytes: number, options: Omit<CallOptions, 'follow'>): Promise<unknown>;
+}
+
+interface CallerOptions extends StrangerOptions {
+  readonly terms: Terms;
+  readonly publicOrigin: string;
+}
+
+/** A seller who prefers pages for people is told that we are none. */
+const ACCEPT = 'application/json, */*;q=0.1';
+/** A POST without content: a seller asks for money before it looks at what it was given, or is no seller of ours. */
+const EMPTY_BODY = '{}';
+
+/** Makes the caller of strangers' routes; it holds nothing between calls. */
+export function createCaller({ terms, publicOrigin, ...stranger }: CallerOptions): Caller {
+  const ownHost = new URL(publicOrigin).host;
+  const isTestHost = (url: URL) => stranger.dial.testHosts?.has(hostOf(url)) ?? false;
+
+  /** 1. not ourselves; 2. encrypted (what stands in for a host in tests may be plain); 3. the host's share. The guard comes after, at every hop. */
+  function judge(url: URL, limitHost: CallOptions['limitHost']): void {
+    if (url.host === ownHost) throw refusal('own_origin', 'our own routes are listed already');
+    if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isTestHost(url))) {
+      throw refusal('https_only', 'only https URLs are listed');
+    }
+    limitHost?.(hostOf(url));
+  }
+
+  async function read(answer: StrangerAnswer): Promise<Seen> {
+    const { url, status, latencyMs } = answer;
+    if (status !== 402) throw refusal('no_402', `an unpaid call must be answered 402; it answers ${status}`);
+    const challenge = await readChallenge(answer);
+    return { url, offer: readOffer(challenge, terms), description: describeChallenge(challenge), latencyMs };
+  }
+
+  return {
+    async call(url, method, { follow, limitHost, signal }) {
+      const body = method === 'POST' ? { body: EMPTY_BODY } : {};
+      const redirects = follow ? MAX_REDIRECTS : 0;
+      const request = { url, method, accept: ACCEPT, ...body, redirects, judge: (hop: URL) => judge(hop, limitHost) };
+      try {
+        return await askStranger(request, stranger, signal, read);
+      } catch (error) {
+        throw namedFailure(error, hostOf(url));
+      }
+    },
+    async readJson(url, maxBytes, { limitHost, signal }) {
+      const sameOrigin = (hop: URL) => {
+        if (hop.origin !== url.origin) throw new NotFound('the document is not at its origin');
+        judge(hop, limitHost);
+      };
+      const request = { url, method: 'GET' as const, accept: 'application/json', redirects: 1, judge: sameOrigin };
+      return askStranger(request, stranger, signal, async (answer) =>
+        answer.status === 200 ? (JSON.parse((await answer.read(maxBytes)).toString('utf8')) as unknown) : null,
+      ).catch(() => null);
+    },
+  };
+}

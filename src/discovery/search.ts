@@ -1,0 +1,66 @@
+import type { Entry, Listing, Source } from './entry.ts';
+import { createFilter } from './filters.ts';
+import { readQuestion } from './question.ts';
+import { rank } from './ranking.ts';
+import type { SearchParams } from './search-params.ts';
+import type { Snapshot } from './snapshot.ts';
+
+/** What a search answers, in the shape of the interface document. */
+export interface SearchResult {
+  readonly query: string;
+  /** CAIP-2 of the settlement chain. */
+  readonly network: string;
+  readonly count: number;
+  /** How many entries of each source were looked through. */
+  readonly searched: { readonly ownRoutes: number; readonly marketListings: number; readonly catalogue: number };
+  /** Unix seconds of the last catalogue read; null before the first. */
+  readonly catalogueReadAt: number | null;
+  readonly sources: Readonly<Record<Source, string>>;
+  readonly results: readonly Entry[];
+  readonly note: string;
+}
+
+/** What is true at the moment of the question. */
+export interface Moment {
+  readonly network: string;
+  readonly catalogueReadAt: number | null;
+  isOnline(entry: Listing['entry']): boolean;
+}
+
+const SOURCE_TEXTS: Readonly<Record<Source, string>> = {
+  own: 'Routes of this service.',
+  market: 'Listings on the market page of this service: each is called hourly to check that it answers 402 on the chain.',
+  catalogue:
+    'A third-party payment catalogue, filtered to entries payable on the chain. They are listed by that catalogue and are not called by this service.',
+};
+const NOTE =
+  'priceUsd is what the seller asked when last seen; refuse a seller who asks for more. Replace every {placeholder} in a url. For POST, params marked body go in a JSON body. rail gateway: the buyer needs a gateway deposit on the chain. Texts of market and catalogue entries are the sellers’ own.';
+
+/** Answers a search from a snapshot: in memory, synchronously, asking nobody. */
+export function search(snapshot: Snapshot, moment: Moment, params: SearchParams): SearchResult {
+  const { listings, counts } = snapshot;
+  const passes = createFilter(params);
+  const results: Entry[] = [];
+  for (const { id, score } of inOrder(snapshot, params.q)) {
+    const entry = listings[id]?.entry;
+    if (!entry || !passes(entry)) continue;
+    results.push({ ...entry, online: moment.isOnline(entry), score });
+    if (results.length === params.limit) break;
+  }
+  return {
+    query: params.q,
+    network: moment.network,
+    count: results.length,
+    searched: { ownRoutes: counts.own, marketListings: counts.market, catalogue: counts.catalogue },
+    catalogueReadAt: moment.catalogueReadAt,
+    sources: SOURCE_TEXTS,
+    results,
+    note: NOTE,
+  };
+}
+
+/** The best first; the snapshot's own order, which is by price and source, decides ties and is all there is without a query. */
+function inOrder({ listings, index }: Snapshot, query: string): Iterable<{ id: number; score: number }> {
+  if (query.trim() === '') return listings.keys().map((id) => ({ id, score: 0 }));
+  return rank(index, readQuestion(query)).sort((a, b) => b.score - a.score || a.id - b.id);
+}

@@ -1,0 +1,47 @@
+import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+
+/**
+ * x402's discovery extension for a tool: how it is called and an example of what it answers, so that a facilitator that sees its payments
+ * can list it. The form is the one that the official `bazaar` extension makes for MCP.
+ */
+export function bazaarExtension(endpoint: Pick<Endpoint<never>, 'example' | 'summary'>, { name, inputSchema }: Listed) {
+  const input = {
+    type: 'mcp',
+    toolName: name,
+    description: endpoint.summary,
+    transport: 'streamable-http',
+    inputSchema,
+    example: endpoint.example.params,
+  };
+  return {
+    bazaar: {
+      info: { input, output: { type: 'json', example: endpoint.example.result } },
+      schema: {
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+        type: 'object',
+        properties: {
+          input: {
+            type: 'object',
+            properties: {
+              type: { type: 'string', const: 'mcp' },
+              toolName: { type: 'string' },
+              description: { type: 'string' },
+              transport: { type: 'string', enum: ['streamable-http'] },
+              inputSchema: { type: 'object' },
+              example: { type: 'object' },
+            },
+            required: ['type', 'toolName', 'inputSchema'],
+            additionalProperties: false,
+          },
+          output: {
+            type: 'object',
+            properties: { type: { type: 'string' }, example: { type: 'object' } },
+            required: ['type'],
+          },
+        },
+        required: ['input'],
+      },
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
+import type { PaymentRequired, SettleResponse } from '@x402/core/types';
+import type { AppError } from '../errors.ts';
+import { RECEIPT } from './meta.ts';
+
+/** An answer: the text is the reply's very bytes, so that a redelivered one can be compared; the receipt stands where x402 puts it. */
+export function answered(body: Uint8Array, receipt?: SettleResponse): CallToolResult {
+  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8');
+  return {
+    content: [{ type: 'text', text }],
+    structuredContent: JSON.parse(text),
+    ...(receipt && { _meta: { [RECEIPT]: receipt } }),
+  };
+}
+
+/** The MCP form of a 402: the PaymentRequired object, as data and as text; a refused settlement is told beside it. */
+export function mustPay(required: PaymentRequired, settlement?: SettleResponse | null): CallToolResult {
+  return failed({ ...required }, settlement ? { [RECEIPT]: settlement } : undefined);
+}
+
+/** The MCP form of a problem body: what happened, whether money moved, and when to try again. */
+export function problem(error: AppError, requestId: string): CallToolResult {
+  const { status, code, message: detail, charged, errors, retryAfterSeconds } = error;
+  return failed({
+    code,
+    detail,
+    charged,
+    status,
+    requestId,
+    ...(errors && { errors }),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }),
+  });
+}
+
+function failed(structuredContent: Record<string, unknown>, meta?: Record<string, unknown>): CallToolResult {
+  const content = [{ type: 'text' as const, text: JSON.stringify(structuredContent) }];
+  return { isError: true, content, structuredContent, ...(meta && { _meta: meta }) };
+}

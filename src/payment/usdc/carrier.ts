@@ -1,0 +1,42 @@
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import type { Ledger } from '../ledger.ts';
+import type { Settlement } from './settlement.ts';
+import type { Settler } from './settler.ts';
+
+/** What processes that only serve must know before they sell. */
+export interface Refusals {
+  readonly unavailable: string | null;
+  /** Payers that are not settled for now, in hex, with the reason. */
+  readonly payers: readonly (readonly [payer: string, reason: string])[];
+}
+
+interface CarrierOptions {
+  ledger: Pick<Ledger, 'get'>;
+  settlement: Pick<Settlement, 'carry'>;
+  settler: Pick<Settler, 'unavailable' | 'refuses'>;
+}
+
+/** Settles for other processes: what they hand over, and what they need to know beforehand. */
+export function createCarrier({ ledger, settlement, settler }: CarrierOptions) {
+  // A payer comes to be refused through a settlement of his own, and each of those passes here.
+  const suspects = new Set<string>();
+
+  return {
+    /** Returns when the row has ended or cannot be brought to an end now; never rejects. */
+    carry: async (id: string): Promise<void> => {
+      const before = await ledger.get(id).catch(() => null);
+      await settlement.carry(id).catch(() => {});
+      if (before && settler.refuses?.(before.payer)) suspects.add(bytesToHex(before.payer));
+    },
+    refusals: (): Refusals => {
+      const payers = [...suspects].flatMap((payer) => {
+        const reason = settler.refuses?.(hexToBytes(payer));
+        if (!reason) suspects.delete(payer);
+        return reason ? [[payer, reason] as const] : [];
+      });
+      return { unavailable: settler.unavailable(), payers };
+    },
+  };
+}
+
+export type Carrier = ReturnType<typeof createCarrier>;

@@ -1,0 +1,57 @@
+import { isoDate } from '../../lib/calendar.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { RelayerSpendingStore } from '../../store/relayer-spending.ts';
+import type { MinedCost } from './mined.ts';
+
+interface GasBudgetOptions {
+  store: RelayerSpendingStore;
+  clock: Clock;
+  /** What may be spent on gas in a UTC day, in wei; null is any amount. */
+  dailyWei: bigint | null;
+  log: { error(detail: object, message: string): void };
+}
+
+/**
+ * What the relayer spends on gas, by UTC day, kept over restarts. When the day's budget is used up, sales are refused before their
+ * handler runs; what was sold before is settled all the same, because it is owed.
+ */
+export function createGasBudget({ store, clock, dailyWei, log }: GasBudgetOptions) {
+  let day = '';
+  let spentWei = 0n;
+
+  /** The day changes while nobody looks. */
+  function today(): string {
+    const now = isoDate(clock.nowMs()) ?? '';
+    if (now !== day) [day, spentWei] = [now, 0n];
+    return day;
+  }
+
+  return {
+    /** Reads what was spent today before this start; to be awaited before anything is sold. */
+    load: async (): Promise<void> => {
+      const { wei } = await store.spentOn(today());
+      spentWei = wei;
+    },
+    /** Counts a mined transaction; a disk that fails for a moment is said, and forgets no more than this one. */
+    note: ({ wei, gasUsed, settled }: MinedCost): void => {
+      const on = today();
+      spentWei += wei;
+      store
+        .add(on, { wei, gas: gasUsed, transactions: 1, payments: settled })
+        .catch((error) => log.error({ err: error, wei: String(wei) }, 'what a settlement cost was not written down'));
+    },
+    /** Of this UTC day, in wei. */
+    spentWei: (): bigint => {
+      today();
+      return spentWei;
+    },
+    dailyWei,
+    /** Why nothing more is sold today, or null. `expectedWei` is what the open settlements will cost. */
+    refusal: (expectedWei: bigint): string | null => {
+      today();
+      return dailyWei !== null && spentWei + expectedWei >= dailyWei ? 'the day’s gas budget is used up' : null;
+    },
+  };
+}
+
+export type GasBudget = ReturnType<typeof createGasBudget>;

@@ -1,0 +1,86 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { GasBudget } from './gas-budget.ts';
+import type { GasReading } from './gas-watch.ts';
+import type { MinedCost } from './mined.ts';
+
+const WEI_PER_USDC = 1e18;
+const WEI_PER_GWEI = 1e9;
+/** A block of 30M gas takes at the most about 250. */
+const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/** About 112,519 alone on Arc, less in company; 300,000 is the cap. */
+const GAS_BOUNDS = [
+  40_000, 50_000, 60_000, 70_000, 80_000, 90_000, 100_000, 115_000, 130_000, 150_000, 200_000, 300_000,
+];
+/** In USDC: the cheapest call is sold for 0.0005, a lone settlement at 20 gwei costs 0.0023. */
+const COST_BOUNDS = [0.0005, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.005, 0.01, 0.05];
+
+/** Publishes what our own relayer holds, sends and pays, so that the cost of a payment stands beside its price. */
+export function createRelayerMetrics(registry: Registry) {
+  const registers = [registry];
+  const balance = new Gauge({
+    ...{ name: 'relayer_balance_usdc', help: 'Native USDC that the relayer holds for gas', registers },
+  });
+  const price = new Gauge({
+    ...{ name: 'relayer_gas_price_gwei', help: 'What a node asks for gas, at the last reading', registers },
+  });
+  const transactions = new Counter({
+    ...{ name: 'relayer_transactions_total', help: 'Mined transactions of the relayer', registers },
+  });
+  const settled = new Counter({
+    ...{ name: 'relayer_payments_total', help: 'Payments that they settled', registers },
+  });
+  const cost = new Counter({ ...{ name: 'relayer_cost_usdc_total', help: 'USDC that they cost in gas', registers } });
+  const batch = new Histogram({
+    ...{ name: 'relayer_batch_payments', help: 'Payments in a mined transaction', buckets: BATCH_BOUNDS, registers },
+  });
+  const gasEach = new Histogram({
+    name: 'relayer_gas_per_payment',
+    help: 'Gas of a mined transaction for each payment that it settled; one sample a payment',
+    buckets: GAS_BOUNDS,
+    registers,
+  });
+  const costEach = new Histogram({
+    name: 'relayer_cost_per_payment_usdc',
+    help: 'The same in USDC',
+    buckets: COST_BOUNDS,
+    registers,
+  });
+
+  return {
+    /** For the relayer's `onMined`. */
+    mined({ wei, gasUsed, payments, settled: count }: MinedCost): void {
+      const usdc = Number(wei) / WEI_PER_USDC;
+      transactions.inc();
+      settled.inc(count);
+      cost.inc(usdc);
+      batch.observe(payments);
+      for (let payment = 0; payment < count; payment++) {
+        gasEach.observe(Number(gasUsed) / count);
+        costEach.observe(usdc / count);
+      }
+    },
+    /** For the gas watch's `onReading`. */
+    read({ balanceWei, gasPriceWei }: GasReading): void {
+      balance.set(Number(balanceWei) / WEI_PER_USDC);
+      price.set(Number(gasPriceWei) / WEI_PER_GWEI);
+    },
+    /** Publishes what is spent of the day's budget; without a budget the limit has no sample. */
+    watchBudget(budget: Pick<GasBudget, 'spentWei' | 'dailyWei'>): void {
+      new Gauge({
+        name: 'relayer_gas_spent_today_usdc',
+        help: 'USDC spent on gas in this UTC day, over restarts',
+        registers,
+        collect() {
+          this.set(Number(budget.spentWei()) / WEI_PER_USDC);
+        },
+      });
+      if (budget.dailyWei === null) return;
+      const limit = new Gauge({
+        ...{ name: 'relayer_gas_budget_usdc', help: 'What it may spend in a day (RELAYER_DAILY_GAS_USDC)', registers },
+      });
+      limit.set(Number(budget.dailyWei) / WEI_PER_USDC);
+    },
+  };
+}
+
+export type RelayerMetrics = ReturnType<typeof createRelayerMetrics>;

@@ -1,0 +1,44 @@
+-- Strangers' routes that anyone may list. What sellers said of them is JSON, plain and capped before it comes here. Times are Unix milliseconds.
+CREATE TABLE market_listings (
+  -- Host and path.
+  place     TEXT    NOT NULL PRIMARY KEY,
+  domain    TEXT    NOT NULL,
+  listing   TEXT    NOT NULL,
+  method    TEXT    NOT NULL CHECK (method IN ('GET', 'POST')),
+  listed_at INTEGER NOT NULL,
+  priced_at INTEGER NOT NULL,
+  -- Of the newest call; the reason is null exactly when it was answered as it should be.
+  checked_at INTEGER NOT NULL,
+  reason    TEXT,
+  failures  INTEGER NOT NULL CHECK (failures >= 0),
+  offline_at INTEGER,
+  due_at    INTEGER NOT NULL,
+  -- Of the kept calls, written with each of them.
+  calls     INTEGER NOT NULL,
+  answered  INTEGER NOT NULL,
+  median_latency_ms INTEGER,
+  -- Of the market when this was last written.
+  revision  INTEGER NOT NULL,
+  CHECK ((reason IS NULL) = (failures = 0)),
+  CHECK (offline_at IS NULL OR failures > 0)
+) STRICT;
+
+CREATE INDEX market_listings_domain ON market_listings (domain);
+CREATE INDEX market_listings_due ON market_listings (due_at);
+CREATE INDEX market_listings_revision ON market_listings (revision);
+
+-- Calls of the last days; null is one that failed.
+CREATE TABLE market_calls (
+  place      TEXT    NOT NULL REFERENCES market_listings (place) ON DELETE CASCADE,
+  at         INTEGER NOT NULL,
+  latency_ms INTEGER CHECK (latency_ms >= 0),
+  PRIMARY KEY (place, at)
+) STRICT, WITHOUT ROWID;
+
+-- Counts the writes, so that a reader knows whether its copy is old.
+CREATE TABLE market_state (
+  id       INTEGER PRIMARY KEY CHECK (id = 1),
+  revision INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO market_state (id, revision) VALUES (1, 0);

@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto';
+import Database from 'better-sqlite3';
+import type { Clock } from '../lib/clock.ts';
+import { createMinuteWindows, MAX_CLIENTS, type OpenWindows, WINDOW_MS } from '../lib/minute-windows.ts';
+
+/** How many counts of this process lie between two looks for what may be forgotten. */
+const TIDY_EVERY = 1000;
+/** A count takes some microseconds; whoever waits longer than this counts in its own memory. */
+const BUSY_MS = 50;
+
+const SCHEMA = `CREATE TABLE IF NOT EXISTS minute_windows (
+  name    TEXT    NOT NULL,
+  client  BLOB    NOT NULL,
+  ends_at INTEGER NOT NULL,
+  count   INTEGER NOT NULL,
+  PRIMARY KEY (name, client)
+) STRICT, WITHOUT ROWID`;
+
+const COUNT = `INSERT INTO minute_windows (name, client, ends_at, count) VALUES (@name, @client, @endsAt, 1)
+  ON CONFLICT (name, client) DO UPDATE
+     SET count   = CASE WHEN ends_at > @now THEN count + 1 ELSE 1 END,
+         ends_at = CASE WHEN ends_at > @now THEN ends_at ELSE @endsAt END
+  RETURNING count, ends_at AS endsAt`;
+
+/**
+ * Minute windows that all processes of one machine count in, so that a limit is the same however many of them serve.
+ * Nothing in the file is worth a sync to disk: losing it forgives a minute. Where it cannot be written, a process counts by itself.
+ * Clients stand there as hashes with `salt`, which all of them know and no file holds.
+ */
+export function openSharedWindows(file: string, salt: string, clock: Clock): { open: OpenWindows; close(): void } {
+  const db = new Database(file, { timeout: BUSY_MS });
+  db.pragma('journal_mode = WAL');
+  db.pragma('synchronous = OFF');
+  db.exec(SCHEMA);
+  const add = db.prepare<object, { count: number; endsAt: number }>(COUNT);
+  const forget = db.prepare(
+    `DELETE FROM minute_windows WHERE name = @name AND (ends_at <= @now OR client IN
+       (SELECT client FROM minute_windows WHERE name = @name ORDER BY ends_at DESC LIMIT -1 OFFSET @most))`,
+  );
+
+  return {
+    open: (name) => {
+      const alone = createMinuteWindows(clock);
+      let counted = 0;
+      return {
+        count(given) {
+          const now = clock.nowMs();
+          try {
+            if (counted % TIDY_EVERY === 0) forget.run({ name, now, most: MAX_CLIENTS });
+            counted += 1;
+            const client = createHash('sha256').update(salt).update(given).digest();
+            const window = add.get({ name, client, now, endsAt: now + WINDOW_MS });
+            if (!window) return alone.count(given);
+            return { count: window.count, resetSeconds: Math.ceil((window.endsAt - now) / 1000) };
+          } catch {
+            return alone.count(given);
+          }
+        },
+      };
+    },
+    close: () => void db.close(),
+  };
+}

@@ -1,0 +1,148 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { decoded } from '../support/buyer.ts';
+import { hashOfPreimage, type LightningProof, offeredBy, presentProof, proofHeader } from '../support/lightning-buyer.ts';
+import { createProcess } from '../support/process.ts';
+import { seed, seededRandom } from '../support/random.ts';
+import { call } from '../support/service.ts';
+import { formsOf } from '../support/settle-calls.ts';
+import { type SlowChain, startSlowChain } from '../support/slow-chain.ts';
+
+const KILLS = process.env.SLOW ? 200 : 10;
+const BUYERS = 6;
+/** About as long as the purchases of a round take, so that kills fall before, into and behind them. */
+const LONGEST_MS = 800;
+/** For one question to the chain, while buyers are at it. */
+const SLOW_MS = 100;
+
+let network: EmbeddedNetwork;
+let chain: SlowChain;
+let folder: string;
+let service: Awaited<ReturnType<typeof createProcess>>;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ lightning: true });
+  chain = await startSlowChain(network.rpcUrl);
+  folder = mkdtempSync(join(tmpdir(), 'percall-lightning-kill-'));
+  service = await createProcess(network, folder, { RPC_URLS: chain.url, LOG_LEVEL: 'debug', COLLECTOR: 'off' });
+  await service.start();
+});
+afterAll(async () => {
+  await service?.kill();
+  await chain?.stop();
+  await network?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Reads the ledger's own file beside the service. */
+function ledger<T>(sql: string, ...values: unknown[]): T {
+  const db = new Database(join(folder, 'ledger.db'), { readonly: true });
+  try {
+    const statement = db.prepare<unknown[], T>(sql).pluck();
+    return statement.get(...values) as T;
+  } finally {
+    db.close();
+  }
+}
+
+/** A buyer who has paid, when the service is killed. */
+interface Purchase {
+  readonly path: string;
+  readonly proof: LightningProof;
+  /** The bodies of all answers. */
+  readonly heard: readonly string[];
+}
+
+/** Asks, pays whatever becomes of the seller meanwhile, and presents the proof on two connections; null when nothing was offered. */
+async function buy(path: string, startMs: number): Promise<Purchase | null> {
+  await delay(startMs);
+  const offered = await call(service.origin, path).catch(() => null);
+  if (offered === null) return null;
+  expect(offered.status, offered.body).toBe(402);
+  const requirement = offeredBy(offered);
+  const preimage = await network.lightning!.pay(requirement.extra.invoice);
+  const header = proofHeader(requirement, preimage);
+  const proof = { header, preimage, paymentHash: hashOfPreimage(preimage), requirement };
+  const shown = [0, 50].map(async (ms) => {
+    await delay(ms);
+    return presentProof(service.origin, path, proof).catch(() => null);
+  });
+  const answers = (await Promise.all(shown)).filter((answer) => answer !== null);
+  for (const { status, body } of answers) expect([200, 409], body).toContain(status);
+  return { path, proof, heard: answers.flatMap(({ status, body }) => (status === 200 ? [body] : [])) };
+}
+
+/** What the kill has left of a purchase, in the ledger's words. */
+function leftOf({ proof }: Purchase): string {
+  const sql = 'SELECT state || answer FROM lightning_claims WHERE payment_hash = ?';
+  const left = ledger<string | undefined>(sql, Buffer.from(proof.paymentHash, 'hex'));
+  return { claimednone: 'claimed', claimedkept: 'answered', deliveredkept: 'delivered' }[left ?? ''] ?? 'unclaimed';
+}
+
+/** After the restart the proof buys its one answer, and buys the same again. */
+async function judge({ path, proof, heard }: Purchase, context: string): Promise<void> {
+  const bodies = new Set(heard);
+  for (let again = 0; again < 2; again++) {
+    const answer = await presentProof(service.origin, path, proof);
+    expect(answer.status, `${context}: ${answer.body}`).toBe(200);
+    expect(decoded(answer, 'payment-response'), context).toMatchObject({ transaction: proof.paymentHash });
+    bodies.add(answer.body);
+  }
+  expect(bodies.size, context).toBe(1);
+}
+
+/** The directory's files and the log; whatever a preimage could look like in them. */
+function tracesOf(purchases: readonly Purchase[]): string[] {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name)));
+  const places = [...files, Buffer.from(service.log())];
+  return purchases.flatMap(({ proof }) =>
+    formsOf(proof.preimage).some((form) => places.some((place) => place.includes(form))) ? [proof.paymentHash] : [],
+  );
+}
+
+test(
+  `${KILLS} times kill -9 while buyers pay and present over Lightning: who paid gets the one answer after the restart`,
+  async () => {
+    const random = seededRandom('lightning-kill');
+    const left: Record<string, number> = { unclaimed: 0, claimed: 0, answered: 0, delivered: 0 };
+    const everything: Purchase[] = [];
+    for (let round = 0; round < KILLS; round++) {
+      const context = `seed ${seed}, round ${round} (run again with SEED=${seed})`;
+      chain.slow(() => random() * SLOW_MS);
+      const path = (buyer: number) =>
+        `/v1/lightning/chain/wallet?address=0x${(round * BUYERS + buyer).toString(16).padStart(40, '0')}`;
+      const buying = Array.from({ length: BUYERS }, (_, buyer) => buy(path(buyer), random() * 300));
+      await delay(random() * LONGEST_MS);
+      await service.kill();
+      const purchases = (await Promise.all(buying)).filter((purchase) => purchase !== null);
+      for (const purchase of purchases) {
+        const state = leftOf(purchase);
+        left[state] = (left[state] ?? 0) + 1;
+        if (purchase.heard.length > 0) expect(['answered', 'delivered'], context).toContain(state);
+      }
+      expect(tracesOf(purchases), context).toEqual([]);
+      chain.slow(() => 0);
+      await service.start();
+      await Promise.all(purchases.map((purchase) => judge(purchase, context)));
+      everything.push(...purchases);
+    }
+    expect(ledger<number>('SELECT count(*) FROM lightning_claims')).toBe(everything.length);
+    expect(ledger<number>('SELECT count(*) FROM lightning_answers')).toBe(everything.length);
+    // The search finds what is there: the payment hash is.
+    const hash = Buffer.from(everything[0]?.proof.paymentHash ?? '', 'hex');
+    expect(['ledger.db', 'ledger.db-wal'].some((name) => readFileSync(join(folder, name)).includes(hash))).toBe(true);
+    expect(tracesOf(everything)).toEqual([]);
+    expect(ledger<string>('PRAGMA integrity_check')).toBe('ok');
+    // The kills must have met purchases before and behind their claim, or this test has shown nothing.
+    expect(left.unclaimed).toBeGreaterThan(0);
+    expect((left.claimed ?? 0) + (left.answered ?? 0)).toBeGreaterThan(0);
+    process.stdout.write(`${KILLS} kills, seed ${seed}: ${JSON.stringify(left)}\n`);
+  },
+  KILLS * 10_000,
+);

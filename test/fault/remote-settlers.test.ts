@@ -1,0 +1,265 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { createChainClient, type OpenChainClient } from '../../src/chain/client.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { bytesToHex } from '../../src/lib/hex.ts';
+import type { Authorization } from '../../src/payment/usdc/authorization.ts';
+import { createEvidence } from '../../src/payment/usdc/evidence.ts';
+import { createRemoteSettler } from '../../src/payment/usdc/facilitator.ts';
+import { createHttpFacilitator } from '../../src/payment/usdc/facilitator-client.ts';
+import { gatewayExtra } from '../../src/payment/usdc/gateway.ts';
+import { createGatewayClient } from '../../src/payment/usdc/gateway-client.ts';
+import { createGatewayEvidence } from '../../src/payment/usdc/gateway-evidence.ts';
+import { type Intent, REVERTED } from '../../src/payment/usdc/settler.ts';
+import { createUpstreams } from '../../src/upstream/http.ts';
+import { balanceOf, newBuyer } from '../support/buyer.ts';
+import { signForGateway } from '../support/gateway-payment.ts';
+import { GATEWAY_FAULTS, type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';
+import { FACILITATOR_FAULTS, type LocalFacilitator, startLocalFacilitator } from '../support/local-facilitator.ts';
+import { cancelCalldata, newOutsider } from '../support/outsider.ts';
+import { newKey, type Requirement, signAuthorization } from '../support/payments.ts';
+import { seed, seededRandom } from '../support/random.ts';
+import { openSales, type Sales, TIMEOUT_MS, WAIT_MS } from '../support/remote-sales.ts';
+
+const SEEDS = process.env.SLOW ? 100 : 5;
+/** Seeds at once: each has some payments under way. */
+const AT_ONCE = 5;
+const TEST_MS = process.env.SLOW ? 900_000 : 60_000;
+const WALLET = `0x${'77'.repeat(20)}` as const;
+const log = { info: () => {}, warn: () => {}, error: () => {} };
+const clock = systemClock;
+
+let network: EmbeddedNetwork;
+let chain: OpenChainClient;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
+  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 2000 });
+});
+afterAll(async () => {
+  await chain.close();
+  await network.stop();
+});
+
+const caip2 = () => `eip155:${network.chainId}` as const;
+const requirement = (amount: bigint): Requirement => ({
+  scheme: 'exact',
+  network: caip2(),
+  amount: amount.toString(),
+  asset: network.usdc,
+  payTo: network.seller,
+  maxTimeoutSeconds: 604_900,
+  extra: { name: 'USDC', version: '2' },
+});
+
+/** How often the chain moved an authorization's value from its payer to the seller; every payer here pays once. */
+async function transfersOf({ from, value }: Authorization): Promise<number> {
+  const topic = (address: string) => `0x${address.slice(2).toLowerCase().padStart(64, '0')}`;
+  const transfer = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+  const filter = { address: network.usdc, topics: [transfer, topic(bytesToHex(from)), topic(network.seller)] };
+  const logs = await network.rpc<{ data: string }[]>('eth_getLogs', [{ ...filter, fromBlock: '0x0' }]);
+  return logs.filter(({ data }) => BigInt(data) === value).length;
+}
+
+/** Every seed's run of a fault, some at once. */
+async function forEverySeed(name: string, run: (random: () => number) => Promise<void>): Promise<void> {
+  for (let first = 0; first < SEEDS; first += AT_ONCE) {
+    const numbers = Array.from({ length: Math.min(AT_ONCE, SEEDS - first) }, (_, index) => first + index);
+    await Promise.all(
+      numbers.map((number) =>
+        run(seededRandom(`${name}/${number}`)).catch((cause) => {
+          throw new Error(`SEED=${seed}, run ${number} of "${name}"`, { cause });
+        }),
+      ),
+    );
+  }
+}
+
+describe('a facilitator', () => {
+  let facilitator: LocalFacilitator;
+  let sales: Sales;
+  beforeAll(async () => {
+    facilitator = await startLocalFacilitator(network, 'secret-token');
+    const evidence = createEvidence(chain, network.usdc);
+    sales = openSales(caip2(), network.usdc, (noteBroadcast) => ({
+      evidence,
+      settler: createRemoteSettler({
+        client: createHttpFacilitator({
+          url: facilitator.url,
+          token: 'secret-token',
+          timeoutMs: TIMEOUT_MS,
+          network: caip2(),
+          userAgent: 'percall/test',
+        }),
+        evidence,
+        terms: {
+          network: caip2(),
+          usdc: network.usdc,
+          extra: { name: 'USDC', version: '2' },
+          publicOrigin: 'http://a.test',
+        },
+        noteBroadcast,
+        clock,
+        pollMs: 50,
+        watchMs: WAIT_MS,
+        stallMs: WAIT_MS,
+        log,
+      }),
+    }));
+  });
+  afterAll(async () => {
+    await sales.close();
+    await facilitator.stop();
+  });
+
+  /** What is no fault of the facilitator's: the payer or anybody else was at the authorization before it. */
+  const TWISTS = ['none', 'none', 'none', 'sent by another', 'cancelled'] as const;
+
+  async function sellOne(random: () => number) {
+    const value = 500n + BigInt(Math.floor(random() * 5000));
+    const buyer = await newBuyer(network, 2n * value);
+    const authorization = signAuthorization(buyer.privateKey, requirement(value));
+    const twist = TWISTS[Math.floor(random() * TWISTS.length)] ?? 'none';
+    const fromBlock = Number(await network.rpc<string>('eth_blockNumber', []));
+    if (twist !== 'none') {
+      const outsider = await newOutsider(network);
+      if (twist === 'cancelled') await outsider.send(cancelCalldata(network, buyer.privateKey, authorization));
+      else await outsider.submit(authorization);
+    }
+    const sold = await sales.sell(authorization, fromBlock);
+    expect(['settled', 'failed', 'unknown']).toContain(sold?.state);
+    // A failure that has been said is the end: the buyer signs anew after it.
+    if (sold?.state === 'failed') expect(await transfersOf(authorization)).toBe(0);
+    return { authorization, twist, value, fromBlock };
+  }
+
+  test.each(FACILITATOR_FAULTS)(
+    'that %s charges nobody twice, and everything comes to the end that the chain shows',
+    async (fault) => {
+      facilitator.fault(fault);
+      const before = await balanceOf(network, network.seller);
+      let settled = 0n;
+      await forEverySeed(fault, async (random) => {
+        const count = 1 + Math.floor(random() * 3);
+        const sold = await Promise.all(Array.from({ length: count }, () => sellOne(random)));
+        await sales.resolveAll();
+        for (const { authorization, twist, value, fromBlock } of sold) {
+          let row = await sales.row(authorization);
+          if (twist === 'none' && fault === 'refuses') {
+            expect([row?.state, row?.reason]).toEqual(['failed', REVERTED]);
+            // The authorization is still good.
+            row = await sales.sell(authorization, fromBlock);
+            if (row?.state === 'unknown') {
+              await sales.resolveAll();
+              row = await sales.row(authorization);
+            }
+          }
+          expect(row?.state).toBe(twist === 'cancelled' ? 'failed' : 'settled');
+          expect(await transfersOf(authorization)).toBe(twist === 'cancelled' ? 0 : 1);
+          expect(row?.signature).toBeNull();
+          if (row?.state === 'settled') settled += value;
+        }
+      });
+      expect(await balanceOf(network, network.seller)).toBe(before + settled);
+      if (fault === 'has its transaction replaced') expect(facilitator.replaced()).toBeGreaterThan(0);
+    },
+    TEST_MS,
+  );
+
+  test('that refuses a payment which it may have sent before ends nothing', async () => {
+    facilitator.fault('hangs after');
+    const buyer = await newBuyer(network, 10_000n);
+    const authorization = signAuthorization(buyer.privateKey, requirement(1000n));
+    await network.pauseMining();
+    expect((await sales.sell(authorization))?.state).toBe('unknown');
+    facilitator.fault('refuses');
+    const client = { settle: async () => ({ kind: 'refused', reason: 'insufficient_funds' }) as const };
+    const evidence = createEvidence(chain, network.usdc);
+    const terms = { network: caip2(), usdc: network.usdc, extra: {}, publicOrigin: 'http://a.test' };
+    const settler = createRemoteSettler({
+      ...{ client, evidence, terms, clock, log, pollMs: 20, watchMs: 100, stallMs: 100 },
+      noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
+    });
+    const resumed: Intent = { id: 'a', authorization, fromBlock: 0, broadcast: true };
+    expect(await Promise.all(settler.settle([resumed]))).toEqual([{ kind: 'unknown' }]);
+    const fresh: Intent = { ...resumed, id: 'b', broadcast: false };
+    expect(await Promise.all(settler.settle([fresh]))).toEqual([{ kind: 'failed', reason: REVERTED }]);
+    await network.resumeMining();
+    facilitator.fault(null);
+    await sales.resolveAll();
+    expect((await sales.row(authorization))?.state).toBe('settled');
+    expect(await transfersOf(authorization)).toBe(1);
+  });
+});
+
+describe('the Gateway', () => {
+  let gateway: GatewayStandIn;
+  let sales: Sales;
+  const upstreams = createUpstreams({ clock, userAgent: 'percall/test' });
+  beforeAll(async () => {
+    gateway = await startGatewayStandIn(network.chainId, WALLET);
+    const upstream = upstreams.open({
+      ...{ name: 'gateway', timeoutMs: TIMEOUT_MS, maxBytes: 65_536, concurrency: 32, retries: 0 },
+    });
+    const client = createGatewayClient({ upstream, url: gateway.url, token: null, network: caip2() });
+    const evidence = createGatewayEvidence(client, caip2(), clock);
+    const terms = { network: caip2(), usdc: network.usdc, extra: gatewayExtra(WALLET), publicOrigin: 'http://a.test' };
+    sales = openSales(caip2(), WALLET, (noteBroadcast) => ({
+      evidence,
+      settler: createRemoteSettler({
+        ...{ client, evidence, terms, noteBroadcast, clock, log },
+        ...{ pollMs: 50, watchMs: WAIT_MS, stallMs: WAIT_MS },
+      }),
+    }));
+    // A transfer of somebody else's, to be taken for ours.
+    gateway.deposit(stranger.address, 1000n);
+    await sales.sell(sign(stranger.privateKey, 1000n));
+  });
+  afterAll(async () => {
+    await sales.close();
+    await upstreams.close();
+    await gateway.stop();
+  });
+
+  const stranger = newKey();
+  const sign = (key: Uint8Array, value: bigint) => signForGateway(key, requirement(value), WALLET);
+
+  test.each(GATEWAY_FAULTS)(
+    'that %s charges nobody twice, and everything comes to the end that its transfers show',
+    async (fault) => {
+      gateway.fault(fault);
+      const before = gateway.creditOf(network.seller);
+      let settled = 0n;
+      await forEverySeed(`gateway ${fault}`, async (random) => {
+        const count = 1 + Math.floor(random() * 3);
+        const sold = Array.from({ length: count }, () => {
+          const value = 500n + BigInt(Math.floor(random() * 5000));
+          const { privateKey, address } = newKey();
+          gateway.deposit(address, 2n * value);
+          return { value, address, authorization: sign(privateKey, value) };
+        });
+        await Promise.all(
+          sold.map(async ({ authorization, value, address }) => {
+            const row = await sales.sell(authorization);
+            expect(['settled', 'failed', 'unknown']).toContain(row?.state);
+            if (row?.state === 'failed') expect(gateway.depositOf(address)).toBe(2n * value);
+          }),
+        );
+        await sales.resolveAll();
+        for (const { authorization, address, value } of sold) {
+          let row = await sales.row(authorization);
+          if (fault === 'refuses') {
+            expect([row?.state, row?.reason]).toEqual(['failed', REVERTED]);
+            row = await sales.sell(authorization);
+          }
+          expect(row?.state).toBe('settled');
+          expect(gateway.depositOf(address)).toBe(value);
+          const transfer = gateway.transfers().find(({ fromAddress }) => fromAddress === address);
+          expect(Buffer.from(row?.transaction ?? []).toString('hex')).toBe(transfer?.id.replaceAll('-', ''));
+          settled += value;
+        }
+      });
+      expect(gateway.creditOf(network.seller)).toBe(before + settled);
+    },
+    TEST_MS,
+  );
+});

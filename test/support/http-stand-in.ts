@@ -1,0 +1,55 @@
+import { createServer, type IncomingMessage } from 'node:http';
+
+/** One request as a stand-in sees it. */
+export interface Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingMessage['headers'];
+  /** As it came. */
+  readonly text: string;
+  /** The body's JSON, or null. */
+  // biome-ignore lint/suspicious/noExplicitAny: a stranger's request, which each stand-in reads as its API describes it
+  readonly body: any;
+}
+
+/** A status with JSON or text; null hangs until the stand-in stops. */
+export type Answered = { status?: number; json?: unknown; text?: string } | null;
+
+/** A service of somebody else's behind real HTTP on 127.0.0.1, which keeps what it was asked. */
+export async function startStandIn(answer: (asked: Asked) => Promise<Answered>) {
+  const asked: Asked[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk) => chunks.push(chunk));
+    request.on('end', async () => {
+      const text = Buffer.concat(chunks).toString('utf8');
+      const { pathname, searchParams } = new URL(request.url ?? '/', 'http://stand.in');
+      const body = text === '' ? null : JSON.parse(text);
+      const one = {
+        method: request.method ?? '',
+        path: pathname,
+        query: searchParams,
+        headers: request.headers,
+        text,
+        body,
+      };
+      asked.push(one);
+      const got = await answer(one).catch((error: unknown) => ({ status: 500, text: String(error) }));
+      if (got === null || response.destroyed) return;
+      response.statusCode = got.status ?? 200;
+      if ('json' in got) response.setHeader('content-type', 'application/json');
+      response.end('json' in got ? JSON.stringify(got.json) : got.text);
+    });
+  });
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+  const address = server.address();
+  return {
+    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`,
+    asked,
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+
+/** A payment as a ledger has it; `nonce` and `transaction` in hex. */
+export interface LedgerRow {
+  readonly nonce: string;
+  readonly state: 'reserved' | 'settling' | 'unknown' | 'settled' | 'failed';
+  readonly transaction: string | null;
+  /** The reply that is kept for it. */
+  readonly reply: string | null;
+}
+
+const ROWS = `
+  SELECT '0x' || lower(hex(nonce)) AS nonce, state, '0x' || lower(nullif(hex(transaction_hash), '')) AS "transaction",
+         CAST(body AS TEXT) AS reply
+    FROM usdc_payments LEFT JOIN usdc_replies ON payment_id = id`;
+
+/** One value out of the ledger of a running service. */
+export function ask<T>(file: string, sql: string): T {
+  const db = new Database(file, { readonly: true });
+  try {
+    return db.prepare(sql).pluck().get() as T;
+  } finally {
+    db.close();
+  }
+}
+
+/**
+ * What a dead service has left, by nonce. Read from a copy of its files, because whoever opens the real ones first repairs them, and that is
+ * for the service to do.
+ */
+export function rowsLeft(file: string): ReadonlyMap<string, LedgerRow> {
+  const folder = mkdtempSync(join(tmpdir(), 'percall-left-'));
+  try {
+    const copy = join(folder, 'ledger.db');
+    for (const end of ['', '-wal']) if (existsSync(file + end)) copyFileSync(file + end, copy + end);
+    const db = new Database(copy);
+    const rows = db.prepare(ROWS).all() as LedgerRow[];
+    db.close();
+    return new Map(rows.map((row) => [row.nonce, row]));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Looks at the ledger of a running service, doing nothing else, until a count rises; true once it has.
+ * A timer between two looks would miss what is over within a millisecond.
+ */
+export function watchRise(file: string, countSql: string, longestMs: number): boolean {
+  const db = new Database(file, { readonly: true });
+  try {
+    const count = db.prepare(countSql).pluck();
+    const before = count.get() as number;
+    const end = performance.now() + longestMs;
+    while (performance.now() < end) if ((count.get() as number) > before) return true;
+    return false;
+  } finally {
+    db.close();
+  }
+}

@@ -1,0 +1,85 @@
+import { createServer, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+
+/** One HTTP request of JSON-RPC as it passes; `results` are those of its calls, once the node has answered. */
+export interface Exchange {
+  readonly calls: readonly { readonly id: number; readonly method: string; readonly params: readonly unknown[] }[];
+  readonly results: readonly unknown[];
+}
+
+/**
+ * Where a request is stopped: `asked`, before the node gets it; `forwarded`, when the node has answered and the service does not know;
+ * `answered`, when the answer is on its way to the service.
+ */
+export interface Stop {
+  readonly stage: 'asked' | 'forwarded' | 'answered';
+  matches(exchange: Exchange): boolean;
+}
+
+/** A stop that was set. */
+export interface Standing {
+  /** Resolves when the stop was reached; the request of an earlier stage than `answered` hangs there from then on. */
+  readonly reached: Promise<void>;
+  /** Whether it was reached, and the service still waits for what hangs. */
+  holds(): boolean;
+  /** Breaks the connection of what hangs, and stops nothing more. */
+  letGo(): void;
+}
+
+/**
+ * Stands between the service and its node and tells how far a request has come, which is how a test knows from outside what the service
+ * is about. Everything but the one request that it stops goes through as it is.
+ */
+export async function startKillProxy(target: string) {
+  let meet: (stage: Stop['stage'], exchange: Exchange, response: ServerResponse) => boolean = () => false;
+
+  async function pass(body: string, response: ServerResponse): Promise<void> {
+    const calls = [JSON.parse(body)].flat() as Exchange['calls'];
+    if (meet('asked', { calls, results: [] }, response)) return;
+    const headers = { 'content-type': 'application/json' };
+    const answer = await (await fetch(target, { method: 'POST', body, headers })).text();
+    const replies = new Map([JSON.parse(answer)].flat().map(({ id, result }) => [id, result]));
+    const exchange = { calls, results: calls.map(({ id }) => replies.get(id)) };
+    if (meet('forwarded', exchange, response)) return;
+    response.writeHead(200, headers).end(answer, () => meet('answered', exchange, response));
+  }
+
+  const server = createServer((request, response) => {
+    // A service that is killed in between takes its connection along.
+    text(request)
+      .then((body) => pass(body, response))
+      .catch(() => response.destroy());
+  });
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+  const address = server.address();
+
+  return {
+    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`,
+    /** Stops the next request that matches. `isIt` is asked at that very moment; when it says no, the one after is tried. */
+    stopAt({ stage, matches }: Stop, isIt: () => boolean): Standing {
+      const { promise: reached, resolve } = Promise.withResolvers<void>();
+      let [stopped, held] = [false, null as ServerResponse | null];
+      meet = (at, exchange, response) => {
+        if (stopped || at !== stage || !matches(exchange) || !isIt()) return false;
+        stopped = true;
+        if (at !== 'answered') held = response;
+        resolve();
+        return true;
+      };
+      return {
+        reached,
+        holds: () => stopped && (held === null || !held.destroyed),
+        letGo: () => {
+          meet = () => false;
+          held?.destroy();
+        },
+      };
+    },
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+export type KillProxy = Awaited<ReturnType<typeof startKillProxy>>;

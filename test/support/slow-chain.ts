@@ -1,0 +1,34 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A chain's node, as many milliseconds further away as it is told. */
+export interface SlowChain {
+  readonly url: string;
+  slow(waitMs: () => number): void;
+  stop(): Promise<void>;
+}
+
+/** Stands before a JSON-RPC node and changes nothing but the time of its answers, so that a kill can meet a handler at work. */
+export async function startSlowChain(target: string): Promise<SlowChain> {
+  let waitMs = () => 0;
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    await delay(waitMs());
+    const headers = { 'content-type': 'application/json' };
+    const answer = await fetch(target, { method: 'POST', body: Buffer.concat(chunks), headers });
+    response.writeHead(answer.status, headers).end(Buffer.from(await answer.arrayBuffer()));
+  });
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    slow: (next) => {
+      waitMs = next;
+    },
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest';
+import { BadParameter } from '../../../src/errors.ts';
+import { hashIdentifier, identifierConflict } from '../../../src/payment/payment-identifier.ts';
+
+const withId = (id: unknown) => ({ 'payment-identifier': { info: { required: false, id } } });
+
+test.each([
+  ['none at all', undefined],
+  ['null', null],
+  ['no extension', {}],
+  ['another extension', { bazaar: { info: { id: 'x'.repeat(20) } } }],
+  ['the extension as null', { 'payment-identifier': null }],
+  [
+    'the declaration as the seller made it, without an id',
+    { 'payment-identifier': { info: { required: false }, schema: {} } },
+  ],
+])('%s names no identifier', (_, extensions) => {
+  expect(hashIdentifier(extensions)).toBeNull();
+});
+
+test.each(['a'.repeat(16), 'Z'.repeat(128), 'pay_7d5d747be160e280504c099d984bcfe0', '0123456789-_-_-_'])(
+  'the identifier %s is taken',
+  (id) => {
+    expect(hashIdentifier(withId(id))).toHaveLength(32);
+  },
+);
+
+test.each([
+  ['too short', 'a'.repeat(15)],
+  ['too long', 'a'.repeat(129)],
+  ['empty', ''],
+  ['with a space', 'sixteen letters !'],
+  ['with a line end behind it', `${'a'.repeat(16)}\n`],
+  ['with letters of another alphabet', 'é'.repeat(16)],
+  ['a number', 1234567890123456],
+  ['null', null],
+  ['an array', ['a'.repeat(16)]],
+])('an identifier that is %s is refused with 400, before anything is bought under it', (_, id) => {
+  expect(() => hashIdentifier(withId(id))).toThrow(BadParameter);
+  expect(() => hashIdentifier(withId(id))).toThrow(expect.objectContaining({ code: 'payment_identifier_malformed' }));
+});
+
+test.each([
+  ['text', 'pay_7d5d747be160e280504c099d984bcfe0'],
+  ['an object without info', {}],
+  ['info that is no object', { info: 'pay_7d5d747be160e280504c099d984bcfe0' }],
+])('an extension that is %s is refused rather than overlooked', (_, extension) => {
+  expect(() => hashIdentifier({ 'payment-identifier': extension })).toThrow(BadParameter);
+});
+
+test('equal identifiers have equal hashes, whoever sends them, and others have others', () => {
+  const [one, two] = ['identifier-number-1', 'identifier-number-2'];
+  expect(hashIdentifier(withId(one))).toEqual(hashIdentifier({ 'payment-identifier': { info: { id: one } } }));
+  expect(hashIdentifier(withId(one))).not.toEqual(hashIdentifier(withId(two)));
+  expect(hashIdentifier(withId(one))).not.toEqual(hashIdentifier(withId(one.toUpperCase())));
+  expect(Buffer.from(hashIdentifier(withId(one)) ?? []).includes(one)).toBe(false);
+});
+
+test('a conflict is 409 and charges nothing', () => {
+  expect(identifierConflict()).toMatchObject({ status: 409, code: 'payment_identifier_conflict', charged: false });
+});
