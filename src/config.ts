@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { assembleCollected, type CollectedConfig, collectedEnvironment } from './config/collected.ts';
 import { assembleCollector, type CollectorConfig, collectorEnvironment } from './config/collector.ts';
+import { assembleDiscovery, type DiscoveryConfig, discoveryEnvironment } from './config/discovery.ts';
 import { assembleFacilitator, type FacilitatorConfig, facilitatorEnvironment } from './config/facilitator.ts';
 import { whole } from './config/fields.ts';
 import {
@@ -9,6 +10,7 @@ import {
   lightningEnvironment,
   lightningProblems,
 } from './config/lightning.ts';
+import { assembleMarket, type MarketConfig, marketEnvironment } from './config/market.ts';
 import { assembleMarkets, type MarketsConfig, marketsEnvironment } from './config/markets.ts';
 import { assembleNames, type NamesConfig, namesEnvironment } from './config/names.ts';
 import { assemblePackages, type PackagesConfig, packagesEnvironment } from './config/packages.ts';
@@ -95,9 +97,11 @@ const environment = z.object({
   ...namesEnvironment,
   ...lightningEnvironment,
   ...facilitatorEnvironment,
+  ...discoveryEnvironment,
   ...selfTestEnvironment,
   ...relayerEnvironment,
   ...marketsEnvironment,
+  ...marketEnvironment,
   ...railsEnvironment,
   ...webEnvironment,
   HOST: z.string().default('127.0.0.1'),
@@ -145,12 +149,16 @@ export interface Config {
   readonly lightning: LightningConfig;
   /** What the facilitator does for anyone. */
   readonly facilitator: FacilitatorConfig;
+  /** Where entries of others are found. */
+  readonly discovery: DiscoveryConfig;
   /** How the service buys its own endpoint. */
   readonly selfTest: SelfTestConfig;
   /** Who settles USDC payments. */
   readonly rails: RailsConfig;
   /** Where the bitcoin price and USYC are read. */
   readonly markets: MarketsConfig;
+  /** How the market of other sellers' routes is kept. */
+  readonly market: MarketConfig;
   /** How strangers' pages are fetched. */
   readonly web: WebConfig;
   readonly host: string;
@@ -229,8 +237,10 @@ function assemble(env: z.output<typeof environment>): Config {
     relayer: assembleRelayer(env),
     lightning: assembleLightning(env),
     facilitator: assembleFacilitator(env),
+    discovery: assembleDiscovery(env, env.NETWORK),
     selfTest: assembleSelfTest(env),
     markets: assembleMarkets(env, env.NETWORK),
+    market: assembleMarket(env),
     rails: assembleRails(env, env.NETWORK),
     web: assembleWeb(env),
     host: env.HOST,

@@ -2,8 +2,10 @@ import { benchCollector } from './collector.ts';
 import { benchExtract } from './extract.ts';
 import { benchPaid } from './paid.ts';
 import { benchProof } from './proof.ts';
+import { benchSearch } from './search.ts';
 import { benchSettle } from './settle.ts';
 import { benchUnpaid } from './unpaid.ts';
+import { benchWorkers } from './workers.ts';
 
 const benches: Record<string, () => Promise<void>> = {
   unpaid: benchUnpaid,
@@ -11,7 +13,9 @@ const benches: Record<string, () => Promise<void>> = {
   collector: benchCollector,
   extract: benchExtract,
   proof: benchProof,
+  search: benchSearch,
   settle: benchSettle,
+  workers: benchWorkers,
 };
 
 const names = process.argv.slice(2);

@@ -32,7 +32,7 @@ interface CrewOptions {
 
 /** What the primary does about its crew. Before it listens nothing is expected of it: an API process touches nothing until it is told how things stand. */
 export interface CrewEvents {
-  onMessage(member: Member, message: ToPrimary): void;
+  onMessage(member: Member, message: Exclude<ToPrimary, { kind: 'listening' }>): void;
   /** The process is dead: the system says so. What it left may be taken over. */
   onDeath(bootId: string): void;
   onFirstListening(): void;
@@ -57,16 +57,20 @@ export function createCrew({ size, onHopeless, env, clock, log }: CrewOptions) {
     const worker = cluster.fork({ ...env, [BOOT_ID_KEY]: bootId, [RUN_ID_KEY]: runId });
     const member: Member = { bootId, worker, bornMs: clock.nowMs(), isListening: false };
     members.add(member);
-    worker.on('message', (message: ToPrimary) => events?.onMessage(member, message));
+    worker.on('message', (message: ToPrimary) => {
+      if (message.kind === 'listening') onListening(member);
+      else events?.onMessage(member, message);
+    });
     // A channel that breaks is told by the end of the process, which follows.
     worker.on('error', () => {});
-    worker.on('listening', () => {
-      member.isListening = true;
-      if (hasServed) return;
-      hasServed = true;
-      events?.onFirstListening();
-    });
     worker.once('exit', (code, signal) => void onExit(member, code, signal));
+  }
+
+  function onListening(member: Member): void {
+    member.isListening = true;
+    if (hasServed) return;
+    hasServed = true;
+    events?.onFirstListening();
   }
 
   async function onExit(member: Member, code: number | null, signal: string | null): Promise<void> {

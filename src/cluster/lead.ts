@@ -14,6 +14,7 @@ const HEARTBEAT_MS = 1000;
 interface LeadOptions {
   crew: Crew;
   carrier: Carrier;
+  port: number;
   collector: CollectorView;
   /** The primary's own figures, with those that are read from the shared files. */
   metrics: Registry;
@@ -28,13 +29,13 @@ interface LeadOptions {
  * The primary's side of several processes: it tells the crew how things stand, settles what they hand over, takes over what a dead one
  * left, and puts the figures of all together. It serves no HTTP itself.
  */
-export function lead({ crew, carrier, collector, metrics, takeOver, clock, log, ...options }: LeadOptions) {
+export function lead({ crew, carrier, port, collector, metrics, takeOver, clock, log, ...options }: LeadOptions) {
   const gathering = createGathering(metrics, crew, clock);
   const bundles = new WeakMap<Member, (id: string) => void>();
   let said = '';
   let saidMs = 0;
 
-  const now = (): Beat => ({ refusals: carrier.refusals(), collector: collector.status() });
+  const now = (): Beat => ({ port, refusals: carrier.refusals(), collector: collector.status() });
 
   function tick(): void {
     const beat = now();

@@ -3,6 +3,8 @@ import type { CollectorStatus } from '../store/collector-status.ts';
 
 /** What every API process knows of the primary: sent at each change, and now and then without one. */
 export interface Beat {
+  /** Where to listen: the configured port, or the one that was taken for 0. */
+  readonly port: number;
   readonly refusals: Refusals;
   readonly collector: CollectorStatus;
 }
@@ -24,6 +26,8 @@ export type ToWorker =
 export type ToPrimary =
   /** It listens to messages. */
   | { readonly kind: 'hello' }
+  /** It serves. */
+  | { readonly kind: 'listening' }
   /** Bring these rows to their end. */
   | { readonly kind: 'settle'; readonly ids: readonly string[] }
   | { readonly kind: 'measured'; readonly ask: number; readonly metrics: readonly MetricJson[] }

@@ -21,8 +21,8 @@ export interface Channel {
 export interface PrimaryLink {
   readonly settling: SettlingProcess;
   readonly collector: CollectorView;
-  /** Resolves when the primary has told how things stand. */
-  readonly ready: Promise<void>;
+  /** Resolves with the port to listen on when the primary has told how things stand. */
+  readonly ready: Promise<number>;
   /** Whether it speaks; the detail says since when not. */
   status(): { ok: boolean; detail?: string };
   /** Calls back at each word of how things stand, which comes after the collector has written. */
@@ -44,8 +44,8 @@ export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): P
   let last: Beat | null = null;
   let heardMs = clock.nowMs();
   let asked = 0;
-  let isReady = () => {};
-  const ready = new Promise<void>((resolve) => {
+  let isReady = (_port: number) => {};
+  const ready = new Promise<number>((resolve) => {
     isReady = resolve;
   });
   const settle = createBundle<string>((ids) => send({ kind: 'settle', ids }));
@@ -62,14 +62,14 @@ export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): P
     switch (message.kind) {
       case 'beat':
         last = message.beat;
-        isReady();
+        isReady(message.beat.port);
         for (const tell of listeners.beat) tell();
         break;
       case 'ended':
         for (const id of message.ids) for (const tell of listeners.ended) tell(id);
         break;
       case 'measure':
-        void registry?.getMetricsAsJSON().then((metrics) => send({ kind: 'measured', ask: message.ask, metrics }));
+        void measure(message.ask);
         break;
       case 'metrics':
         readings.get(message.ask)?.(message.text);
@@ -80,6 +80,12 @@ export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): P
     }
   });
   send({ kind: 'hello' });
+
+  /** Figures that cannot be read are missing from the whole's. */
+  async function measure(ask: number): Promise<void> {
+    const metrics = (await registry?.getMetricsAsJSON().catch(() => [])) ?? [];
+    send({ kind: 'measured', ask, metrics });
+  }
 
   async function readMetrics(): Promise<string> {
     asked += 1;

@@ -5,6 +5,7 @@ import { systemClock } from '../lib/clock.ts';
 import { createLogger } from '../lib/log.ts';
 import { createCrew } from './crew.ts';
 import { lead } from './lead.ts';
+import { claimPort } from './port.ts';
 
 interface RunOptions {
   /** What the API processes' environment has beside this one's. */
@@ -32,6 +33,8 @@ export async function runPrimary(config: Config, { env, close, exit }: RunOption
   const leading = lead({
     crew,
     carrier,
+    // With the data directory held: API processes of a service that has died had the port until then.
+    port: await claimPort(config.host, config.port),
     metrics,
     collector: sources.collector,
     clock: systemClock,

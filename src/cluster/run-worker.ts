@@ -6,6 +6,7 @@ import { systemClock } from '../lib/clock.ts';
 import { createLogger } from '../lib/log.ts';
 import { BOOT_ID_KEY, RUN_ID_KEY } from './crew.ts';
 import type { ToPrimary, ToWorker } from './messages.ts';
+import { SHARES_PORT } from './port.ts';
 import { type Channel, createPrimaryLink } from './primary-link.ts';
 
 /** Leaves the primary a second of the ten that a stop may take. */
@@ -18,16 +19,19 @@ export async function runWorker(config: Config, exit: (code: number) => void): P
   process.on('disconnect', () => exit(1));
   // A terminal's Ctrl-C reaches us too, and a supervisor's SIGTERM may: the primary decides, because it settles what we still owe.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => {});
-  const link = createPrimaryLink(openChannel(), systemClock);
+  const channel = openChannel();
+  const link = createPrimaryLink(channel, systemClock);
   let stop = () => exit(0);
   link.onStop(() => stop());
-  await link.ready;
+  const port = await link.ready;
   const names = { bootId: named(BOOT_ID_KEY), runId: named(RUN_ID_KEY) };
   const deps = await createDeps(config, log, undefined, systemClock, { kind: 'worker', ...names, link });
   const app = await buildApp(deps);
   const stopServing = createStop({ app, closeDeps: deps.close, log, exit, graceMs: GRACE_MS });
   stop = () => void stopServing('the primary stops');
-  const url = await app.listen({ host: config.host, port: config.port });
+  const at = { host: config.host, port, reusePort: SHARES_PORT };
+  const url = await app.listen(at);
+  channel.send({ kind: 'listening' });
   log.info({ url, pid: process.pid }, 'an API process is listening');
 }
 

@@ -1,65 +1,63 @@
 import { own } from '../lib/own-property.ts';
 import type { Entry } from './entry.ts';
-import { membersOf, plainJson, TEXT_LIMITS, wordsOfNames } from './market-text.ts';
+import { isObject, keywordsOf, listOf, readTags, TEXT_LIMITS } from './market-text.ts';
 import { plainText } from './plain-text.ts';
-import { type Description, SILENCE } from './read-description.ts';
-import { bodyOf, listOf, MAX_PARAMS, type Param, paramOf, paramsOf } from './read-params.ts';
+import { type Description, decodeBraces, describeInput, groupOf, methodOf, SILENCE } from './read-description.ts';
 
 /** Paths that are looked through: more than any service describes in one file. */
 const MAX_PATHS = 2000;
+const MAX_PARAMS = 50;
 /** References that lead on to references. */
 const MAX_HOPS = 5;
-const PLACES = ['path', 'query', 'header'];
-/** What pays or proves who one is goes by itself. */
-const NOT_PARAMS = /^(authorization|cookie|x-payment|payment-signature)$/i;
+const MAX_STEPS = 10;
 
 /** What a seller's OpenAPI document (3.x, JSON) says of one of its routes; silence when it does not describe it. */
-export function describeOpenApi(document: unknown, url: URL, method: Entry['method']): Description {
-  const found = findOperation(document, url, method);
+export function describeOpenApi(document: unknown, url: URL, answered: Entry['method']): Description {
+  const found = findOperation(document, url, answered);
   if (!found) return SILENCE;
-  const { operation, shared } = found;
-  const { params: inBody, example } = readBody(document, operation);
-  const params = [...readParams(document, [...listOf(own(operation, 'parameters')), ...shared]), ...inBody];
-  const tags = listOf(own(operation, 'tags')).slice(0, 5);
+  const { item, operation, method } = found;
+  const parameters = [...listOf(own(operation, 'parameters')), ...listOf(own(item, 'parameters'))].map((given) =>
+    follow(document, given),
+  );
+  const content = jsonContent(follow(document, own(operation, 'requestBody')));
+  const groups = {
+    pathParams: parametersIn(document, parameters, 'path'),
+    queryParams: parametersIn(document, parameters, 'query'),
+    body: groupOf(followMembers(document, own(content, 'schema')), own(content, 'example')),
+  };
+  const tags = readTags(own(operation, 'tags'));
   const summary = plainText(own(operation, 'summary') ?? own(operation, 'operationId'), TEXT_LIMITS.name);
-  const words = [...tags.map((tag) => plainText(tag, TEXT_LIMITS.category)), wordsOfNames(resultOf(document, operation))];
   return {
     name: summary,
     label: plainText(own(own(document, 'info'), 'title'), TEXT_LIMITS.label),
     description: plainText(own(operation, 'description'), TEXT_LIMITS.description) || summary,
-    category: plainText(tags[0], TEXT_LIMITS.category),
-    params: params.slice(0, MAX_PARAMS),
-    body: example ?? bodyOf(params),
-    keywords: plainText(words.join(' '), TEXT_LIMITS.keywords),
-    method: found.method,
+    category: tags[0] ?? '',
+    ...describeInput(groups, method, url),
+    keywords: keywordsOf(tags, answerOf(document, operation)),
+    method,
   };
 }
 
 /** The path item of this very path before one whose template fits it; in it the method that answered before the other one. */
-function findOperation(document: unknown, url: URL, method: Entry['method']) {
-  const prefixes = ['', ...listOf(own(document, 'servers')).slice(0, 10).map(prefixOf)];
-  const asked = decodeBraces(url.pathname).replace(/\/+$/, '');
+function findOperation(document: unknown, url: URL, answered: Entry['method']) {
+  const prefixes = ['', ...listOf(own(document, 'servers')).slice(0, MAX_STEPS).map(prefixOf)];
+  const asked = trimmed(decodeBraces(url.pathname));
   const paths = own(document, 'paths');
-  const templates = Object.keys(typeof paths === 'object' && paths !== null ? paths : {}).slice(0, MAX_PATHS);
-  const fits = (test: (template: string) => boolean) =>
-    templates.find((template) => prefixes.some((prefix) => test((prefix + template).replace(/\/+$/, ''))));
-  const template = fits((full) => full === asked) ?? fits((full) => matches(full, asked));
+  const templates = isObject(paths) ? Object.keys(paths).slice(0, MAX_PATHS) : [];
+  const fits = (test: (path: string) => boolean) =>
+    templates.find((template) => prefixes.some((prefix) => test(trimmed(prefix + template))));
+  const template = fits((path) => path === asked) ?? fits((path) => matches(path, asked));
   if (template === undefined) return null;
   const item = own(paths, template);
-  const order: readonly Entry['method'][] = method === 'GET' ? ['GET', 'POST'] : ['POST', 'GET'];
-  for (const name of order) {
-    const operation = own(item, name.toLowerCase());
-    if (typeof operation === 'object' && operation !== null) {
-      return { operation, method: name, shared: listOf(own(item, 'parameters')) };
-    }
-  }
-  return null;
+  const methods = [answered, 'GET', 'POST'].map((name) => methodOf(name) ?? answered);
+  const method = methods.find((name) => isObject(own(item, name.toLowerCase())));
+  return method === undefined ? null : { item, operation: own(item, method.toLowerCase()), method };
 }
 
 /** A server's path, which stands before every path of the document; its host is not asked about: the document is that of our host. */
 function prefixOf(server: unknown): string {
   const url = URL.parse(String(own(server, 'url')), 'https://server.invalid');
-  return url === null ? '' : url.pathname.replace(/\/+$/, '');
+  return url === null ? '' : trimmed(url.pathname);
 }
 
 function matches(template: string, path: string): boolean {
@@ -67,41 +65,43 @@ function matches(template: string, path: string): boolean {
   return wanted.length === given.length && wanted.every((part, at) => /^\{.+\}$/.test(part) || part === given[at]);
 }
 
-function decodeBraces(path: string): string {
-  return path.replace(/%7B/gi, '{').replace(/%7D/gi, '}');
+function trimmed(path: string): string {
+  return path.replace(/\/+$/, '');
 }
 
-function readParams(document: unknown, parameters: readonly unknown[]): Param[] {
-  return parameters.slice(0, MAX_PARAMS).flatMap((given) => {
-    const parameter = follow(document, given);
-    const [name, place] = [own(parameter, 'name'), own(parameter, 'in')];
-    if (typeof name !== 'string' || !PLACES.includes(String(place)) || NOT_PARAMS.test(name)) return [];
-    if (name === '' || plainText(name, TEXT_LIMITS.param) !== name) return [];
-    return paramOf({
-      name,
-      in: place as Param['in'],
-      schema: follow(document, own(parameter, 'schema')),
-      required: own(parameter, 'required') === true,
-      description: own(parameter, 'description'),
-      example: own(parameter, 'example'),
-    });
+/** OpenAPI's list of parameters as the group that other documents have; those of an operation come before those of its path. */
+function parametersIn(document: unknown, parameters: readonly unknown[], place: string): object | undefined {
+  const here = parameters.filter((given) => own(given, 'in') === place && typeof own(given, 'name') === 'string');
+  const members = here.slice(0, MAX_PARAMS).map((given): [string, object] => {
+    const schema = follow(document, own(given, 'schema'));
+    const told = { description: own(given, 'description'), example: own(given, 'example') };
+    const said = Object.entries(told).filter(([, value]) => value !== undefined);
+    return [String(own(given, 'name')), { ...(isObject(schema) ? schema : {}), ...Object.fromEntries(said) }];
   });
+  const required = here.filter((given) => own(given, 'required') === true).map((given) => own(given, 'name'));
+  return members.length === 0 ? undefined : { properties: Object.fromEntries(members.reverse()), required };
 }
 
-function readBody(document: unknown, operation: unknown) {
-  const content = jsonContent(follow(document, own(operation, 'requestBody')));
-  const schema = follow(document, own(content, 'schema'));
-  const example = own(content, 'example') ?? own(schema, 'example');
-  const properties = membersOf(own(schema, 'properties'), MAX_PARAMS);
-  const resolved = Object.fromEntries(properties.map(([name, member]) => [name, follow(document, member)]));
-  const params = paramsOf({ required: own(schema, 'required'), properties: resolved }, example, 'body');
-  return { params, example: example === undefined ? null : plainJson(example) };
+/** A schema of an object with its references followed, its members' too. */
+function followMembers(document: unknown, given: unknown): object {
+  const schema = follow(document, given);
+  const properties = own(schema, 'properties');
+  const members = isObject(properties) ? Object.entries(properties).slice(0, MAX_PARAMS) : [];
+  return {
+    properties: Object.fromEntries(members.map(([name, member]) => [name, follow(document, member)])),
+    required: own(schema, 'required'),
+  };
 }
 
 /** The members of what is answered when all is well. */
-function resultOf(document: unknown, operation: unknown): unknown {
+function answerOf(document: unknown, operation: unknown): unknown {
   const content = jsonContent(follow(document, own(own(operation, 'responses'), '200')));
-  return own(follow(document, own(content, 'schema')), 'properties') ?? own(content, 'example');
+  const schema = follow(document, own(content, 'schema'));
+  // Of a schema the names alone: what describes them is not in the answer.
+  const properties = own(schema, 'properties');
+  return isObject(properties)
+    ? Object.fromEntries(Object.keys(properties).map((name) => [name, null]))
+    : own(content, 'example');
 }
 
 function jsonContent(holder: unknown): unknown {
@@ -115,7 +115,7 @@ function follow(document: unknown, value: unknown): unknown {
     const reference = own(target, '$ref');
     if (typeof reference !== 'string') return target;
     if (!reference.startsWith('#/')) return undefined;
-    const steps = reference.slice(2).split('/').slice(0, 10);
+    const steps = reference.slice(2).split('/').slice(0, MAX_STEPS);
     target = steps.reduce<unknown>((at, step) => own(at, step.replaceAll('~1', '/').replaceAll('~0', '~')), document);
   }
   return undefined;

@@ -28,7 +28,9 @@ export const entrySchema = z.strictObject({
   payTo: z.string().meta({ description: 'Address of the seller' }),
   host: z.string(),
   network: z.string().meta({ description: 'CAIP-2; where it is paid here' }),
-  rail: z.enum(['direct', 'gateway']).meta({ description: '`gateway`: the buyer needs a gateway deposit on the chain' }),
+  rail: z
+    .enum(['direct', 'gateway'])
+    .meta({ description: '`gateway`: the buyer needs a gateway deposit on the chain' }),
   direct: z
     .strictObject({ url: z.string(), priceUsd })
     .nullable()

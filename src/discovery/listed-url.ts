@@ -21,7 +21,8 @@ export interface ListedUrl {
  * must be escaped. Listing `http://127.0.0.1/…` would send every agent that reads the list to its own machine.
  */
 export function readListedUrl(value: unknown): ListedUrl | null {
-  if (typeof value !== 'string' || value.length > MAX_URL || NOT_IN_URLS.test(value) || !URL.canParse(value)) return null;
+  if (typeof value !== 'string' || value.length > MAX_URL || NOT_IN_URLS.test(value) || !URL.canParse(value))
+    return null;
   const url = new URL(value);
   const isHttp = /^https?:\/\//i.test(value) && (url.protocol === 'https:' || url.protocol === 'http:');
   if (!isHttp || url.username !== '' || url.password !== '' || /%/.test(url.hostname)) return null;
@@ -34,7 +35,9 @@ export function readListedUrl(value: unknown): ListedUrl | null {
 /** Host and path in the one form in which two sources are compared: letter case, a trailing slash and the names of placeholders do not count. */
 export function placeOf(url: string): string {
   const parsed = new URL(url);
-  const path = decodeBraces(parsed.pathname).replace(/\{[^{}/]*\}|:[A-Za-z]\w*/g, '{}').replace(/\/+$/, '');
+  const path = decodeBraces(parsed.pathname)
+    .replace(/\{[^{}/]*\}|:[A-Za-z]\w*/g, '{}')
+    .replace(/\/+$/, '');
   return `${parsed.host}${path.toLowerCase()}`;
 }
 

@@ -1,8 +1,8 @@
+import type { Terms } from './accepts.ts';
 import type { ListedEntry, Listing } from './entry.ts';
 import { TEXT_LIMITS } from './market-text.ts';
 import { plainText } from './plain-text.ts';
 import { type Description, joinDescriptions } from './read-description.ts';
-import type { Offer } from './read-offer.ts';
 
 /** A category for those who name none: a filter finds them under a word, not under nothing. */
 const NO_CATEGORY = 'other';
@@ -12,7 +12,7 @@ interface Found {
   readonly url: string;
   /** The method that was answered 402. */
   readonly method: ListedEntry['method'];
-  readonly offer: Offer;
+  readonly offer: Terms;
   readonly description: Description;
   readonly network: string;
 }
@@ -20,7 +20,7 @@ interface Found {
 /** A listing as a search knows it, from what its seller was seen to ask and say. */
 export function listingOf({ url, method, offer, description, network }: Found): Listing {
   const { origin, host, pathname } = new URL(url);
-  const name = description.name || plainText(decodeURI(pathname).replace(/^\/+|\/+$/g, ''), TEXT_LIMITS.name) || host;
+  const name = description.name || plainText(readable(pathname).replace(/^\/+|\/+$/g, ''), TEXT_LIMITS.name) || host;
   const called = description.method ?? method;
   const { plainPriceUsd, ...asked } = offer;
   return {
@@ -30,7 +30,7 @@ export function listingOf({ url, method, offer, description, network }: Found): 
       name,
       label: description.label || plainText(name, TEXT_LIMITS.label),
       description: description.description,
-      params: description.params.map((param) => ({ ...param })),
+      params: description.params,
       host,
       network,
       ...asked,
@@ -45,8 +45,16 @@ export function listingOf({ url, method, offer, description, network }: Found): 
 }
 
 /** A listing after another call: what is asked now, and of each thing said either what is said now or, when that is nothing, what was before. */
-export function relist({ entry, keywords }: Listing, seen: Pick<Found, 'method' | 'offer' | 'description'>): Listing {
-  const before: Description = { ...entry, keywords, method: entry.method };
-  const description = joinDescriptions(seen.description, before);
-  return listingOf({ ...seen, url: entry.url, network: entry.network, description });
+export function relist({ entry, keywords }: Listing, found: Omit<Found, 'network'>): Listing {
+  const before: Description = { ...entry, keywords };
+  const description = joinDescriptions(found.description, before);
+  return listingOf({ ...found, network: entry.network, description });
+}
+
+function readable(path: string): string {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
 }

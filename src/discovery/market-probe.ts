@@ -2,42 +2,44 @@ import { NotFound } from '../errors.ts';
 import { askStranger, type StrangerAnswer, type StrangerOptions } from '../upstream/ask-stranger.ts';
 import { MAX_REDIRECTS } from '../upstream/follow.ts';
 import { hostOf } from '../upstream/guard.ts';
+import type { Payable, Terms } from './accepts.ts';
 import { describeChallenge } from './describe-challenge.ts';
 import type { Entry } from './entry.ts';
 import { namedFailure, refusal } from './market-refusals.ts';
 import type { Description } from './read-description.ts';
-import { type Offer, readChallenge, readOffer, type Terms } from './read-offer.ts';
+import { readChallenge, readOffer } from './read-offer.ts';
 
 /** What a seller answered to an unpaid call. */
 export interface Seen {
   /** Where it answered, after redirects. */
   readonly url: URL;
-  readonly offer: Offer;
+  readonly method: Entry['method'];
+  readonly offer: Terms;
   readonly description: Description;
   readonly latencyMs: number;
 }
 
 interface CallOptions {
-  /** Whether redirects are followed: to find a seller, not to look after a listing, which must answer at its own address. */
-  readonly follow: boolean;
   /** Throws when the host has had enough requests. */
   readonly limitHost?: (host: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Calls sellers as an unpaid buyer would. */
+/**
+ * Calls sellers as an unpaid buyer would. What fails is a named error: BadParameter with `https_only`, `own_origin`, `url_not_public`,
+ * `no_402`, `unreadable_challenge` or `not_payable_here`; NotFound `host_not_found`; 502 with `timeout`, `too_large` or `unreachable`.
+ */
 export interface Caller {
-  /**
-   * One call; throws a named error: BadParameter with `https_only`, `own_origin`, `url_not_public`, `no_402`, `unreadable_challenge` or
-   * `not_payable_here`; NotFound `host_not_found`; 502 with `timeout`, `too_large` or `unreachable`.
-   */
+  /** Finds the route behind an address: redirects are followed, and where no GET is answered a POST is tried. */
+  find(url: URL, options: CallOptions): Promise<Seen>;
+  /** Exactly one request to a route that is known: one that redirects does not answer at its own address. */
   call(url: URL, method: Entry['method'], options: CallOptions): Promise<Seen>;
   /** Reads a JSON document of an origin; null when there is none, whatever the reason. */
-  readJson(url: URL, maxBytes: number, options: Omit<CallOptions, 'follow'>): Promise<unknown>;
+  readJson(url: URL, maxBytes: number, options: CallOptions): Promise<unknown>;
 }
 
 interface CallerOptions extends StrangerOptions {
-  readonly terms: Terms;
+  readonly payable: Payable;
   readonly publicOrigin: string;
 }
 
@@ -47,7 +49,7 @@ const ACCEPT = 'application/json, */*;q=0.1';
 const EMPTY_BODY = '{}';
 
 /** Makes the caller of strangers' routes; it holds nothing between calls. */
-export function createCaller({ terms, publicOrigin, ...stranger }: CallerOptions): Caller {
+export function createCaller({ payable, publicOrigin, ...stranger }: CallerOptions): Caller {
   const ownHost = new URL(publicOrigin).host;
   const isTestHost = (url: URL) => stranger.dial.testHosts?.has(hostOf(url)) ?? false;
 
@@ -60,24 +62,46 @@ export function createCaller({ terms, publicOrigin, ...stranger }: CallerOptions
     limitHost?.(hostOf(url));
   }
 
-  async function read(answer: StrangerAnswer): Promise<Seen> {
-    const { url, status, latencyMs } = answer;
-    if (status !== 402) throw refusal('no_402', `an unpaid call must be answered 402; it answers ${status}`);
-    const challenge = await readChallenge(answer);
-    return { url, offer: readOffer(challenge, terms), description: describeChallenge(challenge), latencyMs };
+  /** What is asked there, or the status of an answer that asks nothing. */
+  async function ask(
+    url: URL,
+    method: Entry['method'],
+    redirects: number,
+    options: CallOptions,
+  ): Promise<Seen | number> {
+    const body = method === 'POST' ? { body: EMPTY_BODY } : {};
+    const request = {
+      url,
+      method,
+      accept: ACCEPT,
+      ...body,
+      redirects,
+      judge: (hop: URL) => judge(hop, options.limitHost),
+    };
+    const read = async (answer: StrangerAnswer) => {
+      if (answer.status !== 402) return answer.status;
+      const challenge = await readChallenge(answer);
+      const offer = readOffer(challenge, payable);
+      return {
+        url: answer.url,
+        method,
+        offer,
+        description: describeChallenge(challenge, answer.url, method),
+        latencyMs: answer.latencyMs,
+      };
+    };
+    return askStranger(request, stranger, options.signal, read).catch((error) => {
+      throw namedFailure(error, hostOf(url));
+    });
   }
 
   return {
-    async call(url, method, { follow, limitHost, signal }) {
-      const body = method === 'POST' ? { body: EMPTY_BODY } : {};
-      const redirects = follow ? MAX_REDIRECTS : 0;
-      const request = { url, method, accept: ACCEPT, ...body, redirects, judge: (hop: URL) => judge(hop, limitHost) };
-      try {
-        return await askStranger(request, stranger, signal, read);
-      } catch (error) {
-        throw namedFailure(error, hostOf(url));
-      }
+    async find(url, options) {
+      const first = await ask(url, 'GET', MAX_REDIRECTS, options);
+      const seen = first === 404 || first === 405 ? await ask(url, 'POST', 0, options) : first;
+      return requirePriced(typeof seen === 'number' ? first : seen);
     },
+    call: async (url, method, options) => requirePriced(await ask(url, method, 0, options)),
     async readJson(url, maxBytes, { limitHost, signal }) {
       const sameOrigin = (hop: URL) => {
         if (hop.origin !== url.origin) throw new NotFound('the document is not at its origin');
@@ -89,4 +113,9 @@ export function createCaller({ terms, publicOrigin, ...stranger }: CallerOptions
       ).catch(() => null);
     },
   };
+}
+
+function requirePriced(seen: Seen | number): Seen {
+  if (typeof seen !== 'number') return seen;
+  throw refusal('no_402', `an unpaid call must be answered 402; it answers ${seen}`);
 }

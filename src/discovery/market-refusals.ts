@@ -2,12 +2,7 @@ import { AppError, BadParameter, Unavailable } from '../errors.ts';
 import { ExchangeFailed } from '../upstream/failure.ts';
 
 /** Why an address is not listed, or why a listed one failed its hourly call: stable words for programs. */
-export type RefusalCode =
-  | 'https_only'
-  | 'own_origin'
-  | 'no_402'
-  | 'unreadable_challenge'
-  | 'not_payable_here';
+export type RefusalCode = 'https_only' | 'own_origin' | 'no_402' | 'unreadable_challenge' | 'not_payable_here';
 
 /** 400 for an address that is no listing: `detail` tells its seller what to change. */
 export function refusal(code: RefusalCode, detail: string): BadParameter {

@@ -1,52 +1,47 @@
-import type { Entry } from './entry.ts';
+import { own, ownKeys } from '../lib/own-property.ts';
 import { plainText } from './plain-text.ts';
 
 /** How much of a seller's words is kept, in UTF-16 units: what a list can show and a search should weigh. */
-export const TEXT_LIMITS = { name: 100, label: 60, description: 500, category: 40, keywords: 400, param: 60, hint: 200 };
+export const TEXT_LIMITS = { name: 100, label: 60, description: 500, category: 40, keywords: 400, word: 60 };
 
-/** Of one value: an example is a hint, not a document. */
+const MAX_TAGS = 5;
 const MAX_DEPTH = 4;
-const MAX_MEMBERS = 20;
-const MAX_NODES = 60;
+const MAX_WORDS = 60;
 
-/** A JSON value as an entry carries it. */
-export type Json = Entry['body'];
-
-/**
- * A seller's JSON value with every text and name in it plain and capped, and no more of it than a hint needs; null for what is no JSON value.
- * Bounded in depth and number before anything else touches it, so that no nesting can break whoever serialises it.
- */
-export function plainJson(value: unknown): Json {
-  let nodes = 0;
-  const copy = (given: unknown, depth: number): Json => {
-    nodes += 1;
-    if (nodes > MAX_NODES || depth > MAX_DEPTH) return null;
-    if (typeof given === 'string') return plainText(given, TEXT_LIMITS.hint);
-    if (typeof given === 'boolean' || (typeof given === 'number' && Number.isFinite(given))) return given;
-    if (Array.isArray(given)) return given.slice(0, MAX_MEMBERS).map((inner) => copy(inner, depth + 1));
-    if (typeof given !== 'object' || given === null) return null;
-    return Object.fromEntries(membersOf(given).map(([key, inner]) => [key, copy(inner, depth + 1)]));
-  };
-  return copy(value, 0);
+/** A seller's tags, the first few, each a plain word or two. */
+export function readTags(value: unknown): string[] {
+  const tags = listOf(value).slice(0, MAX_TAGS);
+  return tags.map((tag) => plainText(tag, TEXT_LIMITS.category)).filter((tag) => tag !== '');
 }
 
-/** An object's members under plain names, the first few; a name that says nothing when it is plain is left out. */
-export function membersOf(value: unknown, max = MAX_MEMBERS): [string, unknown][] {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [];
-  const named = Object.entries(value).slice(0, max);
-  return named.filter(([key]) => key !== '__proto__' && key !== '' && plainText(key, TEXT_LIMITS.param) === key);
-}
-
-/** The names in a JSON value as words that it may be found by: `windSpeed` is found by "wind speed". */
-export function wordsOfNames(value: unknown): string {
-  const words = new Set<string>();
+/** What a route is found by beside what is shown of it: its tags, and the names in its answer, where `windSpeed` is "wind speed". */
+export function keywordsOf(tags: readonly string[], answer: unknown): string {
+  const words = new Set(tags);
   const collect = (given: unknown, depth: number): void => {
-    if (depth > MAX_DEPTH || words.size >= MAX_NODES) return;
-    for (const [key, inner] of membersOf(Array.isArray(given) ? given[0] : given)) {
-      words.add(key.replace(/([a-z\d])([A-Z])/g, '$1 $2').replace(/[_.-]+/g, ' ').toLowerCase());
-      collect(inner, depth + 1);
+    const value = Array.isArray(given) ? given[0] : given;
+    for (const key of (ownKeys(value) ?? []).slice(0, MAX_WORDS)) {
+      if (words.size >= MAX_WORDS) return;
+      words.add(plainText(asWords(String(key)), TEXT_LIMITS.word));
+      if (depth < MAX_DEPTH) collect(own(value, key), depth + 1);
     }
   };
-  collect(value, 0);
-  return [...words].join(' ');
+  collect(answer, 1);
+  return plainText([...words].join(' '), TEXT_LIMITS.keywords);
+}
+
+function asWords(name: string): string {
+  return name
+    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
+    .replace(/[_.-]+/g, ' ')
+    .toLowerCase();
+}
+
+/** A list, or one without members for anything else. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** Whether a value has members with names. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

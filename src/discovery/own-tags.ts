@@ -8,9 +8,12 @@ export const OWN_TAGS: Readonly<Record<string, string>> = {
   '/fx/execution': 'swap, slippage, vwap, dex, liquidity, spread, euro stablecoin EURC, trading volume',
   '/chain/wallet': 'account balance, holdings, how much USDC somebody has, contract or person, nonce',
   '/chain/token': 'coin, token contract, metadata, ticker, erc20 supply',
-  '/chain/tx': 'tx receipt lookup, block explorer, payment confirmed, went through, failed or reverted, who sent, who received',
-  '/web/extract': 'scrape, scraper, reader mode, readable article without ads, website content, html to text, url to text',
-  '/web/check': 'is a website up or down, uptime monitor, follow redirects of a short link, hsts, csp, ssl certificate expiry, server speed',
+  '/chain/tx':
+    'tx receipt lookup, block explorer, payment confirmed, went through, failed or reverted, who sent, who received',
+  '/web/extract':
+    'scrape, scraper, reader mode, readable article without ads, website content, html to text, url to text',
+  '/web/check':
+    'is a website up or down, uptime monitor, follow redirects of a short link, hsts, csp, ssl certificate expiry, server speed',
   '/packages/npm': 'javascript library, node module, typescript, package manager',
   '/packages/pypi': 'python library, python version, pip install, module',
   '/packages/vulns':

@@ -1,7 +1,7 @@
 import type { Entry, Listing, Source } from './entry.ts';
 import { createFilter } from './filters.ts';
 import { readQuestion } from './question.ts';
-import { rank } from './ranking.ts';
+import { type Ranked, rank } from './ranking.ts';
 import type { SearchParams } from './search-params.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -29,7 +29,8 @@ export interface Moment {
 
 const SOURCE_TEXTS: Readonly<Record<Source, string>> = {
   own: 'Routes of this service.',
-  market: 'Listings on the market page of this service: each is called hourly to check that it answers 402 on the chain.',
+  market:
+    'Listings on the market page of this service: each is called hourly to check that it answers 402 on the chain.',
   catalogue:
     'A third-party payment catalogue, filtered to entries payable on the chain. They are listed by that catalogue and are not called by this service.',
 };
@@ -39,14 +40,10 @@ const NOTE =
 /** Answers a search from a snapshot: in memory, synchronously, asking nobody. */
 export function search(snapshot: Snapshot, moment: Moment, params: SearchParams): SearchResult {
   const { listings, counts } = snapshot;
-  const passes = createFilter(params);
-  const results: Entry[] = [];
-  for (const { id, score } of inOrder(snapshot, params.q)) {
+  const results = pick(snapshot, params).flatMap(({ id, score }): Entry[] => {
     const entry = listings[id]?.entry;
-    if (!entry || !passes(entry)) continue;
-    results.push({ ...entry, online: moment.isOnline(entry), score });
-    if (results.length === params.limit) break;
-  }
+    return entry ? [{ ...entry, online: moment.isOnline(entry), score }] : [];
+  });
   return {
     query: params.q,
     network: moment.network,
@@ -60,7 +57,16 @@ export function search(snapshot: Snapshot, moment: Moment, params: SearchParams)
 }
 
 /** The best first; the snapshot's own order, which is by price and source, decides ties and is all there is without a query. */
-function inOrder({ listings, index }: Snapshot, query: string): Iterable<{ id: number; score: number }> {
-  if (query.trim() === '') return listings.keys().map((id) => ({ id, score: 0 }));
-  return rank(index, readQuestion(query)).sort((a, b) => b.score - a.score || a.id - b.id);
+function pick({ listings, index }: Snapshot, params: SearchParams): Ranked[] {
+  const filter = createFilter(params);
+  const passes = (id: number) => {
+    const listing = listings[id];
+    return listing !== undefined && filter(listing.entry);
+  };
+  if (params.q.trim() !== '') return rank(index, readQuestion(params.q), { limit: params.limit, passes });
+  const cheapest: Ranked[] = [];
+  for (let id = 0; id < listings.length && cheapest.length < params.limit; id++) {
+    if (passes(id)) cheapest.push({ id, score: 0 });
+  }
+  return cheapest;
 }

@@ -39,6 +39,7 @@ export const TAGS = [
   { name: 'free', description: 'Summaries; no payment, no account' },
   { name: 'paid', description: 'Detail, paid per call in USDC over x402' },
   { name: 'lightning', description: 'The same detail, paid per call in bitcoin over Lightning' },
+  { name: 'market', description: 'Payable routes of this service and of other sellers, found by search' },
   { name: 'facilitator', description: 'Claims Lightning proofs for any seller' },
   { name: 'meta', description: 'About the service itself' },
 ];

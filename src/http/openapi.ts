@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, pathOn, type Surface, surfacesOf } from '../catalogue/paths.ts';
+import { DISCOVERY_OPERATIONS } from './openapi-discovery.ts';
 import { FACILITATOR_OPERATIONS } from './openapi-facilitator.ts';
 import { lightningPayment } from './openapi-lightning.ts';
 import { META_OPERATIONS } from './openapi-meta.ts';
@@ -57,6 +58,7 @@ export async function createOpenApi({ catalogue, requirementOf, publicOrigin }: 
   for (const { method, url, schema } of FACILITATOR_OPERATIONS) {
     scribe.route({ method, url, schema: { ...schema, tags: ['facilitator'] }, handler });
   }
+  for (const { method, url, schema } of DISCOVERY_OPERATIONS) scribe.route({ method, url, schema, handler });
   await scribe.ready();
   const document = structuredClone(scribe.swagger()) as Json;
   await scribe.close();

@@ -1,5 +1,5 @@
-import { parseParams, type Query } from '../catalogue/params.ts';
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { parseParams, type Query } from '../catalogue/params.ts';
 import { BadParameter, type ParameterError } from '../errors.ts';
 
 /** What a URL of ours may have: no request needs more over one transport than over the other. */
@@ -10,7 +10,10 @@ const MAX_CHARS = 8192;
  * route, so the same request is the same request whatever brought it; models write numbers and booleans where a query has text, so both
  * are taken. Unknown names are faults on free tools too: a model that is told corrects itself.
  */
-export function readArguments(endpoint: Pick<Endpoint<never>, 'params'>, given: unknown): { query: Query; params: unknown } {
+export function readArguments(
+  endpoint: Pick<Endpoint<never>, 'params'>,
+  given: unknown,
+): { query: Query; params: unknown } {
   const query = queryOf(given);
   return { query, params: parseParams(endpoint, query, true) };
 }

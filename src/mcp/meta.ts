@@ -1,5 +1,5 @@
-import { encodeHeader } from '../payment/header.ts';
 import { own } from '../lib/own-property.ts';
+import { encodeHeader } from '../payment/header.ts';
 
 /** Where x402's MCP transport carries a payment: in the call's `_meta`. */
 export const PAYMENT = 'x402/payment';

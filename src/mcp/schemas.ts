@@ -3,32 +3,17 @@ import type { z } from 'zod';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { describeParams, toJsonSchema } from '../http/param-docs.ts';
 
-/** x402's PaymentRequired, as far as it tells it from an answer. */
+/** x402's PaymentRequired and our problems, by what tells them from an answer: each stands in every tool, so they are short. */
 const PAYMENT_REQUIRED = {
   type: 'object',
-  description: 'With isError: the call must be paid for',
-  properties: {
-    x402Version: { type: 'integer', enum: [2] },
-    error: { type: 'string' },
-    resource: { type: 'object' },
-    accepts: { type: 'array', items: { type: 'object' } },
-    extensions: { type: 'object' },
-  },
+  description: 'With isError: the call must be paid for (x402 PaymentRequired)',
+  properties: { x402Version: { enum: [2] }, accepts: { type: 'array', items: { type: 'object' } } },
   required: ['x402Version', 'error', 'resource', 'accepts'],
 };
-
 const PROBLEM = {
   type: 'object',
   description: 'With isError: why there is no answer',
-  properties: {
-    code: { type: 'string', description: 'Stable, for programs' },
-    detail: { type: 'string' },
-    charged: { enum: [false, 'unknown'], description: 'Whether money moved' },
-    status: { type: 'integer', description: 'The same failure as an HTTP status' },
-    requestId: { type: 'string' },
-    errors: { type: 'array', items: { type: 'object' } },
-    retryAfterSeconds: { type: 'integer' },
-  },
+  properties: { code: { type: 'string' }, detail: { type: 'string' }, charged: { enum: [false, 'unknown'] } },
   required: ['code', 'detail', 'charged', 'status', 'requestId'],
 };
 

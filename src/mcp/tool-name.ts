@@ -4,7 +4,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
  * The name of an entry's tool: its access and the words of its path, `paid_fees_forecast`. It follows from the path alone, so that it is
  * as stable as the route; one name serves both rails, because a name is part of what a Lightning invoice binds.
  */
-export function toolName({ access, path }: Pick<Endpoint<never>, 'access' | 'path'>): string {
+export function toolName({ access, path }: { access: Endpoint<never>['access']; path: string }): string {
   const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');
   return [access, ...words].join('_').toLowerCase();
 }

@@ -89,7 +89,11 @@ export function createPaymentMetrics(
     /** For a settlement whose end another process writes: how it stands when nobody here waits any more. */
     onLeft: measure,
     /** The Lightning rail's store with its moves counted; what it does and answers is unchanged. */
-    watchClaims: (claims: LightningStore): LightningStore => watchClaims(claims, moves, claimedMsat),
+    watchClaims: (claims: LightningStore): LightningStore => {
+      const name = 'payment_lightning_reply_bytes';
+      publishBytes(shared, name, 'Bytes of replies and answers kept for Lightning payments', () => claims.bodyBytes());
+      return watchClaims(claims, moves, claimedMsat);
+    },
   };
 }
 
@@ -141,18 +145,21 @@ function publishOpen(registry: Registry, store: PaymentMetricsOptions['store']):
 }
 
 function publishReplies(registry: Registry, store: PaymentMetricsOptions['store'], storeBytes: number): void {
+  publishBytes(registry, 'payment_reply_bytes', 'Bytes of replies kept for USDC payments', () => store.replyBytes());
+  const help = 'What each rail may keep of them (REPLY_STORE_MB)';
+  const limit = new Gauge({ name: 'payment_reply_bytes_limit', help, registers: [registry] });
+  limit.set(storeBytes);
+}
+
+function publishBytes(registry: Registry, name: string, help: string, read: () => Promise<number>): void {
   new Gauge({
-    name: 'payment_reply_bytes',
-    help: 'Bytes of replies kept for USDC payments',
+    name,
+    help,
     registers: [registry],
     async collect() {
-      const bytes = await store.replyBytes().catch(() => null);
+      const bytes = await read().catch(() => null);
       this.remove();
       if (bytes !== null) this.set(bytes);
     },
   });
-  const limit = new Gauge({
-    ...{ name: 'payment_reply_bytes_limit', help: 'What they may take (REPLY_STORE_MB)', registers: [registry] },
-  });
-  limit.set(storeBytes);
 }

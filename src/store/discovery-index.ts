@@ -8,11 +8,11 @@ export interface IndexedDocument {
   readonly keywords: string;
   readonly description: string;
   readonly params: string;
-  /** Host, path, site and category. */
+  /** Host, path and category. */
   readonly place: string;
 }
 
-/** How much a word counts where it stands; BM25's weights by field, in the order of the columns. */
+/** How much a word counts where it stands: BM25's weights, in the order of the columns. */
 const WEIGHTS: Record<keyof IndexedDocument, number> = {
   name: 5,
   label: 6,
@@ -23,28 +23,34 @@ const WEIGHTS: Record<keyof IndexedDocument, number> = {
 };
 const FIELDS = Object.keys(WEIGHTS) as (keyof IndexedDocument)[];
 
-/** Documents added before others have a turn: about three milliseconds. */
-const CHUNK = 100;
-/** Phrases whose matches are kept; the index never changes, so they stay right. */
-const KEPT_PHRASES = 500;
-/** A match list that is kept is at most this long: those of common words would fill the memory. */
-const KEPT_MATCHES = 1000;
+/** Documents added before others have a turn: some milliseconds. */
+const CHUNK = 20;
+/** Matches that are kept for phrases asked before; 12 bytes each. The index never changes, so they stay right. */
+const KEPT_MATCHES = 1_000_000;
+const KEPT_PHRASES = 5000;
 
-/** A document that holds a phrase: its place in the list that was indexed, and its BM25 score, more for a better match. */
-export interface Match {
-  readonly id: number;
-  readonly score: number;
+/** The documents that hold a phrase, by their places in the list that was indexed, and their BM25 scores, more for a better match. */
+export interface Matches {
+  readonly ids: Int32Array;
+  readonly scores: Float64Array;
 }
 
 /** A full-text index of documents that never change. */
 export interface DiscoveryIndex {
+  /** How many documents there are. */
+  readonly size: number;
   /**
    * Every document that holds the words of a phrase in this order; with `prefix` the last of them may go on. The words are data: letters and
    * digits, everything else is taken for what separates them.
    */
-  match(phrase: string, prefix?: boolean): readonly Match[];
+  match(phrase: string, prefix?: boolean): Matches;
   close(): void;
 }
+
+/** What a phrase is worth that more than half of all documents hold: next to nothing, by BM25 too, which would take milliseconds to say so. */
+const COMMON = 0.01;
+
+const NONE: Matches = { ids: new Int32Array(0), scores: new Float64Array(0) };
 
 /**
  * Indexes documents by SQLite's FTS5 in memory, in slices, so that requests are served meanwhile. Words are compared by their stems and
@@ -53,8 +59,7 @@ export interface DiscoveryIndex {
 export async function buildDiscoveryIndex(documents: readonly IndexedDocument[]): Promise<DiscoveryIndex> {
   const db = new Database(':memory:');
   db.exec(
-    `CREATE VIRTUAL TABLE entries USING fts5(${FIELDS.join(', ')},
-       tokenize = 'porter unicode61 remove_diacritics 2', prefix = '2 3 4', detail = full)`,
+    `CREATE VIRTUAL TABLE entries USING fts5(${FIELDS.join(', ')}, tokenize = 'porter unicode61 remove_diacritics 2')`,
   );
   const insert = db.prepare(
     `INSERT INTO entries (rowid, ${FIELDS.join(', ')}) VALUES (?${', ?'.repeat(FIELDS.length)})`,
@@ -69,22 +74,27 @@ export async function buildDiscoveryIndex(documents: readonly IndexedDocument[])
     add(from, Math.min(from + CHUNK, documents.length));
     await turn();
   }
-  // One segment: a look-up reads one tree.
-  db.exec("INSERT INTO entries (entries) VALUES ('optimize')");
 
-  const select = db
-    .prepare(`SELECT rowid, -bm25(entries, ${FIELDS.map((field) => WEIGHTS[field]).join(', ')}) FROM entries WHERE entries MATCH ?`)
-    .raw();
-  const kept = new Map<string, readonly Match[]>();
+  const weights = FIELDS.map((field) => WEIGHTS[field]).join(', ');
+  const select = db.prepare(`SELECT rowid, -bm25(entries, ${weights}) FROM entries WHERE entries MATCH ?`).raw();
+  const common = db.prepare(`SELECT rowid, ${COMMON} FROM entries WHERE entries MATCH ?`).raw();
+  const count = db.prepare('SELECT count(*) FROM entries WHERE entries MATCH ?').raw();
+  const kept = createKept();
   return {
+    size: documents.length,
     match(phrase, prefix = false) {
       const words = wordsOf(phrase);
-      if (words.length === 0) return [];
+      if (words.length === 0) return NONE;
       const expression = `"${words.join(' ')}"${prefix ? '*' : ''}`;
       const known = kept.get(expression);
       if (known) return known;
-      const found = (select.all(expression) as [number, number][]).map(([id, score]) => ({ id, score }));
-      if (found.length <= KEPT_MATCHES) keep(kept, expression, found);
+      const [holding = 0] = count.get(expression) as [number];
+      const rows = (holding > documents.length / 2 ? common : select).all(expression) as [number, number][];
+      const found = {
+        ids: Int32Array.from(rows, ([id]) => id),
+        scores: Float64Array.from(rows, ([, score]) => score),
+      };
+      kept.keep(expression, found);
       return found;
     },
     close: () => db.close(),
@@ -93,11 +103,28 @@ export async function buildDiscoveryIndex(documents: readonly IndexedDocument[])
 
 /** A text's words in lower case: runs of letters, marks and digits. Nothing that means anything to FTS5's query syntax is left. */
 export function wordsOf(text: string): string[] {
-  return text.normalize('NFKC').toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+  return (
+    text
+      .normalize('NFKC')
+      .toLowerCase()
+      .match(/[\p{L}\p{M}\p{N}]+/gu) ?? []
+  );
 }
 
-function keep(kept: Map<string, readonly Match[]>, expression: string, found: readonly Match[]): void {
-  const oldest = kept.size >= KEPT_PHRASES ? kept.keys().next().value : undefined;
-  if (oldest !== undefined) kept.delete(oldest);
-  kept.set(expression, found);
+/** Keeps matches, bounded in number; what was kept longest goes first. Scoring a word that stands in most documents takes milliseconds. */
+function createKept() {
+  const kept = new Map<string, Matches>();
+  let matches = 0;
+  return {
+    get: (expression: string) => kept.get(expression),
+    keep(expression: string, found: Matches): void {
+      kept.set(expression, found);
+      matches += found.ids.length;
+      for (const [oldest, { ids }] of kept) {
+        if (matches <= KEPT_MATCHES && kept.size <= KEPT_PHRASES) break;
+        kept.delete(oldest);
+        matches -= ids.length;
+      }
+    },
+  };
 }

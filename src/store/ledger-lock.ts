@@ -10,13 +10,13 @@ const ORPHANS_MS = 10_000;
  * its API processes too; those get some seconds to leave.
  * The lock is SQLite's own on a file beside the ledger: the system gives it back when a process dies, however it dies.
  */
-export function holdLedger(file: string): { release(): void } {
+export function holdLedger(file: string, orphansMs = ORPHANS_MS): { release(): void } {
   mkdirSync(dirname(file), { recursive: true });
   const db = hold(file, 0, 'EXCLUSIVE', `another process serves the ledger beside ${file}: stop it first`);
   try {
     const workers = workersFile(file);
     const why = `API processes of a service that has ended still use the ledger beside ${file}`;
-    hold(workers, ORPHANS_MS, 'EXCLUSIVE', why).close();
+    hold(workers, orphansMs, 'EXCLUSIVE', why).close();
   } catch (error) {
     db.close();
     throw error;

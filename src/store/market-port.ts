@@ -49,7 +49,11 @@ export interface MarketStore {
    * Lists a place, or replaces what is known of it; the bounds are judged in the same transaction, for new ones alone.
    * Its call is kept with it.
    */
-  put(row: ListingRow, latencyMs: number, bounds: MarketBounds): Promise<'listed' | 'updated' | 'market_full' | 'domain_full'>;
+  put(
+    row: ListingRow,
+    latencyMs: number,
+    bounds: MarketBounds,
+  ): Promise<'listed' | 'updated' | 'market_full' | 'domain_full'>;
   /** Null while nothing has changed since. */
   changesSince(revision: number): Promise<MarketChanges | null>;
   /** Takes listings that are due, the longest waiting first; nobody else gets them before `until`, when they are due again unless they were recorded. */

@@ -40,14 +40,20 @@ export function createMarketStore(db: Sqlite): MarketStore {
   const update = db.prepare(UPDATE);
   const postpone = db.prepare('UPDATE market_listings SET due_at = ? WHERE place = ?');
   const remove = db.prepare('DELETE FROM market_listings WHERE place = ?');
-  const keepCall = db.prepare('INSERT OR REPLACE INTO market_calls (place, at, latency_ms) VALUES (@place, @checkedAt, @latencyMs)');
+  const keepCall = db.prepare(
+    'INSERT OR REPLACE INTO market_calls (place, at, latency_ms) VALUES (@place, @checkedAt, @latencyMs)',
+  );
   const forgetCalls = db.prepare('DELETE FROM market_calls WHERE place = ? AND at < ?');
   const summarise = db.prepare(SUMMARISE);
   const revision = db.prepare<[], number>('SELECT revision FROM market_state').pluck();
   const advance = db.prepare<[], number>('UPDATE market_state SET revision = revision + 1 RETURNING revision').pluck();
 
   function keep(row: ListingRow, latencyMs: number | null): void {
-    keepCall.run({ place: row.place, checkedAt: row.checkedAt, latencyMs: latencyMs === null ? null : Math.round(latencyMs) });
+    keepCall.run({
+      place: row.place,
+      checkedAt: row.checkedAt,
+      latencyMs: latencyMs === null ? null : Math.round(latencyMs),
+    });
     summarise.run({ place: row.place, revision: advance.get() });
   }
 

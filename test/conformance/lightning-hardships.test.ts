@@ -149,16 +149,17 @@ describe('a claim holds', () => {
     );
   });
 
-  test('whatever becomes of the node: another one, or none', async () => {
+  test('whatever becomes of the node: another one, on another network, or none', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'percall-hardships-'));
     const env = { PUBLIC_ORIGIN: 'http://shop.example' };
-    const [granted, paid, unpaid] = [fresh(), fresh(), fresh()];
+    const [granted, paid, later, unpaid] = [fresh(), fresh(), fresh(), fresh()];
     const elsewhere = await startEmbeddedLightning();
+    const testnet = await startEmbeddedLightning({ network: 'testnet' });
     try {
       const proofs = new Map<string, LightningProof>();
       await withShop(
         async (shop) => {
-          for (const path of [granted, paid]) proofs.set(path, await buy(path, shop));
+          for (const path of [granted, paid, later]) proofs.set(path, await buy(path, shop));
           loseKeptReply(proofs.get(granted)!, shop);
           moody.fail(undefined, 1);
           expect((await present(granted, proofs.get(granted)!, shop)).status).toBe(502);
@@ -175,8 +176,24 @@ describe('a claim holds', () => {
       );
       await withShop(
         async (shop) => {
-          expect((await present(paid, proofs.get(paid)!, shop)).status).toBe(200);
-          const used = await present(unpaid, proofs.get(paid)!, shop);
+          expect(offeredBy(await call(shop.origin, unpaid)).network).toBe(testnet.network);
+          const answers = [granted, later].map((path) => present(path, proofs.get(path)!, shop));
+          for (const answer of await Promise.all(answers)) {
+            expect(answer.status).toBe(200);
+            expect(decoded(answer, 'payment-response').network).toBe(lightning.network);
+          }
+          const other = await present(fresh(), proofs.get(paid)!, shop);
+          expect([other.status, refusal(other)]).toEqual([402, 'invalid_exact_lnbtc_request_mismatch']);
+          shop.sql(`DELETE FROM lightning_invoices WHERE payment_hash = x'${proofs.get(paid)!.paymentHash}'`);
+          expect(refusal(await present(paid, proofs.get(paid)!, shop))).toBe('network_mismatch');
+        },
+        { dataDir, env },
+        testnet,
+      );
+      await withShop(
+        async (shop) => {
+          expect((await present(later, proofs.get(later)!, shop)).status).toBe(200);
+          const used = await present(unpaid, proofs.get(later)!, shop);
           expect([used.status, refusal(used)]).toEqual([402, 'duplicate_settlement']);
           expect(decoded(used, 'payment-required').accepts).toEqual([]);
         },
@@ -184,6 +201,7 @@ describe('a claim holds', () => {
       );
     } finally {
       await elsewhere.stop();
+      await testnet.stop();
       rmSync(dataDir, { recursive: true, force: true });
     }
   });
@@ -196,7 +214,7 @@ describe('an error to somebody who has paid says what is true', () => {
     await withShop(async (shop) => {
       const path = fresh();
       const proof = await buy(path, shop);
-      shop.sql('CREATE TRIGGER full BEFORE INSERT ON lightning_claims BEGIN SELECT RAISE(ABORT, \'full\'); END');
+      shop.sql("CREATE TRIGGER full BEFORE INSERT ON lightning_claims BEGIN SELECT RAISE(ABORT, 'full'); END");
       const answer = await present(path, proof, shop);
       expect(answer.status).toBeGreaterThanOrEqual(500);
       expect(problem(answer.body).charged).toBe('unknown');
@@ -273,7 +291,10 @@ describe('one proof is one answer', () => {
     const proof = await buy(path);
     const preimage = Buffer.from(proof.preimage, 'hex');
     const theirs = lightningProof({ preimage, createdAt: Math.floor(Date.now() / 1000) });
-    expect(JSON.parse((await settle(theirs.body)).body)).toMatchObject({ success: true, transaction: proof.paymentHash });
+    expect(JSON.parse((await settle(theirs.body)).body)).toMatchObject({
+      success: true,
+      transaction: proof.paymentHash,
+    });
     const answers = await Promise.all(Array.from({ length: 8 }, () => present(path, proof)));
     const served = answers.filter(({ status }) => status === 200);
     expect(served.length).toBeGreaterThan(0);
@@ -329,7 +350,10 @@ function rawGet(origin: string, target: string, proof: string, times = 1) {
     socket.on('error', reject);
     socket.on('close', () => {
       const answers = text.split(/(?=HTTP\/1\.1 \d{3})/).filter(Boolean);
-      const read = (answer: string) => ({ status: Number(answer.slice(9, 12)), body: answer.split('\r\n\r\n')[1] ?? '' });
+      const read = (answer: string) => ({
+        status: Number(answer.slice(9, 12)),
+        body: answer.split('\r\n\r\n')[1] ?? '',
+      });
       resolve(answers.map(read));
     });
   });
@@ -353,7 +377,9 @@ describe('who has not paid', () => {
           await delay(500);
           expect((await call(shop.origin, fresh())).status).toBe(402);
           const metrics = (await call(shop.origin, '/metrics')).body;
-          const counted = metrics.split('\n').filter((line) => line.startsWith('http_requests_total') && line.includes(moody.path));
+          const counted = metrics
+            .split('\n')
+            .filter((line) => line.startsWith('http_requests_total') && line.includes(moody.path));
           expect(counted.map((line) => /status="(\d+)"/.exec(line)?.[1]).sort()).toEqual(['402', '499']);
         },
         { env: { LIGHTNING_NODE_URL: url } },
@@ -369,7 +395,8 @@ describe('who has not paid', () => {
         const path = `${large.path}?tag=${++tag}`;
         const proof = await buy(path, shop);
         const statuses = [];
-        for (let asked = 0; asked < 5; asked++) statuses.push((await call(shop.origin, `${large.path}?tag=${++tag}`)).status);
+        for (let asked = 0; asked < 5; asked++)
+          statuses.push((await call(shop.origin, `${large.path}?tag=${++tag}`)).status);
         expect(statuses).toEqual([402, 402, 503, 503, 503]);
         const full = await call(shop.origin, `${large.path}?tag=${++tag}`);
         expect(problem(full.body)).toMatchObject({ code: 'reply_store_full', charged: false });

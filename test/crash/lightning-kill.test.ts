@@ -6,7 +6,13 @@ import Database from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { decoded } from '../support/buyer.ts';
-import { hashOfPreimage, type LightningProof, offeredBy, presentProof, proofHeader } from '../support/lightning-buyer.ts';
+import {
+  hashOfPreimage,
+  type LightningProof,
+  offeredBy,
+  presentProof,
+  proofHeader,
+} from '../support/lightning-buyer.ts';
 import { createProcess } from '../support/process.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { call } from '../support/service.ts';
@@ -15,10 +21,10 @@ import { type SlowChain, startSlowChain } from '../support/slow-chain.ts';
 
 const KILLS = process.env.SLOW ? 200 : 10;
 const BUYERS = 6;
-/** About as long as the purchases of a round take, so that kills fall before, into and behind them. */
+/** Longer than a presentation takes, so that kills fall before, into and behind it. */
 const LONGEST_MS = 800;
 /** For one question to the chain, while buyers are at it. */
-const SLOW_MS = 100;
+const SLOW_MS = 60;
 
 let network: EmbeddedNetwork;
 let chain: SlowChain;
@@ -30,7 +36,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'percall-lightning-kill-'));
   service = await createProcess(network, folder, { RPC_URLS: chain.url, LOG_LEVEL: 'debug', COLLECTOR: 'off' });
   await service.start();
-});
+}, 120_000);
 afterAll(async () => {
   await service?.kill();
   await chain?.stop();
@@ -58,13 +64,13 @@ interface Purchase {
 }
 
 /** Asks, pays whatever becomes of the seller meanwhile, and presents the proof on two connections; null when nothing was offered. */
-async function buy(path: string, startMs: number): Promise<Purchase | null> {
-  await delay(startMs);
+async function buy(path: string, onPaid: () => void): Promise<Purchase | null> {
   const offered = await call(service.origin, path).catch(() => null);
   if (offered === null) return null;
   expect(offered.status, offered.body).toBe(402);
   const requirement = offeredBy(offered);
   const preimage = await network.lightning!.pay(requirement.extra.invoice);
+  onPaid();
   const header = proofHeader(requirement, preimage);
   const proof = { header, preimage, paymentHash: hashOfPreimage(preimage), requirement };
   const shown = [0, 50].map(async (ms) => {
@@ -117,7 +123,13 @@ test(
       chain.slow(() => random() * SLOW_MS);
       const path = (buyer: number) =>
         `/v1/lightning/chain/wallet?address=0x${(round * BUYERS + buyer).toString(16).padStart(40, '0')}`;
-      const buying = Array.from({ length: BUYERS }, (_, buyer) => buy(path(buyer), random() * 300));
+      // The kill comes some time after so many have paid, however fast this machine is.
+      const { promise: due, resolve } = Promise.withResolvers<void>();
+      let missing = Math.floor(random() * (BUYERS + 1));
+      const onPaid = () => --missing <= 0 && resolve();
+      if (missing === 0) resolve();
+      const buying = Array.from({ length: BUYERS }, (_, buyer) => buy(path(buyer), onPaid));
+      await due;
       await delay(random() * LONGEST_MS);
       await service.kill();
       const purchases = (await Promise.all(buying)).filter((purchase) => purchase !== null);
@@ -144,5 +156,5 @@ test(
     expect((left.claimed ?? 0) + (left.answered ?? 0)).toBeGreaterThan(0);
     process.stdout.write(`${KILLS} kills, seed ${seed}: ${JSON.stringify(left)}\n`);
   },
-  KILLS * 10_000,
+  KILLS * 20_000,
 );

@@ -23,7 +23,7 @@ import { openSales, type Sales, TIMEOUT_MS, WAIT_MS } from '../support/remote-sa
 
 const SEEDS = process.env.SLOW ? 100 : 5;
 /** Seeds at once: each has some payments under way. */
-const AT_ONCE = 5;
+const AT_ONCE = process.env.SLOW ? 20 : 5;
 const TEST_MS = process.env.SLOW ? 900_000 : 60_000;
 const WALLET = `0x${'77'.repeat(20)}` as const;
 const log = { info: () => {}, warn: () => {}, error: () => {} };

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import type { EmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { hexToBytes } from '../../src/lib/hex.ts';
 import { signDigest } from '../../src/lib/secp256k1.ts';
@@ -15,11 +16,16 @@ export interface Payer {
 }
 
 /** So many buyers with a key of their own, and so many that pay from a contract which knows their key (ERC-1271). */
-export function newPayers(network: EmbeddedNetwork, keys: number, wallets: number, units: bigint): Promise<Payer[]> {
-  return Promise.all([
-    ...Array.from({ length: keys }, async () => ({ ...(await newBuyer(network, units)), isWallet: false })),
-    ...Array.from({ length: wallets }, () => newWalletPayer(network, units)),
-  ]);
+export async function newPayers(
+  network: EmbeddedNetwork,
+  keys: number,
+  wallets: number,
+  units: bigint,
+): Promise<Payer[]> {
+  const payers: Payer[] = [];
+  for (let made = 0; made < keys; made++) payers.push({ ...(await newBuyer(network, units)), isWallet: false });
+  for (let made = 0; made < wallets; made++) payers.push(await newWalletPayer(network, units));
+  return payers;
 }
 
 async function newWalletPayer(network: EmbeddedNetwork, units: bigint): Promise<Payer> {
@@ -38,4 +44,14 @@ async function newWalletPayer(network: EmbeddedNetwork, units: bigint): Promise<
       return { authorization, requirement, header: headerOf(payloadOf(authorization, requirement)) };
     },
   };
+}
+
+/** Presents a payment and throws away what comes back, as a network that breaks would; returns when the other side has closed or is gone. */
+export async function presentUnheard(origin: string, path: string, { header }: Pick<Payment, 'header'>): Promise<null> {
+  const { hostname, port, host } = new URL(origin);
+  const socket = connect({ host: hostname, port: Number(port) }).resume();
+  socket.on('error', () => {});
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nPAYMENT-SIGNATURE: ${header}\r\n\r\n`);
+  await new Promise((gone) => socket.once('close', gone));
+  return null;
 }

@@ -21,6 +21,8 @@ export interface KillPoint {
   readonly fresh?: true;
   /** No block is made meanwhile. */
   readonly unmined?: true;
+  /** No buyer gets to hear what the service says. */
+  readonly unheard?: true;
   /** Whether the moment shows in what is left: the kill did not come too late. */
   shows(left: readonly Remains[]): boolean;
 }
@@ -119,6 +121,7 @@ export function killPoints(relayer: string): readonly KillPoint[] {
       name: 'just settled, the answer not delivered',
       stop: { stage: 'answered', matches: ofShared },
       rises: "SELECT count(*) FROM usdc_payments WHERE state = 'settled'",
+      unheard: true,
       shows: (left) => left.some(({ row, heard }) => row?.state === 'settled' && heard === null),
     },
   ];

@@ -7,7 +7,7 @@ import type { Envelope } from '../header.ts';
 import { PaymentRefused } from '../refusal.ts';
 import { decodeInvoice, type Invoice } from './bolt11.ts';
 import type { Issuer } from './issuer.ts';
-import type { LightningNetwork } from './networks.ts';
+import { LIGHTNING_NETWORKS, type LightningNetwork } from './networks.ts';
 import type { LightningOrder } from './order.ts';
 import { checkProof, type Proof } from './proof.ts';
 import { priceMsat } from './quote.ts';
@@ -33,8 +33,9 @@ export interface Judged {
 /** Judges a presented proof for an order; throws PaymentRefused with the scheme's reason. Claims nothing. */
 export type Judge = (order: LightningOrder<never>, envelope: Envelope) => Promise<Judged>;
 
-/** What the amount and the recipient must be, by our own books. */
+/** What network, amount and recipient must be, by our own books. */
 interface Terms {
+  readonly network: string;
   readonly amountMsat: bigint;
   readonly payTo: string;
 }
@@ -46,14 +47,14 @@ interface Terms {
 export function createJudge({ store, issuer, rates, network, shared, clock }: JudgeOptions): Judge {
   async function termsOf(order: LightningOrder<never>, key: ProofKey, claim: Claim | null): Promise<Terms> {
     const known = claim ?? (await store.findInvoice(key));
-    if (known) return { amountMsat: known.amountMsat, payTo: Buffer.from(known.payTo).toString('hex') };
+    if (known) return { ...known, payTo: Buffer.from(known.payTo).toString('hex') };
     // Only our own records tell our invoices from others' under a shared key.
     if (shared) throw new PaymentRefused('exact_lnbtc_payment_not_paid');
     const payTo = issuer?.payTo();
     if (!payTo) throw new PaymentRefused('invalid_exact_lnbtc_invoice_payee_mismatch');
     // Without a record, as after a restore from backup, our node's signature is enough, at today's price.
     const { rate } = await rates.current();
-    return { amountMsat: priceMsat(order.endpoint.price?.units ?? 0n, rate), payTo };
+    return { network: network.id, amountMsat: priceMsat(order.endpoint.price?.units ?? 0n, rate), payTo };
   }
 
   return async (order, envelope) => {
@@ -61,12 +62,14 @@ export function createJudge({ store, issuer, rates, network, shared, clock }: Ju
     const decoded = decodeInvoice(invoice);
     // Unreadable: the scheme's checks say why, before anything that only our books know.
     if (!decoded) throw new PaymentRefused(unreadable(order, envelope, network, nowSeconds(clock)));
-    const key = { network: network.id, paymentHash: decoded.paymentHash };
+    // By what the node signed, so that what was sold on one network is honoured after a change to the other.
+    const sold = LIGHTNING_NETWORKS.find(({ currency }) => currency === decoded.currency) ?? network;
+    const key = { network: sold.id, paymentHash: decoded.paymentHash };
     const found = await store.findClaim(key);
     const claim = found && isOfInvoice(found, decoded) ? found : null;
     if (claim && !grants(claim, order)) throw new PaymentRefused('duplicate_settlement');
     const terms = await termsOf(order, key, claim);
-    const requirement = lightningRequirement({ ...terms, network: network.id, binding: order.binding, invoice });
+    const requirement = lightningRequirement({ ...terms, binding: order.binding, invoice });
     const now = claim ? decoded.createdAt : nowSeconds(clock);
     const verdict = checkProof(envelope, requirement, { now, skewSeconds: SKEW_SECONDS });
     if (!verdict.ok) throw new PaymentRefused(verdict.reason);

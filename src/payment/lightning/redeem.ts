@@ -69,7 +69,8 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
    */
   async function doubtOf({ key, claim: known }: Judged, signal: AbortSignal): Promise<AppError | null> {
     if (!shared || known?.grant?.answered) return null;
-    if (!issuer) return new Unavailable('lightning_unavailable', 'The node that has the payment is not configured.', 60);
+    if (!issuer)
+      return new Unavailable('lightning_unavailable', 'The node that has the payment is not configured.', 60);
     try {
       if (await issuer.isPaid(key.paymentHash, signal)) return null;
     } catch (error) {

@@ -28,8 +28,9 @@ export interface ServeGranted<S> {
 
 /**
  * The answer of a granted claim. What was stored once is what every presentation gets; before that, one presentation at a time makes it:
- * 1. the lease, or 409; 2. the handler runs again, for an answer of this moment; 3. where it fails, or the buyer does not wait for it, the
- * reply kept with the invoice stands in: who hangs up too soon each time gets it then, and drives the source once; 4. the answer is stored, sealed; 5. the lease is given back, whatever happened.
+ * 1. the lease, or 409; 2. the handler runs again, for an answer of this moment; 3. where it fails, or the buyer does not wait for it,
+ * the reply kept with the invoice stands in, so that who hangs up too soon every time is served and drives the source once; 4. the
+ * answer is stored, sealed; 5. the lease is given back, whatever happened.
  */
 export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGranted<S> {
   const { store, room, sources, clock, handlerTimeoutMs, keepMs, log } = options;

@@ -13,7 +13,8 @@ const RETRY_MS = 500;
 /** What nodes say to a transaction that they have: in Ethereum's words, and in the embedded network's. */
 const HAS_IT = /already (known|imported|exists)/i;
 const TOO_CHEAP = /underpriced/i;
-const TOO_DEAR = /insufficient (funds|balance)/i;
+/** Too dear for the purse, or too large for the pool or a block: half of it may do. */
+const TOO_MUCH = /insufficient (funds|balance)|oversized|exceeds|too (large|big|high)/i;
 
 interface BroadcastOptions {
   chain: ChainClient;
@@ -87,7 +88,7 @@ export function createBroadcast(options: BroadcastOptions) {
       if (reason === null) continue;
       refused.push(slot);
       if (TOO_CHEAP.test(reason)) slots.outbid(slot);
-      if (TOO_DEAR.test(reason)) halve(newest(slot).jobs);
+      if (TOO_MUCH.test(reason)) halve(newest(slot).jobs);
       log.warn({ reason, nonce: slot.nonce, payments: newest(slot).jobs.length }, 'broadcast refused');
     }
     if (refused.length > 0) await giveBack(refused);

@@ -8,6 +8,9 @@ const LEAST = 50_000n;
 /** A batch uses four fifths of its limit: two fit into a block where neither is given more than five ninths of it. */
 const PAIR_NUMERATOR = 5n;
 const PAIR_DENOMINATOR = 9n;
+/** No transaction may be given more gas (EIP-7825, in force since Osaka, whose rules Arc has), nor may more than 128 KiB (480 bytes a payment) enter a pool. */
+const MOST_GAS = 2n ** 24n;
+const MOST_PAYMENTS = 250;
 /** However often batches are spoilt, this many still go together: fewer would cost more than what is burnt. */
 const LEAST_TOGETHER = 8;
 
@@ -20,10 +23,17 @@ export function createGasModel(sharePercent: number) {
   // Less while batches are being spoilt: what a burner can burn is what his batch was given.
   let together = Number.MAX_SAFE_INTEGER;
 
-  const within = (gas: bigint): number => Math.max(1, Number((gas - BATCH_BASE) / each));
+  const ceiling = (gas: bigint): bigint => (gas < MOST_GAS ? gas : MOST_GAS);
+
+  function within(gas: bigint): number {
+    const payments = Number((ceiling(gas) - BATCH_BASE) / each);
+    return Math.min(MOST_PAYMENTS, Math.max(1, payments));
+  }
 
   return {
     limit: (payments: number): bigint => (payments === 1 ? SETTLE_GAS : BATCH_BASE + BigInt(payments) * each),
+    /** What one transaction could be given at the most. */
+    ceiling,
     /** What a payment of a batch is expected to use. */
     expected: (): bigint => (each * 4n) / 5n,
     /** The most payments that one transaction settles while `waiting` wait; where they need several, such that two make a block. */

@@ -24,13 +24,13 @@ export interface Prepared {
   readonly groups: readonly Job[][];
   /** The chain has used these, or would not run them. */
   readonly doubtful: readonly Job[];
-  /** Nothing was learned of them: to be tried again, the others of a batch that failed as a whole in smaller ones. */
+  /** Nothing was learned of them: to be tried again, those whose batch failed as a whole in smaller ones. */
   readonly again: readonly Job[];
 }
 
-/** How much gas a block has, and how many payments one transaction takes of so many that wait. */
+/** The most gas that a transaction could be given, and how many payments one takes of so many that wait. */
 export interface Room {
-  readonly blockGas: bigint;
+  readonly gas: bigint;
   most(waiting: number): number;
 }
 
@@ -45,14 +45,14 @@ type Through = readonly boolean[] | null;
  * 4. what would go through with code at its payer's address goes alone, the rest of its group together.
  */
 export function createPrepare({ chain, check, usdc, relayer, signal }: PrepareOptions) {
-  /** A batch is simulated with all the gas of a block: what it then runs out of, somebody burns. */
-  function simulation(group: readonly Job[], blockGas: bigint): RpcCall {
+  /** A batch is simulated with more gas than it will be given: what it then runs out of, somebody burns. */
+  function simulation(group: readonly Job[], gas: bigint): RpcCall {
     const authorizations = group.map(({ intent }) => intent.authorization);
     const [only] = authorizations;
     const call =
       only && group.length === 1
         ? { to: usdc, data: transferCalldata(only), gas: toQuantity(SETTLE_GAS) }
-        : { to: MULTICALL3, data: batchCalldata(usdc, authorizations), gas: toQuantity(blockGas) };
+        : { to: MULTICALL3, data: batchCalldata(usdc, authorizations), gas: toQuantity(gas) };
     return { method: 'eth_call', params: [{ from: relayer, ...call }, 'latest'] };
   }
 
@@ -75,7 +75,7 @@ export function createPrepare({ chain, check, usdc, relayer, signal }: PrepareOp
     return readings;
   }
 
-  return async (jobs: readonly Job[], { blockGas, most }: Room): Promise<Prepared> => {
+  return async (jobs: readonly Job[], { gas, most }: Room): Promise<Prepared> => {
     const untold = jobs.filter(({ untoldMs }) => untoldMs !== null);
     const told = jobs.filter(({ untoldMs }) => untoldMs === null);
     const [only] = told;
@@ -84,8 +84,10 @@ export function createPrepare({ chain, check, usdc, relayer, signal }: PrepareOp
     const forced = told.filter(({ mustSend }) => mustSend);
     const free = told.filter(({ mustSend }) => !mustSend);
     const guesses = cutGroups(free, most(free.length));
-    const calls = guesses.map((group) => simulation(group, blockGas));
-    const [readings, simulated] = await Promise.all([readPayers(free), chain.batch(calls, { signal })]);
+    const calls = guesses.map((group) => simulation(group, gas));
+    // A node that reads but does not simulate so much says nothing of it.
+    const silent = (): RpcOutcome[] => [];
+    const [readings, simulated] = await Promise.all([readPayers(free), chain.batch(calls, { signal }).catch(silent)]);
     const sorted = sortGroups(guesses, simulated, readings);
     const alone = forced.map((job) => [job]);
     return { ...sorted, groups: [...sorted.groups, ...alone], doubtful: [...sorted.doubtful, ...untold] };

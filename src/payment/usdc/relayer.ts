@@ -153,14 +153,16 @@ export function createRelayer(options: RelayerOptions): Relayer {
   async function send(jobs: readonly Job[]): Promise<void> {
     if (!nonces.known()) nonces.learn(await minedCount());
     await fees.ready();
-    const [blockGas, most] = [fees.blockGas(), (waiting: number) => gas.most(fees.blockGas(), waiting)];
-    const { groups, doubtful, again } = await prepare(giveBackBanned(jobs), { blockGas, most });
+    const blockGas = fees.blockGas();
+    const room = { gas: gas.ceiling(blockGas), most: (waiting: number) => gas.most(blockGas, waiting) };
+    const { groups, doubtful, again } = await prepare(giveBackBanned(jobs), room);
     if (groups.length > 0) {
       const fresh = groups.map((group) => slots.open(group));
       watch.start();
       await broadcast.send(fresh);
     }
-    requeue(again);
+    requeue(again.filter(({ unread }) => unread === 0));
+    requeueLater(again.filter(({ unread }) => unread > 0));
     if (doubtful.length > 0) await judge.examine(doubtful);
   }
 

@@ -51,7 +51,10 @@ export function background(): { market: Listing[]; catalogue: Listing[] } {
       in: method === 'GET' ? ('query' as const) : ('body' as const),
     }));
     const url = `https://${host}${path}`;
-    return listing({ url, method, priceUsd, name: path, label: provider, description, params, category, source }, tags.join(' '));
+    return listing(
+      { url, method, priceUsd, name: path, label: provider, description, params, category, source },
+      tags.join(' '),
+    );
   });
   return {
     market: all.filter(({ entry }) => entry.source === 'market'),

@@ -39,7 +39,7 @@ let answer: (asked: Asked) => Promise<Answered>;
 let server: Awaited<ReturnType<typeof startStandIn>>;
 const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
 const upstream = upstreams.open({
-  ...{ name: 'facilitator', timeoutMs: 500, maxBytes: 65_536, concurrency: 8, retries: 0 },
+  ...{ name: 'facilitator', timeoutMs: 10_000, maxBytes: 65_536, concurrency: 8, retries: 0 },
 });
 beforeAll(async () => {
   server = await startStandIn((asked) => answer(asked));
@@ -86,8 +86,8 @@ describe('an answer to /settle', () => {
 });
 
 describe('the client of any facilitator', () => {
-  const client = (token: string | null = TOKEN) =>
-    createHttpFacilitator({ url: server.url, token, timeoutMs: 300, network: NETWORK, userAgent: 'percall/test' });
+  const client = (token: string | null = TOKEN, timeoutMs = 10_000) =>
+    createHttpFacilitator({ url: server.url, token, timeoutMs, network: NETWORK, userAgent: 'percall/test' });
 
   test('sends the authorization with our terms, the token and our name, and says nothing of what was bought', async () => {
     answer = async () => ({ json: { success: true, transaction: HASH, network: NETWORK } });
@@ -121,9 +121,9 @@ describe('the client of any facilitator', () => {
     ['hangs', async () => null],
   ])('learns nothing from one that %s, and nobody hears the token', async (_, faulty) => {
     answer = faulty;
-    const reply = await client().settle(settleRequest(authorize(), terms), ID, signal);
+    const reply = await client(TOKEN, 200).settle(settleRequest(authorize(), terms), ID, signal);
     expect(reply.kind).toBe('unclear');
-    const failure = await client()
+    const failure = await client(TOKEN, 200)
       .supported()
       .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(Error);

@@ -50,7 +50,7 @@ const reasonOf = (promise: Promise<unknown>) =>
 let gateway: GatewayStandIn;
 const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
 const upstream = upstreams.open({
-  ...{ name: 'gateway', timeoutMs: 500, maxBytes: 65_536, concurrency: 8, retries: 0 },
+  ...{ name: 'gateway', timeoutMs: 10_000, maxBytes: 65_536, concurrency: 8, retries: 0 },
 });
 const client = () => createGatewayClient({ upstream, url: gateway.url, token: 'gw-token', network: NETWORK });
 beforeAll(async () => {
@@ -177,7 +177,7 @@ describe('a settled Gateway payment', () => {
       evidence,
       settler: createRemoteSettler({
         ...{ client: client(), evidence, terms, noteBroadcast, clock: systemClock, log },
-        ...{ pollMs: 10, watchMs: 500, stallMs: 500 },
+        ...{ pollMs: 10, watchMs: 10_000, stallMs: 10_000 },
       }),
     }));
     const sold = [];

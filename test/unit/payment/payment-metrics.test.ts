@@ -137,6 +137,9 @@ test('Lightning is counted by what its store has done: offered, claimed once, de
     Buffer.from('reply'),
   );
   const times = { claimedAt: now, keepUntil: now + 1000 };
+  // The same room again, on a rail of its own.
+  expect(await sample('payment_lightning_reply_bytes')).toBe(5);
+  expect(await sample('payment_reply_bytes')).toBe(0);
   const claim = { ...own, ...terms, ...times, grant: { requestHash, redeemUntil: now + 1000 }, account: null };
   expect(await watched.claim(claim)).toBe('claimed');
   expect(await watched.claim(claim)).toBe('duplicate');

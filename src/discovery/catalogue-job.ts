@@ -1,0 +1,61 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Catalogue } from './catalogue.ts';
+
+interface CatalogueJobOptions {
+  readonly catalogue: Catalogue;
+  /** False in a process that only serves: it follows what another one stores. */
+  readonly reads: boolean;
+  /** Called when the copy has changed; must not reject. */
+  readonly onChange: () => Promise<void>;
+  readonly clock: Clock;
+  /** From 0 to 1. */
+  readonly random?: () => number;
+}
+
+const HOUR_MS = 3_600_000;
+/** How often a newer stored copy is looked for, and whether a read is due. */
+const TICK_MS = 30_000;
+/** The first read of a fresh process; its providers and buyers come first. */
+const FIRST_MS = 5000;
+/** A failed read is tried again after this long, then twice as long, and so on up to an hour. */
+const RETRY_MS = 300_000;
+/** Reads wander away from the full hour, when everybody else's timers fire. */
+const JITTER = 0.05;
+
+/** Reads the catalogue about once an hour, counted from the stored copy so that restarts do not ask more often. */
+export function createCatalogueJob({ catalogue, reads, onChange, clock, random = Math.random }: CatalogueJobOptions) {
+  const ended = new AbortController();
+  let running: Promise<void> | null = null;
+  let failures = 0;
+
+  const spread = (ms: number) => ms * (1 + JITTER * (2 * random() - 1));
+  const waitAfter = (readWell: boolean): number => {
+    failures = readWell ? 0 : failures + 1;
+    return spread(readWell ? HOUR_MS : Math.min(RETRY_MS * 2 ** (failures - 1), HOUR_MS));
+  };
+
+  async function loop(): Promise<void> {
+    const readAt = catalogue.readAtMs();
+    let due = Math.max(clock.nowMs() + FIRST_MS, readAt === null ? 0 : readAt + spread(HOUR_MS));
+    while (!ended.signal.aborted) {
+      const before = catalogue.version();
+      if (!reads) await catalogue.load();
+      else if (clock.nowMs() >= due) due = clock.nowMs() + waitAfter(await catalogue.read(ended.signal));
+      if (catalogue.version() !== before) await onChange();
+      const waitMs = reads ? Math.min(Math.max(due - clock.nowMs(), 0), TICK_MS) : TICK_MS;
+      await clock.sleep(waitMs, ended.signal).catch(() => undefined);
+    }
+  }
+
+  return {
+    /** Returns at once; a second call changes nothing. */
+    start(): void {
+      running ??= loop();
+    },
+    /** Ends a read under way and returns when nothing runs any more. Safe to call at any time and more than once. */
+    async stop(): Promise<void> {
+      ended.abort(new Error('the catalogue is no longer read'));
+      await running;
+    },
+  };
+}

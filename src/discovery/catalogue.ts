@@ -1,0 +1,133 @@
+import { z } from 'zod';
+import type { Clock } from '../lib/clock.ts';
+import type { CatalogueStore } from '../store/catalogue-store.ts';
+import type { Upstream } from '../upstream/http.ts';
+import type { Payable } from './accepts.ts';
+import { readCatalogueItem } from './catalogue-item.ts';
+import { readPages } from './catalogue-pages.ts';
+import { type Listing, listingSchema } from './entry.ts';
+
+/** The third-party catalogue as a search reads it: a copy in memory. */
+export interface Catalogue {
+  /** Another number after every change of the copy. */
+  version(): number;
+  listings(): readonly Listing[];
+  /** Unix milliseconds of the last complete read; null before the first. */
+  readAtMs(): number | null;
+  /** Takes the stored copy when it is newer than the one in hand. Never rejects. */
+  load(): Promise<void>;
+  /** Reads the catalogue once; what fails or looks wrong changes nothing and is logged. Never rejects; true when the copy was renewed. */
+  read(signal: AbortSignal): Promise<boolean>;
+}
+
+interface CatalogueOptions {
+  readonly upstream: Upstream;
+  readonly url: string;
+  readonly payable: Payable;
+  readonly store: CatalogueStore;
+  readonly clock: Clock;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/** All chains together had about 1,200 entries in September 2026. */
+const MAX_ENTRIES = 5000;
+/** Of JSON; what goes into memory, the index and the ledger's file. */
+const MAX_BYTES = 8 * 1024 * 1024;
+/** A catalogue that loses more than nine tenths at once has failed in some way, and not its sellers. */
+const LEAST_SHARE = 0.1;
+/** … unless it stays so for longer than any outage. */
+const BELIEVED_AFTER_MS = 24 * 3_600_000;
+
+const stored = z.array(listingSchema);
+
+/** No catalogue is configured: nothing is listed, and nothing is ever read. */
+export const NO_CATALOGUE: Catalogue = {
+  version: () => 0,
+  listings: () => [],
+  readAtMs: () => null,
+  load: async () => {},
+  read: async () => false,
+};
+
+/** Reads a catalogue of paid services and keeps its entries that are payable on our chain; the last good copy outlives any failure and a restart. */
+export function createCatalogue({ upstream, url, payable, store, clock, log }: CatalogueOptions): Catalogue {
+  let copy: { readonly readAtMs: number; readonly listings: readonly Listing[] } | null = null;
+  let version = 0;
+
+  function take(readAtMs: number, listings: readonly Listing[]): void {
+    copy = { readAtMs, listings };
+    version += 1;
+  }
+
+  async function load(): Promise<void> {
+    try {
+      const readAt = await store.readAt();
+      if (readAt === null || readAt <= (copy?.readAtMs ?? 0)) return;
+      const kept = await store.load();
+      if (kept === null) return;
+      const listings = stored.parse(JSON.parse(kept.entries));
+      // A copy of another chain's entries is none of ours.
+      take(
+        kept.readAt,
+        listings.filter(({ entry }) => entry.network === payable.network),
+      );
+    } catch (error) {
+      log.warn({ err: error }, 'the stored copy of the catalogue cannot be read');
+    }
+  }
+
+  /** A copy that cannot be stored is searched all the same; the next read stores its own. */
+  async function save(readAt: number, listings: readonly Listing[]): Promise<void> {
+    try {
+      await store.save({ readAt, entries: JSON.stringify(listings) });
+    } catch (error) {
+      log.warn({ err: error }, 'the copy of the catalogue cannot be stored');
+    }
+  }
+
+  async function readAll(signal: AbortSignal): Promise<{ listings: Listing[]; isCut: boolean }> {
+    const listings: Listing[] = [];
+    let bytes = 0;
+    const pages = readPages({ upstream, url, network: payable.network, clock, signal });
+    for (let page = await pages.next(); ; page = await pages.next()) {
+      if (page.done) return { listings, isCut: page.value };
+      for (const item of page.value) {
+        const listing = readCatalogueItem(item, payable);
+        if (listing === null) continue;
+        bytes += Buffer.byteLength(JSON.stringify(listing));
+        if (listings.length === MAX_ENTRIES || bytes > MAX_BYTES) return { listings, isCut: true };
+        listings.push(listing);
+      }
+    }
+  }
+
+  /** Whether a read is more likely a failure than the truth. */
+  function isDoubtful(entries: number): boolean {
+    if (copy === null || clock.nowMs() - copy.readAtMs > BELIEVED_AFTER_MS) return false;
+    return copy.listings.length > 0 && entries < copy.listings.length * LEAST_SHARE;
+  }
+
+  return {
+    version: () => version,
+    listings: () => copy?.listings ?? [],
+    readAtMs: () => copy?.readAtMs ?? null,
+    load,
+    async read(signal) {
+      try {
+        const { listings, isCut } = await readAll(signal);
+        if (isCut) log.warn({ entries: listings.length }, 'the catalogue is larger than what is read of it');
+        if (isDoubtful(listings.length)) {
+          const had = copy?.listings.length;
+          log.warn({ entries: listings.length, had }, 'the catalogue has suddenly shrunk; the copy in hand is kept');
+          return false;
+        }
+        take(clock.nowMs(), listings);
+        await save(clock.nowMs(), listings);
+        return true;
+      } catch (error) {
+        if (!signal.aborted) log.warn({ err: error }, 'the catalogue cannot be read; the copy in hand is kept');
+        return false;
+      }
+    },
+  };
+}

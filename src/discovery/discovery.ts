@@ -1,0 +1,121 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Catalogue } from './catalogue.ts';
+import { createCatalogueJob } from './catalogue-job.ts';
+import type { ListedEntry, Listing } from './entry.ts';
+import type { MarketListings } from './market-port.ts';
+import { type SearchResult, search } from './search.ts';
+import type { SearchParams } from './search-params.ts';
+import { type Snapshot, takeSnapshot } from './snapshot.ts';
+
+interface DiscoveryOptions {
+  /** What we sell; see `createOwnListings`. */
+  readonly own: readonly Listing[];
+  readonly market: MarketListings;
+  readonly catalogue: Catalogue;
+  /** Whether this process reads the catalogue itself; else it follows what another one stores. */
+  readonly readsCatalogue: boolean;
+  /** CAIP-2 of the settlement chain. */
+  readonly network: string;
+  /** Whether our own routes can be sold now. Asked in the background. */
+  isReady(): Promise<boolean>;
+  readonly clock: Clock;
+  readonly log: { error(fields: object, message: string): void };
+}
+
+/** The running search. */
+export interface Discovery {
+  /** Answers from memory; no other host is asked for it. */
+  search(params: SearchParams): Promise<SearchResult>;
+  /** Resolves when searches see what the sources list now. Cheap when nothing has changed; never rejects. */
+  refresh(): Promise<void>;
+  /** Resolves when the stored copies are searched; the hourly reads follow in the background. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** How old our own readiness may be in an answer. */
+const READY_MS = 5000;
+
+/** Searches our own routes, the market and the third-party catalogue together. */
+export function createDiscovery(options: DiscoveryOptions): Discovery {
+  const { own, market, catalogue, network, clock, log } = options;
+  let current: { readonly snapshot: Snapshot; readonly version: string } | null = null;
+  let building: Promise<void> | null = null;
+  const ready = watchReadiness(options.isReady, clock);
+  const versionNow = () => `${market.version()}/${catalogue.version()}`;
+
+  /** A whole new index beside the old one, which serves until it is replaced at once. */
+  async function build(): Promise<void> {
+    while (current?.version !== versionNow()) {
+      const version = versionNow();
+      const sources = { own, market: market.listings(), catalogue: catalogue.listings() };
+      const snapshot = await takeSnapshot(sources);
+      const old = current;
+      current = { snapshot, version };
+      old?.snapshot.index.close();
+    }
+  }
+
+  function refresh(): Promise<void> {
+    building ??= build()
+      .catch((error: unknown) => log.error({ err: error }, 'the search index cannot be built; the old one stays'))
+      .finally(() => {
+        building = null;
+      });
+    return building;
+  }
+
+  const isOnline = ({ source, url }: ListedEntry) => {
+    if (source === 'own') return ready.value();
+    return source === 'market' ? market.isOnline(url) : true;
+  };
+  const job = createCatalogueJob({ catalogue, reads: options.readsCatalogue, onChange: refresh, clock });
+
+  return {
+    refresh,
+    async search(params) {
+      ready.look();
+      // A change is searched a moment later; nobody waits for the index of a catalogue but who comes before the first.
+      const upToDate = current?.version === versionNow() ? null : refresh();
+      if (current === null) await upToDate;
+      if (current === null) throw new Error('there is no search index');
+      const readAtMs = catalogue.readAtMs();
+      const catalogueReadAt = readAtMs === null ? null : Math.floor(readAtMs / 1000);
+      return search(current.snapshot, { network, catalogueReadAt, isOnline }, params);
+    },
+    async start() {
+      await Promise.all([catalogue.load(), ready.look()]);
+      await refresh();
+      job.start();
+    },
+    async stop() {
+      await job.stop();
+      await building;
+      current?.snapshot.index.close();
+      current = null;
+    },
+  };
+}
+
+/** Keeps what readiness was last seen to be; looked at again, in the background, when it is asked for and old. */
+function watchReadiness(isReady: () => Promise<boolean>, clock: Clock) {
+  let seen = false;
+  let lookedAtMs = Number.NEGATIVE_INFINITY;
+  let looking: Promise<void> = Promise.resolve();
+  return {
+    value: () => seen,
+    look(): Promise<void> {
+      if (clock.nowMs() - lookedAtMs < READY_MS) return looking;
+      lookedAtMs = clock.nowMs();
+      looking = isReady().then(
+        (ready) => {
+          seen = ready;
+        },
+        () => {
+          seen = false;
+        },
+      );
+      return looking;
+    },
+  };
+}

@@ -1,0 +1,122 @@
+type Json = Record<string, unknown>;
+
+interface Operation {
+  readonly method: 'GET' | 'POST';
+  readonly url: string;
+  readonly schema: Json;
+}
+
+const json = (schema: Json, description: string): Json => ({
+  description,
+  content: { 'application/json': { schema } },
+});
+const problem = (description: string): Json => ({
+  description,
+  content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+});
+const integer = { type: 'integer' };
+const seconds = (description: string): Json => ({ ...integer, description: `Unix seconds ${description}` });
+const nullable = (schema: Json): Json => ({ ...schema, type: [schema.type, 'null'] });
+
+const CALLS: Json = {
+  uptime7d: {
+    type: ['number', 'null'],
+    description: 'Share of the last 7 days\u2019 calls that were answered well, 0 to 1',
+  },
+  calls7d: { ...integer, description: 'How many calls that is of' },
+  medianLatencyMs: { type: ['integer', 'null'], description: 'From looking up the host to the 402, as seen from here' },
+  listedAt: seconds('of the first submission'),
+  pricedAt: seconds('since when the price is what it is'),
+  checkedAt: seconds('of the last call'),
+  offlineAt: nullable(seconds('since when it is offline; null while it is online')),
+  problem: { type: ['string', 'null'], description: 'Why the last call failed; null when it did not' },
+};
+
+/** The market's operations; `entry` is the JSON Schema of a search's entry, of which a listing has everything but the score. */
+export function marketOperations(entry: Json): Operation[] {
+  const { score: _score, ...properties } = entry.properties as Json;
+  const members = { ...properties, ...CALLS };
+  const listing = { type: 'object', properties: members, required: Object.keys(members) };
+  return [list(listing), submit(listing)];
+}
+
+function list(listing: Json): Operation {
+  const members = {
+    network: { type: 'string', description: 'CAIP-2' },
+    count: { ...integer, description: 'Listings in this answer' },
+    total: { ...integer, description: 'Listings there are' },
+    online: { ...integer, description: 'Of all there are' },
+    listings: { type: 'array', items: listing, description: 'Those that are online first, then the newest' },
+    note: { type: 'string' },
+    source: { type: 'object', description: 'Where the answer comes from' },
+  };
+  return {
+    method: 'GET',
+    url: '/v1/market',
+    schema: {
+      operationId: 'market',
+      summary: 'Routes of other sellers that can be paid on this chain, each called hourly.',
+      description:
+        'Names, descriptions and parameters are the sellers\u2019 own words, made plain and cut; treat them as untrusted. Three failed calls in a row put a listing offline, 7 days offline take it from the list.',
+      querystring: {
+        type: 'object',
+        properties: {
+          limit: { ...integer, minimum: 1, maximum: 500, default: 100, description: 'How many listings' },
+          offset: {
+            ...integer,
+            minimum: 0,
+            maximum: 1_000_000,
+            default: 0,
+            description: 'How many to leave out first',
+          },
+        },
+      },
+      response: {
+        200: json({ type: 'object', properties: members, required: Object.keys(members) }, 'The listings'),
+        400: problem('A parameter is out of bounds'),
+      },
+    },
+  };
+}
+
+function submit(listing: Json): Operation {
+  const answer = {
+    type: 'object',
+    properties: { isNew: { type: 'boolean' }, listing },
+    required: ['isNew', 'listing'],
+  };
+  return {
+    method: 'POST',
+    url: '/v1/market',
+    schema: {
+      operationId: 'marketSubmit',
+      summary: 'Lists a route, or brings its listing up to date; free.',
+      description:
+        'The address is called once, unpaid, and must be answered 402 with an `exact` entry in this chain\u2019s USDC: x402 version 2 in the PAYMENT-REQUIRED header, or version 1 in the body. Where a GET is answered 404 or 405, a POST of `{}` is tried. What is told of the route comes from its 402, its origin\u2019s /openapi.json and /.well-known/x402.',
+      body: {
+        type: 'object',
+        properties: {
+          url: {
+            type: 'string',
+            description: 'https, a public host name, the default port; {placeholders} may stay',
+            maxLength: 1000,
+          },
+        },
+        required: ['url'],
+      },
+      response: {
+        200: json(answer, 'It was listed already and is up to date now'),
+        201: json(answer, 'It is listed'),
+        400: problem(
+          'Not listed; `code`: `bad_parameter`, `url_not_public`, `https_only`, `own_origin`, `no_402`, `unreadable_challenge`, `not_payable_here`',
+        ),
+        404: problem('`host_not_found`: the host does not exist'),
+        409: problem('`host_full`: its host has as many listings as one may have'),
+        413: problem('More than 64 KiB'),
+        429: problem('`submit_limited` for a client, `host_limited` for the seller\u2019s host: wait for Retry-After'),
+        502: problem('`timeout`, `too_large` or `unreachable`: its server gave no answer that could be read'),
+        503: problem('`market_full`, or `market_busy`: try again later'),
+      },
+    },
+  };
+}

@@ -1,0 +1,48 @@
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import {
+  CallToolRequestSchema,
+  type CallToolResult,
+  ErrorCode,
+  type Tool as Listed,
+  ListToolsRequestSchema,
+  McpError,
+} from '@modelcontextprotocol/sdk/types.js';
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import { INSTRUCTIONS } from './instructions.ts';
+
+/** The interface's own version, as its document states it. */
+const VERSION = '0.1.0';
+/** Made once: the server would make one for each message, which costs more than most messages do. */
+const jsonSchemaValidator = new AjvJsonSchemaValidator();
+
+/** What the protocol's part of the server is told about the tools. */
+export interface Toolbox {
+  readonly listed: readonly Listed[];
+  /** Null for a tool that is not there; never rejects. */
+  call(name: string): Promise<CallToolResult> | null;
+}
+
+/**
+ * Answers one HTTP request of MCP's streamable transport through the official SDK: negotiation, headers, message forms and errors are its.
+ * Stateless: a server and a transport of its own for each request, no session, one JSON answer and no stream.
+ */
+export async function answerMessage(request: Request, parsedBody: unknown, toolbox: Toolbox): Promise<Response> {
+  const server = new Server(
+    { name: 'percall', title: 'percall: data by the call', version: VERSION },
+    { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator },
+  );
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: [...toolbox.listed] }));
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
+    const called = toolbox.call(params.name);
+    if (!called) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name.slice(0, 100)}`);
+    return called;
+  });
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+  await server.connect(transport);
+  try {
+    return await transport.handleRequest(request, { parsedBody });
+  } finally {
+    await server.close();
+  }
+}

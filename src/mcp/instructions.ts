@@ -1,0 +1,12 @@
+import { PAYMENT, RAIL, RECEIPT } from './meta.ts';
+
+/** What the server tells every client of itself: how the tools are paid for. */
+export const INSTRUCTIONS = `Data by the call. Tools named free_… just answer; tools named paid_… cost what their description says, with no account and no key.
+
+A paid call without a payment comes back with isError and, as structured content, x402's PaymentRequired. Pay one of its "accepts" and make
+the same call again with the payment payload (an object, not base64) in _meta["${PAYMENT}"]; the receipt then stands in
+_meta["${RECEIPT}"] of the result. The same payment and arguments get the same answer again for 15 minutes.
+
+USDC is offered unless _meta["${RAIL}"] is "lightning": then the answer is fetched first and "accepts" begins with a fresh BOLT11 invoice
+that binds this tool and these arguments (profile mcp:1, no metadata bound). Bad arguments, failures and refused payments are never charged;
+charged "unknown" means: make the same call with the same payment again.`;

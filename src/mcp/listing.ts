@@ -1,0 +1,55 @@
+import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { PREFIX } from '../catalogue/paths.ts';
+import { RAIL } from './meta.ts';
+import type { Rail } from './rails.ts';
+import { inputSchema, outputSchema } from './schemas.ts';
+import { toolName } from './tool-name.ts';
+
+const PAID_BY: Record<Rail, string> = {
+  usdc: 'USDC over x402',
+  lightning: `bitcoin over Lightning (ask with _meta["${RAIL}"]: "lightning")`,
+};
+/** Where there is nothing to ask for. */
+const SATS_ALONE = 'bitcoin over Lightning';
+
+/** A free entry as a tool is listed. */
+export function listFree(endpoint: Endpoint<never>): Listed {
+  return {
+    ...common(endpoint, false),
+    description: `${endpoint.summary} Free.`,
+    annotations: { title: endpoint.label, readOnlyHint: true, openWorldHint: true },
+  };
+}
+
+/** A priced entry as a tool is listed: with its price, for models in words and for programs in `_meta`. */
+export function listPriced(endpoint: Endpoint<never>, rails: readonly Rail[]): Listed {
+  const { label, summary, price } = endpoint;
+  const usd = price?.usd ?? '';
+  const ways =
+    rails.length === 1 && rails[0] === 'lightning' ? SATS_ALONE : rails.map((rail) => PAID_BY[rail]).join(', or ');
+  return {
+    ...common(endpoint, true),
+    description: `${summary} Costs ${usd} USD a call, in ${ways}.${freeTool(endpoint)}`,
+    // A call that carries a payment spends it, so a host should not take it for a mere look.
+    annotations: { title: label, readOnlyHint: false, destructiveHint: false, openWorldHint: true },
+    _meta: { 'percall/price': { priceUsd: usd, rails: [...rails] } },
+  };
+}
+
+function common(
+  endpoint: Endpoint<never>,
+  priced: boolean,
+): Pick<Listed, 'name' | 'title' | 'inputSchema' | 'outputSchema'> {
+  return {
+    name: toolName(endpoint),
+    title: endpoint.label,
+    inputSchema: inputSchema(endpoint),
+    outputSchema: outputSchema(endpoint.result, priced),
+  };
+}
+
+function freeTool({ freeSummary }: Endpoint<never>): string {
+  if (freeSummary === undefined) return '';
+  return ` A free summary: ${toolName({ access: 'free', path: freeSummary.slice(PREFIX.free.length) })}.`;
+}

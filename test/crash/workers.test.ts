@@ -1,0 +1,104 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { newBuyer, type Payment, present } from '../support/buyer.ts';
+import {
+  isAlive,
+  presentUntilServed,
+  stateOf,
+  sums,
+  until,
+  untilNothingIsOpen,
+  usesOf,
+  workersOf,
+} from '../support/crew.ts';
+import { createProcess } from '../support/process.ts';
+import { seed, seededRandom } from '../support/random.ts';
+
+const ROUNDS = process.env.SLOW ? 50 : 5;
+const BUYERS = 8;
+const WORKERS = 2;
+const PATH = '/v1/paid/fees/estimate';
+
+let network: EmbeddedNetwork;
+let folder: string;
+let file: string;
+let service: Awaited<ReturnType<typeof createProcess>>;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  folder = mkdtempSync(join(tmpdir(), 'percall-workers-'));
+  file = join(folder, 'ledger.db');
+  service = await createProcess(network, folder, { WORKERS: String(WORKERS) });
+  await service.start();
+}, 60_000);
+afterAll(async () => {
+  await service.kill();
+  await network.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const random = seededRandom('workers');
+
+/** Kills one API process, two in a row, or the primary, which is started again. Returns in a word what it did. */
+async function kill(): Promise<string> {
+  const crew = workersOf(service.pid());
+  const drawn = random();
+  if (drawn < 0.3) {
+    await service.kill();
+    await until('no API process outlives the primary', () => !crew.some(isAlive));
+    await service.start();
+    return 'primary';
+  }
+  const victims = drawn < 0.75 ? crew.slice(0, 1) : crew;
+  for (const pid of victims) {
+    process.kill(pid, 'SIGKILL');
+    await delay(random() * 100);
+  }
+  return victims.length === 1 ? 'one of two' : 'both';
+}
+
+/** Whether the chain had the money before the buyer came back. */
+async function judge(payment: Payment, heard: string | null, context: string): Promise<boolean> {
+  const before = await usesOf(network, payment);
+  expect(before, context).toBeLessThanOrEqual(1);
+  if (heard !== null) expect(before, context).toBe(1);
+  const again = await presentUntilServed(service.origin, PATH, payment);
+  expect(await usesOf(network, payment), context).toBe(1);
+  expect(stateOf(file, payment), context).toBe('settled');
+  if (heard !== null) expect(again.body, context).toBe(heard);
+  return before === 1;
+}
+
+test(
+  `${ROUNDS} times processes of a crew are killed in the middle of paid calls: each call is settled and its answer still there, or not charged`,
+  async () => {
+    const told: Record<string, number> = {};
+    const buyers = await Promise.all(Array.from({ length: BUYERS }, () => newBuyer(network, 10_000_000n)));
+    for (let round = 0; round < ROUNDS; round++) {
+      await until('the crew is whole', () => workersOf(service.pid()).length === WORKERS);
+      await presentUntilServed(service.origin, PATH, await buyers[0]!.sign(service.origin, PATH));
+      const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origin, PATH)));
+      const spreadMs = random() * 600;
+      const answers = payments.map(async (payment) => {
+        await delay(random() * spreadMs);
+        const answer = await present(service.origin, PATH, payment).catch(() => null);
+        return answer?.status === 200 ? answer.body : null;
+      });
+      await delay(random() * 800);
+      const what = await kill();
+      const context = `${what} killed, seed ${seed}, round ${round} (run again with SEED=${seed})`;
+      const heard = await Promise.all(answers);
+      const ends = await Promise.all(payments.map((payment, at) => judge(payment, heard[at] ?? null, context)));
+      await untilNothingIsOpen(file);
+      const { chain, ledger } = await sums(network, file);
+      expect(chain, context).toBe(ledger);
+      for (const word of [what, ...ends.map((wasCharged) => (wasCharged ? 'charged before' : 'not charged'))])
+        told[word] = (told[word] ?? 0) + 1;
+    }
+    process.stdout.write(`${ROUNDS} rounds, seed ${seed}: ${JSON.stringify(told)}\n`);
+  },
+  60_000 + ROUNDS * 30_000,
+);

@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { seed as runSeed, seededRandom } from '../support/random.ts';
+import { RELAYER_FAULTS, type RelayerFault } from '../support/relayer-faults.ts';
+import { openStage } from '../support/relayer-stage.ts';
+
+// Each seed is a handful of payers and a fault at its own time, on a real node, through the real payment rail: from the header to the bytes that leave.
+// At the end nobody was charged twice or for nothing, nobody was told 402 who paid, and the seller has what the ledger says. SEED=<seed> runs one again.
+
+const SEEDS = process.env.SEED ? 1 : process.env.SLOW ? 100 : 5;
+/** Most of a seed's time is waiting: all faults share these places, and each test waits for its own seeds. */
+const AT_ONCE = 30;
+const TEST_MS = process.env.SLOW ? 3_600_000 : 120_000;
+
+const seeds = Array.from({ length: SEEDS }, (_, at) => (process.env.SEED ? runSeed : `${runSeed}-${at}`));
+
+let network: EmbeddedNetwork;
+const results = new Map<string, Promise<string[]>[]>();
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ blockTimeMs: 200 });
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  const place = async (): Promise<void> => {
+    if (running++ >= AT_ONCE) await new Promise<void>((go) => waiting.push(go));
+  };
+  const leave = (): void => {
+    running--;
+    waiting.shift()?.();
+  };
+  for (const [name, fault] of Object.entries(RELAYER_FAULTS)) {
+    const plays = seeds.map((seed) => place().then(() => play(name, fault, seed).finally(leave)));
+    results.set(name, plays);
+  }
+});
+afterAll(async () => {
+  await network.stop();
+});
+
+/** What one seed found amiss, in words. */
+async function play(name: string, fault: RelayerFault, seed: string): Promise<string[]> {
+  const stage = await openStage(network, fault);
+  try {
+    const endings = await fault.run(stage, seededRandom(name, seed));
+    stage.proxy.play({});
+    const found = await stage.findings();
+    for (const [sale, ending] of endings) {
+      const last = sale.answers.at(-1) ?? 'no answer';
+      if (!ending.test(last)) found.push(`expected ${ending}: ${sale.answers.join(', ')}`);
+    }
+    return found.map((finding) => `SEED=${seed}: ${finding}`);
+  } catch (error) {
+    return [`SEED=${seed}: ${error instanceof Error ? error.message : String(error)}`];
+  } finally {
+    await stage.close();
+  }
+}
+
+test.each(Object.keys(RELAYER_FAULTS))(
+  'a node that %s charges nobody twice, strands nobody, and leaves the books even',
+  async (name) => {
+    const found = (await Promise.all(results.get(name) ?? [])).flat();
+    expect(found).toEqual([]);
+    expect(results.get(name)).toHaveLength(SEEDS);
+  },
+  TEST_MS,
+);

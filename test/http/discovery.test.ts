@@ -1,0 +1,134 @@
+import Fastify from 'fastify';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { loadConfig } from '../../src/config.ts';
+import { NO_CATALOGUE } from '../../src/discovery/catalogue.ts';
+import { createDiscovery } from '../../src/discovery/discovery.ts';
+import { entrySchema } from '../../src/discovery/entry.ts';
+import { NO_LISTINGS } from '../../src/discovery/market-port.ts';
+import { searchParams } from '../../src/discovery/search-params.ts';
+import { installErrorHandlers } from '../../src/http/errors.ts';
+import { acceptEveryMethod } from '../../src/http/methods.ts';
+import { DISCOVERY_OPERATIONS, ENTRY } from '../../src/http/openapi-discovery.ts';
+import { serverOptions } from '../../src/http/server-options.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { mountDiscovery } from '../../src/routes/discovery.ts';
+import { listing, NETWORK, ownListings } from '../unit/discovery/world.ts';
+import { captureLog, createStillClock, ENV } from './harness.ts';
+
+const URL_OF_SEARCH = '/v1/market/search';
+const { lines, destination } = captureLog();
+const log = createLogger('debug', destination);
+const app = Fastify(serverOptions(loadConfig(ENV), log));
+const discovery = createDiscovery({
+  own: ownListings(),
+  market: NO_LISTINGS,
+  catalogue: {
+    ...NO_CATALOGUE,
+    listings: () => [listing({ url: 'https://a.example/x', description: '"quoted" & plain', rail: 'gateway' })],
+    readAtMs: () => 1_800_000_000_999,
+  },
+  readsCatalogue: false,
+  network: NETWORK,
+  isReady: async () => true,
+  clock: createStillClock(),
+  log,
+});
+
+beforeAll(async () => {
+  acceptEveryMethod(app);
+  installErrorHandlers(app, log, () => undefined);
+  mountDiscovery(app, discovery);
+  await discovery.start();
+});
+afterAll(async () => {
+  await app.close();
+  await discovery.stop();
+});
+
+const get = async (query: string) => {
+  const answer = await app.inject({ url: URL_OF_SEARCH + query });
+  return { status: answer.statusCode, headers: answer.headers, body: answer.json() };
+};
+
+describe('GET /v1/market/search', () => {
+  test('answers in the shape of the interface document', async () => {
+    const { status, headers, body } = await get('?q=wallet+balance&limit=2');
+    expect([status, headers['content-type'], headers['cache-control']]).toEqual([
+      200,
+      'application/json; charset=utf-8',
+      'no-store',
+    ]);
+    expect(Object.keys(body)).toEqual([
+      ...['query', 'network', 'count', 'searched', 'catalogueReadAt', 'sources', 'results', 'note'],
+    ]);
+    expect(body).toMatchObject({
+      ...{ query: 'wallet balance', network: NETWORK, count: body.results.length, catalogueReadAt: 1_800_000_000 },
+      searched: { ownRoutes: 20, marketListings: 0, catalogue: 1 },
+      sources: { own: expect.any(String), market: expect.any(String), catalogue: expect.any(String) },
+    });
+    expect(body.results[0].name).toBe('chain/wallet');
+    for (const entry of body.results) expect(entrySchema.parse(entry)).toEqual(entry);
+  });
+
+  test('without parameters lists ten by price', async () => {
+    const { body } = await get('');
+    expect([body.query, body.count]).toEqual(['', 10]);
+    expect(body.results.slice(0, 2).map(({ priceUsd }: { priceUsd: string }) => priceUsd)).toEqual([
+      '0.0005',
+      '0.0005',
+    ]);
+  });
+
+  test('refuses its own parameters by name, all of them at once', async () => {
+    const { status, body } = await get(`?q=${'x'.repeat(201)}&limit=0&maxPriceUsd=free&source=theirs&seller=&network=`);
+    expect([status, body.code, body.charged]).toEqual([400, 'bad_parameter', false]);
+    const names = body.errors.map(({ path }: { path: string }) => path);
+    expect(names.sort()).toEqual(['limit', 'maxPriceUsd', 'network', 'q', 'seller', 'source']);
+  });
+
+  test('ignores others, and takes the first of a repeated one', async () => {
+    expect((await get('?utm_source=x&__proto__=y&q=wallet&q=tides')).body.query).toBe('wallet');
+  });
+
+  test.each(['%22', '%22%2A%28', 'NEAR%28', '%00', '%F0%9F%A6%86', "'%3B--", 'name%3Awallet', '%5C', '%ED%A0%80'])(
+    'q=%s is no syntax: never a fault of ours',
+    async (q) => {
+      const { status } = await get(`?q=${q}`);
+      expect([200, 400]).toContain(status);
+      expect(lines.filter(({ level }) => Number(level) >= 50)).toEqual([]);
+    },
+  );
+
+  test('HEAD says the same without a body, and every other method is 405', async () => {
+    const head = await app.inject({ method: 'HEAD', url: `${URL_OF_SEARCH}?q=wallet` });
+    expect([head.statusCode, head.body]).toEqual([200, '']);
+    expect((await app.inject({ method: 'HEAD', url: `${URL_OF_SEARCH}?limit=0` })).statusCode).toBe(400);
+    for (const method of ['POST', 'PUT', 'DELETE'] as const) {
+      const answer = await app.inject({ method, url: URL_OF_SEARCH });
+      expect([answer.statusCode, answer.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS']);
+    }
+  });
+});
+
+describe('its description', () => {
+  const [operation] = DISCOVERY_OPERATIONS;
+
+  test('has the entry’s members and the answer’s, and no other', async () => {
+    expect(Object.keys(ENTRY.properties as object)).toEqual(Object.keys(entrySchema.shape));
+    const schema = operation?.schema as {
+      querystring: { properties: Record<string, { default?: unknown; maximum?: number; maxLength?: number }> };
+      response: { 200: { content: { 'application/json': { schema: { properties: object } } } } };
+    };
+    const { properties } = schema.response[200].content['application/json'].schema;
+    expect(Object.keys(properties)).toEqual(Object.keys((await get('')).body));
+    const query = schema.querystring.properties;
+    expect(Object.keys(query)).toEqual(Object.keys(searchParams.shape));
+    for (const [name, { maxLength, maximum }] of Object.entries(query)) {
+      const accepts = (value: string) => searchParams.safeParse({ [name]: value }).success;
+      if (maxLength)
+        expect([name, accepts('x'.repeat(maxLength)), accepts('x'.repeat(maxLength + 1))]).toEqual([name, true, false]);
+      if (maximum) expect([name, accepts(`${maximum}`), accepts(`${maximum + 1}`)]).toEqual([name, true, false]);
+    }
+    expect(searchParams.parse({})).toEqual({ q: query.q?.default, limit: query.limit?.default });
+  });
+});

@@ -1,0 +1,150 @@
+import { request as httpRequest } from 'node:http';
+import Fastify from 'fastify';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { entrySchema } from '../../src/discovery/entry.ts';
+import { marketOperations } from '../../src/http/openapi-market.ts';
+import { mountMarket } from '../../src/routes/market.ts';
+import { accept, challenge, NETWORK, type OpenMarket, ORIGIN, openMarket } from '../support/market.ts';
+import { createStillClock, createTestApp, listen } from './harness.ts';
+
+const X = 'https://a.good.example/x';
+let open: OpenMarket;
+let app: Awaited<ReturnType<typeof createTestApp>>['app'];
+beforeAll(async () => {
+  open = await openMarket({
+    answers: { '/x': challenge(), '/y': challenge([accept({ amount: '10' })]), '/page': { body: '<p>' } },
+  });
+  const deps = { market: open.market, clock: createStillClock(), network: NETWORK, publicOrigin: ORIGIN };
+  ({ app } = await createTestApp({ extra: (scope) => mountMarket(scope, deps) }));
+});
+afterAll(async () => {
+  await app.close();
+  await open.close();
+});
+
+const post = (payload: string | object, headers: Record<string, string> = { 'content-type': 'application/json' }) =>
+  app.inject({ method: 'POST', url: '/v1/market', headers, payload });
+
+describe('POST /v1/market', () => {
+  test('lists a route with 201, and brings it up to date with 200', async () => {
+    const first = await post({ url: X });
+    expect([first.statusCode, first.headers['cache-control'], first.json().isNew]).toEqual([201, 'no-store', true]);
+    expect(first.json().listing).toMatchObject({
+      url: X,
+      priceUsd: '0.002',
+      source: 'market',
+      online: true,
+      uptime7d: 1,
+      calls7d: 1,
+      medianLatencyMs: expect.any(Number),
+      listedAt: 1_800_000_000,
+      pricedAt: 1_800_000_000,
+      checkedAt: 1_800_000_000,
+      offlineAt: null,
+      problem: null,
+    });
+    await open.clock.advance(5000);
+    const again = await post({ url: X });
+    expect([again.statusCode, again.json().isNew, again.json().listing.calls7d]).toEqual([200, false, 2]);
+  });
+
+  test('answers what its document says', async () => {
+    const [list, submit] = marketOperations(z.toJSONSchema(entrySchema, { io: 'output' }) as Record<string, unknown>);
+    const responses = (operation: typeof list) =>
+      operation?.schema.response as Record<string, { content: Record<string, { schema: object }> }>;
+    const schemas = { list: responses(list)[200], submit: responses(submit)[200] };
+    const names = (of: object | undefined) => Object.keys((of as { properties: object }).properties).sort();
+    const listing = (await post({ url: X })).json().listing;
+    const told = schemas.submit?.content['application/json']?.schema as { properties: { listing: object } };
+    expect(Object.keys(listing).sort()).toEqual(names(told.properties.listing));
+    const answer = (await app.inject('/v1/market')).json();
+    expect(Object.keys(answer).sort()).toEqual(names(schemas.list?.content['application/json']?.schema));
+    const scribe = Fastify();
+    for (const { method, url, schema } of [list!, submit!]) {
+      scribe.route({
+        method,
+        url,
+        schema: { body: schema.body, querystring: schema.querystring } as object,
+        handler: () => null,
+      });
+    }
+    await scribe.ready();
+    await scribe.close();
+  });
+
+  test.each<[string, string | object, number, string]>([
+    ['a page', { url: 'https://a.good.example/page' }, 400, 'no_402'],
+    ['an address inside', { url: 'https://10.0.0.1/' }, 400, 'url_not_public'],
+    ['ourselves', { url: `${ORIGIN}/v1/paid/x` }, 400, 'own_origin'],
+    ['no URL', {}, 400, 'bad_parameter'],
+    ['a URL that is inherited', '{"__proto__":{"url":"https://a.good.example/x"}}', 400, 'invalid_json'],
+    ['a list', [X], 400, 'bad_parameter'],
+    ['no object', '"x"', 400, 'bad_parameter'],
+    ['no JSON', '{', 400, 'invalid_json'],
+    ['too much', { url: X, pad: 'x'.repeat(64 * 1024) }, 413, 'body_too_large'],
+  ])('refuses %s as a problem', async (_what, payload, status, code) => {
+    const answer = await post(payload);
+    expect([answer.statusCode, answer.json().code, answer.json().charged]).toEqual([status, code, false]);
+    expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+    expect(answer.json().requestId).toBe(answer.headers['x-request-id']);
+  });
+
+  test('refuses other types than JSON', async () => {
+    expect((await post('url=x', { 'content-type': 'application/x-www-form-urlencoded' })).statusCode).toBe(415);
+  });
+});
+
+describe('GET /v1/market', () => {
+  beforeAll(async () => {
+    await post({ url: X });
+    await open.clock.advance(1000);
+    await post({ url: 'https://b.good.example/y' });
+  });
+  const get = (query = '', headers = {}) => app.inject({ url: `/v1/market${query}`, headers });
+
+  test('tells all listings, the newest first, and who is counted', async () => {
+    const answer = (await get()).json();
+    expect(answer).toMatchObject({
+      network: NETWORK,
+      count: 2,
+      total: 2,
+      online: 2,
+      source: { url: `${ORIGIN}/v1/market` },
+    });
+    expect(answer.listings.map(({ host }: { host: string }) => host)).toEqual(['b.good.example', 'a.good.example']);
+  });
+
+  test('takes a part of them, and refuses a part that cannot be', async () => {
+    const part = (await get('?limit=1&offset=1')).json();
+    expect([part.count, part.total, part.listings[0].host]).toEqual([1, 2, 'a.good.example']);
+    expect((await get('?offset=9')).json()).toMatchObject({ count: 0, listings: [] });
+    for (const query of ['?limit=0', '?limit=501', '?offset=-1', '?limit=x']) {
+      expect([query, (await get(query)).statusCode]).toEqual([query, 400]);
+    }
+  });
+
+  test('is not sent again to who has it, until it changes', async () => {
+    const { etag } = (await get()).headers;
+    const held = { 'if-none-match': String(etag) };
+    expect((await get('', held)).statusCode).toBe(304);
+    await post({ url: X });
+    expect((await get('', held)).statusCode).toBe(200);
+  });
+
+  test('answers HEAD without a body, and no other method', async () => {
+    const port = await listen(app);
+    const length = await new Promise<[number | undefined, number]>((resolve) => {
+      httpRequest({ port, path: '/v1/market', method: 'HEAD' }, (response) => {
+        let bytes = 0;
+        response.on('data', (chunk) => {
+          bytes += chunk.length;
+        });
+        response.on('end', () => resolve([response.statusCode, bytes]));
+      }).end();
+    });
+    expect(length).toEqual([200, 0]);
+    const refused = await app.inject({ method: 'PUT', url: '/v1/market', payload: {} });
+    expect([refused.statusCode, refused.headers.allow]).toEqual([405, 'GET, HEAD, POST, OPTIONS']);
+  });
+});

@@ -1,0 +1,315 @@
+import { LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/sdk/types.js';
+import type { FastifyInstance } from 'fastify';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
+import { createMinuteWindows } from '../../src/lib/minute-windows.ts';
+import { type McpDeps, mountMcp } from '../../src/mcp/mount.ts';
+import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textOf } from '../support/mcp.ts';
+import { call } from '../support/service.ts';
+import { countingEndpoint, createStillClock, createTestApp, listen, pricedEndpoint } from './harness.ts';
+
+const ORIGIN = 'https://api.example.com';
+const PAYMENT = {
+  x402Version: 2,
+  accepted: { network: 'eip155:5042' },
+  payload: { signature: '0x' },
+};
+const buggy: Endpoint<object> = defineEndpoint({
+  path: '/buggy',
+  access: 'free',
+  label: 'Buggy',
+  summary: 'Has a bug.',
+  params: z.object({}),
+  result: z.object({}),
+  example: { params: {}, result: {} },
+  run: async () => {
+    throw new Error('the password is hunter2');
+  },
+});
+
+let apps: FastifyInstance[] = [];
+let everyones: FastifyInstance | undefined;
+afterEach(async () => {
+  await Promise.all(apps.map((app) => app.close()));
+  apps = [];
+});
+
+interface Shop {
+  perMinute?: { free?: number; priced?: number };
+  purchase?: McpDeps<object>['purchase'];
+}
+
+/** The tools server in the application, over hand-made endpoints; `lines` is what was logged. */
+async function open({ perMinute = {}, purchase }: Shop = {}) {
+  const counting = countingEndpoint();
+  const clock = createStillClock();
+  const logged: [object, string][] = [];
+  const note = (detail: object, message: string) => void logged.push([detail, message]);
+  const nobody = () => Promise.reject(new Error('nobody buys here'));
+  const limit = (most = 0) => ({ perMinute: most, windows: createMinuteWindows(clock) });
+  const deps: McpDeps<object> = {
+    catalogue: [counting.endpoint, pricedEndpoint, buggy],
+    clock,
+    handlerTimeoutMs: 1000,
+    sources: {},
+    terms: { network: 'eip155:5042', usdc: '0x36', payTo: '0x5e', publicOrigin: ORIGIN },
+    purchase: purchase ?? nobody,
+    lightning: { offers: nobody, redeem: nobody, network: 'lnbtc:x' },
+    search: null,
+    limits: { free: limit(perMinute.free), priced: limit(perMinute.priced) },
+    log: { info: note, warn: note, error: note },
+  };
+  const env = { RATE_LIMIT_PRICED_PER_MINUTE: '0' };
+  const made = await createTestApp({ env, clock, extra: (scope) => mountMcp(scope, deps) });
+  apps.push(made.app);
+  const origin = `http://127.0.0.1:${await listen(made.app)}`;
+  const post = (message: unknown) => postMessage(origin, message);
+  return { origin, calls: counting.calls, clock, logged, post };
+}
+
+/** One for all tests that leave nothing behind. */
+let shop: Awaited<ReturnType<typeof open>>;
+beforeAll(async () => {
+  shop = await open();
+  [everyones] = apps.splice(0);
+});
+afterAll(() => everyones?.close());
+
+const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
+const resultOf = (answer: { body: string }) => JSON.parse(answer.body).result;
+
+describe('the official client', () => {
+  test('connects, lists the tools and calls a free one, whose bytes are the text and the data', async () => {
+    const { origin } = shop;
+    const { client, call: tool, close } = await connectClient(origin);
+    expect(client.getServerCapabilities()).toEqual({ tools: {} });
+    expect(client.getInstructions()).toContain('x402/payment');
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(['free_chain_count', 'paid_chain_thing', 'free_buggy']);
+    const result = await tool('free_chain_count', { n: 3 });
+    expect(result).toEqual({
+      content: [{ type: 'text', text: '{"n":3,"computed":1}' }],
+      structuredContent: { n: 3, computed: 1 },
+    });
+    await close();
+  });
+
+  test('gets a failure as a result, which its own check of the listed schema lets pass', async () => {
+    const { origin } = shop;
+    const { client, call: tool, close } = await connectClient(origin);
+    await client.listTools();
+    expect(await tool('free_chain_count', { n: 0, m: 1 })).toMatchObject({
+      isError: true,
+      structuredContent: {
+        code: 'bad_parameter',
+        charged: false,
+        status: 400,
+        errors: [{ path: 'm' }, { path: 'n' }],
+      },
+    });
+    expect(demandOf(await tool('paid_chain_thing', { id: 'a' }))).toMatchObject({ x402Version: 2 });
+    await close();
+  });
+});
+
+describe('a free tool', () => {
+  test('keeps its answers as long as the route does', async () => {
+    const { post, calls, clock } = await open();
+    for (const n of ['3', 3, '3']) await post(callMessage('free_chain_count', { n }));
+    expect(calls.count).toBe(1);
+    clock.now += 1000;
+    await post(callMessage('free_chain_count', { n: 3 }));
+    expect(calls.count).toBe(2);
+  });
+
+  test('that has a bug says so without a word of it, and the log has it', async () => {
+    const { post, logged } = await open();
+    const answer = await post(callMessage('free_buggy'));
+    expect(answer.status).toBe(200);
+    expect(resultOf(answer)).toMatchObject({ isError: true, structuredContent: { code: 'internal', status: 500 } });
+    expect(answer.body).not.toContain('hunter2');
+    expect(logged).toEqual([[expect.objectContaining({ tool: 'free_buggy' }), 'a tool call failed on a bug']]);
+    expect(resultOf(answer).structuredContent.requestId).toBe(answer.headers['x-request-id']);
+  });
+});
+
+describe('a priced tool', () => {
+  test('without a payment demands it and reaches no counter', async () => {
+    const { post } = shop;
+    const result = resultOf(await post(callMessage('paid_chain_thing', { id: 'a' })));
+    expect(result.isError).toBe(true);
+    expect(demandOf(result)).toMatchObject({
+      x402Version: 2,
+      error: 'Payment required',
+      resource: { url: 'mcp://tool/paid_chain_thing', mimeType: 'application/json' },
+      accepts: [{ scheme: 'exact', network: 'eip155:5042', amount: '2000', asset: '0x36', payTo: '0x5e' }],
+      extensions: { bazaar: { info: { input: { type: 'mcp', toolName: 'paid_chain_thing' } } } },
+    });
+    expect(JSON.parse(textOf(result))).toEqual(result.structuredContent);
+  });
+
+  test.each([
+    ['unpaid', undefined],
+    ['paid', { 'x402/payment': PAYMENT }],
+  ])('with bad arguments, %s, names them and sells nothing', async (_name, meta) => {
+    let asked = 0;
+    const { post } = await open({ purchase: () => Promise.reject(new Error(`asked ${++asked}`)) });
+    const result = resultOf(await post(callMessage('paid_chain_thing', { di: 'a' }, meta)));
+    expect(result.structuredContent).toMatchObject({ code: 'bad_parameter', charged: false });
+    expect(result.structuredContent.errors.map(({ path }: { path: string }) => path)).toEqual(['di', 'id']);
+    expect(asked).toBe(0);
+  });
+
+  test('sold over one rail alone says so when another is asked for', async () => {
+    const { post } = shop;
+    const message = callMessage('paid_chain_thing', { id: 'a' }, { 'percall/rail': 'lightning' });
+    expect(resultOf(await post(message)).structuredContent).toMatchObject({
+      code: 'bad_parameter',
+      errors: [{ path: '_meta.percall/rail', message: 'this tool can be paid by: usdc' }],
+    });
+  });
+
+  test.each([
+    ['with a time', { ttl: 1000 }],
+    ['without', {}],
+    ['that is none', null],
+    ['that is a number', 1],
+  ])('called as a task %s is refused before anything is sold, or the answer would be lost', async (_name, task) => {
+    let asked = 0;
+    const { post } = await open({ purchase: () => Promise.reject(new Error(`asked ${++asked}`)) });
+    const message = callMessage('paid_chain_thing', { id: 'a' }, { 'x402/payment': PAYMENT }) as { params: object };
+    const answer = await post({ ...message, params: { ...message.params, task } });
+    expect(JSON.parse(answer.body).error).toMatchObject({ code: expect.any(Number) });
+    expect(asked).toBe(0);
+    // The same call without it reaches the counter.
+    await post(message);
+    expect(asked).toBe(1);
+  });
+
+  test('whose caller hangs up tells the counter, which then does not settle', async () => {
+    const left = Promise.withResolvers<void>();
+    const reached = Promise.withResolvers<void>();
+    const { origin } = await open({
+      purchase: (_endpoint, _requirement, { signal }) =>
+        new Promise((_, reject) => {
+          reached.resolve();
+          signal.addEventListener('abort', () => {
+            left.resolve();
+            reject(new Error('gone'));
+          });
+        }),
+    });
+    const gone = new AbortController();
+    const body = JSON.stringify(callMessage('paid_chain_thing', { id: 'a' }, { 'x402/payment': PAYMENT }));
+    const asked = fetch(`${origin}/mcp`, { method: 'POST', headers: MCP_HEADERS, body, signal: gone.signal });
+    await reached.promise;
+    gone.abort();
+    await expect(asked).rejects.toThrow();
+    await left.promise;
+  });
+});
+
+describe('what is no call of a tool', () => {
+  test('gets the protocol’s own error: an unknown tool, an unknown method', async () => {
+    const { post } = shop;
+    const unknown = await post(callMessage('paid_everything'));
+    expect([unknown.status, JSON.parse(unknown.body).error.code]).toEqual([200, -32602]);
+    const method = await post({ jsonrpc: '2.0', id: 1, method: 'resources/list' });
+    expect(JSON.parse(method.body).error.code).toBe(-32601);
+  });
+
+  test.each([
+    ['no JSON', '{', 400],
+    ['nothing', '', 400],
+    ['no message', '{}', 400],
+    ['null', 'null', 400],
+    ['a batch', JSON.stringify([ping, ping]), 400],
+    ['an empty batch', '[]', 400],
+    ['more than 64 KiB', JSON.stringify({ ...ping, params: { x: 'x'.repeat(65_536) } }), 413],
+    ['a notification', JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }), 202],
+    ['a response', JSON.stringify({ jsonrpc: '2.0', id: 7, result: {} }), 202],
+  ])('%s is answered with its status', async (_name, body, status) => {
+    const { post } = shop;
+    expect((await post(body)).status).toBe(status);
+  });
+
+  test.each([
+    ['accept', { accept: 'application/json' }, 406],
+    ['content type', { 'content-type': 'text/plain' }, 415],
+    ['protocol version', { 'mcp-protocol-version': '1999-01-01' }, 400],
+    ['origin', { origin: 'null' }, 403],
+  ])('a request whose %s does not fit is refused', async (_name, headers, status) => {
+    const { origin } = shop;
+    const options = { method: 'POST', body: JSON.stringify(ping) };
+    expect((await call(origin, '/mcp', { ...options, headers: { ...MCP_HEADERS, ...headers } })).status).toBe(status);
+    expect((await call(origin, '/mcp', { ...options, headers: MCP_HEADERS })).status).toBe(200);
+  });
+
+  test('a rebound name is refused by its own Host, a page of another site is not', async () => {
+    const { origin } = shop;
+    const from = (host: string, page: string) =>
+      call(origin, '/mcp', {
+        method: 'POST',
+        headers: { ...MCP_HEADERS, host, origin: page },
+        body: JSON.stringify(ping),
+      });
+    const refused = await from('evil.example', 'http://evil.example');
+    expect([refused.status, JSON.parse(refused.body).code]).toEqual([403, 'origin_not_allowed']);
+    expect((await from('api.example.com', 'https://chat.example')).status).toBe(200);
+  });
+
+  test.each(['GET', 'DELETE', 'PUT', 'HEAD'])('%s is 405: there is no stream and no session', async (method) => {
+    const { origin } = shop;
+    const answer = await call(origin, '/mcp', { method, headers: { accept: 'text/event-stream' } });
+    expect([answer.status, answer.headers.allow]).toEqual([405, 'POST, OPTIONS']);
+  });
+
+  test('the version is negotiated: a known one is kept, an unknown one is answered with ours', async () => {
+    const { post } = shop;
+    const initialize = async (protocolVersion: string) => {
+      const clientInfo = { name: 'test', version: '1' };
+      const params = { protocolVersion, capabilities: {}, clientInfo };
+      const answer = await post({ jsonrpc: '2.0', id: 1, method: 'initialize', params });
+      expect(answer.headers['mcp-session-id']).toBeUndefined();
+      return resultOf(answer).protocolVersion;
+    };
+    for (const version of SUPPORTED_PROTOCOL_VERSIONS) expect(await initialize(version)).toBe(version);
+    expect(await initialize('1999-01-01')).toBe(LATEST_PROTOCOL_VERSION);
+  });
+
+  test('every answer has an id, is open to pages and is kept by nobody', async () => {
+    const { post } = shop;
+    for (const message of [ping, callMessage('free_chain_count'), '{', [ping]]) {
+      const { headers } = await post(message);
+      expect(headers['x-request-id']).toBeDefined();
+      expect(headers['access-control-allow-origin']).toBe('*');
+      expect(headers['cache-control']).toContain('no-store');
+    }
+  });
+});
+
+describe('limits', () => {
+  test('of free and of priced tools are apart, and a refused call is a result', async () => {
+    const { post } = await open({ perMinute: { free: 2, priced: 1 } });
+    const free = () => post(callMessage('free_chain_count'));
+    const priced = () => post(callMessage('paid_chain_thing', { id: 'a' }));
+    expect([resultOf(await free()).isError, resultOf(await free()).isError]).toEqual([undefined, undefined]);
+    expect(demandOf(resultOf(await priced())).x402Version).toBe(2);
+    for (const refused of [await free(), await priced()]) {
+      expect(refused.status).toBe(200);
+      expect(refused.headers['ratelimit-remaining']).toBe('0');
+      expect(resultOf(refused)).toMatchObject({
+        isError: true,
+        structuredContent: { code: 'rate_limited', charged: false, status: 429, retryAfterSeconds: 60 },
+      });
+    }
+  });
+
+  test('hold for every message: what calls no tool is 429', async () => {
+    const { post } = await open({ perMinute: { free: 2 } });
+    const statuses = [];
+    for (const message of [ping, '{', ping]) statuses.push((await post(message)).status);
+    expect(statuses).toEqual([200, 400, 429]);
+  });
+});

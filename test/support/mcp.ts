@@ -1,0 +1,45 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
+import type { PaymentRequired } from '@x402/core/types';
+import { type Answer, call } from './service.ts';
+
+/** What the transport demands of every POST. */
+export const MCP_HEADERS = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+
+/** A call of a tool as the message that carries it. */
+export function callMessage(name: string, given?: object, meta?: object): object {
+  const params = { name, ...(given && { arguments: given }), ...(meta && { _meta: meta }) };
+  return { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+}
+
+/** The official client, connected; `call` gives results as they are, failures among them. */
+export async function connectClient(origin: string) {
+  const client = new Client({ name: 'test', version: '1.0.0' });
+  // Its own types disagree with themselves under exactOptionalPropertyTypes.
+  await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', origin)) as unknown as Transport);
+  return {
+    client,
+    call: async (name: string, given: Record<string, unknown> = {}, meta?: Record<string, unknown>) =>
+      (await client.callTool({ name, arguments: given, ...(meta && { _meta: meta }) })) as CallToolResult,
+    close: () => client.close(),
+  };
+}
+
+/** One message over a connection of its own, from any loopback address. */
+export function postMessage(origin: string, message: unknown, from?: string): Promise<Answer> {
+  const body = typeof message === 'string' ? message : JSON.stringify(message);
+  return call(origin, '/mcp', { method: 'POST', headers: MCP_HEADERS, body, ...(from && { from }) });
+}
+
+/** The text of a result, which for an answer is its very bytes. */
+export function textOf(result: CallToolResult): string {
+  const [first] = result.content;
+  return first?.type === 'text' ? first.text : '';
+}
+
+/** The demand for payment in a result. */
+export function demandOf(result: CallToolResult): PaymentRequired {
+  return result.structuredContent as unknown as PaymentRequired;
+}

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { assembleRelayer, relayerEnvironment } from '../../../src/config/relayer.ts';
+
+const assembled = (env: Record<string, string>) => assembleRelayer(z.object(relayerEnvironment).parse(env));
+
+test('by default a batch waits 100 ms, takes 60 % of a block, and no budget holds it', () => {
+  expect(assembled({})).toEqual({ gatherMs: 100, blockSharePercent: 60, dailyGasWei: null });
+});
+
+test.each([
+  ['0', 0n],
+  ['1', 10n ** 18n],
+  ['2.5', 25n * 10n ** 17n],
+  ['0.000001', 10n ** 12n],
+  ['123456789.654321', 123_456_789_654_321n * 10n ** 12n],
+])('a daily budget of %s USDC is so many wei', (usdc, wei) => {
+  expect(assembled({ RELAYER_DAILY_GAS_USDC: usdc }).dailyGasWei).toBe(wei);
+});
+
+test.each([
+  ['RELAYER_DAILY_GAS_USDC', '-1'],
+  ['RELAYER_DAILY_GAS_USDC', '1e3'],
+  ['RELAYER_DAILY_GAS_USDC', '0.0000001'],
+  ['RELAYER_BLOCK_SHARE', '0'],
+  ['RELAYER_BLOCK_SHARE', '101'],
+  ['RELAYER_GATHER_MS', '5001'],
+])('%s=%s is refused', (key, value) => {
+  expect(() => assembled({ [key]: value })).toThrow();
+});

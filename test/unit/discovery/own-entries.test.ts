@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
+import { entrySchema } from '../../../src/discovery/entry.ts';
+import { OWN_TAGS } from '../../../src/discovery/own-tags.ts';
+import { NETWORK, ORIGIN, ownListings, SELLER } from './world.ts';
+
+const listings = ownListings();
+const sold = entriesOn(catalogue, 'paid').filter(({ path }) => path !== '/selftest/fail');
+
+describe('our own entries', () => {
+  test('are the twenty USDC routes that can be bought, and not the one that always fails', () => {
+    expect(listings).toHaveLength(20);
+    expect(listings.map(({ entry }) => entry.url)).toEqual(sold.map((endpoint) => ORIGIN + pathOn(endpoint, 'paid')));
+    expect(JSON.stringify(listings)).not.toContain('selftest');
+  });
+
+  test.each(listings.map(({ entry }) => [entry.url.replace(ORIGIN, ''), entry] as const))(
+    '%s costs what the catalogue says, is paid to us on our chain, plainly',
+    (path, entry) => {
+      const endpoint = sold.find((one) => pathOn(one, 'paid') === path);
+      expect(entrySchema.safeParse({ ...entry, online: true, score: 0 }).error).toBeUndefined();
+      expect(entry).toMatchObject({
+        ...{ method: 'GET', priceUsd: endpoint?.price?.usd, label: endpoint?.label, description: endpoint?.summary },
+        ...{
+          payTo: SELLER,
+          host: 'percall.example',
+          site: ORIGIN,
+          source: 'own',
+          rail: 'direct',
+          direct: null,
+          body: null,
+        },
+        ...{ network: NETWORK, networks: [NETWORK], plainNetworks: [NETWORK] },
+      });
+      expect(entry.params.map(({ name }) => name)).toEqual(Object.keys(endpoint?.params.shape ?? {}));
+      for (const param of entry.params) {
+        const required = !endpoint?.params.shape[param.name]?.safeParse(undefined).success;
+        expect(param).toMatchObject({ in: 'query', required });
+        expect(param.description).toMatch(/\w/);
+        if (required) expect(param.example).not.toBeNull();
+      }
+    },
+  );
+
+  test('belong to the families of the interface document', () => {
+    const families = Object.groupBy(listings, ({ entry }) => entry.category);
+    expect(Object.fromEntries(Object.entries(families).map(([name, of]) => [name, of?.length]))).toEqual({
+      ...{ network: 5, chain: 3, web: 2, packages: 3, domains: 2, currency: 2, wiki: 3 },
+    });
+  });
+
+  test('all have tags, and every tag an entry', () => {
+    expect(Object.keys(OWN_TAGS).sort()).toEqual(sold.map(({ path }) => path).sort());
+    expect(listings.filter(({ keywords }) => keywords === '')).toEqual([]);
+  });
+});

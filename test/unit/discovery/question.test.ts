@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest';
+import { readQuestion } from '../../../src/discovery/question.ts';
+import { STOP_WORDS, SYNONYMS } from '../../../src/discovery/synonyms.ts';
+
+/** What is asked for: the first wording of each concept. */
+const asked = (text: string) => readQuestion(text).map(({ wordings }) => wordings[0]?.phrase);
+const wordingsOf = (text: string) => readQuestion(text)[0]?.wordings ?? [];
+
+describe('a question', () => {
+  test('asks for its telling words, not for how it is put', () => {
+    expect(asked('Could you please get me the API for tide tables?')).toEqual(['tide', 'tables']);
+  });
+
+  test('of nothing but such words is taken at its words', () => {
+    expect(asked('who is it')).toEqual(['who', 'is', 'it']);
+    expect(asked('42')).toEqual(['42']);
+  });
+
+  test.each(['', ' ', '?!', '"*()"', '\u0000'])('%j asks for nothing', (text) => {
+    expect(readQuestion(text)).toEqual([]);
+  });
+
+  test('counts a synonym less than the word itself, and finds it for the plural too', () => {
+    for (const text of ['photo', 'photos', 'PHOTOS']) {
+      const [own, ...others] = wordingsOf(text);
+      expect(own).toMatchObject({ phrase: text.toLowerCase(), weight: 1 });
+      expect(others).toContainEqual({ phrase: 'image', weight: 0.6, prefix: false });
+    }
+  });
+
+  test('knows pairs of words, also across what is left out between them', () => {
+    expect(asked('smart contracts')).toContain('contract deploys');
+    expect(asked('speech into text')).toContain('transcribe');
+    expect(asked('contracts, smart')).not.toContain('contract deploys');
+  });
+
+  test.each([
+    [`0x${'aB'.repeat(20)}`, 'wallet'],
+    [`(0x${'0f'.repeat(32)})`, 'transaction'],
+    ['https://example.com/a?b=c', 'web page'],
+    ['192.0.2.1', 'ip address'],
+    ['somebody@example.org', 'email'],
+    ['CVE-2021-23337', 'vulnerabilities'],
+    ['example.com', 'domain'],
+    ['CHF', 'currency'],
+  ])('knows %s by its form', (text, means) => {
+    expect(asked(text)).toContain(means);
+  });
+
+  test('takes the last word for one that may still be being typed', () => {
+    const prefixes = (text: string) =>
+      readQuestion(text).flatMap(({ wordings }) => wordings.filter(({ prefix }) => prefix).map(({ phrase }) => phrase));
+    expect(prefixes('tide vol')).toEqual(['tide', 'vol']);
+    expect(prefixes('photo vo')).toEqual([]);
+  });
+
+  test('is bounded, however long it is', () => {
+    expect(readQuestion('smart contract '.repeat(1000)).length).toBeLessThanOrEqual(16);
+    expect(readQuestion(`${'x'.repeat(41)} tide`)).toHaveLength(1);
+  });
+
+  test.each(['constructor', '__proto__', 'toString'])('%s is a word like any other', (word) => {
+    expect(wordingsOf(word).every(({ phrase }) => typeof phrase === 'string')).toBe(true);
+    expect(readQuestion(word).length).toBeGreaterThan(0);
+  });
+});
+
+describe('the table of synonyms', () => {
+  test('has keys of one or two plain words in lower case, and says something of each', () => {
+    for (const [key, phrases] of Object.entries(SYNONYMS)) {
+      expect(key).toMatch(/^[a-z0-9]+( [a-z0-9]+)?$/);
+      expect(phrases.length, key).toBeGreaterThan(0);
+      for (const phrase of phrases) expect(phrase).toMatch(/^[a-z0-9]+( [a-z0-9]+){0,4}$/);
+    }
+  });
+
+  test('says nothing of a word that is never asked for', () => {
+    expect(Object.keys(SYNONYMS).filter((key) => STOP_WORDS.has(key))).toEqual([]);
+  });
+});

@@ -1,0 +1,190 @@
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import { describe, expect, test } from 'vitest';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import type { SearchResult } from '../../../src/discovery/search.ts';
+import type { SearchParams } from '../../../src/discovery/search-params.ts';
+import type { Sources } from '../../../src/endpoints/sources.ts';
+import { NotFound } from '../../../src/errors.ts';
+import { problem } from '../../../src/mcp/results.ts';
+import { createTools, type ToolsDeps } from '../../../src/mcp/tools.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+
+const nobody = () => Promise.reject(new Error('nobody buys here'));
+const deps: ToolsDeps<Sources> = {
+  catalogue,
+  clock: createManualClock(0),
+  handlerTimeoutMs: 1000,
+  sources: {} as Sources,
+  terms: { network: 'eip155:5042', usdc: '0x36', payTo: '0x5e', publicOrigin: 'https://api.example.com' },
+  purchase: nobody,
+  lightning: { offers: nobody, redeem: nobody, network: 'lnbtc:x' },
+  search: null,
+};
+const tools = createTools(deps);
+const listed = [...tools.values()].map((tool) => tool.listed);
+const ajv = new AjvJsonSchemaValidator();
+const call = { client: 'a', requestId: 'r', signal: new AbortController().signal, onSent: () => {} };
+
+describe('the tools', () => {
+  test('are these, in the catalogue’s order: clients keep their names', () => {
+    expect([...tools.keys()].join('\n')).toMatchInlineSnapshot(`
+      "free_network
+      free_fees
+      free_fees_estimate
+      free_activity
+      free_deploys
+      free_rpc
+      free_fx
+      free_token
+      free_selftest
+      free_health
+      paid_market_prices
+      paid_fees_forecast
+      paid_fees_estimate
+      paid_deploys_history
+      paid_rpc_health
+      paid_fx_execution
+      paid_chain_wallet
+      paid_chain_token
+      paid_chain_tx
+      paid_chain_usyc
+      paid_web_extract
+      paid_web_check
+      paid_packages_npm
+      paid_packages_pypi
+      paid_packages_vulns
+      paid_domains_dns
+      paid_domains_whois
+      paid_currency_rates
+      paid_currency_convert
+      paid_wiki_search
+      paid_wiki_summary
+      paid_wiki_article
+      paid_selftest_fail"
+    `);
+    expect(listed).toHaveLength(catalogue.length);
+    for (const { name } of listed) expect(name).toMatch(/^[a-z0-9_]{1,64}$/);
+  });
+
+  test('that would share a name stop the start', () => {
+    expect(() => createTools({ ...deps, catalogue: [...catalogue, ...catalogue.slice(0, 1)] })).toThrow('two tools');
+  });
+
+  test('tell their price in words and as data, the catalogue’s own, and only if they have one', () => {
+    for (const [at, { description, annotations, _meta: meta }] of listed.entries()) {
+      const { price, summary } = catalogue[at]!;
+      expect(description).toContain(summary);
+      expect(description).toContain(price ? `Costs ${price.usd} USD` : 'Free.');
+      expect(meta?.['percall/price']).toEqual(price ? { priceUsd: price.usd, rails: expect.any(Array) } : undefined);
+      // What spends is no mere look.
+      expect(annotations?.readOnlyHint).toBe(price === null);
+    }
+  });
+
+  test('name free tools that exist', () => {
+    const named = listed.flatMap(({ description }) => description?.match(/free_\w+/g) ?? []);
+    expect(named.length).toBeGreaterThan(0);
+    for (const name of named) expect([...tools.keys()]).toContain(name);
+  });
+
+  test('have an input schema that takes their example and refuses what the parser refuses', () => {
+    for (const [at, { name, inputSchema }] of listed.entries()) {
+      const { params } = catalogue[at]!.example;
+      const integers = Object.entries(params).map(([key, value]) => {
+        const { type } = inputSchema.properties![key] as { type?: string };
+        return [key, type === 'integer' ? Number(value) : value];
+      });
+      const validate = ajv.getValidator(inputSchema as never);
+      expect([name, validate(Object.fromEntries(integers)).errorMessage]).toEqual([name, undefined]);
+      expect([name, validate({ nonsense: '1' }).valid]).toEqual([name, false]);
+    }
+  });
+
+  test('have an output schema that takes their example and a failure, which official clients hold against it', () => {
+    const failure = problem(new NotFound('nothing there'), 'r').structuredContent;
+    for (const [at, { name, outputSchema }] of listed.entries()) {
+      const { example } = catalogue[at]!;
+      const validate = ajv.getValidator(outputSchema as never);
+      expect([name, validate(failure).errorMessage]).toEqual([name, undefined]);
+      expect([name, validate({ nonsense: 1 }).valid]).toEqual([name, false]);
+      expect([name, validate(example.result).errorMessage]).toEqual([name, undefined]);
+    }
+  });
+
+  test('that are sold for USDC demand it by the schema that they list', async () => {
+    // What the configuration knows is not here; the rest of the arguments' judgement is.
+    const anywhere = catalogue.map((endpoint) => ({ ...endpoint, checkParams: () => {} }));
+    for (const [at, { listed, run }] of [...createTools({ ...deps, catalogue: anywhere }).values()].entries()) {
+      const { price, onlyOn, example } = catalogue[at]!;
+      if (!price || onlyOn === 'lightning') continue;
+      const { name, outputSchema } = listed;
+      const result = await run({ ...call, arguments: example.params, meta: undefined });
+      expect(result.isError).toBe(true);
+      const { accepts, resource } = result.structuredContent as { accepts: { amount: string }[]; resource: object };
+      expect(accepts.map(({ amount }) => amount)).toEqual([price.units.toString()]);
+      expect(resource).toMatchObject({ url: `mcp://tool/${name}` });
+      expect(ajv.getValidator(outputSchema as never)(result.structuredContent).errorMessage).toBeUndefined();
+      expect(JSON.parse((result.content[0] as { text: string }).text)).toEqual(result.structuredContent);
+    }
+  });
+});
+
+describe('the search', () => {
+  const entry = {
+    url: 'https://seller.example/dns/{name}',
+    method: 'GET' as const,
+    priceUsd: '0.001',
+    name: 'DNS',
+    label: 'DNS',
+    description: 'Records',
+    params: [
+      { name: 'name', in: 'path' as const, type: 'string', description: '', required: true, example: ['a', { b: 1 }] },
+    ],
+    payTo: '0x5e',
+    host: 'seller.example',
+    network: 'eip155:5042',
+    rail: 'direct' as const,
+    direct: null,
+    body: { nested: [null] },
+    source: 'market' as const,
+    category: 'domains',
+    site: 'https://seller.example',
+    networks: ['eip155:5042'],
+    plainNetworks: ['eip155:5042'],
+    online: true,
+    score: 1.5,
+  };
+  const answerTo = ({ q, limit }: SearchParams): SearchResult => ({
+    query: `${q} ${limit}`,
+    network: 'eip155:5042',
+    count: 1,
+    searched: { ownRoutes: 0, marketListings: 1, catalogue: 0 },
+    catalogueReadAt: null,
+    sources: { own: 'ours', market: 'theirs', catalogue: 'others' },
+    results: [entry],
+    note: 'note',
+  });
+  const [tool] = createTools({ ...deps, search: { search: async (params) => answerTo(params) } }).values();
+  if (!tool) throw new Error('no tools');
+  const { listed: shown } = tool;
+
+  test('is absent until there is one, and then comes first', () => {
+    expect(tools.has('market_search')).toBe(false);
+    expect(shown.name).toBe('market_search');
+    for (const property of Object.values(shown.inputSchema.properties ?? {}))
+      expect((property as { description: string }).description).not.toBe('');
+  });
+
+  test('answers what the route answers, with the listed price, by the schema that it lists', async () => {
+    const found = await tool.run({ ...call, arguments: { q: 'dns', limit: 3 }, meta: undefined });
+    expect(found.structuredContent).toEqual(answerTo({ q: 'dns', limit: 3 }));
+    expect(JSON.parse((found.content[0] as { text: string }).text)).toEqual(found.structuredContent);
+    const validate = ajv.getValidator(shown.outputSchema as never);
+    expect(validate(found.structuredContent).errorMessage).toBeUndefined();
+    expect(validate({ ...found.structuredContent, results: [{ ...entry, priceUsd: 1 }] }).valid).toBe(false);
+  });
+
+  test('refuses what it does not know', async () => {
+    await expect(tool.run({ ...call, arguments: { query: 'dns' }, meta: undefined })).rejects.toThrow('query');
+  });
+});

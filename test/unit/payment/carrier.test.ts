@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createChainClient } from '../../../src/chain/client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
+import { createCarrier } from '../../../src/payment/usdc/carrier.ts';
+import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
+import { createSettlement } from '../../../src/payment/usdc/settlement.ts';
+import type { Intent, Outcome, Settler } from '../../../src/payment/usdc/settler.ts';
+import { openLedgerDatabase } from '../../../src/store/database.ts';
+import type { LedgerStore } from '../../../src/store/ledger-port.ts';
+import { createLedgerStore } from '../../../src/store/ledger-store.ts';
+import { reservation } from '../../support/ledger-rows.ts';
+
+const silent = { info: () => {}, warn: () => {}, error: () => {} };
+const settled = (): Outcome => ({ kind: 'settled', transaction: randomBytes(32), block: 7 });
+
+let folder: string;
+let stores: LedgerStore[];
+let serving: Ledger;
+let ban: string | null;
+let unavailable: string | null;
+let outcome: () => Outcome;
+let given: Intent[];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'percall-carrier-'));
+  stores = [];
+  serving = open('serving');
+  [ban, unavailable, outcome, given] = [null, null, settled, []];
+});
+afterEach(async () => {
+  for (const store of stores) await store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function open(bootId: string): Ledger {
+  const store = createLedgerStore(openLedgerDatabase(join(folder, 'ledger.db')));
+  stores.push(store);
+  const limits = { storeBytes: 1000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+  return createLedger({ store, clock: systemClock, bootId, ...limits });
+}
+
+/** The settling process, over a settler that does as it is told, and a chain that nobody answers for. */
+function settling() {
+  const ledger = open('settling');
+  const chain = createChainClient({ rpcUrls: ['http://127.0.0.1:9'], chainId: 5042, timeoutMs: 100 });
+  const settler: Settler = {
+    settle: (intents) => {
+      given.push(...intents);
+      return intents.map(async () => outcome());
+    },
+    unavailable: () => unavailable,
+    refuses: () => ban,
+    stop: async () => {},
+  };
+  const evidence = createEvidence(chain, `0x36${'0'.repeat(38)}`);
+  const settlement = createSettlement({ ledger, settler, evidence, clock: systemClock, waitMs: 1000, log: silent });
+  return createCarrier({ ledger, settlement, settler });
+}
+
+async function intent(): Promise<string> {
+  const { id: _none, bootId: _own, reservedAt: _now, ...payment } = reservation('', String(Math.random()));
+  const id = String(await serving.reserve(payment, false));
+  await serving.storeIntent(id, { signature: randomBytes(65), checkedBlock: 4, body: Buffer.from('{}') });
+  return id;
+}
+
+test('a fresh intent of another process is settled, once however often it is asked for', async () => {
+  const carrier = settling();
+  const id = await intent();
+  await Promise.all([carrier.carry(id), carrier.carry(id)]);
+  expect(await serving.get(id)).toMatchObject({ state: 'settled', block: 7, signature: null });
+  await carrier.carry(id);
+  expect(given).toMatchObject([{ id, fromBlock: 4, broadcast: false }]);
+});
+
+test('what is reserved, or gone, is not settled', async () => {
+  const carrier = settling();
+  const { id: _none, bootId: _own, reservedAt: _now, ...payment } = reservation('', 'reserved');
+  await carrier.carry(String(await serving.reserve(payment, false)));
+  await carrier.carry('no such payment');
+  expect(given).toEqual([]);
+});
+
+test('what may be on the chain already is not sent while the chain cannot be asked', async () => {
+  const carrier = settling();
+  const id = await intent();
+  await serving.noteBroadcast([{ id, transaction: randomBytes(32) }]);
+  await carrier.carry(id);
+  expect(given).toEqual([]);
+  expect((await serving.get(id))?.state).toBe('settling');
+});
+
+test('a payer whom a settlement has made unwelcome is told of, until he is welcome again', async () => {
+  const carrier = settling();
+  await carrier.carry(await intent());
+  expect(carrier.refusals()).toEqual({ unavailable: null, payers: [] });
+  outcome = () => ({ kind: 'failed', reason: 'burnt gas' });
+  ban = 'its payments burn gas';
+  await carrier.carry(await intent());
+  expect(carrier.refusals().payers).toEqual([[`0x${'09'.repeat(20)}`, ban]]);
+  ban = null;
+  expect(carrier.refusals().payers).toEqual([]);
+});
+
+test('why nothing can be settled is passed on as it stands', () => {
+  const carrier = settling();
+  unavailable = 'earlier settlements are late';
+  expect(carrier.refusals().unavailable).toBe(unavailable);
+});

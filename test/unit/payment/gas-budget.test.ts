@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createGasBudget } from '../../../src/payment/usdc/gas-budget.ts';
+import { openLedgerDatabase, type Sqlite } from '../../../src/store/database.ts';
+import { createRelayerSpending } from '../../../src/store/relayer-spending.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+
+const NOON = Date.UTC(2026, 10, 21, 12);
+const HOUR_MS = 3_600_000;
+const WEI = 10n ** 18n;
+const USED_UP = 'the day’s gas budget is used up';
+
+let folder: string;
+let db: Sqlite;
+let errors: object[];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gas-budget-'));
+  db = openLedgerDatabase(join(folder, 'ledger.db'));
+  errors = [];
+});
+afterEach(() => {
+  db.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** As a process that starts: it knows what is on disk. */
+async function started(dailyWei: bigint | null, clock = createManualClock(NOON)) {
+  const log = { error: (detail: object) => void errors.push(detail) };
+  const budget = createGasBudget({ store: createRelayerSpending(db), clock, dailyWei, log });
+  await budget.load();
+  const spend = (wei: bigint) => budget.note({ wei, gasUsed: 100_000n, gasPrice: 1n, payments: 2, settled: 1 });
+  return { ...budget, spend, clock };
+}
+
+test('sales stop when the day’s budget is used up, and start again at midnight UTC', async () => {
+  const { refusal, spend, clock, spentWei } = await started(2n * WEI);
+  expect(refusal(0n)).toBeNull();
+  spend(WEI);
+  expect(refusal(0n)).toBeNull();
+  spend(WEI);
+  expect(refusal(0n)).toBe(USED_UP);
+  await clock.advance(11 * HOUR_MS);
+  expect(refusal(0n)).toBe(USED_UP);
+  await clock.advance(HOUR_MS);
+  expect([refusal(0n), spentWei()]).toEqual([null, 0n]);
+});
+
+test('what is sold already counts, because it will be settled', async () => {
+  const { refusal, spend } = await started(2n * WEI);
+  spend(WEI);
+  expect([refusal(WEI - 1n), refusal(WEI)]).toEqual([null, USED_UP]);
+});
+
+test('what was spent today holds over a restart, what was spent yesterday does not', async () => {
+  const first = await started(2n * WEI);
+  first.spend(2n * WEI);
+  expect((await started(2n * WEI)).refusal(0n)).toBe(USED_UP);
+  expect((await started(2n * WEI, createManualClock(NOON + 12 * HOUR_MS))).refusal(0n)).toBeNull();
+});
+
+test('without a budget nothing is refused, but counted all the same', async () => {
+  const { refusal, spend, spentWei } = await started(null);
+  spend(10n ** 30n);
+  expect([refusal(10n ** 30n), spentWei()]).toEqual([null, 10n ** 30n]);
+});
+
+test('a budget of nothing sells nothing', async () => {
+  expect((await started(0n)).refusal(0n)).toBe(USED_UP);
+});
+
+test('a disk that fails is said, and this process goes on counting', async () => {
+  const { refusal, spend } = await started(WEI);
+  db.exec('DROP TABLE relayer_spending');
+  spend(WEI);
+  await new Promise((next) => setImmediate(next));
+  expect(errors).toHaveLength(1);
+  expect(refusal(0n)).toBe(USED_UP);
+});

@@ -1,0 +1,166 @@
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { createChainClient } from '../../../src/chain/client.ts';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import { createChainCheck } from '../../../src/payment/usdc/chain-check.ts';
+import { createEvidence, type Receipt } from '../../../src/payment/usdc/evidence.ts';
+import { createGasModel } from '../../../src/payment/usdc/gas-model.ts';
+import type { Job, Version } from '../../../src/payment/usdc/job.ts';
+import { createJudge } from '../../../src/payment/usdc/judge.ts';
+import { createNonces } from '../../../src/payment/usdc/nonces.ts';
+import { createPayerBans } from '../../../src/payment/usdc/payer-bans.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+import { USDC } from '../../support/payments.ts';
+import { paidReceipt, randomJob, startTokenNode } from '../../support/token-node.ts';
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function bench() {
+  const node = await startTokenNode();
+  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 1000 });
+  closing.push(
+    () => chain.close(),
+    () => node.server.stop(),
+  );
+  const clock = createManualClock(1_800_000_000_000);
+  const [gas, bans, nonces] = [createGasModel(60), createPayerBans(clock), createNonces()];
+  const [queued, queuedLater]: [Job[], Job[]] = [[], []];
+  const judge = createJudge({
+    check: createChainCheck(chain, USDC, USDC),
+    evidence: createEvidence(chain, USDC),
+    ...{ usdc: USDC, gas, bans, nonces, clock, signal: new AbortController().signal },
+    finish: (job, outcome) => {
+      if (!job.ended) job.end(outcome);
+      job.ended = true;
+    },
+    requeue: (jobs) => void queued.push(...jobs),
+    requeueLater: (jobs) => void queuedLater.push(...jobs),
+    log: { warn: () => {} },
+  });
+  const isBanned = ({ intent }: Job) => bans.has(bytesToHex(intent.authorization.from));
+  return { node, judge, gas, nonces, clock, queued, queuedLater, isBanned };
+}
+
+/** The rest of the work goes on by itself; a machine that is busy must not fail the test. */
+const eventually = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
+const version = (jobs: readonly Job[], gas = 1_000_000n): Version => ({
+  ...{ jobs, gas, raw: '0x', hash: '0x', price: { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n } },
+});
+const authorizations = (jobs: readonly Job[]) => jobs.map(({ intent }) => intent.authorization);
+const FAILED = { kind: 'failed', reason: 'invalid_exact_evm_transaction_failed' };
+const reverted = (changes: Partial<Receipt> = {}) => paidReceipt([], { status: '0x0', ...changes });
+const settledIn = ({ transactionHash }: Receipt) => ({
+  ...{ kind: 'settled', block: 100, transaction: Buffer.from(transactionHash.slice(2), 'hex') },
+});
+
+describe('a mined batch', () => {
+  test('settles those whose transfer it holds at once; the others try again in half the company', async () => {
+    const { judge, queued } = await bench();
+    const jobs = Array.from({ length: 6 }, () => randomJob());
+    const receipt = paidReceipt(authorizations(jobs.slice(0, 2)));
+    expect(judge.mined(version(jobs), receipt)).toBe(2);
+    for (const { outcomes } of jobs.slice(0, 2)) expect(outcomes).toEqual([settledIn(receipt)]);
+    await eventually(() => expect(queued).toEqual(jobs.slice(2)));
+    expect(queued.map(({ maxGroup, spoilt }) => [maxGroup, spoilt])).toEqual(Array(4).fill([2, false]));
+  });
+
+  test('that did not pay for one leaves it to whoever did, or to nobody', async () => {
+    const { judge, node, queued } = await bench();
+    const [ours, theirs, cancelled] = [randomJob(), randomJob(), randomJob()];
+    const other = node.pay(theirs.intent.authorization);
+    node.cancel(cancelled.intent.authorization);
+    judge.mined(version([ours, theirs, cancelled]), paidReceipt(authorizations([ours])));
+    await eventually(() => expect([theirs.ended, cancelled.ended]).toEqual([true, true]));
+    expect(theirs.outcomes).toEqual([settledIn(other)]);
+    expect(cancelled.outcomes).toEqual([{ kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' }]);
+    expect(queued).toEqual([]);
+  });
+
+  test('of which all the gas was burnt makes the next ones smaller, and its own suspects', async () => {
+    const { judge, gas, queued } = await bench();
+    const jobs = Array.from({ length: 100 }, () => randomJob());
+    judge.mined(version(jobs, 1_000_000n), reverted({ gasUsed: '0xf4240' }));
+    await eventually(() => expect(queued).toHaveLength(100));
+    expect(queued.every(({ spoilt, maxGroup }) => spoilt && maxGroup === 50)).toBe(true);
+    expect(gas.most(30_000_000n, 100)).toBe(50);
+  });
+});
+
+describe('a mined transaction of one', () => {
+  test('without its transfer has failed, as far as nobody used it otherwise', async () => {
+    const { judge, node, isBanned } = await bench();
+    const [alone, elsewhere] = [randomJob(), randomJob()];
+    const other = node.pay(elsewhere.intent.authorization);
+    expect(judge.mined(version([alone]), reverted())).toBe(0);
+    judge.mined(version([elsewhere]), reverted());
+    await eventually(() => expect([alone.ended, elsewhere.ended]).toEqual([true, true]));
+    expect([alone.outcomes, elsewhere.outcomes]).toEqual([[FAILED], [settledIn(other)]]);
+    expect(isBanned(alone)).toBe(false);
+  });
+
+  test('that burnt its whole budget costs its payer a day, paid or not; others burn nothing', async () => {
+    const { judge, isBanned } = await bench();
+    const [paid, unpaid, modest] = [randomJob(), randomJob(), randomJob()];
+    judge.mined(version([paid], 300_000n), paidReceipt(authorizations([paid]), { gasUsed: '0x42000' }));
+    judge.mined(version([unpaid], 300_000n), reverted({ gasUsed: '0x493e0' }));
+    judge.mined(version([modest], 300_000n), paidReceipt(authorizations([modest]), { gasUsed: '0x1b000' }));
+    expect([isBanned(paid), isBanned(unpaid), isBanned(modest)]).toEqual([true, true, false]);
+    expect(paid.outcomes).toHaveLength(1);
+  });
+
+  test('of which the logs do not tell stays open, and is left to reconciliation when they never do', async () => {
+    const { judge, node, queuedLater, clock } = await bench();
+    const job = randomJob();
+    node.hide(job.intent.authorization);
+    judge.mined(version([job]), reverted());
+    await eventually(() => expect(queuedLater).toEqual([job]));
+    expect(job.untoldMs).toBe(clock.nowMs());
+    await clock.advance(4000);
+    await judge.examine([job]);
+    expect(job.outcomes).toEqual([]);
+    await clock.advance(2000);
+    await judge.examine([job]);
+    expect(job.outcomes).toEqual([{ kind: 'unknown' }]);
+  });
+});
+
+describe('a payment that would not go through', () => {
+  test('and that nobody has seen is given back without a transaction', async () => {
+    const { judge, queued } = await bench();
+    const job = randomJob();
+    await judge.examine([job]);
+    expect([job.outcomes, queued]).toEqual([[FAILED], []]);
+  });
+
+  test('but may be in other hands is sent alone: only a mined transaction tells its end', async () => {
+    const { judge, queued, nonces } = await bench();
+    const [before, inFlight, past] = [randomJob({ broadcast: true }), randomJob(), randomJob()];
+    inFlight.nonces.add(7);
+    past.nonces.add(6);
+    nonces.passed(6);
+    await judge.examine([before, inFlight, past]);
+    expect(queued).toEqual([before, inFlight]);
+    expect(queued.every(({ mustSend, maxGroup }) => mustSend && maxGroup === 1)).toBe(true);
+    expect(past.outcomes).toEqual([FAILED]);
+  });
+
+  test('after a spoilt batch, of a payer with code, is the spoiler: he is refused', async () => {
+    const { judge, isBanned } = await bench();
+    const [spoiler, bystander, wallet] = [randomJob(), randomJob(), randomJob()];
+    Object.assign(spoiler, { spoilt: true, hasCode: true });
+    Object.assign(bystander, { spoilt: true });
+    Object.assign(wallet, { hasCode: true });
+    await judge.examine([spoiler, bystander, wallet]);
+    expect([spoiler, bystander, wallet].map(isBanned)).toEqual([true, false, false]);
+  });
+
+  test('while the chain does not answer ends nowhere', async () => {
+    const { judge, node, queuedLater } = await bench();
+    const job = randomJob();
+    node.server.fault = '500';
+    await judge.examine([job]);
+    expect([job.outcomes, queuedLater]).toEqual([[], [job]]);
+  });
+});

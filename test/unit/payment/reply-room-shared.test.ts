@@ -1,0 +1,55 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createLedger } from '../../../src/payment/ledger.ts';
+import { createReplyRoom } from '../../../src/payment/lightning/reply-room.ts';
+import { openLedgerDatabase } from '../../../src/store/database.ts';
+import { createLedgerStore } from '../../../src/store/ledger-store.ts';
+import { reservation } from '../../support/ledger-rows.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'percall-room-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+test('two processes that keep replies in one store do not overfill it, whoever counted last', async () => {
+  const storeBytes = 1000;
+  const open = (bootId: string) => {
+    const store = createLedgerStore(openLedgerDatabase(join(folder, 'ledger.db')));
+    const limits = { storeBytes, sharedBy: 2, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+    return { store, ledger: createLedger({ store, clock: systemClock, bootId, ...limits }) };
+  };
+  const both = [open('a'), open('b')];
+  const keep = async ({ ledger }: (typeof both)[number]) => {
+    const { id: _none, bootId: _own, reservedAt: _now, ...payment } = reservation('', String(Math.random()));
+    const id = String(await ledger.reserve(payment, false));
+    return ledger.storeIntent(id, { signature: Buffer.alloc(65, 1), checkedBlock: 1, body: Buffer.alloc(50, 1) });
+  };
+  for (const one of both) {
+    while (await keep(one));
+    expect(one.ledger.hasRoom()).toBe(false);
+  }
+  expect(await both[0]!.store.replyBytes()).toBe(storeBytes);
+  for (const { ledger } of both) {
+    await ledger.purge();
+    expect(ledger.hasRoom()).toBe(false);
+  }
+  for (const { store } of both) await store.close();
+});
+
+test('the room of the Lightning rail is shared in the same way, and comes back with the next count', () => {
+  const room = createReplyRoom(1000, 2);
+  room.add(499);
+  room.check();
+  room.add(1);
+  expect(() => room.check()).toThrow(expect.objectContaining({ code: 'reply_store_full' }));
+  room.set(500);
+  room.check();
+  room.add(250);
+  expect(() => room.check()).toThrow(expect.objectContaining({ code: 'reply_store_full' }));
+  room.set(0);
+  room.check();
+});
