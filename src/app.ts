@@ -2,6 +2,8 @@ import Fastify, { type FastifyInstance, type RouteOptions } from 'fastify';
 import type { Logger } from 'pino';
 import type { Endpoint } from './catalogue/endpoint.ts';
 import type { Config } from './config.ts';
+import type { Discovery } from './discovery/discovery.ts';
+import type { Market } from './discovery/market.ts';
 import type { Facilitator } from './facilitator/facilitator.ts';
 import { installErrorHandlers } from './http/errors.ts';
 import { guardRequests } from './http/guard-requests.ts';
@@ -9,9 +11,11 @@ import { acceptEveryMethod } from './http/methods.ts';
 import { observeRequests } from './http/observe.ts';
 import { createRateLimit } from './http/rate-limit.ts';
 import { serverOptions } from './http/server-options.ts';
+import { mountDiscovery } from './routes/discovery.ts';
 import { mountFacilitator } from './routes/facilitator.ts';
 import { type FreeDeps, mountFree } from './routes/free.ts';
 import { mountLightningDescriptor } from './routes/lightning.ts';
+import { mountMarket } from './routes/market.ts';
 import { type MetaDeps, mountDocuments, mountOperations } from './routes/meta.ts';
 import { type Lookup, mountLookup } from './routes/payments.ts';
 
@@ -22,10 +26,14 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   readonly catalogue: readonly Endpoint<S>[];
   readonly facilitator: Facilitator;
   readonly lookup: Lookup;
+  readonly market: Market;
+  readonly discovery: Pick<Discovery, 'search'>;
   /** What `GET /v1/lightning` answers. */
   describeLightning(): Promise<object>;
   /** Mounts the priced routes of both rails, each behind its gate. */
   mountPriced(app: FastifyInstance): void;
+  /** Mounts the tools server, which counts its own calls; none without it. */
+  mountTools?(app: FastifyInstance): void;
   /** Throws when a priced route, in any spelling, has no gate. */
   checkGates(routes: readonly RouteOptions[]): void;
 }
@@ -54,9 +62,17 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
     mountFree(free, deps);
     mountLightningDescriptor(free, deps.describeLightning);
     mountLookup(free, deps.lookup);
+    mountDiscovery(free, deps.discovery);
+    mountMarket(free, {
+      market: deps.market,
+      clock: deps.clock,
+      network: config.network.caip2,
+      publicOrigin: config.publicOrigin,
+    });
   });
   // Outside the groups: it brings its own limits.
   mountFacilitator(app, deps.facilitator);
+  deps.mountTools?.(app);
   await app.register(async (priced) => {
     limit(priced, deps, config.rateLimits.priced);
     deps.mountPriced(priced);

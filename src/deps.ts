@@ -12,10 +12,19 @@ import { publishCollector } from './collector/collector-metrics.ts';
 import { openCollector } from './collector/open-collector.ts';
 import { createProbe, nameEndpoints } from './collector/probe.ts';
 import type { Config } from './config.ts';
+import { createCatalogue, NO_CATALOGUE } from './discovery/catalogue.ts';
+import { createDiscovery } from './discovery/discovery.ts';
+import { createMarket } from './discovery/market.ts';
+import { createCaller } from './discovery/market-probe.ts';
+import { createMarketSchedule } from './discovery/market-schedule.ts';
+import { createOwnListings } from './discovery/own-entries.ts';
 import type { Sources } from './endpoints/sources.ts';
 import { createFacilitator } from './facilitator/facilitator.ts';
 import { createMetrics } from './http/metrics.ts';
+import { describeParams } from './http/param-docs.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
+import { createMinuteWindows } from './lib/minute-windows.ts';
+import { mountMcp } from './mcp/mount.ts';
 import { createGate } from './payment/gate.ts';
 import { createLightningDescriptor } from './payment/lightning/descriptor.ts';
 import { createLightning } from './payment/lightning/lightning.ts';
@@ -26,13 +35,15 @@ import { createPayments } from './payment/payments.ts';
 import { checkLightningGates, mountLightning } from './routes/lightning.ts';
 import { checkGates, mountPaid } from './routes/paid.ts';
 import { createSelfTest } from './selftest/self-test.ts';
+import { createCatalogueStore } from './store/catalogue-store.ts';
 import { openChainDatabase, openChainReader } from './store/chain-database.ts';
 import { type ChainReads, createChainReads } from './store/chain-reads.ts';
 import { NO_COLLECTOR } from './store/collector-status.ts';
-import { openLedgerDatabase } from './store/database.ts';
+import { openLedgerDatabase, type Sqlite } from './store/database.ts';
 import { holdLedger, joinLedger } from './store/ledger-lock.ts';
 import { createLedgerStore } from './store/ledger-store.ts';
 import { createLightningStore } from './store/lightning-store.ts';
+import { createMarketStore } from './store/market-store.ts';
 import { createProbeWrites, type ProbeWrites } from './store/probe-store.ts';
 import { createSelfTestStore } from './store/selftest-store.ts';
 import { openSharedWindows } from './store/shared-windows.ts';
@@ -109,6 +120,7 @@ export async function createDeps(
     ...(part.kind === 'primary' && { living: part.living }),
     log,
   });
+  const openWindows = windows?.open ?? (() => createMinuteWindows(clock));
   const terms = { network: network.caip2, usdc: network.usdc, payTo: seller, publicOrigin: config.publicOrigin };
   const gate = createGate<Sources>(terms, payments.purchase);
   const { upstreams } = outgoing;
@@ -131,8 +143,23 @@ export async function createDeps(
   worker?.link.joinMetrics(metrics);
   publishCollector(shared, { collector: sources.collector, reads, endpoints, clock });
   const selfTest = worker ? null : createSelfTest({ config, chain, store: selfTests, catalogue, clock, log });
+  /** Whether paid calls can be served now, and why not. */
+  const readiness = async () => {
+    const checks = { ...(await payments.readiness()), ...(worker && { primary: worker.link.status() }) };
+    const ready = Object.values(checks).every(({ ok }) => ok);
+    // Only told: paid calls are served from the live chain too, and /v1/health is where a lagging collector counts.
+    const { collected, backfill } = sources.collector.status();
+    const rail = { ...lightning.status(), ok: true };
+    return {
+      ready,
+      checks: { ...checks, lightning: rail, collector: { ok: true, collected: collected?.number ?? null, backfill } },
+    };
+  };
+  const isReady = async () => (await readiness()).ready;
+  const listings = openListings({ config, ledgerDb, outgoing, catalogue, doesJobs: !worker, isReady, clock, log });
   await payments.start();
   await lightning.start();
+  await listings.start();
   collector?.start();
   probe?.start();
 
@@ -157,25 +184,29 @@ export async function createDeps(
       mountPaid(app, gate, catalogue, network.segment);
       mountLightning(app, lightning.gate, catalogue, network.segment);
     },
+    mountTools: (app: FastifyInstance) =>
+      mountMcp(app, {
+        ...{ catalogue, clock, log, sources, terms },
+        handlerTimeoutMs: config.handlerTimeoutMs,
+        purchase: payments.purchase,
+        lightning: { offers: lightning.offers, redeem: lightning.redeem, network: lightningNetwork.id },
+        search: listings.discovery,
+        limits: {
+          free: { perMinute: config.rateLimits.free, windows: openWindows('mcp-free') },
+          priced: { perMinute: config.rateLimits.priced, windows: openWindows('mcp-priced') },
+        },
+      }),
     checkGates: (routes: readonly RouteOptions[]) => {
       checkGates(gate, routes, catalogue, network.segment);
       checkLightningGates(lightning.gate, routes, catalogue, network.segment);
     },
-    /** Whether paid calls can be served now, and why not. */
-    readiness: async () => {
-      const checks = { ...(await payments.readiness()), ...(worker && { primary: worker.link.status() }) };
-      const ready = Object.values(checks).every(({ ok }) => ok);
-      // Only told: paid calls are served from the live chain too, and /v1/health is where a lagging collector counts.
-      const { collected, backfill } = sources.collector.status();
-      const rail = { ...lightning.status(), ok: true };
-      return {
-        ready,
-        checks: { ...checks, lightning: rail, collector: { ok: true, collected: collected?.number ?? null, backfill } },
-      };
-    },
+    readiness,
+    market: listings.market,
+    discovery: listings.discovery,
     selfTest,
     close: async () => {
       await selfTest?.stop();
+      await listings.stop();
       await payments.stop();
       await lightning.stop();
       await collector?.stop();
@@ -186,6 +217,69 @@ export async function createDeps(
       windows?.close();
       lock.release();
       await chain.close();
+    },
+  };
+}
+
+interface ListingsParts {
+  config: Config;
+  ledgerDb: Sqlite;
+  outgoing: ReturnType<typeof createOutgoing>;
+  catalogue: readonly Endpoint<Sources>[];
+  /** In one process of all: calls the listings and reads the catalogue. */
+  doesJobs: boolean;
+  isReady(): Promise<boolean>;
+  clock: Clock;
+  log: Logger;
+}
+
+/** What others sell: the market and the third-party catalogue, with the search over both and our own. */
+function openListings({ config, ledgerDb, outgoing, catalogue, doesJobs, isReady, clock, log }: ListingsParts) {
+  const { publicOrigin, seller: payTo } = config;
+  const { caip2: network, usdc } = config.network;
+  const { probeIntervalMs: intervalMs, timeoutMs } = config.market;
+  const payable = { network, usdc };
+  const { dial, userAgent, upstreams } = outgoing;
+  const store = createMarketStore(ledgerDb);
+  const caller = createCaller({ dial, userAgent, timeoutMs, payable, publicOrigin });
+  const market = createMarket({ store, caller, network, limits: config.market, clock, log });
+  const schedule = doesJobs
+    ? createMarketSchedule({ store, caller, clock, intervalMs, log, onRound: market.refresh })
+    : null;
+  const url = config.discovery.catalogueUrl;
+  const bounds = {
+    name: 'catalogue',
+    timeoutMs: 10_000,
+    maxBytes: 4 * 1024 * 1024,
+    concurrency: 1,
+    retries: 1,
+  } as const;
+  const copy =
+    url === null
+      ? NO_CATALOGUE
+      : createCatalogue({
+          upstream: upstreams.open(bounds),
+          url,
+          payable,
+          store: createCatalogueStore(ledgerDb),
+          clock,
+          log,
+        });
+  const own = createOwnListings({ catalogue, network, payTo, publicOrigin, describeParams });
+  const options = { own, market, catalogue: copy, readsCatalogue: doesJobs, network, isReady, clock, log };
+  const discovery = createDiscovery(options);
+  return {
+    market,
+    discovery,
+    start: async () => {
+      await market.start();
+      await discovery.start();
+      schedule?.start();
+    },
+    stop: async () => {
+      await schedule?.stop();
+      await discovery.stop();
+      await market.stop();
     },
   };
 }

@@ -15,6 +15,7 @@ const GRACE_MS = 9000;
 /** An API process: serves until the primary says stop, and not a moment longer than the primary lives. */
 export async function runWorker(config: Config, exit: (code: number) => void): Promise<void> {
   const log = createLogger(config.logLevel);
+  const names = { bootId: named(BOOT_ID_KEY), runId: named(RUN_ID_KEY) };
   // A new primary takes over what the dead left, and must not find us among the living.
   process.on('disconnect', () => exit(1));
   // A terminal's Ctrl-C reaches us too, and a supervisor's SIGTERM may: the primary decides, because it settles what we still owe.
@@ -24,7 +25,6 @@ export async function runWorker(config: Config, exit: (code: number) => void): P
   let stop = () => exit(0);
   link.onStop(() => stop());
   const port = await link.ready;
-  const names = { bootId: named(BOOT_ID_KEY), runId: named(RUN_ID_KEY) };
   const deps = await createDeps(config, log, undefined, systemClock, { kind: 'worker', ...names, link });
   const app = await buildApp(deps);
   const stopServing = createStop({ app, closeDeps: deps.close, log, exit, graceMs: GRACE_MS });
@@ -45,6 +45,6 @@ function openChannel(): Channel {
 
 function named(key: string): string {
   const value = process.env[key];
-  if (!value) throw new Error(`${key} is missing: an API process is started by the service itself`);
+  if (!value) throw new Error(`${key} is missing: API processes are started by the service itself (WORKERS)`);
   return value;
 }

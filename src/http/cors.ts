@@ -17,6 +17,10 @@ const ALLOWED = [
   'X-PAYMENT',
   'Access-Control-Expose-Headers',
   'If-None-Match',
+  // MCP clients in browsers.
+  'Mcp-Protocol-Version',
+  'Mcp-Session-Id',
+  'Last-Event-ID',
 ].join(', ');
 
 /**

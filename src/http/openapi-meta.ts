@@ -147,3 +147,18 @@ export const META_OPERATIONS: readonly { readonly url: string; readonly schema: 
     },
   },
 ];
+
+/** The tools server: what its messages hold is MCP's to say. */
+export const MCP_OPERATION: Json = {
+  operationId: 'mcp',
+  summary: 'Every route as a tool, over MCP (streamable HTTP, stateless).',
+  description:
+    'A `paid_…` tool without payment returns `isError` with x402\u2019s PaymentRequired; repeat the call with the payload in `_meta["x402/payment"]`, the receipt is in `_meta["x402/payment-response"]`. For bitcoin ask with `_meta["percall/rail"]: "lightning"`.',
+  body: { type: 'object', description: 'One JSON-RPC 2.0 message' },
+  response: {
+    200: json({ type: 'object' }, 'One JSON-RPC 2.0 message'),
+    202: { description: 'A notification was taken' },
+    400: json({ type: 'object' }, 'No JSON-RPC message, or several'),
+    429: json({ type: 'object' }, 'Too many messages'),
+  },
+};

@@ -2,10 +2,11 @@ import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, pathOn, type Surface, surfacesOf } from '../catalogue/paths.ts';
-import { DISCOVERY_OPERATIONS } from './openapi-discovery.ts';
+import { DISCOVERY_OPERATIONS, ENTRY } from './openapi-discovery.ts';
 import { FACILITATOR_OPERATIONS } from './openapi-facilitator.ts';
 import { lightningPayment } from './openapi-lightning.ts';
-import { META_OPERATIONS } from './openapi-meta.ts';
+import { marketOperations } from './openapi-market.ts';
+import { MCP_OPERATION, META_OPERATIONS } from './openapi-meta.ts';
 import { COMPONENT_SCHEMAS, describeResponses } from './openapi-responses.ts';
 import { describeService, TAGS } from './openapi-text.ts';
 import { describeParams } from './param-docs.ts';
@@ -59,6 +60,10 @@ export async function createOpenApi({ catalogue, requirementOf, publicOrigin }: 
     scribe.route({ method, url, schema: { ...schema, tags: ['facilitator'] }, handler });
   }
   for (const { method, url, schema } of DISCOVERY_OPERATIONS) scribe.route({ method, url, schema, handler });
+  for (const { method, url, schema } of marketOperations(ENTRY)) {
+    scribe.route({ method, url, schema: { tags: ['market'], ...schema }, handler });
+  }
+  scribe.route({ method: 'POST', url: '/mcp', schema: { ...MCP_OPERATION, tags: ['meta'] }, handler });
   await scribe.ready();
   const document = structuredClone(scribe.swagger()) as Json;
   await scribe.close();

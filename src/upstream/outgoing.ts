@@ -26,6 +26,8 @@ export function createOutgoing({ web: settings, publicOrigin, clock, log }: Outg
   return {
     upstreams,
     web,
+    dial,
+    userAgent,
     close: async () => {
       await Promise.all([upstreams.close(), web.close()]);
     },

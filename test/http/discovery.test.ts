@@ -12,8 +12,9 @@ import { DISCOVERY_OPERATIONS, ENTRY } from '../../src/http/openapi-discovery.ts
 import { serverOptions } from '../../src/http/server-options.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { mountDiscovery } from '../../src/routes/discovery.ts';
+import { createManualClock } from '../support/manual-clock.ts';
 import { listing, NETWORK, ownListings } from '../unit/discovery/world.ts';
-import { captureLog, createStillClock, ENV } from './harness.ts';
+import { captureLog, ENV } from './harness.ts';
 
 const URL_OF_SEARCH = '/v1/market/search';
 const { lines, destination } = captureLog();
@@ -30,7 +31,7 @@ const discovery = createDiscovery({
   readsCatalogue: false,
   network: NETWORK,
   isReady: async () => true,
-  clock: createStillClock(),
+  clock: createManualClock(1_800_000_000_000),
   log,
 });
 

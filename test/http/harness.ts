@@ -8,6 +8,10 @@ import { type AppDeps, buildApp } from '../../src/app.ts';
 import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
 import { integerParam } from '../../src/catalogue/params.ts';
 import { loadConfig } from '../../src/config.ts';
+import { NO_CATALOGUE } from '../../src/discovery/catalogue.ts';
+import { createDiscovery } from '../../src/discovery/discovery.ts';
+import { createMarket, type Market } from '../../src/discovery/market.ts';
+import { createCaller } from '../../src/discovery/market-probe.ts';
 import { NotFound } from '../../src/errors.ts';
 import { createFacilitator } from '../../src/facilitator/facilitator.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
@@ -17,6 +21,7 @@ import { createGate } from '../../src/payment/gate.ts';
 import { checkGates, mountPaid } from '../../src/routes/paid.ts';
 import { openLedgerDatabase } from '../../src/store/database.ts';
 import { createLightningStore } from '../../src/store/lightning-store.ts';
+import { createMarketStore } from '../../src/store/market-store.ts';
 
 /** The least that configures the service; nothing listens at the RPC address. */
 export const ENV = {
@@ -71,6 +76,7 @@ export const pricedEndpoint: Endpoint<object> = defineEndpoint({
 });
 
 interface Options {
+  market?: Market;
   env?: Record<string, string>;
   catalogue?: readonly Endpoint<object>[];
   clock?: Clock;
@@ -91,21 +97,41 @@ export async function createTestApp(options: Options = {}) {
     publicOrigin: config.publicOrigin,
   };
   const gate = createGate<object>(terms, () => Promise.reject(new Error('nobody buys here')));
+  const ledgerDb = openLedgerDatabase(':memory:');
+  const log = createLogger(config.logLevel, destination);
+  const payable = { network: config.network.caip2, usdc: config.network.usdc };
+  const { publicOrigin } = config;
+  // It calls nobody unless a test submits something.
+  const caller = createCaller({
+    dial: { resolve: async () => [] },
+    userAgent: 'test',
+    timeoutMs: 1000,
+    payable,
+    publicOrigin,
+  });
+  const store = createMarketStore(ledgerDb);
+  const market =
+    options.market ?? createMarket({ store, caller, network: payable.network, limits: config.market, clock, log });
   const app = await buildApp<object>({
     config,
     clock,
-    log: createLogger(config.logLevel, destination),
+    log,
     sources: {},
     catalogue,
     metrics: createMetrics(),
     readiness: options.readiness ?? (async () => ({ ready: true, checks: { store: { ok: true } } })),
+    market,
+    discovery: createDiscovery({
+      ...{ own: [], market, catalogue: NO_CATALOGUE, readsCatalogue: false, network: config.network.caip2, clock, log },
+      isReady: async () => true,
+    }),
     facilitator: createFacilitator({
-      store: createLightningStore(openLedgerDatabase(':memory:')),
+      store: createLightningStore(ledgerDb),
       clock,
       config: config.facilitator,
       publicOrigin: config.publicOrigin,
       ownPayTo: () => null,
-      log: createLogger(config.logLevel, destination),
+      log,
     }),
     lookup: () => Promise.reject(new NotFound('Nothing was paid here.')),
     describeLightning: async () => ({}),

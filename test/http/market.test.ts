@@ -4,9 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { entrySchema } from '../../src/discovery/entry.ts';
 import { marketOperations } from '../../src/http/openapi-market.ts';
-import { mountMarket } from '../../src/routes/market.ts';
 import { accept, challenge, NETWORK, type OpenMarket, ORIGIN, openMarket } from '../support/market.ts';
-import { createStillClock, createTestApp, listen } from './harness.ts';
+import { createTestApp, listen } from './harness.ts';
 
 const X = 'https://a.good.example/x';
 let open: OpenMarket;
@@ -15,8 +14,7 @@ beforeAll(async () => {
   open = await openMarket({
     answers: { '/x': challenge(), '/y': challenge([accept({ amount: '10' })]), '/page': { body: '<p>' } },
   });
-  const deps = { market: open.market, clock: createStillClock(), network: NETWORK, publicOrigin: ORIGIN };
-  ({ app } = await createTestApp({ extra: (scope) => mountMarket(scope, deps) }));
+  ({ app } = await createTestApp({ market: open.market, env: { PUBLIC_ORIGIN: ORIGIN } }));
 });
 afterAll(async () => {
   await app.close();

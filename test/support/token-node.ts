@@ -9,9 +9,6 @@ import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../src/
 import { USDC } from './payments.ts';
 import { RpcFault, startRpcServer } from './rpc-server.ts';
 
-/** Every block of it: what a node says of its newest. */
-export const TOKEN_NODE_BLOCK = 100;
-
 const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
 const amount = (value: bigint): string => `0x${value.toString(16).padStart(64, '0')}`;
 
@@ -91,5 +88,3 @@ export async function startTokenNode() {
     end,
   };
 }
-
-export type TokenNode = Awaited<ReturnType<typeof startTokenNode>>;

@@ -20,7 +20,7 @@ interface JudgeOptions {
   usdc: `0x${string}`;
   gas: Pick<GasModel, 'learn' | 'spoilt'>;
   bans: Pick<PayerBans, 'add'>;
-  nonces: Pick<Nonces, 'isPast'>;
+  nonces: Pick<Nonces, 'isPast' | 'provenBlock'>;
   clock: Clock;
   signal: AbortSignal;
   finish(job: Job, outcome: Outcome): void;
@@ -114,7 +114,7 @@ export function createJudge(options: JudgeOptions) {
     return paid.length;
   }
 
-  /** Never rejects. */
+  /** Ends a job of which everything that we sent was mined by this block. Never rejects. */
   async function judgeAlone(job: Job, block: number): Promise<void> {
     const { authorization, fromBlock } = job.intent;
     const verdict = await evidence.lookup(authorization, fromBlock, block).catch(() => ({ kind: 'unknown' }) as const);
@@ -124,7 +124,8 @@ export function createJudge(options: JudgeOptions) {
 
   /**
    * Jobs that a look before sending found used or not to go through. What nobody else can have is given back without a transaction:
-   * it was shown to no node, or only in transactions that were mined without it.
+   * it was shown to no node, or only in transactions that were mined without it. Nodes differ in height: that they were is read at a
+   * block that has them.
    */
   async function examine(jobs: readonly Job[]): Promise<void> {
     const { unused, untold } = await sort(jobs);
@@ -132,7 +133,9 @@ export function createJudge(options: JudgeOptions) {
     const shown = unused.filter((job) => job.intent.broadcast || isPending(job));
     for (const job of unused) {
       if (job.spoilt && job.hasCode) refusePayer(job);
-      if (!shown.includes(job)) finish(job, { kind: 'failed', reason: REVERTED });
+      if (shown.includes(job)) continue;
+      if (job.nonces.size > 0) await judgeAlone(job, nonces.provenBlock());
+      else finish(job, { kind: 'failed', reason: REVERTED });
     }
     for (const job of shown) {
       job.mustSend = true;

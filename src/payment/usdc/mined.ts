@@ -33,7 +33,7 @@ interface MinedOptions {
 export function createCollectMined({ chain, slots, nonces, judge, onMined, signal, log }: MinedOptions) {
   function end(slot: Slot, version: Version, receipt: Receipt): void {
     slots.close(slot);
-    nonces.passed(slot.nonce);
+    nonces.passed(slot.nonce, Number(receipt.blockNumber));
     const paid = judge.mined(version, receipt);
     const gasUsed = BigInt(receipt.gasUsed);
     const gasPrice = BigInt(receipt.effectiveGasPrice ?? version.price.maxFeePerGas);

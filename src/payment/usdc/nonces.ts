@@ -7,6 +7,7 @@ export function createNonces() {
   let floor: number | null = null;
   // By receipts of our own, which no node can take back.
   let proven = 0;
+  let provenBlock = 0;
 
   return {
     known: (): boolean => floor !== null,
@@ -14,13 +15,16 @@ export function createNonces() {
     learn(mined: number): void {
       floor = Math.max(mined, proven);
     },
-    /** One of ours was mined, so everything below it was too. */
-    passed(nonce: number): void {
+    /** One of ours was mined in this block, so everything below it was too, there or before. */
+    passed(nonce: number, block: number): void {
       proven = Math.max(proven, nonce + 1);
+      provenBlock = Math.max(provenBlock, block);
       if (floor !== null) floor = Math.max(floor, proven);
     },
     /** Whether what was sent under this nonce can no longer be mined, unless it was. */
     isPast: (nonce: number): boolean => nonce < proven,
+    /** At this block, everything that is past has been mined, or never will be. */
+    provenBlock: (): number => provenBlock,
     forget(): void {
       floor = null;
     },

@@ -9,7 +9,6 @@ import { type Replay, startReplay } from '../../support/replay.ts';
 
 const HOUR_MS = 3_600_000;
 
-let folder: string;
 let db: Sqlite;
 let store: CatalogueStore;
 let server: Replay;
@@ -17,8 +16,7 @@ let clock: { now: number; slept: number; nowMs(): number; sleep(ms: number): Pro
 const closing: (() => Promise<void>)[] = [];
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'catalogue-'));
-  db = openLedgerDatabase(join(folder, 'ledger.db'));
+  db = openLedgerDatabase(':memory:');
   store = createCatalogueStore(db);
   server = await startReplay();
   clock = {
@@ -33,7 +31,6 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
   await server.stop();
   db.close();
-  rmSync(folder, { recursive: true });
 });
 
 function open(query = '') {
@@ -133,18 +130,23 @@ describe('the catalogue', () => {
   });
 
   test('is there at once after a restart, with the time of its read', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'catalogue-'));
+    const start = () => {
+      db.close();
+      db = openLedgerDatabase(join(folder, 'ledger.db'));
+      store = createCatalogueStore(db);
+      return open();
+    };
     serve(items(3));
-    const first = open();
+    const first = start();
     await first.read();
     const readAt = clock.now;
     clock.now += HOUR_MS;
-    db.close();
-    db = openLedgerDatabase(join(folder, 'ledger.db'));
-    store = createCatalogueStore(db);
-    const second = open();
+    const second = start();
     await second.catalogue.load();
     expect(second.catalogue.listings()).toEqual(first.catalogue.listings());
     expect(second.catalogue.readAtMs()).toBe(readAt);
+    rmSync(folder, { recursive: true });
   });
 
   test('read by another process is followed, an older copy is not', async () => {

@@ -139,11 +139,23 @@ describe('a payment that would not go through', () => {
     const [before, inFlight, past] = [randomJob({ broadcast: true }), randomJob(), randomJob()];
     inFlight.nonces.add(7);
     past.nonces.add(6);
-    nonces.passed(6);
+    nonces.passed(6, 100);
     await judge.examine([before, inFlight, past]);
     expect(queued).toEqual([before, inFlight]);
     expect(queued.every(({ mustSend, maxGroup }) => mustSend && maxGroup === 1)).toBe(true);
     expect(past.outcomes).toEqual([FAILED]);
+  });
+
+  test('as a node says that lags behind our own receipts, is paid if these hold it', async () => {
+    const { judge, node, nonces } = await bench();
+    const job = randomJob();
+    job.nonces.add(6);
+    nonces.passed(6, 100);
+    const receipt = node.pay(job.intent.authorization);
+    const honest = node.server.methods.eth_call;
+    node.server.methods.eth_call = (params) => (params[1] === 'latest' ? `0x${'0'.repeat(64)}` : honest?.(params));
+    await judge.examine([job]);
+    expect(job.outcomes).toEqual([settledIn(receipt)]);
   });
 
   test('after a spoilt batch, of a payer with code, is the spoiler: he is refused', async () => {

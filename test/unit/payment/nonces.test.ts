@@ -14,7 +14,7 @@ test('the lowest free nonce is next, so that a gap is filled first', () => {
 test('a node that lags behind cannot take back what our own receipts have shown', () => {
   const nonces = createNonces();
   nonces.learn(5);
-  nonces.passed(7);
+  nonces.passed(7, 100);
   expect(nonces.next(held())).toBe(8);
   nonces.learn(6);
   expect(nonces.next(held())).toBe(8);
@@ -36,7 +36,7 @@ test('what is past is known by our receipts alone, never by a node’s count', (
   const nonces = createNonces();
   nonces.learn(9);
   expect(nonces.isPast(3)).toBe(false);
-  nonces.passed(5);
+  nonces.passed(5, 100);
   expect([nonces.isPast(3), nonces.isPast(5), nonces.isPast(6)]).toEqual([true, true, false]);
 });
 

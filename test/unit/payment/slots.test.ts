@@ -82,6 +82,6 @@ test('what was too cheap for a nonce is outbid under it, and forgotten once it i
   expect(newest(second).price.maxFeePerGas).toBe(125n);
   expect(newest(slots.open([randomJob()])).price).toEqual(PRICE);
   slots.close(second);
-  nonces.passed(3);
+  nonces.passed(3, 100);
   expect(newest(slots.open([randomJob()])).price).toEqual(PRICE);
 });
