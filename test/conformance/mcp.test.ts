@@ -71,7 +71,9 @@ const receiptOf = (result: { _meta?: Record<string, unknown> | undefined }) => r
 describe('in USDC, the official clients', () => {
   test('list the tools, call a free one and buy a priced one, which moves exactly its price', async () => {
     const { tools } = await mcp.client.listTools();
-    expect(tools).toHaveLength(service.deps.catalogue.length);
+    // And the search over the market.
+    expect(tools).toHaveLength(service.deps.catalogue.length + 1);
+    expect(tools.map(({ name }) => name)).toContain('market_search');
     const free = await mcp.call('free_fees_estimate', { gas: 50_000 });
     expect(free.isError).toBeUndefined();
     expect(free.structuredContent).toMatchObject({ gas: 50_000 });
