@@ -12,18 +12,12 @@ import { publishCollector } from './collector/collector-metrics.ts';
 import { openCollector } from './collector/open-collector.ts';
 import { createProbe, nameEndpoints } from './collector/probe.ts';
 import type { Config } from './config.ts';
-import { createCatalogue, NO_CATALOGUE } from './discovery/catalogue.ts';
-import { createDiscovery } from './discovery/discovery.ts';
-import { createMarket } from './discovery/market.ts';
-import { createCaller } from './discovery/market-probe.ts';
-import { createMarketSchedule } from './discovery/market-schedule.ts';
-import { createOwnListings } from './discovery/own-entries.ts';
 import type { Sources } from './endpoints/sources.ts';
 import { createFacilitator } from './facilitator/facilitator.ts';
 import { createMetrics } from './http/metrics.ts';
-import { describeParams } from './http/param-docs.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { createMinuteWindows } from './lib/minute-windows.ts';
+import { openListings } from './listings.ts';
 import { mountMcp } from './mcp/mount.ts';
 import { createGate } from './payment/gate.ts';
 import { createLightningDescriptor } from './payment/lightning/descriptor.ts';
@@ -32,19 +26,19 @@ import { LIGHTNING_NETWORKS } from './payment/lightning/networks.ts';
 import { createLookup } from './payment/lookup.ts';
 import { createPaymentMetrics } from './payment/payment-metrics.ts';
 import { createPayments } from './payment/payments.ts';
+import { createRelayerMetrics } from './payment/usdc/relayer-metrics.ts';
 import { checkLightningGates, mountLightning } from './routes/lightning.ts';
 import { checkGates, mountPaid } from './routes/paid.ts';
 import { createSelfTest } from './selftest/self-test.ts';
-import { createCatalogueStore } from './store/catalogue-store.ts';
 import { openChainDatabase, openChainReader } from './store/chain-database.ts';
 import { type ChainReads, createChainReads } from './store/chain-reads.ts';
 import { NO_COLLECTOR } from './store/collector-status.ts';
-import { openLedgerDatabase, type Sqlite } from './store/database.ts';
+import { openLedgerDatabase } from './store/database.ts';
 import { holdLedger, joinLedger } from './store/ledger-lock.ts';
 import { createLedgerStore } from './store/ledger-store.ts';
 import { createLightningStore } from './store/lightning-store.ts';
-import { createMarketStore } from './store/market-store.ts';
 import { createProbeWrites, type ProbeWrites } from './store/probe-store.ts';
+import { createRelayerSpending } from './store/relayer-spending.ts';
 import { createSelfTestStore } from './store/selftest-store.ts';
 import { openSharedWindows } from './store/shared-windows.ts';
 import { createNamesSources } from './upstream/names-sources.ts';
@@ -116,6 +110,8 @@ export async function createDeps(
     clock,
     bootId,
     onMove: watched.onMove,
+    spending: createRelayerSpending(ledgerDb),
+    ...(!worker && { relayerMetrics: createRelayerMetrics(metrics) }),
     ...(worker && { settling: worker.link.settling, onLeft: watched.onLeft }),
     ...(part.kind === 'primary' && { living: part.living }),
     log,
@@ -217,69 +213,6 @@ export async function createDeps(
       windows?.close();
       lock.release();
       await chain.close();
-    },
-  };
-}
-
-interface ListingsParts {
-  config: Config;
-  ledgerDb: Sqlite;
-  outgoing: ReturnType<typeof createOutgoing>;
-  catalogue: readonly Endpoint<Sources>[];
-  /** In one process of all: calls the listings and reads the catalogue. */
-  doesJobs: boolean;
-  isReady(): Promise<boolean>;
-  clock: Clock;
-  log: Logger;
-}
-
-/** What others sell: the market and the third-party catalogue, with the search over both and our own. */
-function openListings({ config, ledgerDb, outgoing, catalogue, doesJobs, isReady, clock, log }: ListingsParts) {
-  const { publicOrigin, seller: payTo } = config;
-  const { caip2: network, usdc } = config.network;
-  const { probeIntervalMs: intervalMs, timeoutMs } = config.market;
-  const payable = { network, usdc };
-  const { dial, userAgent, upstreams } = outgoing;
-  const store = createMarketStore(ledgerDb);
-  const caller = createCaller({ dial, userAgent, timeoutMs, payable, publicOrigin });
-  const market = createMarket({ store, caller, network, limits: config.market, clock, log });
-  const schedule = doesJobs
-    ? createMarketSchedule({ store, caller, clock, intervalMs, log, onRound: market.refresh })
-    : null;
-  const url = config.discovery.catalogueUrl;
-  const bounds = {
-    name: 'catalogue',
-    timeoutMs: 10_000,
-    maxBytes: 4 * 1024 * 1024,
-    concurrency: 1,
-    retries: 1,
-  } as const;
-  const copy =
-    url === null
-      ? NO_CATALOGUE
-      : createCatalogue({
-          upstream: upstreams.open(bounds),
-          url,
-          payable,
-          store: createCatalogueStore(ledgerDb),
-          clock,
-          log,
-        });
-  const own = createOwnListings({ catalogue, network, payTo, publicOrigin, describeParams });
-  const options = { own, market, catalogue: copy, readsCatalogue: doesJobs, network, isReady, clock, log };
-  const discovery = createDiscovery(options);
-  return {
-    market,
-    discovery,
-    start: async () => {
-      await market.start();
-      await discovery.start();
-      schedule?.start();
-    },
-    stop: async () => {
-      await schedule?.stop();
-      await discovery.stop();
-      await market.stop();
     },
   };
 }

@@ -10,6 +10,7 @@ import { openLedgerDatabase } from '../../src/store/database.ts';
 import { holdLedger } from '../../src/store/ledger-lock.ts';
 import type { LedgerStore, Payment, PaymentState } from '../../src/store/ledger-port.ts';
 import { createLedgerStore } from '../../src/store/ledger-store.ts';
+import { createRelayerSpending, type RelayerSpendingStore } from '../../src/store/relayer-spending.ts';
 
 const OPEN: readonly PaymentState[] = ['reserved', 'settling', 'unknown'];
 const LOOK_MS = 250;
@@ -31,13 +32,15 @@ interface Reconciling {
 export async function reconcileLedger({ env, timeoutMs, print, say }: Reconciling): Promise<boolean> {
   const config = loadConfig(env);
   const lock = hold(config.dataDir);
-  const store = createLedgerStore(openLedgerDatabase(join(config.dataDir, 'ledger.db')));
+  const db = openLedgerDatabase(join(config.dataDir, 'ledger.db'));
+  const store = createLedgerStore(db);
+  const spending = createRelayerSpending(db);
   try {
     const open = await store.listByState(OPEN, Number.MAX_SAFE_INTEGER);
     say(`${open.length} open payments`);
     if (open.length === 0) return true;
     checkNetwork(open, config.network.caip2);
-    await work(config, store, timeoutMs, say);
+    await work(config, store, spending, timeoutMs, say);
     const ends = await Promise.all(open.map(async ({ id }) => ({ id, row: await store.get(id) })));
     for (const { id, row } of ends) print(`${id} ${endOf(row)}`);
     return ends.every(({ row }) => row === null || !OPEN.includes(row.state));
@@ -63,14 +66,20 @@ function checkNetwork(open: readonly Payment[], configured: string): void {
   if (foreign) throw new Error(`payment ${foreign.id} is of ${foreign.network}; the configuration says ${configured}`);
 }
 
-async function work(config: Config, store: LedgerStore, timeoutMs: number, say: Reconciling['say']): Promise<void> {
+async function work(
+  config: Config,
+  store: LedgerStore,
+  spending: RelayerSpendingStore,
+  timeoutMs: number,
+  say: Reconciling['say'],
+): Promise<void> {
   const { network, collector, rpcTimeoutMs } = config;
   const clock = systemClock;
   const log = createLogger('warn', process.stderr);
   const { rpcUrls, chainId } = network;
   const genesisHash = collector.genesisHash ?? undefined;
   const chain = createChainClient({ rpcUrls, chainId, genesisHash, timeoutMs: rpcTimeoutMs, log });
-  const payments = createPayments({ config, chain, store, sources: {}, clock, bootId: randomUUID(), log });
+  const payments = createPayments({ config, chain, store, sources: {}, clock, bootId: randomUUID(), spending, log });
   const giveUpAt = clock.nowMs() + timeoutMs;
   try {
     await payments.start();

@@ -4,6 +4,7 @@ import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { LedgerStore, Payment } from '../store/ledger-port.ts';
+import type { RelayerSpendingStore } from '../store/relayer-spending.ts';
 import { createLedger, type Ledger, type OnMove } from './ledger.ts';
 import { createPayerFailures } from './payer-failures.ts';
 import { createPurchase } from './purchase.ts';
@@ -12,9 +13,11 @@ import { domainSeparator } from './usdc/authorization.ts';
 import { createCarrier } from './usdc/carrier.ts';
 import { type ChainCheck, createChainCheck } from './usdc/chain-check.ts';
 import { createEvidence, type Evidence } from './usdc/evidence.ts';
+import { createGasBudget } from './usdc/gas-budget.ts';
 import { createGasWatch } from './usdc/gas-watch.ts';
 import { createHandover, type SettlingProcess } from './usdc/handover.ts';
 import { createRelayer } from './usdc/relayer.ts';
+import type { RelayerMetrics } from './usdc/relayer-metrics.ts';
 import { createSettlement } from './usdc/settlement.ts';
 import { createSignatureCheck } from './usdc/signature.ts';
 import { DOMAIN_SEPARATOR_CALLDATA, USDC_DOMAIN } from './usdc/token.ts';
@@ -28,6 +31,9 @@ interface PaymentsOptions<S> {
   clock: Clock;
   bootId: string;
   onMove?: OnMove;
+  /** What our relayer has spent, day by day. */
+  spending: RelayerSpendingStore;
+  relayerMetrics?: RelayerMetrics | undefined;
   /** Where another process settles: this one then leaves what is not its own alone. */
   settling?: SettlingProcess;
   /** For `settling`: told when nobody here waits for a settlement any more. */
@@ -46,6 +52,7 @@ interface PaymentsLog {
 /** The USDC rail, wired: what the gate sells through, with its start, its timer and its end. */
 export function createPayments<S>(options: PaymentsOptions<S>) {
   const { config, chain, store, sources, clock, bootId, onMove, log, settling, living } = options;
+  const { spending, relayerMetrics } = options;
   const { usdc, chainId, caip2: network } = config.network;
   const wallet = createWallet(config.relayerPrivateKey, chainId);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
@@ -58,7 +65,17 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   const waitMs = config.settleWaitMs;
   const handover =
     settling && createHandover({ ledger, settling, clock, waitMs, ...(options.onLeft && { onLeft: options.onLeft }) });
-  const own = handover ? null : createOwnSettling({ config, chain, ledger, evidence, check, wallet, clock, log });
+  const own = handover
+    ? null
+    : createOwnSettling({
+        ...{ config, chain, spending, relayerMetrics },
+        ledger,
+        evidence,
+        check,
+        wallet,
+        clock,
+        log,
+      });
   const settler = own?.settler ?? (settling as SettlingProcess);
   const { handlerTimeoutMs } = config;
   const { purchase, isServed } = createPurchase<S>({
@@ -89,7 +106,9 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
 
   async function round(): Promise<void> {
     if (handover) return handover.tidy(({ id, bootId: holder }) => holder !== bootId || isServed(id));
-    await Promise.all([own?.refreshGas(), reconcile()]);
+    // Apart: reconciliation may run long, and the balance is asked before every sale.
+    const refreshed = own?.refreshGas();
+    await Promise.all([refreshed, reconcile()]);
   }
 
   async function reconcile(): Promise<void> {
@@ -121,6 +140,7 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     start: async () => {
       if (handover) await upkeep();
       else await takeOver();
+      await own?.load();
       // Not waited for: a chain that is slow must not keep the free routes from being served.
       void upkeep();
       timer = setInterval(upkeep, config.reconcileIntervalMs);
@@ -133,7 +153,7 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
         usdc: await checked(async () => {
           if (!(await domainMatches())) throw new Error('the USDC contract has another EIP-712 domain');
         }),
-        settlement: shortage === null ? { ok: true } : { ok: false, detail: shortage },
+        settlement: settlementState(shortage, own?.gasDetail() ?? null),
       };
     },
     stop: async () => {
@@ -147,6 +167,8 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
 interface OwnSettlingParts {
   config: Config;
   chain: ChainClient;
+  spending: RelayerSpendingStore;
+  relayerMetrics: RelayerMetrics | undefined;
   ledger: Ledger;
   evidence: Evidence;
   check: ChainCheck;
@@ -156,9 +178,12 @@ interface OwnSettlingParts {
 }
 
 /** Settlement by this process: our relayer, what it learns heads and its gas from, and the work on each row. */
-function createOwnSettling({ config, chain, ledger, evidence, check, wallet, clock, log }: OwnSettlingParts) {
+function createOwnSettling(parts: OwnSettlingParts) {
+  const { config, chain, spending, relayerMetrics, ledger, evidence, check, wallet, clock, log } = parts;
   const { usdc } = config.network;
-  const gas = createGasWatch(chain, wallet.address);
+  const gas = createGasWatch(chain, wallet.address, relayerMetrics?.read);
+  const budget = createGasBudget({ store: spending, clock, dailyWei: config.relayer.dailyGasWei, log });
+  relayerMetrics?.watchBudget(budget);
   const { noteBroadcast } = ledger;
   const heads = createHeads(config.collector.wsUrls, log);
   const relayer = createRelayer({
@@ -175,20 +200,31 @@ function createOwnSettling({ config, chain, ledger, evidence, check, wallet, clo
     blockSharePercent: config.relayer.blockSharePercent,
     stallMs: config.settleWaitMs,
     onHead: heads.listen,
-    onMined: () => {},
+    onMined: (cost) => {
+      budget.note(cost);
+      relayerMetrics?.mined(cost);
+    },
   });
-  const settler = { ...relayer, unavailable: () => relayer.unavailable() ?? gas.shortage() };
+  const unaffordable = () => gas.shortage(relayer.expectedWei()) ?? budget.refusal(relayer.expectedWei());
+  const settler = { ...relayer, unavailable: () => relayer.unavailable() ?? unaffordable() };
   const settlement = createSettlement({ ledger, settler, evidence, clock, waitMs: config.settleWaitMs, log });
   return {
     settler,
     settlement,
     refreshGas: gas.refresh,
+    gasDetail: gas.detail,
+    load: budget.load,
     stop: async () => {
       await relayer.stop();
       heads.close();
       await settlement.idle();
     },
   };
+}
+
+function settlementState(shortage: string | null, detail: string | null): { ok: boolean; detail?: string } {
+  const told = shortage ?? detail;
+  return { ok: shortage === null, ...(told === null ? {} : { detail: told }) };
 }
 
 async function checked(look: () => Promise<void>): Promise<{ ok: boolean; detail?: string }> {

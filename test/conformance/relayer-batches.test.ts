@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createAccount } from '../../scripts/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { createChainClient } from '../../src/chain/client.ts';
@@ -206,6 +206,26 @@ describe('a payer who grows code after the simulation', () => {
     expect(await settle([next])).toEqual([FAILED]);
     expect(mined).toHaveLength(1);
   });
+});
+
+test('a transaction under our nonce that nobody here remembers, as one from before a crash, is outbid', async () => {
+  const { wallet, settle, someIntents, earned } = await open();
+  await network.pauseMining();
+  const price = { maxFeePerGas: 45n * 10n ** 9n, maxPriorityFeePerGas: 10n ** 8n };
+  const forgotten = wallet.sign({ to: wallet.address, data: '0x', gas: 50_000n, nonce: 0, ...price });
+  await network.rpc('eth_sendRawTransaction', [forgotten.raw]);
+  let sent = 0;
+  proxy.play({
+    after: async ({ method }) => {
+      if (method === 'eth_sendRawTransaction') sent++;
+    },
+  });
+  const ends = settle(await someIntents(2));
+  await vi.waitFor(() => expect(sent).toBe(2), { timeout: 10_000 });
+  await network.resumeMining();
+  expect(kinds(await ends)).toEqual([SETTLED, SETTLED]);
+  expect(await network.rpc('eth_getTransactionReceipt', [forgotten.hash])).toBeNull();
+  expect(await earned()).toBe(2n * PRICE);
 });
 
 test('open settlements are expected to cost something, ended ones nothing', async () => {

@@ -15,6 +15,7 @@ import { PaymentRefused } from '../../src/payment/refusal.ts';
 import { createOffer } from '../../src/payment/requirements.ts';
 import { openLedgerDatabase } from '../../src/store/database.ts';
 import { createLedgerStore } from '../../src/store/ledger-store.ts';
+import { createRelayerSpending } from '../../src/store/relayer-spending.ts';
 import { latchedEndpoint } from '../support/latch.ts';
 import { headerOf, newKey, payloadOf, signAuthorization } from '../support/payments.ts';
 
@@ -40,7 +41,8 @@ async function railThatFailsIn(method: 'release' | 'get' | 'move') {
   const config = loadConfig(env);
   const { chainId, caip2, usdc, rpcUrls } = config.network;
   const chain = createChainClient({ rpcUrls, chainId, timeoutMs: 1000 });
-  const store = createLedgerStore(openLedgerDatabase(join(folder, `${method}.db`)));
+  const db = openLedgerDatabase(join(folder, `${method}.db`));
+  const store = createLedgerStore(db);
   let failing = false;
   const failOnce =
     <A extends unknown[], R>(act: (...args: A) => Promise<R>) =>
@@ -56,6 +58,7 @@ async function railThatFailsIn(method: 'release' | 'get' | 'move') {
     config,
     chain,
     store: faulty,
+    spending: createRelayerSpending(db),
     sources,
     clock: systemClock,
     bootId: 'b',
