@@ -1,4 +1,4 @@
-import { isoDate } from '../lib/calendar.ts';
+import { utcDay } from '../lib/calendar.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { FacilitatorCounts, LightningStore } from '../store/lightning-port.ts';
 
@@ -70,11 +70,4 @@ export function createCounts({ store, clock, dailyCap, ownPayTo }: CountsOptions
       claimedSince += 1;
     },
   };
-}
-
-/** The UTC day of a time, `YYYY-MM-DD`. */
-export function utcDay(ms: number): string {
-  const day = isoDate(ms);
-  if (day === null) throw new Error(`the clock tells no time: ${ms}`);
-  return day;
 }

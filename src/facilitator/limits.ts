@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
+import { utcDay } from '../lib/calendar.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createMinuteWindows, type OpenWindows } from '../lib/minute-windows.ts';
 import type { ClaimAccount, LightningStore } from '../store/lightning-port.ts';
-import { type Counts, utcDay } from './counts.ts';
+import type { Counts } from './counts.ts';
 
 /** One client may use this part of the day's cap, and at least one claim. */
 const CLIENT_SHARE = 10;

@@ -1,19 +1,6 @@
-type Json = Record<string, unknown>;
+import { integer, type Json, json, type Operation, object, text } from './openapi-shapes.ts';
 
-interface Operation {
-  readonly method: 'GET';
-  readonly url: string;
-  readonly schema: Json;
-}
-
-const json = (schema: Json, description: string): Json => ({
-  description,
-  content: { 'application/json': { schema } },
-});
-const object = (properties: Json): Json => ({ type: 'object', properties, required: Object.keys(properties) });
 const told = (type: string, description: string): Json => ({ type, description });
-const text = { type: 'string' };
-const integer = { type: 'integer' };
 const listOf = (items: Json, description: string): Json => ({ type: 'array', items, description });
 const SOURCE = { type: 'string', enum: ['own', 'market', 'catalogue'] };
 const PRICE = { type: 'string', pattern: '^\\d+(\\.\\d+)?$' };

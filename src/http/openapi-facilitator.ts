@@ -1,22 +1,4 @@
-type Json = Record<string, unknown>;
-
-interface Operation {
-  readonly method: 'GET' | 'POST';
-  readonly url: string;
-  readonly schema: Json;
-}
-
-const json = (schema: Json, description: string): Json => ({
-  description,
-  content: { 'application/json': { schema } },
-});
-const object = (properties: Json, required = Object.keys(properties)): Json => ({
-  type: 'object',
-  properties,
-  required,
-});
-const text = { type: 'string' };
-const integer = { type: 'integer' };
+import { integer, type Json, json, type Operation, object, text } from './openapi-shapes.ts';
 
 const SETTLEMENT = object(
   {

@@ -1,4 +1,4 @@
-type Json = Record<string, unknown>;
+import type { Json } from './openapi-shapes.ts';
 
 /** How an operation of the Lightning rail is paid: its price in sats is quoted in the 402, at the rate of the moment. */
 export function lightningPayment(usd: string): Json {

@@ -1,20 +1,5 @@
-type Json = Record<string, unknown>;
+import { integer, type Json, json, type Operation, problemAnswer } from './openapi-shapes.ts';
 
-interface Operation {
-  readonly method: 'GET' | 'POST';
-  readonly url: string;
-  readonly schema: Json;
-}
-
-const json = (schema: Json, description: string): Json => ({
-  description,
-  content: { 'application/json': { schema } },
-});
-const problem = (description: string): Json => ({
-  description,
-  content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
-});
-const integer = { type: 'integer' };
 const seconds = (description: string): Json => ({ ...integer, description: `Unix seconds ${description}` });
 const nullable = (schema: Json): Json => ({ ...schema, type: [schema.type, 'null'] });
 
@@ -73,7 +58,7 @@ function list(listing: Json): Operation {
       },
       response: {
         200: json({ type: 'object', properties: members, required: Object.keys(members) }, 'The listings'),
-        400: problem('A parameter is out of bounds'),
+        400: problemAnswer('A parameter is out of bounds'),
       },
     },
   };
@@ -107,15 +92,17 @@ function submit(listing: Json): Operation {
       response: {
         200: json(answer, 'It was listed already and is up to date now'),
         201: json(answer, 'It is listed'),
-        400: problem(
+        400: problemAnswer(
           'Not listed; `code`: `bad_parameter`, `url_not_public`, `https_only`, `own_origin`, `no_402`, `unreadable_challenge`, `not_payable_here`',
         ),
-        404: problem('`host_not_found`: the host does not exist'),
-        409: problem('`host_full`: its host has as many listings as one may have'),
-        413: problem('More than 64 KiB'),
-        429: problem('`submit_limited` for a client, `host_limited` for the seller\u2019s host: wait for Retry-After'),
-        502: problem('`timeout`, `too_large` or `unreachable`: its server gave no answer that could be read'),
-        503: problem('`market_full`, or `market_busy`: try again later'),
+        404: problemAnswer('`host_not_found`: the host does not exist'),
+        409: problemAnswer('`host_full`: its host has as many listings as one may have'),
+        413: problemAnswer('More than 64 KiB'),
+        429: problemAnswer(
+          '`submit_limited` for a client, `host_limited` for the seller\u2019s host: wait for Retry-After',
+        ),
+        502: problemAnswer('`timeout`, `too_large` or `unreachable`: its server gave no answer that could be read'),
+        503: problemAnswer('`market_full`, or `market_busy`: try again later'),
       },
     },
   };

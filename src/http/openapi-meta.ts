@@ -1,11 +1,5 @@
 import { LIGHTNING_DESCRIPTOR } from './openapi-lightning.ts';
-
-type Json = Record<string, unknown>;
-
-const json = (schema: Json, description: string): Json => ({
-  description,
-  content: { 'application/json': { schema } },
-});
+import { type Json, json, problemAnswer } from './openapi-shapes.ts';
 
 const CHECKS = {
   type: 'object',
@@ -77,15 +71,9 @@ const FOUND_PAYMENTS = {
   required: ['payments'],
 };
 
-const NOT_KNOWN = {
-  description: 'The ledger knows no such payment',
-  content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
-};
+const NOT_KNOWN = problemAnswer('The ledger knows no such payment');
 
-const NOT_READY = {
-  description: 'Not ready, or stopping; `checks` says what is missing',
-  content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
-};
+const NOT_READY = problemAnswer('Not ready, or stopping; `checks` says what is missing');
 
 /** The routes about the service itself, in the form in which Fastify's swagger plugin takes a route's schema. */
 export const META_OPERATIONS: readonly { readonly url: string; readonly schema: Json }[] = [

@@ -2,9 +2,8 @@ import { z } from 'zod';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Surface } from '../catalogue/paths.ts';
 import { LIGHTNING_CHALLENGE } from './openapi-lightning.ts';
+import type { Json } from './openapi-shapes.ts';
 import { toJsonSchema } from './param-docs.ts';
-
-type Json = Record<string, unknown>;
 
 const PROBLEM_EXAMPLE = {
   type: 'about:blank',

@@ -8,11 +8,10 @@ import { lightningPayment } from './openapi-lightning.ts';
 import { marketOperations } from './openapi-market.ts';
 import { MCP_OPERATION, META_OPERATIONS } from './openapi-meta.ts';
 import { COMPONENT_SCHEMAS, describeResponses } from './openapi-responses.ts';
+import type { Json } from './openapi-shapes.ts';
 import { describeService, TAGS } from './openapi-text.ts';
 import { describeParams } from './param-docs.ts';
 import type { RequirementOf } from './requirement.ts';
-
-type Json = Record<string, unknown>;
 
 /** The interface's own version, as its document states it; not the package's. */
 const INTERFACE_VERSION = '0.1.0';

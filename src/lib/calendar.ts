@@ -11,6 +11,13 @@ export function isoDate(ms: number): string | null {
   return Number.isFinite(ms) ? new Date(ms).toISOString().slice(0, 10) : null;
 }
 
+/** The UTC day of a time that a clock told, `YYYY-MM-DD`; throws when it told none. */
+export function utcDay(ms: number): string {
+  const day = isoDate(ms);
+  if (day === null) throw new Error(`the clock tells no time: ${ms}`);
+  return day;
+}
+
 /** Whole days from one `YYYY-MM-DD` to a later one. */
 export function daysBetween(from: string, to: string): number {
   return Math.round((Date.parse(`${to}T00:00:00Z`) - Date.parse(`${from}T00:00:00Z`)) / DAY_MS);

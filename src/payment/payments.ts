@@ -106,9 +106,7 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
 
   async function round(): Promise<void> {
     if (handover) return handover.tidy(({ id, bootId: holder }) => holder !== bootId || isServed(id));
-    // Apart: reconciliation may run long, and the balance is asked before every sale.
-    const refreshed = own?.refreshGas();
-    await Promise.all([refreshed, reconcile()]);
+    await Promise.all([own?.refreshGas(), reconcile()]);
   }
 
   async function reconcile(): Promise<void> {

@@ -1,3 +1,4 @@
+import { utcDay } from '../lib/calendar.ts';
 import type { Sqlite } from './database.ts';
 import type { ProofKey } from './lightning-port.ts';
 
@@ -63,6 +64,6 @@ export function createPruneSteps(db: Sqlite): readonly ((now: number) => number)
     },
     (now) => invoices.run({ now }).changes,
     (now) => claims.run({ now }).changes,
-    (now) => clients.run(new Date(now - CLIENT_DAYS_MS).toISOString().slice(0, 10)).changes,
+    (now) => clients.run(utcDay(now - CLIENT_DAYS_MS)).changes,
   ];
 }

@@ -1,20 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError, loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config.ts';
+import { configProblems } from '../support/config-problems.ts';
 
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 const TOKEN = `0x${'AB'.repeat(20)}`;
 const LOWER = TOKEN.toLowerCase();
 const watchOf = (env: Record<string, string> = {}) => loadConfig({ ...MINIMUM, ...env }).watch;
 
-function problemsOf(env: Record<string, string>): readonly string[] {
-  try {
-    loadConfig({ ...MINIMUM, ...env });
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-  return [];
-}
+const problemsOf = (env: Record<string, string>) => configProblems({ ...MINIMUM, ...env });
 
 describe('the watch list', () => {
   test('on Arc has EURC, cirBTC and WETH on the named venues, and a dollar of dust', () => {

@@ -2,31 +2,22 @@ import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, loadConfig } from '../../src/config.ts';
+import { configProblems } from '../support/config-problems.ts';
 
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 
-function problemsOf(env: Record<string, string | undefined>): readonly string[] {
-  try {
-    loadConfig(env);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-  return [];
-}
-
 describe('loadConfig', () => {
   it('needs a network, a seller and a relayer, and nothing else', () => {
-    expect(problemsOf({})).toEqual(
+    expect(configProblems({})).toEqual(
       expect.arrayContaining(['NETWORK is missing', 'SELLER_ADDRESS is missing', 'RELAYER_PRIVATE_KEY is missing']),
     );
-    expect(problemsOf({})).toHaveLength(3);
-    expect(problemsOf(MINIMUM)).toEqual([]);
+    expect(configProblems({})).toHaveLength(3);
+    expect(configProblems(MINIMUM)).toEqual([]);
   });
 
   it('takes empty values for unset ones', () => {
-    expect(problemsOf({ ...MINIMUM, PORT: '', METRICS_TOKEN: '', PUBLIC_ORIGIN: '' })).toEqual([]);
-    expect(problemsOf({ ...MINIMUM, NETWORK: '' })).toEqual(['NETWORK is missing']);
+    expect(configProblems({ ...MINIMUM, PORT: '', METRICS_TOKEN: '', PUBLIC_ORIGIN: '' })).toEqual([]);
+    expect(configProblems({ ...MINIMUM, NETWORK: '' })).toEqual(['NETWORK is missing']);
   });
 
   it('knows Arc', () => {
@@ -44,7 +35,7 @@ describe('loadConfig', () => {
 
   it('asks a custom network for what it cannot know', () => {
     const custom = { ...MINIMUM, NETWORK: 'custom' };
-    expect(problemsOf(custom).map((problem) => problem.split(' ')[0])).toEqual([
+    expect(configProblems(custom).map((problem) => problem.split(' ')[0])).toEqual([
       'CHAIN_ID',
       'RPC_URLS',
       'USDC_ADDRESS',
@@ -63,7 +54,7 @@ describe('loadConfig', () => {
   });
 
   it('asks production for its public address', () => {
-    expect(problemsOf({ ...MINIMUM, NODE_ENV: 'production' })).toEqual([
+    expect(configProblems({ ...MINIMUM, NODE_ENV: 'production' })).toEqual([
       expect.stringContaining('PUBLIC_ORIGIN is missing'),
     ]);
     const config = loadConfig({ ...MINIMUM, NODE_ENV: 'production', PUBLIC_ORIGIN: 'https://api.example.com/' });
@@ -85,14 +76,14 @@ describe('loadConfig', () => {
     ['LOG_LEVEL', 'loud'],
     ['CHAIN_SEGMENT', 'Arc/'],
   ])('refuses %s=%s by name, without repeating it', (key, value) => {
-    const problems = problemsOf({ ...MINIMUM, [key]: value });
+    const problems = configProblems({ ...MINIMUM, [key]: value });
     expect(problems).toHaveLength(1);
     expect(problems[0]).toMatch(new RegExp(`^${key}: `));
     if (value.length > 6) expect(problems[0]).not.toContain(value);
   });
 
   it('tells all problems at once, in one message', () => {
-    const problems = problemsOf({ NETWORK: 'mars', PORT: 'x', LOG_LEVEL: 'loud' });
+    const problems = configProblems({ NETWORK: 'mars', PORT: 'x', LOG_LEVEL: 'loud' });
     expect(problems).toHaveLength(5);
     expect(new ConfigError(problems).message).toContain(problems[4] ?? '?');
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError, loadConfig } from '../../../src/config.ts';
+import { loadConfig } from '../../../src/config.ts';
+import { configProblems } from '../../support/config-problems.ts';
 
 const MINIMUM = {
   NETWORK: 'arc',
@@ -8,15 +9,7 @@ const MINIMUM = {
 };
 const KEY = `0x${'cd'.repeat(32)}`;
 
-function problemsOf(env: Record<string, string>): readonly string[] {
-  try {
-    loadConfig({ ...MINIMUM, ...env });
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems;
-    throw error;
-  }
-  return [];
-}
+const problemsOf = (env: Record<string, string>) => configProblems({ ...MINIMUM, ...env });
 
 describe('the configuration of the self-test', () => {
   test('is off without a wallet; with one it buys hourly, unless told otherwise', () => {

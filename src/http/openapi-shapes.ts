@@ -1,0 +1,31 @@
+/** A piece of an OpenAPI document. */
+export type Json = Record<string, unknown>;
+
+/** A route that is no catalogue entry, in the form in which Fastify's swagger plugin takes it. */
+export interface Operation {
+  readonly method: 'GET' | 'POST';
+  readonly url: string;
+  readonly schema: Json;
+}
+
+/** An answer of JSON. */
+export const json = (schema: Json, description: string): Json => ({
+  description,
+  content: { 'application/json': { schema } },
+});
+
+/** An answer of RFC 9457 problem details. */
+export const problemAnswer = (description: string): Json => ({
+  description,
+  content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+});
+
+/** An object with these members, all of them required unless told otherwise. */
+export const object = (properties: Json, required = Object.keys(properties)): Json => ({
+  type: 'object',
+  properties,
+  required,
+});
+
+export const text = { type: 'string' };
+export const integer = { type: 'integer' };
