@@ -88,7 +88,10 @@ const environment = z.object({
     .regex(/^[a-z][a-z0-9-]{0,30}$/, 'lower-case letters, digits and dashes')
     .default('arc'),
   SELLER_ADDRESS: address,
-  RELAYER_PRIVATE_KEY: z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits'),
+  RELAYER_PRIVATE_KEY: z
+    .string()
+    .regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits')
+    .optional(),
   PROJECT_TOKEN_ADDRESS: address.optional(),
   ...collectorEnvironment,
   ...watchEnvironment,
@@ -131,7 +134,8 @@ export interface Config {
   readonly production: boolean;
   readonly network: Network & { readonly caip2: `eip155:${number}`; readonly segment: string };
   readonly seller: `0x${string}`;
-  readonly relayerPrivateKey: `0x${string}`;
+  /** Null only where a facilitator settles. */
+  readonly relayerPrivateKey: `0x${string}` | null;
   readonly projectToken: `0x${string}` | null;
   /** How the collector reads the chain. */
   readonly collector: CollectorConfig;
@@ -227,7 +231,7 @@ function assemble(env: z.output<typeof environment>): Config {
       segment: env.CHAIN_SEGMENT,
     },
     seller: env.SELLER_ADDRESS as `0x${string}`,
-    relayerPrivateKey: env.RELAYER_PRIVATE_KEY as `0x${string}`,
+    relayerPrivateKey: (env.RELAYER_PRIVATE_KEY as `0x${string}` | undefined) ?? null,
     projectToken: (env.PROJECT_TOKEN_ADDRESS as `0x${string}` | undefined) ?? null,
     collector: assembleCollector(env),
     watch: assembleWatch(env, env.NETWORK, env.PROJECT_TOKEN_ADDRESS),

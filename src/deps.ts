@@ -26,6 +26,7 @@ import { LIGHTNING_NETWORKS } from './payment/lightning/networks.ts';
 import { createLookup } from './payment/lookup.ts';
 import { createPaymentMetrics } from './payment/payment-metrics.ts';
 import { createPayments } from './payment/payments.ts';
+import { termsOf } from './payment/requirements.ts';
 import { createRelayerMetrics } from './payment/usdc/relayer-metrics.ts';
 import { checkLightningGates, mountLightning } from './routes/lightning.ts';
 import { checkGates, mountPaid } from './routes/paid.ts';
@@ -34,6 +35,7 @@ import { openChainDatabase, openChainReader } from './store/chain-database.ts';
 import { type ChainReads, createChainReads } from './store/chain-reads.ts';
 import { NO_COLLECTOR } from './store/collector-status.ts';
 import { openLedgerDatabase } from './store/database.ts';
+import { createGatewayTransferStore } from './store/gateway-transfers.ts';
 import { holdLedger, joinLedger } from './store/ledger-lock.ts';
 import { createLedgerStore } from './store/ledger-store.ts';
 import { createLightningStore } from './store/lightning-store.ts';
@@ -53,11 +55,7 @@ export async function createDeps(
   clock: Clock = systemClock,
   part: Part = WHOLE,
 ) {
-  // Said at the start rather than sold through the wrong settler: an operator who set it relies on it.
-  if (config.rails.remote || config.rails.gateway) {
-    throw new Error('SETTLER=facilitator and GATEWAY=on are not served by this version yet: unset them');
-  }
-  const { network, seller } = config;
+  const { network } = config;
   const file = (name: string) => join(config.dataDir, name);
   const worker = part.kind === 'worker' ? part : null;
   const lock = worker ? joinLedger(file('ledger.lock')) : holdLedger(file('ledger.lock'));
@@ -83,6 +81,7 @@ export async function createDeps(
   const watched = createPaymentMetrics(metrics, { store, clock, storeBytes: config.replies.storeBytes, shared });
   const lightningStore = watched.watchClaims(createLightningStore(ledgerDb));
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
+  const transfers = createGatewayTransferStore(ledgerDb);
   const selfTests = createSelfTestStore(ledgerDb);
   const sources: Sources = {
     chain,
@@ -115,13 +114,15 @@ export async function createDeps(
     bootId,
     onMove: watched.onMove,
     spending: createRelayerSpending(ledgerDb),
+    transfers,
+    outgoing,
     ...(!worker && { relayerMetrics: createRelayerMetrics(metrics) }),
     ...(worker && { settling: worker.link.settling, onLeft: watched.onLeft }),
     ...(part.kind === 'primary' && { living: part.living }),
     log,
   });
   const openWindows = windows?.open ?? (() => createMinuteWindows(clock));
-  const terms = { network: network.caip2, usdc: network.usdc, payTo: seller, publicOrigin: config.publicOrigin };
+  const terms = termsOf(config);
   const gate = createGate<Sources>(terms, payments.purchase);
   const { upstreams } = outgoing;
   const lightning = createLightning({
@@ -176,6 +177,7 @@ export async function createDeps(
     describeLightning: createLightningDescriptor({ catalogue, network: lightningNetwork, payTo, rates, clock }),
     lookup: createLookup({
       payments: store,
+      transfers,
       claims: lightningStore,
       lightningNetworks: LIGHTNING_NETWORKS.map(({ id }) => id),
       explorerUrl: network.explorerUrl,

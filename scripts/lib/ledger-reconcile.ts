@@ -3,14 +3,16 @@ import { join } from 'node:path';
 import { createChainClient } from '../../src/chain/client.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { bytesToHex } from '../../src/lib/hex.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createPayments } from '../../src/payment/payments.ts';
-import { openLedgerDatabase } from '../../src/store/database.ts';
+import { transactionText } from '../../src/payment/usdc/transaction-id.ts';
+import { openLedgerDatabase, type Sqlite } from '../../src/store/database.ts';
+import { createGatewayTransferStore } from '../../src/store/gateway-transfers.ts';
 import { holdLedger } from '../../src/store/ledger-lock.ts';
 import type { LedgerStore, Payment, PaymentState } from '../../src/store/ledger-port.ts';
 import { createLedgerStore } from '../../src/store/ledger-store.ts';
-import { createRelayerSpending, type RelayerSpendingStore } from '../../src/store/relayer-spending.ts';
+import { createRelayerSpending } from '../../src/store/relayer-spending.ts';
+import { createOutgoing } from '../../src/upstream/outgoing.ts';
 
 const OPEN: readonly PaymentState[] = ['reserved', 'settling', 'unknown'];
 const LOOK_MS = 250;
@@ -34,13 +36,12 @@ export async function reconcileLedger({ env, timeoutMs, print, say }: Reconcilin
   const lock = hold(config.dataDir);
   const db = openLedgerDatabase(join(config.dataDir, 'ledger.db'));
   const store = createLedgerStore(db);
-  const spending = createRelayerSpending(db);
   try {
     const open = await store.listByState(OPEN, Number.MAX_SAFE_INTEGER);
     say(`${open.length} open payments`);
     if (open.length === 0) return true;
     checkNetwork(open, config.network.caip2);
-    await work(config, store, spending, timeoutMs, say);
+    await work(config, db, store, timeoutMs, say);
     const ends = await Promise.all(open.map(async ({ id }) => ({ id, row: await store.get(id) })));
     for (const { id, row } of ends) print(`${id} ${endOf(row)}`);
     return ends.every(({ row }) => row === null || !OPEN.includes(row.state));
@@ -68,8 +69,8 @@ function checkNetwork(open: readonly Payment[], configured: string): void {
 
 async function work(
   config: Config,
+  db: Sqlite,
   store: LedgerStore,
-  spending: RelayerSpendingStore,
   timeoutMs: number,
   say: Reconciling['say'],
 ): Promise<void> {
@@ -79,7 +80,18 @@ async function work(
   const { rpcUrls, chainId } = network;
   const genesisHash = collector.genesisHash ?? undefined;
   const chain = createChainClient({ rpcUrls, chainId, genesisHash, timeoutMs: rpcTimeoutMs, log });
-  const payments = createPayments({ config, chain, store, sources: {}, clock, bootId: randomUUID(), spending, log });
+  const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
+  const stores = { store, spending: createRelayerSpending(db), transfers: createGatewayTransferStore(db) };
+  const payments = createPayments({
+    ...stores,
+    config,
+    chain,
+    sources: {},
+    clock,
+    bootId: randomUUID(),
+    outgoing,
+    log,
+  });
   const giveUpAt = clock.nowMs() + timeoutMs;
   try {
     await payments.start();
@@ -93,14 +105,14 @@ async function work(
     }
   } finally {
     await payments.stop();
+    await outgoing.close();
     await chain.close();
   }
 }
 
 function endOf(row: Payment | null): string {
   if (row === null) return 'given back: nothing had been sent';
-  if (row.state === 'settled')
-    return `settled ${row.transaction ? bytesToHex(row.transaction) : ''} in block ${row.block}`;
+  if (row.state === 'settled') return `settled ${transactionText(row.transaction) ?? ''} in block ${row.block}`;
   if (row.state === 'failed') return `failed, not charged: ${row.reason}`;
   return `still ${row.state}`;
 }

@@ -56,6 +56,7 @@ export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): P
   }
 
   const silentMs = () => clock.nowMs() - heardMs;
+  const silence = () => (silentMs() > SILENCE_MS ? 'the process that settles does not answer' : null);
 
   onMessage((message) => {
     heardMs = clock.nowMs();
@@ -105,10 +106,9 @@ export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): P
     settling: {
       ask: settle,
       onEnded: (listener) => void listeners.ended.add(listener),
-      unavailable: () => {
-        if (silentMs() > SILENCE_MS) return 'the process that settles does not answer';
-        return known().refusals.unavailable;
-      },
+      unavailable: () => silence() ?? known().refusals.unavailable,
+      gatewayUnavailable: () => silence() ?? known().refusals.gatewayUnavailable,
+      rails: () => known().refusals.rails,
       refuses: (payer) => {
         const { payers } = known().refusals;
         if (payers.length === 0) return null;

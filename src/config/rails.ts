@@ -75,6 +75,8 @@ const CIRCLE: Record<string, { facilitator: string; gateway: string; wallet: str
 export function railsProblems(given: Record<string, string | undefined>): string[] {
   const problems: string[] = [];
   const known = CIRCLE[given.NETWORK ?? ''] !== undefined;
+  if (given.SETTLER !== 'facilitator' && given.RELAYER_PRIVATE_KEY === undefined)
+    problems.push('RELAYER_PRIVATE_KEY is missing');
   const circle = given.REMOTE_FACILITATOR_MODE === 'circle';
   if (given.SETTLER === 'facilitator') {
     if (given.REMOTE_FACILITATOR_URL === undefined && !(circle && known))

@@ -71,7 +71,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   /** What is offered on a rail: what was asked for first, and USDC beside it, since that costs nothing. */
   async function offered(order: Order, rail: Rail): Promise<PaymentRequirements[]> {
     const invoice = rail === 'lightning' ? [await invoiceFor(order)] : [];
-    return offer ? [...invoice, offer.requirement] : invoice;
+    return offer ? [...invoice, ...offer.accepts] : invoice;
   }
 
   async function sellForUsdc({ call, query }: Order, header: string): Promise<CallToolResult> {
@@ -91,7 +91,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   /** As at the routes: a fresh offer where one can be made; the refusal holds without one. */
   async function refused(order: Order, rail: Rail, refusal: PaymentRefused): Promise<CallToolResult> {
     const { reason } = refusal;
-    const accepts = await offered(order, rail).catch(() => (offer ? [offer.requirement] : []));
+    const accepts = await offered(order, rail).catch(() => [...(offer?.accepts ?? [])]);
     const failed = { success: false, errorReason: reason, transaction: '', network: lightning.network };
     const settlement = rail === 'lightning' ? (failed as typeof refusal.settlement) : refusal.settlement;
     return mustPay(challenge(accepts, reason), settlement);

@@ -1,7 +1,9 @@
 import { NotFound } from '../errors.ts';
-import { bytesToHex, hexToBytes } from '../lib/hex.ts';
+import { hexToBytes } from '../lib/hex.ts';
+import type { GatewayTransferStore } from '../store/gateway-transfers.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ledger-port.ts';
 import type { Claim, LightningStore } from '../store/lightning-port.ts';
+import { transactionText, transferIdBytes } from './usdc/transaction-id.ts';
 
 /** A payment as anyone may see it: never the route, the request or the payer. */
 export interface FoundPayment {
@@ -9,7 +11,7 @@ export interface FoundPayment {
   /** As on the wire: base units of USDC, millisatoshis. */
   readonly amount: string;
   readonly state: PaymentState | 'claimed' | 'delivered';
-  /** The transaction's hash, or the payment hash of a Lightning claim; null while there is none. */
+  /** The transaction's hash, the Gateway's transfer id until its batch is known, or a Lightning claim's payment hash; null while there is none. */
   readonly transaction: string | null;
   readonly block: number | null;
   /** Unix seconds of its newest known step. */
@@ -18,7 +20,8 @@ export interface FoundPayment {
 }
 
 interface LookupOptions {
-  readonly payments: Pick<LedgerStore, 'findByHash'>;
+  readonly payments: Pick<LedgerStore, 'findByHash' | 'get'>;
+  readonly transfers: Pick<GatewayTransferStore, 'batchOf' | 'paymentsIn'>;
   readonly claims: Pick<LightningStore, 'findClaim'>;
   readonly lightningNetworks: readonly string[];
   readonly explorerUrl: string | null;
@@ -29,38 +32,57 @@ const MAX_FOUND = 500;
 const HASH = /^(?:0x)?([0-9a-fA-F]{64})$/;
 
 /**
- * Finds payments by an authorization's nonce, a transaction hash or a payment hash: 32 bytes each, so one look asks for all of them.
+ * Finds payments by an authorization's nonce, a transaction hash or a payment hash (32 bytes each, so one look asks for all of them),
+ * by a Gateway transfer's id, and by the hash of the batch that such transfers went to the chain in.
  * Throws NotFound for anything else and for what the ledger does not know.
  */
-export function createLookup({ payments, claims, lightningNetworks, explorerUrl }: LookupOptions) {
-  return async (id: string): Promise<{ payments: FoundPayment[] }> => {
-    const digits = HASH.exec(id)?.[1]?.toLowerCase();
-    if (digits === undefined) throw unknown();
-    const hash = hexToBytes(`0x${digits}`);
-    const onChain = await payments.findByHash(hash, MAX_FOUND);
-    const claimed = await Promise.all(
+export function createLookup(options: LookupOptions) {
+  const { payments, transfers, claims, lightningNetworks } = options;
+
+  async function claimsOf(hash: Uint8Array): Promise<Claim[]> {
+    const found = await Promise.all(
       lightningNetworks.map((network) => claims.findClaim({ network, paymentHash: hash })),
     );
+    return found.filter((claim) => claim !== null);
+  }
+
+  async function batchedIn(hash: Uint8Array): Promise<Payment[]> {
+    const ids = await transfers.paymentsIn(hash, MAX_FOUND);
+    const found = await Promise.all(ids.map(payments.get));
+    return found.filter((payment) => payment !== null);
+  }
+
+  async function show(payment: Payment): Promise<FoundPayment> {
+    return showPayment(payment, (await transfers.batchOf(payment.id)) ?? payment.transaction, options.explorerUrl);
+  }
+
+  return async (id: string): Promise<{ payments: FoundPayment[] }> => {
+    const digits = HASH.exec(id)?.[1]?.toLowerCase();
+    const hash = digits === undefined ? transferIdBytes(id) : hexToBytes(`0x${digits}`);
+    if (!hash) throw unknown();
+    const onChain = await payments.findByHash(hash, MAX_FOUND);
     const found = [
-      ...onChain.map((payment) => showPayment(payment, explorerUrl)),
-      ...claimed.flatMap((claim) => (claim ? [showClaim(claim)] : [])),
+      ...(await Promise.all([...onChain, ...(await batchedIn(hash))].map(show))),
+      ...(await claimsOf(hash)).map(showClaim),
     ];
     if (found.length === 0) throw unknown();
     return { payments: found };
   };
 }
 
-function showPayment(payment: Payment, explorerUrl: string | null): FoundPayment {
+/** `sent` is the transaction on the chain, as far as it is known. A transfer in a batch has no block of its own in the ledger. */
+function showPayment(payment: Payment, sent: Uint8Array | null, explorerUrl: string | null): FoundPayment {
   const { amount, state, block, endedAt, reservedAt } = payment;
-  const transaction = payment.transaction && bytesToHex(payment.transaction);
+  const transaction = transactionText(sent);
+  const isHash = transaction?.startsWith('0x');
   return {
     rail: 'usdc',
     amount: amount.toString(),
     state,
     transaction,
-    block,
+    block: block || null,
     at: Math.floor((endedAt ?? reservedAt) / 1000),
-    explorerUrl: transaction && explorerUrl ? `${explorerUrl}/tx/${transaction}` : null,
+    explorerUrl: isHash && explorerUrl ? `${explorerUrl}/tx/${transaction}` : null,
   };
 }
 
@@ -78,7 +100,7 @@ function showClaim({ paymentHash, amountMsat, claimedAt, grant }: Claim): FoundP
 
 function unknown(): NotFound {
   return new NotFound(
-    'The ledger knows no payment by this nonce, transaction hash or payment hash.',
+    'The ledger knows no payment by this nonce, transaction hash, payment hash or transfer id.',
     'payment_not_found',
   );
 }

@@ -1,6 +1,8 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
+import type { PaymentKey } from '../store/ledger-port.ts';
 import type { Authorization } from './usdc/authorization.ts';
+import type { PurchaseRail } from './usdc/purchase-rail.ts';
 
 /** A request with a payment attached, whatever transport brought it. */
 export interface Presentation {
@@ -18,6 +20,9 @@ export interface Order<S> {
   readonly endpoint: Endpoint<S>;
   readonly params: unknown;
   readonly authorization: Authorization;
+  readonly rail: PurchaseRail;
+  /** The ledger's key of the authorization on that rail. */
+  readonly key: PaymentKey;
   readonly requestHash: Uint8Array;
   readonly clientHash: Uint8Array;
   readonly identifierHash: Uint8Array | null;

@@ -1,27 +1,30 @@
 import type { ChainClient } from '../chain/client.ts';
-import { createHeads } from '../chain/heads.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
+import type { GatewayTransferStore } from '../store/gateway-transfers.ts';
 import type { LedgerStore, Payment } from '../store/ledger-port.ts';
 import type { RelayerSpendingStore } from '../store/relayer-spending.ts';
-import { createLedger, type Ledger, type OnMove } from './ledger.ts';
+import type { Upstreams } from '../upstream/http.ts';
+import { createLedger, type OnMove } from './ledger.ts';
 import { createPayerFailures } from './payer-failures.ts';
 import { createPurchase } from './purchase.ts';
+import { createRounds } from './rounds.ts';
 import { createServe } from './serve.ts';
 import { domainSeparator } from './usdc/authorization.ts';
-import { createCarrier } from './usdc/carrier.ts';
-import { type ChainCheck, createChainCheck } from './usdc/chain-check.ts';
-import { createEvidence, type Evidence } from './usdc/evidence.ts';
-import { createGasBudget } from './usdc/gas-budget.ts';
-import { createGasWatch } from './usdc/gas-watch.ts';
+import { createChainCheck } from './usdc/chain-check.ts';
+import { createChainRail } from './usdc/chain-rail.ts';
+import { createEvidence } from './usdc/evidence.ts';
+import { isGatewayAccepted } from './usdc/gateway.ts';
+import { createGatewayRail } from './usdc/gateway-rail.ts';
 import { createHandover, type SettlingProcess } from './usdc/handover.ts';
-import { createRelayer } from './usdc/relayer.ts';
+import { openGateway } from './usdc/open-gateway.ts';
+import { createOwnSettling } from './usdc/own-settling.ts';
+import type { RailProbe } from './usdc/rails.ts';
 import type { RelayerMetrics } from './usdc/relayer-metrics.ts';
-import { createSettlement } from './usdc/settlement.ts';
 import { createSignatureCheck } from './usdc/signature.ts';
 import { DOMAIN_SEPARATOR_CALLDATA, USDC_DOMAIN } from './usdc/token.ts';
-import { createWallet, type Wallet } from './usdc/wallet.ts';
+import { createWallet } from './usdc/wallet.ts';
 
 interface PaymentsOptions<S> {
   config: Config;
@@ -33,6 +36,10 @@ interface PaymentsOptions<S> {
   onMove?: OnMove;
   /** What our relayer has spent, day by day. */
   spending: RelayerSpendingStore;
+  /** What became of payments over the Gateway. */
+  transfers: GatewayTransferStore;
+  /** How facilitators are reached. */
+  outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
   relayerMetrics?: RelayerMetrics | undefined;
   /** Where another process settles: this one then leaves what is not its own alone. */
   settling?: SettlingProcess;
@@ -52,62 +59,54 @@ interface PaymentsLog {
 /** The USDC rail, wired: what the gate sells through, with its start, its timer and its end. */
 export function createPayments<S>(options: PaymentsOptions<S>) {
   const { config, chain, store, sources, clock, bootId, onMove, log, settling, living } = options;
-  const { spending, relayerMetrics } = options;
+  const { spending, relayerMetrics, transfers, outgoing } = options;
   const { usdc, chainId, caip2: network } = config.network;
-  const wallet = createWallet(config.relayerPrivateKey, chainId);
+  const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
   const maxOpen = config.payerLimits.open;
   const limits = { storeBytes, sharedBy: config.workers, keepSeconds, maxDeliveries, maxOpen };
   const ledger = createLedger({ store, clock, bootId, ...limits, ...(onMove && { onMove }) });
   const evidence = createEvidence(chain, usdc);
-  const check = createChainCheck(chain, usdc, wallet.address);
+  // Whoever sends an authorization, it does the same: without a relayer any address does for trying it out.
+  const check = createChainCheck(chain, usdc, wallet?.address ?? config.seller);
+  const opened = { network: config.network, publicOrigin: config.publicOrigin, upstreams: outgoing.upstreams, clock };
+  const gateway = config.rails.gateway && openGateway(config.rails.gateway, opened);
   const waitMs = config.settleWaitMs;
   const handover =
     settling && createHandover({ ledger, settling, clock, waitMs, ...(options.onLeft && { onLeft: options.onLeft }) });
   const own = handover
     ? null
     : createOwnSettling({
-        ...{ config, chain, spending, relayerMetrics },
-        ledger,
-        evidence,
-        check,
-        wallet,
-        clock,
-        log,
+        ...{ config, chain, wallet, check, evidence, gateway, ledger },
+        ...{ spending, relayerMetrics, transfers, outgoing, clock, log },
       });
-  const settler = own?.settler ?? (settling as SettlingProcess);
+  const told = own ?? tellOf(settling as SettlingProcess);
+  const { settler, gatewayUnavailable } = told;
+  const checkSignature = createSignatureCheck(check, separator);
+  const direct = createChainRail({ ledger, check, evidence, settler, checkSignature, network, usdc });
+  const batched = gateway && createGatewayRail(gateway, { unavailable: gatewayUnavailable });
   const { handlerTimeoutMs } = config;
   const { purchase, isServed } = createPurchase<S>({
     ledger,
     settlement: own?.settlement ?? (handover as NonNullable<typeof handover>),
-    settler,
+    railFor: (accepted) => (batched && isGatewayAccepted(accepted) ? batched : direct),
     failures: createPayerFailures(config.payerLimits.failuresPerMinute, clock),
-    serve: createServe({ ledger, check, evidence, sources, network, usdc, handlerTimeoutMs }),
+    serve: createServe({ ledger, sources, handlerTimeoutMs }),
     sources,
-    checkSignature: createSignatureCheck(check, separator),
     clock,
     network,
-    usdc,
     log,
   });
   let timer: NodeJS.Timeout | null = null;
-  let upkeeping: Promise<void> | null = null;
+  // Each by itself: a long reconciliation must not keep the relayer's purse from being watched.
+  const looking = createRounds(() => own?.refresh(), log);
+  const reconciling = createRounds(
+    () => (handover ? handover.tidy(({ id, bootId: holder }) => holder !== bootId || isServed(id)) : reconcile()),
+    log,
+  );
 
-  /** One round of upkeep at a time; a chain or disk that is away is said, and tried again at the next. */
-  function upkeep(): Promise<void> {
-    upkeeping ??= round()
-      .catch((error) => log.warn({ err: error }, 'upkeep failed'))
-      .finally(() => {
-        upkeeping = null;
-      });
-    return upkeeping;
-  }
-
-  async function round(): Promise<void> {
-    if (handover) return handover.tidy(({ id, bootId: holder }) => holder !== bootId || isServed(id));
-    await Promise.all([own?.refreshGas(), reconcile()]);
-  }
+  const upkeep = (): Promise<unknown> => Promise.all([looking(), reconciling()]);
 
   async function reconcile(): Promise<void> {
     if (living) await takeOver();
@@ -132,7 +131,7 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     purchase,
     ledger,
     /** For the processes that serve beside this one; null in one of those. */
-    carrier: own && createCarrier({ ledger, settlement: own.settlement, settler }),
+    carrier: own?.carrier ?? null,
     takeOver,
     /** Takes over what a dead process left, before the first request is served. */
     start: async () => {
@@ -151,73 +150,35 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
         usdc: await checked(async () => {
           if (!(await domainMatches())) throw new Error('the USDC contract has another EIP-712 domain');
         }),
-        settlement: settlementState(shortage, own?.gasDetail() ?? null),
+        settlement: settlementState(shortage, told.detail()),
+        ...railChecks(told.probes(), config.rails),
       };
     },
     stop: async () => {
       if (timer) clearInterval(timer);
       await own?.stop();
-      await upkeeping;
+      await Promise.all([looking.idle(), reconciling.idle()]);
     },
   };
 }
 
-interface OwnSettlingParts {
-  config: Config;
-  chain: ChainClient;
-  spending: RelayerSpendingStore;
-  relayerMetrics: RelayerMetrics | undefined;
-  ledger: Ledger;
-  evidence: Evidence;
-  check: ChainCheck;
-  wallet: Wallet;
-  clock: Clock;
-  log: PaymentsLog;
+/** What a process that only serves has been told by the one that settles, in the same words. */
+function tellOf(settling: SettlingProcess) {
+  const { gatewayUnavailable, rails: probes } = settling;
+  return { settler: settling, gatewayUnavailable, probes, detail: () => null };
 }
 
-/** Settlement by this process: our relayer, what it learns heads and its gas from, and the work on each row. */
-function createOwnSettling(parts: OwnSettlingParts) {
-  const { config, chain, spending, relayerMetrics, ledger, evidence, check, wallet, clock, log } = parts;
-  const { usdc } = config.network;
-  const gas = createGasWatch(chain, wallet.address, relayerMetrics?.read);
-  const budget = createGasBudget({ store: spending, clock, dailyWei: config.relayer.dailyGasWei, log });
-  relayerMetrics?.watchBudget(budget);
-  const { noteBroadcast } = ledger;
-  const heads = createHeads(config.collector.wsUrls, log);
-  const relayer = createRelayer({
-    chain,
-    check,
-    usdc,
-    wallet,
-    evidence,
-    clock,
-    noteBroadcast,
-    log,
-    pollMs: config.receiptPollMs,
-    gatherMs: config.relayer.gatherMs,
-    blockSharePercent: config.relayer.blockSharePercent,
-    stallMs: config.settleWaitMs,
-    onHead: heads.listen,
-    onMined: (cost) => {
-      budget.note(cost);
-      relayerMetrics?.mined(cost);
-    },
-  });
-  const unaffordable = () => gas.shortage(relayer.expectedWei()) ?? budget.refusal(relayer.expectedWei());
-  const settler = { ...relayer, unavailable: () => relayer.unavailable() ?? unaffordable() };
-  const settlement = createSettlement({ ledger, settler, evidence, clock, waitMs: config.settleWaitMs, log });
+/** A facilitator that does not settle for us ends the sales; the Gateway is one way among two, and only told of. */
+function railChecks(probes: Readonly<Record<string, RailProbe>>, { remote, gateway }: Config['rails']) {
+  const unasked = { ok: false, detail: 'not asked yet' };
   return {
-    settler,
-    settlement,
-    refreshGas: gas.refresh,
-    gasDetail: gas.detail,
-    load: budget.load,
-    stop: async () => {
-      await relayer.stop();
-      heads.close();
-      await settlement.idle();
-    },
+    ...(remote && { facilitator: probes.facilitator ?? unasked }),
+    ...(gateway && { gateway: told(probes.gateway ?? unasked) }),
   };
+}
+
+function told({ ok, detail }: RailProbe): RailProbe {
+  return ok ? { ok } : { ok: true, detail: `not offered well: ${detail}` };
 }
 
 function settlementState(shortage: string | null, detail: string | null): { ok: boolean; detail?: string } {

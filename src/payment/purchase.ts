@@ -4,7 +4,7 @@ import { parseParams } from '../catalogue/params.ts';
 import { listedPath } from '../catalogue/paths.ts';
 import { AppError, TooMany, Unavailable } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import { bytesToHex, hexToBytes } from '../lib/hex.ts';
+import { bytesToHex } from '../lib/hex.ts';
 import type { Payment, PaymentKey } from '../store/ledger-port.ts';
 import { decodeEip3009, decodePayment } from './header.ts';
 import { hashClient, hashRequest, type Ledger } from './ledger.ts';
@@ -15,22 +15,20 @@ import { type Delivery, deliver, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { checkAccepted } from './requirements.ts';
 import type { Serve, Served } from './serve.ts';
-import { type Authorization, checkAuthorization, paymentKey } from './usdc/authorization.ts';
+import { paymentKey } from './usdc/authorization.ts';
+import type { RailFor } from './usdc/purchase-rail.ts';
 import type { Settlement } from './usdc/settlement.ts';
-import { REVERTED, type Settler } from './usdc/settler.ts';
+import { REVERTED } from './usdc/settler.ts';
 
 interface PurchaseOptions<S> {
   ledger: Ledger;
   settlement: Pick<Settlement, 'settle' | 'resume'>;
-  settler: Pick<Settler, 'unavailable' | 'refuses'>;
+  railFor: RailFor;
   failures: PayerFailures;
   serve: Serve<S>;
   sources: S;
-  /** Throws PaymentRefused unless the payer signed. */
-  checkSignature(authorization: Authorization, signal: AbortSignal): Promise<void>;
   clock: Clock;
   network: string;
-  usdc: `0x${string}`;
   log: { error(detail: object, message: string): void };
 }
 
@@ -39,18 +37,18 @@ interface PurchaseOptions<S> {
  * AppErrors; none of them has moved money, except 503 `settlement_unknown`, which says so.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
-  const { ledger, settlement, settler, failures, serve, sources, checkSignature, clock, network, log } = options;
-  const contract = hexToBytes(options.usdc);
+  const { ledger, settlement, railFor, failures, serve, sources, clock, network, log } = options;
   const serving = new Set<string>();
 
   async function purchase(
     endpoint: Endpoint<S>,
-    requirement: PaymentRequirements,
+    plain: PaymentRequirements,
     presentation: Presentation,
   ): Promise<Delivery> {
     const { signal } = presentation;
     // 1-2. Header and parameters.
     const envelope = decodePayment(presentation.header);
+    const rail = railFor(envelope.accepted);
     const params = parseParams(endpoint, presentation.query, true);
     endpoint.checkParams(params, sources);
     const authorization = decodeEip3009(envelope.payload);
@@ -58,27 +56,29 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       endpoint,
       params,
       authorization,
+      rail,
+      key: paymentKey(authorization, network, rail.contract),
       requestHash: hashRequest(listedPath(endpoint), params),
       clientHash: hashClient(authorization.nonce, presentation.client),
       identifierHash: hashIdentifier(envelope.extensions),
     };
     // 3. A known authorization is judged by its row: a price or a time that has changed since must not turn it into a 402.
     // Before that, the identifier: with another payload it is a buyer's mistake, whatever became of either.
-    const key = paymentKey(authorization, network, contract);
-    await checkIdentifier(key, order);
-    const known = await ledger.find(key);
+    await checkIdentifier(order);
+    const known = await ledger.find(order.key);
     if (known && !mayTakeOver(known, order)) return again(known, order);
     // 4-5. Cheap checks, then the signature.
+    const requirement = rail.requirement(plain);
     checkAccepted(envelope.accepted, requirement);
-    checkAuthorization(authorization, requirement, nowSeconds(clock));
-    await checkSignature(authorization, signal);
+    rail.checkAuthorization(authorization, requirement, nowSeconds(clock));
+    await rail.checkSignature(authorization, signal);
     // 6. The reservation, by one insert.
-    checkCapacity(authorization);
+    checkCapacity(order);
     const id = await reserve(order, known);
-    if (!id) return lostReservation(key, order);
+    if (!id) return lostReservation(order);
     serving.add(id);
     try {
-      // 7-10. Chain, handler, reply: any failure gives the authorization back.
+      // 7-10. Chain or Gateway, handler, reply: any failure gives the authorization back.
       const served = await serveReserved(id, order, known, signal);
       // 11-12. Settle, then let the bytes go.
       return await settleAndDeliver(id, order, known, served);
@@ -87,7 +87,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     }
   }
 
-  function checkCapacity({ from }: Authorization): void {
+  function checkCapacity({ authorization: { from }, rail: { settler } }: Order<S>): void {
     const wait = failures.retryAfterSeconds(bytesToHex(from));
     if (wait > 0)
       throw new TooMany('payer_failures', 'too many of this payer’s calls failed uncharged; wait a little', wait);
@@ -100,10 +100,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   function reserve(order: Order<S>, known: Payment | null): Promise<string | null> {
-    const { authorization, requestHash, clientHash, identifierHash } = order;
+    const { authorization, key, requestHash, clientHash, identifierHash } = order;
     const { value: amount, to: payTo, validAfter, validBefore } = authorization;
     const terms = { amount, payTo, validAfter, validBefore };
-    const key = paymentKey(authorization, network, contract);
     return ledger.reserve({ ...key, ...terms, requestHash, clientHash, identifierHash }, known !== null);
   }
 
@@ -129,9 +128,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     known: Payment | null,
     served: Served,
   ): Promise<Delivery> {
-    const { authorization } = order;
+    const { authorization, rail } = order;
     const ended = await openUntilKnown(async () => {
-      if (!known) return settlement.settle({ id, authorization, fromBlock: served.checkedBlock, broadcast: false });
+      const intent = { id, authorization, fromBlock: served.checkedBlock, broadcast: false };
+      if (!known) return settlement.settle(intent, rail.contract);
       // One that was on the chain before may be paid by now: look before sending it again.
       const row = await ledger.get(id);
       return row && settlement.resume(row);
@@ -143,15 +143,15 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   /** An identifier that is held stands for one payload only. The reservation is what decides; this tells why it was lost, or will be. */
-  async function checkIdentifier(key: PaymentKey, order: Order<S>): Promise<void> {
+  async function checkIdentifier(order: Order<S>): Promise<void> {
     const holder = order.identifierHash && (await ledger.findByIdentifier(order.identifierHash));
-    if (holder && !(sameKey(holder, key) && samePayload(holder, order))) throw identifierConflict();
+    if (holder && !(sameKey(holder, order.key) && samePayload(holder, order))) throw identifierConflict();
   }
 
   /** Somebody else was faster, or the payer has too much open. */
-  async function lostReservation(key: PaymentKey, order: Order<S>): Promise<Delivery> {
-    await checkIdentifier(key, order);
-    const holder = await ledger.find(key);
+  async function lostReservation(order: Order<S>): Promise<Delivery> {
+    await checkIdentifier(order);
+    const holder = await ledger.find(order.key);
     if (holder && !mayTakeOver(holder, order)) return again(holder, order);
     throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
   }

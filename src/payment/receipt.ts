@@ -2,6 +2,7 @@ import type { SettleResponse } from '@x402/core/types';
 import { bytesToHex } from '../lib/hex.ts';
 import type { Payment } from '../store/ledger-port.ts';
 import { PaymentRefused } from './refusal.ts';
+import { transactionText } from './usdc/transaction-id.ts';
 
 /** A sold answer: the bytes and what PAYMENT-RESPONSE says. The same for the same payment, however often it is delivered. */
 export interface Delivery {
@@ -15,7 +16,7 @@ export function deliver(payment: Payment, body: Uint8Array): Delivery {
   const receipt: SettleResponse = {
     success: true,
     payer: bytesToHex(payment.payer),
-    transaction: payment.transaction ? bytesToHex(payment.transaction) : '',
+    transaction: transactionText(payment.transaction) ?? '',
     network: payment.network as Network,
     amount: payment.amount.toString(),
   };

@@ -1,10 +1,12 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { listedPath } from '../catalogue/paths.ts';
+import type { Config } from '../config.ts';
 import { pathAndQuery } from '../lib/request-target.ts';
 import type { Envelope } from './header.ts';
 import { IDENTIFIER_EXTENSION } from './payment-identifier.ts';
 import { PaymentRefused } from './refusal.ts';
+import { gatewayRequirement } from './usdc/gateway.ts';
 import { USDC_DOMAIN } from './usdc/token.ts';
 
 /** 7 days and 100 seconds: the interface document's, and what Circle's batched payments need. */
@@ -18,11 +20,24 @@ export interface Terms {
   readonly usdc: `0x${string}`;
   readonly payTo: `0x${string}`;
   readonly publicOrigin: string;
+  /** The contract to sign for on the Gateway's rail; null where it is not offered. */
+  readonly gatewayWallet: `0x${string}` | null;
 }
+
+/** The terms that a configuration names. */
+export function termsOf({ network, seller, publicOrigin, rails }: TermsConfig): Terms {
+  const { caip2, usdc } = network;
+  return { network: caip2, usdc, payTo: seller, publicOrigin, gatewayWallet: rails.gateway?.wallet ?? null };
+}
+
+type TermsConfig = Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails'>;
 
 /** One priced route's side of every payment: prepared at start, so that a 402 costs little more than its bytes. */
 export interface Offer {
+  /** The plain one, from which each rail's entry is made. */
   readonly requirement: PaymentRequirements;
+  /** Every way to pay in USDC, the plain one first. */
+  readonly accepts: readonly PaymentRequirements[];
   readonly price: bigint;
   /** The header value of a 402 for this request target. */
   challenge(target: string, error?: string): string;
@@ -40,9 +55,10 @@ export function createOffer(endpoint: Endpoint<never>, terms: Terms): Offer {
     maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
     extra: { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' },
   };
-  const accepts = JSON.stringify([requirement]);
+  const { gatewayWallet } = terms;
+  const accepts = gatewayWallet ? [requirement, gatewayRequirement(requirement, gatewayWallet)] : [requirement];
   const extensions = JSON.stringify(IDENTIFIER_EXTENSION);
-  const tail = `,"description":${JSON.stringify(endpoint.summary)},"mimeType":"application/json"},"accepts":${accepts},"extensions":${extensions}}`;
+  const tail = `,"description":${JSON.stringify(endpoint.summary)},"mimeType":"application/json"},"accepts":${JSON.stringify(accepts)},"extensions":${extensions}}`;
   const listed = listedPath(endpoint);
 
   function challenge(target: string, error = 'Payment required'): string {
@@ -54,6 +70,7 @@ export function createOffer(endpoint: Endpoint<never>, terms: Terms): Offer {
   const plain = challenge(listed);
   return {
     requirement,
+    accepts,
     price: endpoint.price.units,
     challenge: (target, error) => (error === undefined && target === listed ? plain : challenge(target, error)),
   };

@@ -11,7 +11,7 @@ import { createOpenApi } from '../http/openapi.ts';
 import { createPriceList } from '../http/price-list.ts';
 import type { RequirementOf } from '../http/requirement.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import { createOffer } from '../payment/requirements.ts';
+import { createOffer, termsOf } from '../payment/requirements.ts';
 
 /** Documents change with a deployment only. */
 const DOCUMENT_MAX_AGE_SECONDS = 60;
@@ -24,7 +24,7 @@ export interface Readiness {
 
 /** What the routes about the service itself need. */
 export interface MetaDeps {
-  readonly config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'metricsToken'>;
+  readonly config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails' | 'metricsToken'>;
   readonly clock: Clock;
   readonly catalogue: readonly Endpoint<never>[];
   readonly metrics: Registry;
@@ -32,8 +32,8 @@ export interface MetaDeps {
 }
 
 /** The requirement of each priced endpoint under this configuration, made by the payment module, so that documents repeat what a 402 asks for. */
-export function requirementsUnder({ network, seller, publicOrigin }: MetaDeps['config']): RequirementOf {
-  const terms = { network: network.caip2, usdc: network.usdc, payTo: seller, publicOrigin };
+export function requirementsUnder(config: MetaDeps['config']): RequirementOf {
+  const terms = termsOf(config);
   return (endpoint) => createOffer(endpoint, terms).requirement;
 }
 

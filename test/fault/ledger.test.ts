@@ -12,12 +12,14 @@ import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createPayments } from '../../src/payment/payments.ts';
 import { PaymentRefused } from '../../src/payment/refusal.ts';
-import { createOffer } from '../../src/payment/requirements.ts';
+import { createOffer, termsOf } from '../../src/payment/requirements.ts';
 import { openLedgerDatabase } from '../../src/store/database.ts';
+import { createGatewayTransferStore } from '../../src/store/gateway-transfers.ts';
 import { createLedgerStore } from '../../src/store/ledger-store.ts';
 import { createRelayerSpending } from '../../src/store/relayer-spending.ts';
 import { latchedEndpoint } from '../support/latch.ts';
 import { headerOf, newKey, payloadOf, signAuthorization } from '../support/payments.ts';
+import { reachNobody } from '../support/reach-nobody.ts';
 
 let network: EmbeddedNetwork;
 let folder: string;
@@ -39,7 +41,7 @@ async function railThatFailsIn(method: 'release' | 'get' | 'move') {
     DATA_DIR: folder,
   };
   const config = loadConfig(env);
-  const { chainId, caip2, usdc, rpcUrls } = config.network;
+  const { chainId, rpcUrls } = config.network;
   const chain = createChainClient({ rpcUrls, chainId, timeoutMs: 1000 });
   const db = openLedgerDatabase(join(folder, `${method}.db`));
   const store = createLedgerStore(db);
@@ -59,6 +61,8 @@ async function railThatFailsIn(method: 'release' | 'get' | 'move') {
     chain,
     store: faulty,
     spending: createRelayerSpending(db),
+    transfers: createGatewayTransferStore(db),
+    outgoing: reachNobody(),
     sources,
     clock: systemClock,
     bootId: 'b',
@@ -66,7 +70,7 @@ async function railThatFailsIn(method: 'release' | 'get' | 'move') {
   });
   await payments.start();
   const latch = latchedEndpoint();
-  const terms = { network: caip2, usdc, payTo: config.seller, publicOrigin: 'http://here' };
+  const terms = { ...termsOf(config), publicOrigin: 'http://here' };
   const { requirement } = createOffer(latch.endpoint, terms);
   const buyer = newKey();
   const header = headerOf(payloadOf(signAuthorization(buyer.privateKey, requirement), requirement));

@@ -18,6 +18,7 @@ import { createMetrics } from '../../src/http/metrics.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createGate } from '../../src/payment/gate.ts';
+import { termsOf } from '../../src/payment/requirements.ts';
 import { checkGates, mountPaid } from '../../src/routes/paid.ts';
 import { openLedgerDatabase } from '../../src/store/database.ts';
 import { createLightningStore } from '../../src/store/lightning-store.ts';
@@ -90,13 +91,7 @@ export async function createTestApp(options: Options = {}) {
   const { catalogue = [countingEndpoint().endpoint, pricedEndpoint], clock = createStillClock() } = options;
   const config = loadConfig({ ...ENV, LOG_LEVEL: 'debug', ...options.env });
   const { lines, destination } = captureLog();
-  const terms = {
-    network: config.network.caip2,
-    usdc: config.network.usdc,
-    payTo: config.seller,
-    publicOrigin: config.publicOrigin,
-  };
-  const gate = createGate<object>(terms, () => Promise.reject(new Error('nobody buys here')));
+  const gate = createGate<object>(termsOf(config), () => Promise.reject(new Error('nobody buys here')));
   const ledgerDb = openLedgerDatabase(':memory:');
   const log = createLogger(config.logLevel, destination);
   const payable = { network: config.network.caip2, usdc: config.network.usdc };

@@ -53,7 +53,7 @@ async function open({ perMinute = {}, purchase }: Shop = {}) {
     clock,
     handlerTimeoutMs: 1000,
     sources: {},
-    terms: { network: 'eip155:5042', usdc: '0x36', payTo: '0x5e', publicOrigin: ORIGIN },
+    terms: { network: 'eip155:5042', usdc: '0x36', payTo: '0x5e', publicOrigin: ORIGIN, gatewayWallet: null },
     purchase: purchase ?? nobody,
     lightning: { offers: nobody, redeem: nobody, network: 'lnbtc:x' },
     search: null,

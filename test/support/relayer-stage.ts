@@ -13,16 +13,18 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { hexToBytes } from '../../src/lib/hex.ts';
 import { createPayments } from '../../src/payment/payments.ts';
 import { PaymentRefused } from '../../src/payment/refusal.ts';
-import { createOffer } from '../../src/payment/requirements.ts';
+import { createOffer, termsOf } from '../../src/payment/requirements.ts';
 import { AUTHORIZATION_USED, TRANSFER } from '../../src/payment/usdc/token.ts';
 import { createWallet } from '../../src/payment/usdc/wallet.ts';
 import { openLedgerDatabase } from '../../src/store/database.ts';
+import { createGatewayTransferStore } from '../../src/store/gateway-transfers.ts';
 import { createLedgerStore } from '../../src/store/ledger-store.ts';
 import { createRelayerSpending } from '../../src/store/relayer-spending.ts';
 import { balanceOf } from './buyer.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { latchedEndpoint } from './latch.ts';
 import { headerOf, newKey, payloadOf, type Requirement, signAuthorization } from './payments.ts';
+import { reachNobody } from './reach-nobody.ts';
 
 interface Log {
   readonly address: string;
@@ -58,17 +60,18 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
     ...{ PAYER_FAILURES_PER_MINUTE: '0', RPC_TIMEOUT_MS: '700', SETTLE_WAIT_MS: '1000' },
     ...{ RECONCILE_INTERVAL_MS: '500', RECEIPT_POLL_MS: '100' },
   });
-  const { chainId, caip2, usdc, rpcUrls } = config.network;
+  const { chainId, usdc, rpcUrls } = config.network;
   const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
   const chain = createChainClient({ rpcUrls, chainId, timeoutMs: config.rpcTimeoutMs });
   const db = openLedgerDatabase(join(folder, 'ledger.db'));
   const store = createLedgerStore(db);
   const spending = createRelayerSpending(db);
-  const common = { config, chain, store, sources: {} as Sources, clock: systemClock, bootId: 'stage', spending, log };
-  const payments = createPayments<Sources>(common);
+  const transfers = createGatewayTransferStore(db);
+  const common = { config, chain, store, sources: {} as Sources, clock: systemClock, bootId: 'stage' };
+  const payments = createPayments<Sources>({ ...common, spending, transfers, outgoing: reachNobody(), log });
   await payments.start();
   const latch = latchedEndpoint();
-  const terms = { network: caip2, usdc, payTo: config.seller, publicOrigin: 'http://here' };
+  const terms = { ...termsOf(config), publicOrigin: 'http://here' };
   const { requirement } = createOffer(latch.endpoint, terms);
   const sales: Sale[] = [];
 

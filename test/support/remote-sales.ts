@@ -30,8 +30,9 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
   const clock = systemClock;
   const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   const ledger = createLedger({ store, clock, bootId: 'this', ...limits });
-  const { settler, evidence } = makeRail(ledger.noteBroadcast);
-  const settlement = createSettlement({ ledger, settler, evidence, clock, waitMs: WAIT_MS, log: silent });
+  const rail = makeRail(ledger.noteBroadcast);
+  const { settler } = rail;
+  const settlement = createSettlement({ ledger, railOf: () => rail, clock, waitMs: WAIT_MS, log: silent });
 
   /** Serves and settles a payment as a purchase does; null when it was sold before. */
   async function sell(authorization: Authorization, fromBlock = 0): Promise<Payment | null> {
@@ -43,7 +44,7 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     const id = await ledger.reserve({ ...key, amount, payTo, validAfter, validBefore, ...hashes }, known !== null);
     if (id === null) return null;
     await ledger.storeIntent(id, { signature, checkedBlock: fromBlock, body: BODY });
-    return settlement.settle({ id, authorization, fromBlock, broadcast: false });
+    return settlement.settle({ id, authorization, fromBlock, broadcast: false }, hexToBytes(contract));
   }
 
   return {

@@ -1,5 +1,6 @@
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Ledger } from '../ledger.ts';
+import type { RailProbe } from './rails.ts';
 import type { Settlement } from './settlement.ts';
 import type { Settler } from './settler.ts';
 
@@ -8,16 +9,22 @@ export interface Refusals {
   readonly unavailable: string | null;
   /** Payers that are not settled for now, in hex, with the reason. */
   readonly payers: readonly (readonly [payer: string, reason: string])[];
+  /** Why nothing can be settled over the Gateway; null where it can, or is not offered. */
+  readonly gatewayUnavailable: string | null;
+  /** How the remote rails last were. */
+  readonly rails: Readonly<Record<string, RailProbe>>;
 }
 
 interface CarrierOptions {
   ledger: Pick<Ledger, 'get'>;
   settlement: Pick<Settlement, 'carry'>;
   settler: Pick<Settler, 'unavailable' | 'refuses'>;
+  gatewayUnavailable(): string | null;
+  probes(): Readonly<Record<string, RailProbe>>;
 }
 
 /** Settles for other processes: what they hand over, and what they need to know beforehand. */
-export function createCarrier({ ledger, settlement, settler }: CarrierOptions) {
+export function createCarrier({ ledger, settlement, settler, ...rails }: CarrierOptions) {
   // A payer comes to be refused through a settlement of his own, and each of those passes here.
   const suspects = new Set<string>();
 
@@ -34,7 +41,8 @@ export function createCarrier({ ledger, settlement, settler }: CarrierOptions) {
         if (!reason) suspects.delete(payer);
         return reason ? [[payer, reason] as const] : [];
       });
-      return { unavailable: settler.unavailable(), payers };
+      const gatewayUnavailable = rails.gatewayUnavailable();
+      return { unavailable: settler.unavailable(), payers, gatewayUnavailable, rails: rails.probes() };
     },
   };
 }

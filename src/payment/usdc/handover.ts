@@ -1,10 +1,15 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Payment } from '../../store/ledger-port.ts';
 import type { Ledger } from '../ledger.ts';
+import type { RailProbe } from './rails.ts';
 import type { Settler } from './settler.ts';
 
 /** The way to the process that settles, which finds everything else in the ledger's row. */
 export interface SettlingProcess extends Required<Pick<Settler, 'unavailable' | 'refuses'>> {
+  /** As `unavailable`, for what is paid over the Gateway. */
+  gatewayUnavailable(): string | null;
+  /** How the remote rails last were. */
+  rails(): Readonly<Record<string, RailProbe>>;
   /** Asks for a stored intent to be brought to its end. */
   ask(id: string): void;
   /** Calls back when such a row has ended, or cannot be brought to an end now; may come twice or never. */

@@ -1,20 +1,16 @@
-import type { GatewayConfig, RailsConfig, RemoteFacilitatorConfig } from '../../config/rails.ts';
+import type { RemoteFacilitatorConfig } from '../../config/rails.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { GatewayTransferStore } from '../../store/gateway-transfers.ts';
 import type { Upstreams } from '../../upstream/http.ts';
-import { PaymentRefused } from '../refusal.ts';
-import type { Authorization } from './authorization.ts';
 import type { Evidence } from './evidence.ts';
 import { createRemoteSettler } from './facilitator.ts';
 import { createCircleFacilitator } from './facilitator-circle.ts';
 import { createHttpFacilitator, type FacilitatorClient, type SupportedKind } from './facilitator-client.ts';
-import { settleRequest } from './facilitator-request.ts';
 import { createSellerProof } from './facilitator-seller-proof.ts';
-import { createGatewaySignatureCheck, GATEWAY_DOMAIN, gatewayExtra } from './gateway.ts';
+import { GATEWAY_DOMAIN } from './gateway.ts';
 import { createGatewayBatches } from './gateway-batches.ts';
-import { createGatewayClient } from './gateway-client.ts';
-import { createGatewayEvidence } from './gateway-evidence.ts';
+import { type OpenGateway, REMOTE_CONCURRENCY, REMOTE_MAX_BYTES } from './open-gateway.ts';
 import type { Settler } from './settler.ts';
 import { USDC_DOMAIN } from './token.ts';
 
@@ -24,14 +20,17 @@ export interface Rail {
   readonly evidence: Pick<Evidence, 'lookup'>;
 }
 
-/** What a start-up probe or `/readyz` says of a rail. */
+/** What a probe says of a rail; `/readyz` shows it. */
 export interface RailProbe {
   readonly ok: boolean;
   readonly detail?: string;
 }
 
 interface RailsOptions {
-  config: RailsConfig;
+  /** Null: our own relayer settles. */
+  remote: RemoteFacilitatorConfig | null;
+  /** Null: the Gateway is not offered. */
+  gateway: OpenGateway | null;
   network: { readonly caip2: `eip155:${number}`; readonly usdc: `0x${string}` };
   seller: `0x${string}`;
   publicOrigin: string;
@@ -53,16 +52,12 @@ interface RailsOptions {
   };
 }
 
-/** An answer to `/settle` has less than one KiB; `/supported` of a facilitator of many networks has some. */
-const MAX_BYTES = 256 * 1024;
-const CONCURRENCY = 128;
-
 /**
  * The USDC rails that the configuration turns on: the plain one, settled by us or by a facilitator, and the Gateway's beside it.
  * Throws when the trial's key is not the seller's: no payment would be taken with it.
  */
 export function createRails(options: RailsOptions) {
-  const { config, network, publicOrigin, evidence, upstreams, noteBroadcast, clock, log } = options;
+  const { network, publicOrigin, evidence, noteBroadcast, clock, log } = options;
   const settlerOf = (client: FacilitatorClient, truth: Rail['evidence'], extra: Record<string, unknown>): Rail => ({
     evidence: truth,
     settler: createRemoteSettler({
@@ -77,22 +72,23 @@ export function createRails(options: RailsOptions) {
       log,
     }),
   });
-  const open = (name: string, timeoutMs: number) =>
-    upstreams.open({ name, timeoutMs, maxBytes: MAX_BYTES, concurrency: CONCURRENCY, retries: 0 });
-
-  const remote = config.remote && openRemote(config.remote, options, open);
+  const remote = options.remote && openRemote(options.remote, options);
   const direct: Rail = remote
     ? settlerOf(remote, evidence, { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' })
     : { settler: options.relayer(), evidence };
 
-  const gateway = config.gateway && openGateway(config.gateway, options, open, settlerOf);
+  const opened = options.gateway;
+  const gateway = opened && {
+    ...settlerOf(opened.client, opened.evidence, opened.extra),
+    batches: createGatewayBatches({ client: opened.client, store: options.transfers, clock, log }),
+  };
   const usdcBytes = hexToBytes(network.usdc);
-  const walletBytes = gateway && hexToBytes(gateway.wallet);
+  const walletBytes = opened && hexToBytes(opened.wallet);
 
   async function probe(): Promise<Record<string, RailProbe>> {
     const checks: Record<string, Promise<RailProbe>> = {};
     if (remote) checks.facilitator = supports(remote, (kind) => isPlain(kind, network.caip2));
-    if (gateway) checks.gateway = supports(gateway.client, (kind) => isGateway(kind, network.caip2, gateway.wallet));
+    if (opened) checks.gateway = supports(opened.client, (kind) => isGateway(kind, network.caip2, opened.wallet));
     const entries = Object.entries(checks).map(async ([name, check]) => [name, await check] as const);
     return Object.fromEntries(await Promise.all(entries));
   }
@@ -119,41 +115,16 @@ export function createRails(options: RailsOptions) {
 
 function openRemote(
   { mode, url, token, sellerKey, timeoutMs }: RemoteFacilitatorConfig,
-  { network: { caip2: network }, seller, clock, userAgent, waitMs }: RailsOptions,
-  open: (name: string, timeoutMs: number) => ReturnType<Upstreams['open']>,
+  { network: { caip2: network }, seller, clock, userAgent, upstreams, waitMs }: RailsOptions,
 ): FacilitatorClient {
   if (mode === 'x402') return createHttpFacilitator({ url, token, timeoutMs, network, userAgent });
   const proof = sellerKey && createSellerProof({ key: sellerKey, network, clock });
   if (proof && proof.payTo !== seller.toLowerCase())
     throw new Error('REMOTE_FACILITATOR_SELLER_KEY is not the key of SELLER_ADDRESS');
   const auth = proof ? { proof } : { token: token ?? '' };
-  const upstream = open('facilitator', timeoutMs);
+  const bounds = { maxBytes: REMOTE_MAX_BYTES, concurrency: REMOTE_CONCURRENCY, retries: 0 } as const;
+  const upstream = upstreams.open({ name: 'facilitator', timeoutMs, ...bounds });
   return createCircleFacilitator({ upstream, url, auth, network, clock, pendingMs: waitMs });
-}
-
-/** The Gateway rail with what a purchase asks before and a timer after. */
-function openGateway(
-  { url, token, wallet, timeoutMs }: GatewayConfig,
-  { network: { caip2, usdc }, publicOrigin, transfers, clock, log }: RailsOptions,
-  open: (name: string, timeoutMs: number) => ReturnType<Upstreams['open']>,
-  settlerOf: (client: FacilitatorClient, truth: Rail['evidence'], extra: Record<string, unknown>) => Rail,
-) {
-  const client = createGatewayClient({ upstream: open('gateway', timeoutMs), url, token, network: caip2 });
-  const extra = gatewayExtra(wallet);
-  const terms = { network: caip2, usdc, extra, publicOrigin };
-  return {
-    ...settlerOf(client, createGatewayEvidence(client, caip2, clock), extra),
-    client,
-    wallet,
-    batches: createGatewayBatches({ client, store: transfers, clock, log }),
-    /** Throws PaymentRefused unless the payer signed for the Gateway Wallet. */
-    checkSignature: createGatewaySignatureCheck(Number(caip2.split(':')[1]), wallet),
-    /** In place of the chain read before a handler: throws PaymentRefused in the Gateway's words. A balance is only seen on settling. */
-    verify: async (authorization: Authorization, signal: AbortSignal): Promise<void> => {
-      const reason = await client.verify(settleRequest(authorization, terms), signal);
-      if (reason !== null) throw new PaymentRefused(reason);
-    },
-  };
 }
 
 async function supports(
@@ -177,3 +148,5 @@ function isGateway({ x402Version, scheme, network, extra }: SupportedKind, ours:
   const contract = typeof extra?.verifyingContract === 'string' ? extra.verifyingContract.toLowerCase() : '';
   return x402Version === 2 && scheme === 'exact' && network === ours && named && contract === wallet;
 }
+
+export type Rails = ReturnType<typeof createRails>;

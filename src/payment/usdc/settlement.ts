@@ -1,25 +1,27 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Payment } from '../../store/ledger-port.ts';
 import type { Ledger } from '../ledger.ts';
-import type { Evidence } from './evidence.ts';
-import type { Intent, Outcome, Settler } from './settler.ts';
+import type { Rail } from './rails.ts';
+import type { Intent, Outcome } from './settler.ts';
 
 interface SettlementOptions {
   ledger: Ledger;
-  settler: Settler;
-  evidence: Evidence;
+  /** Who settles a row, and where it shows, by the contract that its payer signed for; null leaves the row as it is. */
+  railOf(contract: Uint8Array): Rail | null;
   clock: Clock;
   /** How long a buyer's connection is held for an outcome. */
   waitMs: number;
   log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
+const OPEN: Outcome = { kind: 'unknown' };
+
 /**
  * Brings stored intents to their end and writes it down, whether or not somebody waits.
  * One piece of work an id at a time, from the first look at the chain to the written end: whoever comes meanwhile waits for the same,
  * so that no late answer can start again what has ended.
  */
-export function createSettlement({ ledger, settler, evidence, clock, waitMs, log }: SettlementOptions) {
+export function createSettlement({ ledger, railOf, clock, waitMs, log }: SettlementOptions) {
   const running = new Map<string, Promise<void>>();
 
   function work(id: string, run: () => Promise<Outcome>): Promise<void> {
@@ -43,27 +45,25 @@ export function createSettlement({ ledger, settler, evidence, clock, waitMs, log
     );
   }
 
-  async function send(intent: Intent): Promise<Outcome> {
-    const [outcome] = settler.settle([intent]);
-    return (await outcome) ?? { kind: 'unknown' };
+  async function send(rail: Rail | null, intent: Intent | null): Promise<Outcome> {
+    if (!rail || !intent) return OPEN;
+    const [outcome] = rail.settler.settle([intent]);
+    return (await outcome) ?? OPEN;
   }
 
   /** What the chain already tells of a row, or else its settlement (again). */
   async function lookThenSend(payment: Payment): Promise<Outcome> {
     const intent = intentOf(payment);
-    if (!intent) return { kind: 'unknown' };
-    const verdict = await evidence.lookup(intent.authorization, intent.fromBlock);
+    const rail = railOf(payment.contract);
+    if (!intent || !rail) return OPEN;
+    const verdict = await rail.evidence.lookup(intent.authorization, intent.fromBlock);
     if (verdict.kind !== 'open') return verdict;
     // As it is now: whether it was broadcast may have changed since the caller read it.
     const row = await ledger.get(payment.id);
-    const current = row?.state === 'settling' || row?.state === 'unknown' ? intentOf(row) : null;
-    return current ? send(current) : { kind: 'unknown' };
+    return row?.state === 'settling' || row?.state === 'unknown' ? sendRow(row) : OPEN;
   }
 
-  async function sendRow(payment: Payment): Promise<Outcome> {
-    const intent = intentOf(payment);
-    return intent ? send(intent) : { kind: 'unknown' };
-  }
+  const sendRow = (payment: Payment): Promise<Outcome> => send(railOf(payment.contract), intentOf(payment));
 
   /** Waits for a piece of work, but no longer than this. */
   async function within(ms: number, started: Promise<void>): Promise<void> {
@@ -83,11 +83,11 @@ export function createSettlement({ ledger, settler, evidence, clock, waitMs, log
   }
 
   return {
-    /** Settles a fresh intent. */
-    settle: (intent: Intent) =>
+    /** Settles a fresh intent of the rail whose contract this is. */
+    settle: (intent: Intent, contract: Uint8Array) =>
       wait(
         intent.id,
-        work(intent.id, () => send(intent)),
+        work(intent.id, () => send(railOf(contract), intent)),
       ),
     /** The same for a row that the chain may know already. */
     resume: (payment: Payment) =>

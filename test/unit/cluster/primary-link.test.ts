@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 
 function beat(change: Partial<Beat['refusals']> = {}): void {
-  const refusals = { unavailable: null, payers: [], ...change };
+  const refusals = { unavailable: null, payers: [], gatewayUnavailable: null, rails: {}, ...change };
   hear({ kind: 'beat', beat: { port: 4021, refusals, collector: NO_COLLECTOR.status() } });
 }
 const turn = () => new Promise((next) => setImmediate(next));
@@ -48,6 +48,16 @@ test('nothing can be settled while the primary says so, or has said nothing for 
   expect(link.status().ok).toBe(false);
   beat();
   expect([link.settling.unavailable(), link.status()]).toEqual([null, { ok: true }]);
+});
+
+test('the Gateway is told of by itself, and a silent primary ends its sales too', () => {
+  beat({ gatewayUnavailable: 'a payment waits', rails: { gateway: { ok: false, detail: 'away' } } });
+  expect([link.settling.unavailable(), link.settling.gatewayUnavailable()]).toEqual([null, 'a payment waits']);
+  expect(link.settling.rails()).toEqual({ gateway: { ok: false, detail: 'away' } });
+  beat();
+  expect(link.settling.gatewayUnavailable()).toBeNull();
+  nowMs += 5001;
+  expect(link.settling.gatewayUnavailable()).toMatch(/does not answer/);
 });
 
 test('a payer is refused whom the primary refuses, and nobody else', () => {

@@ -23,13 +23,15 @@ let stores: LedgerStore[];
 let serving: Ledger;
 let ban: string | null;
 let unavailable: string | null;
+let batched: string | null;
+let probes: Record<string, { ok: boolean }>;
 let outcome: () => Outcome;
 let given: Intent[];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'percall-carrier-'));
   stores = [];
   serving = open('serving');
-  [ban, unavailable, outcome, given] = [null, null, settled, []];
+  [ban, unavailable, batched, probes, outcome, given] = [null, null, null, {}, settled, []];
 });
 afterEach(async () => {
   for (const store of stores) await store.close();
@@ -57,8 +59,9 @@ function settling() {
     stop: async () => {},
   };
   const evidence = createEvidence(chain, `0x36${'0'.repeat(38)}`);
-  const settlement = createSettlement({ ledger, settler, evidence, clock: systemClock, waitMs: 1000, log: silent });
-  return createCarrier({ ledger, settlement, settler });
+  const rail = { settler, evidence };
+  const settlement = createSettlement({ ledger, railOf: () => rail, clock: systemClock, waitMs: 1000, log: silent });
+  return createCarrier({ ledger, settlement, settler, gatewayUnavailable: () => batched, probes: () => probes });
 }
 
 async function intent(): Promise<string> {
@@ -97,7 +100,7 @@ test('what may be on the chain already is not sent while the chain cannot be ask
 test('a payer whom a settlement has made unwelcome is told of, until he is welcome again', async () => {
   const carrier = settling();
   await carrier.carry(await intent());
-  expect(carrier.refusals()).toEqual({ unavailable: null, payers: [] });
+  expect(carrier.refusals()).toEqual({ unavailable: null, payers: [], gatewayUnavailable: null, rails: {} });
   outcome = () => ({ kind: 'failed', reason: 'burnt gas' });
   ban = 'its payments burn gas';
   await carrier.carry(await intent());
@@ -109,5 +112,9 @@ test('a payer whom a settlement has made unwelcome is told of, until he is welco
 test('why nothing can be settled is passed on as it stands', () => {
   const carrier = settling();
   unavailable = 'earlier settlements are late';
-  expect(carrier.refusals().unavailable).toBe(unavailable);
+  expect(carrier.refusals()).toMatchObject({ unavailable, gatewayUnavailable: null, rails: {} });
+  unavailable = null;
+  batched = 'a transfer waits';
+  probes = { gateway: { ok: false } };
+  expect(carrier.refusals()).toMatchObject({ unavailable: null, gatewayUnavailable: batched, rails: probes });
 });

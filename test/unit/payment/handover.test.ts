@@ -58,6 +58,8 @@ function handTo(work: (id: string) => Promise<unknown>, tells: boolean, waitMs =
     },
     unavailable: () => null,
     refuses: () => null,
+    gatewayUnavailable: () => null,
+    rails: () => ({}),
   };
   const onLeft = (id: string, state: string | null) => void left.push([id, state]);
   const handover = createHandover({ ledger: serving, settling: process, clock: systemClock, waitMs, onLeft });

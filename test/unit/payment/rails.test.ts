@@ -3,6 +3,8 @@ import { ConfigError, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import type { Verdict } from '../../../src/payment/usdc/evidence.ts';
+import { createGatewayRail } from '../../../src/payment/usdc/gateway-rail.ts';
+import { openGateway } from '../../../src/payment/usdc/open-gateway.ts';
 import { createRails } from '../../../src/payment/usdc/rails.ts';
 import type { Settler } from '../../../src/payment/usdc/settler.ts';
 import { createUpstreams } from '../../../src/upstream/http.ts';
@@ -92,8 +94,10 @@ describe('the rails', () => {
   async function open(env: Record<string, string>) {
     const { rails: config, network } = loadConfig({ ...MINIMUM, ...env });
     const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
+    const opened = { network, publicOrigin: 'https://a.test', upstreams, clock: systemClock };
+    const gateway = config.gateway && openGateway(config.gateway, opened);
     const rails = createRails({
-      ...{ config, network, seller: seller.address, evidence, upstreams, transfers: nowhere },
+      ...{ remote: config.remote, gateway, network, seller: seller.address, evidence, upstreams, transfers: nowhere },
       ...{ publicOrigin: 'https://a.test', userAgent: 'percall/test', relayer: () => relayer, clock: systemClock },
       noteBroadcast: async () => new Set(),
       ...{ pollMs: 10, waitMs: 100, log: { info: () => {}, warn: () => {}, error: () => {} } },
@@ -102,7 +106,7 @@ describe('the rails', () => {
       await rails.stop();
       await upstreams.close();
     };
-    return { rails, close };
+    return { rails, gateway: gateway && createGatewayRail(gateway, { unavailable: () => null }), close };
   }
 
   const remote = () => ({ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url });
@@ -152,7 +156,7 @@ describe('the rails', () => {
   });
 
   test('ask the Gateway before a handler runs, and refuse in its words', async () => {
-    const { rails, close } = await open(batched());
+    const { gateway: rail, close } = await open(batched());
     const requirement = {
       ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: USDC, payTo: seller.address },
       ...{ maxTimeoutSeconds: 604_900, extra: {} },
@@ -160,11 +164,11 @@ describe('the rails', () => {
     const { privateKey } = newKey();
     const signal = new AbortController().signal;
     const good = signForGateway(privateKey, requirement, WALLET);
-    await rails.gateway?.checkSignature(good);
-    await rails.gateway?.verify(good, signal);
+    await rail?.checkSignature(good, signal);
+    await rail?.verify('id', good, null, signal);
     const plain = signAuthorization(privateKey, requirement);
-    await expect(rails.gateway?.checkSignature(plain)).rejects.toThrow('invalid_exact_evm_signature');
-    await expect(rails.gateway?.verify(plain, signal)).rejects.toThrow('invalid_signature');
+    await expect(rail?.checkSignature(plain, signal)).rejects.toThrow('invalid_exact_evm_signature');
+    await expect(rail?.verify('id', plain, null, signal)).rejects.toThrow('invalid_signature');
     await close();
   });
 

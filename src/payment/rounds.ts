@@ -1,0 +1,26 @@
+/**
+ * Makes a piece of upkeep that never runs twice at once: whoever asks meanwhile waits for the same round. A round that fails is said in the
+ * log and tried again when it is asked for next; the call itself never rejects.
+ */
+export function createRounds(
+  work: () => Promise<unknown> | undefined,
+  log: { warn(detail: object, message: string): void },
+): { (): Promise<void>; idle(): Promise<void> } {
+  let running: Promise<void> | null = null;
+
+  async function once(): Promise<void> {
+    try {
+      await work();
+    } catch (err) {
+      log.warn({ err }, 'upkeep failed');
+    } finally {
+      running = null;
+    }
+  }
+
+  const round = (): Promise<void> => {
+    running ??= once();
+    return running;
+  };
+  return Object.assign(round, { idle: async () => running ?? undefined });
+}

@@ -1,0 +1,69 @@
+import type { ChainClient } from '../../chain/client.ts';
+import { createHeads } from '../../chain/heads.ts';
+import type { Config } from '../../config.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { RelayerSpendingStore } from '../../store/relayer-spending.ts';
+import type { ChainCheck } from './chain-check.ts';
+import type { Evidence } from './evidence.ts';
+import { createGasBudget } from './gas-budget.ts';
+import { createGasWatch } from './gas-watch.ts';
+import { createRelayer, type RelayerOptions } from './relayer.ts';
+import type { RelayerMetrics } from './relayer-metrics.ts';
+import type { Settler } from './settler.ts';
+import type { Wallet } from './wallet.ts';
+
+interface RelayingOptions {
+  config: Pick<Config, 'network' | 'collector' | 'relayer' | 'receiptPollMs' | 'settleWaitMs'>;
+  chain: ChainClient;
+  wallet: Wallet;
+  check: ChainCheck;
+  evidence: Evidence;
+  noteBroadcast: RelayerOptions['noteBroadcast'];
+  /** What our relayer has spent, day by day. */
+  spending: RelayerSpendingStore;
+  metrics: RelayerMetrics | undefined;
+  clock: Clock;
+  log: {
+    info(detail: object, message: string): void;
+    warn(detail: object, message: string): void;
+    error(detail: object, message: string): void;
+  };
+}
+
+/** Our own settler with what it learns heads from and what its gas comes from. */
+export function createRelaying(options: RelayingOptions) {
+  const { config, chain, wallet, check, evidence, noteBroadcast, metrics, clock, log } = options;
+  const gas = createGasWatch(chain, wallet.address, metrics?.read);
+  const budget = createGasBudget({ store: options.spending, clock, dailyWei: config.relayer.dailyGasWei, log });
+  metrics?.watchBudget(budget);
+  const heads = createHeads(config.collector.wsUrls, log);
+  const relayer = createRelayer({
+    chain,
+    check,
+    usdc: config.network.usdc,
+    wallet,
+    evidence,
+    clock,
+    noteBroadcast,
+    log,
+    pollMs: config.receiptPollMs,
+    gatherMs: config.relayer.gatherMs,
+    blockSharePercent: config.relayer.blockSharePercent,
+    stallMs: config.settleWaitMs,
+    onHead: heads.listen,
+    onMined: (cost) => {
+      budget.note(cost);
+      metrics?.mined(cost);
+    },
+  });
+  const unaffordable = () => gas.shortage(relayer.expectedWei()) ?? budget.refusal(relayer.expectedWei());
+  const settler: Settler = {
+    ...relayer,
+    unavailable: () => relayer.unavailable() ?? unaffordable(),
+    stop: async () => {
+      await relayer.stop();
+      heads.close();
+    },
+  };
+  return { settler, load: budget.load, refresh: gas.refresh, detail: gas.detail };
+}
