@@ -31,6 +31,7 @@ import { createRelayerMetrics } from './payment/usdc/relayer-metrics.ts';
 import { checkLightningGates, mountLightning } from './routes/lightning.ts';
 import { checkGates, mountPaid } from './routes/paid.ts';
 import { createSelfTest } from './selftest/self-test.ts';
+import { countSelfTests } from './selftest/self-test-metrics.ts';
 import { openChainDatabase, openChainReader } from './store/chain-database.ts';
 import { type ChainReads, createChainReads } from './store/chain-reads.ts';
 import { NO_COLLECTOR } from './store/collector-status.ts';
@@ -143,7 +144,9 @@ export async function createDeps(
   });
   worker?.link.joinMetrics(metrics);
   publishCollector(shared, { collector: sources.collector, reads, endpoints, clock });
-  const selfTest = worker ? null : createSelfTest({ config, chain, store: selfTests, catalogue, clock, log });
+  const selfTest = worker
+    ? null
+    : createSelfTest({ config, chain, store: selfTests, catalogue, clock, log, onRun: countSelfTests(metrics) });
   /** Whether paid calls can be served now, and why not. */
   const readiness = async () => {
     const checks = { ...(await payments.readiness()), ...(worker && { primary: worker.link.status() }) };

@@ -18,6 +18,7 @@ export function embeddedEnvironment(
     NETWORK: 'custom',
     CHAIN_ID: String(network.chainId),
     RPC_URLS: network.rpcUrl,
+    WS_URLS: network.wsUrl,
     USDC_ADDRESS: network.usdc,
     SELLER_ADDRESS: network.seller,
     RELAYER_PRIVATE_KEY: network.relayer.privateKey,

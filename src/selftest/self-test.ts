@@ -16,6 +16,8 @@ interface SelfTestOptions {
   readonly catalogue: readonly Endpoint<never>[];
   readonly clock: Clock;
   readonly log: { warn(fields: object, message: string): void };
+  /** Told how each run ended; it must not throw. */
+  onRun?(isOk: boolean): void;
   readonly random?: () => number;
 }
 
@@ -42,7 +44,7 @@ const KEEP_MS = 30 * 86_400_000;
  * fails at one that must fail without charging. Null without a wallet; throws when what it should buy is not for sale.
  */
 export function createSelfTest(options: SelfTestOptions): SelfTest | null {
-  const { config, chain, store, catalogue, clock, log, random = Math.random } = options;
+  const { config, chain, store, catalogue, clock, log, onRun, random = Math.random } = options;
   const { network, seller, publicOrigin, selfTest } = config;
   if (selfTest.privateKey === null) return null;
   const priced = (path: string): PricedCall => ({
@@ -72,6 +74,7 @@ export function createSelfTest(options: SelfTestOptions): SelfTest | null {
     try {
       const result = await once(signal);
       if (result === null) return;
+      onRun?.(result.ok);
       if (!result.ok) log.warn({ reason: result.reason }, 'the self-test failed');
       await store.record(result, clock.nowMs() - KEEP_MS);
     } catch (error) {

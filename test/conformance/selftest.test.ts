@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Registry } from 'prom-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { freePort } from '../../scripts/embedded/free-port.ts';
@@ -16,6 +17,7 @@ import type { Sources } from '../../src/endpoints/sources.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../src/lib/hex.ts';
 import { createSelfTest } from '../../src/selftest/self-test.ts';
+import { countSelfTests } from '../../src/selftest/self-test-metrics.ts';
 import { openLedgerDatabase } from '../../src/store/database.ts';
 import { createSelfTestStore } from '../../src/store/selftest-store.ts';
 import { balanceOf, newBuyer } from '../support/buyer.ts';
@@ -62,6 +64,7 @@ async function serve({ units = 1_000_000n, publicOrigin, ...options }: Options =
   const service = await startService(network, { dataDir: folder, catalogue: shown });
   stops.push(service.stop, async () => void db.close());
   const { clock, sources } = service.deps;
+  const metrics = new Registry();
   const selfTest = createSelfTest({
     config: {
       ...service.config,
@@ -73,11 +76,13 @@ async function serve({ units = 1_000_000n, publicOrigin, ...options }: Options =
     catalogue: sold,
     clock,
     log: service.deps.log,
+    onRun: countSelfTests(metrics),
   });
   if (selfTest === null) throw new Error('there is a wallet');
   const run = async () => {
     await selfTest.run(new AbortController().signal);
     const [newest] = await store.recent(1);
+    expect(await metrics.metrics()).toContain(`selftest_runs_total{ok="${newest?.ok}"} 1`);
     return newest;
   };
   return { service, store, wallet, selfTest, run };

@@ -148,5 +148,3 @@ function isGateway({ x402Version, scheme, network, extra }: SupportedKind, ours:
   const contract = typeof extra?.verifyingContract === 'string' ? extra.verifyingContract.toLowerCase() : '';
   return x402Version === 2 && scheme === 'exact' && network === ours && named && contract === wallet;
 }
-
-export type Rails = ReturnType<typeof createRails>;

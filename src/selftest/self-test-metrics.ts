@@ -1,0 +1,12 @@
+import { Counter, type Registry } from 'prom-client';
+
+/** Counts how the self-test's runs ended, for an alert: `selftest_runs_total{ok}`. */
+export function countSelfTests(registry: Registry): (isOk: boolean) => void {
+  const runs = new Counter({
+    name: 'selftest_runs_total',
+    help: 'Runs of the self-test, by whether all was well',
+    labelNames: ['ok'],
+    registers: [registry],
+  });
+  return (isOk) => runs.inc({ ok: String(isOk) });
+}

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { createRailWatch } from '../../../src/payment/usdc/rail-watch.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+
+test('remote rails are asked once a minute, and one that turns bad is said once', async () => {
+  const clock = createManualClock(0);
+  const warned: object[] = [];
+  let asked = 0;
+  let isWell = true;
+  const probe = async () => {
+    asked++;
+    return { gateway: isWell ? { ok: true } : { ok: false, detail: 'away' } };
+  };
+  const watch = createRailWatch(probe, clock, { warn: (detail) => void warned.push(detail) });
+  expect(watch.latest()).toEqual({});
+  for (let round = 0; round < 3; round++) await watch.refresh();
+  expect([asked, watch.latest()]).toEqual([1, { gateway: { ok: true } }]);
+  isWell = false;
+  for (let minute = 0; minute < 3; minute++) {
+    clock.advance(60_000);
+    await watch.refresh();
+  }
+  expect([asked, watch.latest()]).toEqual([4, { gateway: { ok: false, detail: 'away' } }]);
+  expect(warned).toEqual([{ rail: 'gateway', detail: 'away' }]);
+});
