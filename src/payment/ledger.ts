@@ -57,6 +57,8 @@ export interface Ledger {
   openBefore(key: PaymentKey, id: string): Promise<bigint>;
   /** Forgets a reservation: the authorization may buy again. False once it is being settled. */
   release(id: string): Promise<boolean>;
+  /** The same for what the caller alone may have stored an intent for; false once a transaction is noted, or there is nothing. */
+  abandon(id: string): Promise<boolean>;
   /** Whether another reply fits into the store now. */
   hasRoom(): boolean;
   /** Keeps the reply and the signature to settle with; from here on a crash may cost the buyer only what it delivers. False when full or released. */
@@ -129,6 +131,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       return tell(id, 'reserved', reserved) ? id : null;
     },
     release: async (id) => tell(id, 'released', await store.release(id, ['reserved'])),
+    abandon: async (id) => tell(id, 'released', await store.release(id, ['reserved', 'settling'])),
     storeIntent: async (id, { signature, checkedBlock, body }) => {
       if (replyBytes + body.length > mostBytes) return false;
       const change = { signature, checkedBlock, settlingAt: clock.nowMs() };

@@ -14,7 +14,7 @@ import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
 import { type Delivery, deliver, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { checkAccepted } from './requirements.ts';
-import type { Serve, Served } from './serve.ts';
+import { IntentInDoubt, type Serve, type Served } from './serve.ts';
 import { paymentKey } from './usdc/authorization.ts';
 import type { RailFor } from './usdc/purchase-rail.ts';
 import type { Settlement } from './usdc/settlement.ts';
@@ -117,8 +117,13 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     } catch (error) {
       failures.note(bytesToHex(order.authorization.from));
       // An unreadable store must not hide why the call failed; reconciliation gives the reservation back later.
-      await ledger.release(id).catch((err) => log.error({ err, payment: id }, 'a reservation was not given back'));
-      throw error;
+      const isGiven = await ledger.abandon(id).catch((err) => {
+        log.error({ err, payment: id }, 'a reservation was not given back');
+        return false;
+      });
+      if (!(error instanceof IntentInDoubt)) throw error;
+      // Kept after all and not taken back: whoever finds it will settle it.
+      throw isGiven ? error.cause : settlementUnknown(error.cause);
     }
   }
 

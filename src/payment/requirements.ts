@@ -3,6 +3,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { listedPath } from '../catalogue/paths.ts';
 import type { Config } from '../config.ts';
 import { pathAndQuery } from '../lib/request-target.ts';
+import { bazaarExtension } from './bazaar.ts';
 import type { Envelope } from './header.ts';
 import { IDENTIFIER_EXTENSION } from './payment-identifier.ts';
 import { PaymentRefused } from './refusal.ts';
@@ -57,14 +58,17 @@ export function createOffer(endpoint: Endpoint<never>, terms: Terms): Offer {
   };
   const { gatewayWallet } = terms;
   const accepts = gatewayWallet ? [requirement, gatewayRequirement(requirement, gatewayWallet)] : [requirement];
-  const extensions = JSON.stringify(IDENTIFIER_EXTENSION);
-  const tail = `,"description":${JSON.stringify(endpoint.summary)},"mimeType":"application/json"},"accepts":${JSON.stringify(accepts)},"extensions":${extensions}}`;
+  const extensions = JSON.stringify({ ...IDENTIFIER_EXTENSION, ...bazaarExtension(endpoint) });
+  const rest = `,"description":${JSON.stringify(endpoint.summary)},"mimeType":"application/json"},"accepts":${JSON.stringify(accepts)},"extensions":${extensions}}`;
+  const tail = Buffer.from(rest, 'utf8').toString('base64');
   const listed = listedPath(endpoint);
 
   function challenge(target: string, error = 'Payment required'): string {
     const url = resourceUrl(terms.publicOrigin, listed, target);
-    const json = `{"x402Version":2,"error":${JSON.stringify(error)},"resource":{"url":${JSON.stringify(url)}${tail}`;
-    return Buffer.from(json, 'utf8').toString('base64');
+    const head = `{"x402Version":2,"error":${JSON.stringify(error)},"resource":{"url":${JSON.stringify(url)}`;
+    // Blanks before a comma say nothing in JSON; with them the head ends where a base64 digit does, and the tail can follow as it is.
+    const blanks = '  '.slice(0, (3 - (Buffer.byteLength(head) % 3)) % 3);
+    return Buffer.from(head + blanks, 'utf8').toString('base64') + tail;
   }
 
   const plain = challenge(listed);

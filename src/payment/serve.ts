@@ -16,6 +16,12 @@ export interface Served {
   readonly checkedBlock: number;
 }
 
+/**
+ * The store failed in the very step that keeps the intent, and may have kept it: from a connection that breaks while a commit is on its
+ * way nobody learns how it went.
+ */
+export class IntentInDoubt extends Error {}
+
 /** Serves a reserved order, or throws with nothing kept; the caller gives the reservation back. */
 export type Serve<S> = (id: string, order: Order<S>, known: Payment | null, signal: AbortSignal) => Promise<Served>;
 
@@ -27,7 +33,10 @@ export function createServe<S>(options: ServeOptions<S>): Serve<S> {
     const checkedBlock = await order.rail.verify(id, order.authorization, known, signal);
     const body = await runEndpoint(order.endpoint, order.params, { sources, timeoutMs: handlerTimeoutMs, signal });
     if (signal.aborted) throw clientGone();
-    const stored = await ledger.storeIntent(id, { signature: order.authorization.signature, checkedBlock, body });
+    const intent = { signature: order.authorization.signature, checkedBlock, body };
+    const stored = await ledger.storeIntent(id, intent).catch((cause) => {
+      throw new IntentInDoubt('the intent was not stored for certain', { cause });
+    });
     if (!stored) throw new Unavailable('reply_store_full', 'no room to keep another reply; try again later', 30);
     return { body, checkedBlock };
   };

@@ -17,6 +17,7 @@ import { openLedgerDatabase } from '../../src/store/database.ts';
 import { createGatewayTransferStore } from '../../src/store/gateway-transfers.ts';
 import { createLedgerStore } from '../../src/store/ledger-store.ts';
 import { createRelayerSpending } from '../../src/store/relayer-spending.ts';
+import { balanceOf } from '../support/buyer.ts';
 import { latchedEndpoint } from '../support/latch.ts';
 import { headerOf, newKey, payloadOf, signAuthorization } from '../support/payments.ts';
 import { reachNobody } from '../support/reach-nobody.ts';
@@ -32,8 +33,13 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The real rail over the real store, whose one method fails once when told to: a disk that cannot be read for a moment. */
-async function railThatFailsIn(method: 'release' | 'get' | 'move') {
+type Method = 'release' | 'get' | 'move';
+
+/**
+ * The real rail over the real store, whose methods fail once each when told to: a disk that cannot be read for a moment. With `after`, the
+ * first of them does its work and fails then, as one does whose commit's answer is lost.
+ */
+async function railThatFailsIn(methods: readonly Method[], { after = false } = {}) {
   const env = {
     ...embeddedEnvironment(network),
     SETTLE_WAIT_MS: '1500',
@@ -43,17 +49,18 @@ async function railThatFailsIn(method: 'release' | 'get' | 'move') {
   const config = loadConfig(env);
   const { chainId, rpcUrls } = config.network;
   const chain = createChainClient({ rpcUrls, chainId, timeoutMs: 1000 });
-  const db = openLedgerDatabase(join(folder, `${method}.db`));
+  const db = openLedgerDatabase(join(mkdtempSync(join(folder, 'rail-')), 'ledger.db'));
   const store = createLedgerStore(db);
-  let failing = false;
+  const failing = new Set<Method>();
   const failOnce =
-    <A extends unknown[], R>(act: (...args: A) => Promise<R>) =>
-    async (...args: A): Promise<R> => {
-      if (!failing) return act(...args);
-      failing = false;
+    (method: Method) =>
+    async (...args: unknown[]): Promise<unknown> => {
+      const act = store[method] as (...args: unknown[]) => Promise<unknown>;
+      if (!failing.delete(method)) return act(...args);
+      if (after && method === methods[0]) await act(...args);
       throw new Error('disk I/O error');
     };
-  const faulty = { ...store, [method]: failOnce(store[method] as (...args: unknown[]) => Promise<unknown>) };
+  const faulty = { ...store, ...Object.fromEntries(methods.map((method) => [method, failOnce(method)])) };
   const log = pino({ level: 'silent' });
   const sources = {} as Sources;
   const payments = createPayments<Sources>({
@@ -76,9 +83,11 @@ async function railThatFailsIn(method: 'release' | 'get' | 'move') {
   const header = headerOf(payloadOf(signAuthorization(buyer.privateKey, requirement), requirement));
   return {
     buyer,
+    price: BigInt(requirement.amount),
     fail: () => {
-      failing = true;
+      for (const method of methods) failing.add(method);
     },
+    counts: payments.ledger.countByState,
     /** How one presentation ends, in a word. */
     present: async (): Promise<string> => {
       const signal = new AbortController().signal;
@@ -108,7 +117,7 @@ async function untilServed(present: () => Promise<string>): Promise<string> {
 }
 
 test('a reservation that could not be given back does not hide the reason, and is given back later', async () => {
-  const rail = await railThatFailsIn('release');
+  const rail = await railThatFailsIn(['release']);
   rail.fail();
   expect(await rail.present()).toBe('402 invalid_exact_evm_insufficient_balance');
   await network.fundUsdc(rail.buyer.address, 10_000n);
@@ -117,10 +126,32 @@ test('a reservation that could not be given back does not hide the reason, and i
 });
 
 test.each(['get', 'move'] as const)('a store that fails once in %s never strands a payment', async (method) => {
-  const rail = await railThatFailsIn(method);
+  const rail = await railThatFailsIn([method]);
   await network.fundUsdc(rail.buyer.address, 10_000n);
   rail.fail();
   expect(['served', '503 settlement_unknown', 'Error: disk I/O error']).toContain(await rail.present());
   expect(await untilServed(rail.present)).toBe('served');
+  await rail.stop();
+});
+
+test('an intent whose commit’s answer was lost is taken back: the call costs nothing and the authorization buys again', async () => {
+  const rail = await railThatFailsIn(['move'], { after: true });
+  await network.fundUsdc(rail.buyer.address, 10_000n);
+  rail.fail();
+  expect(await rail.present()).toBe('Error: disk I/O error');
+  expect(await rail.counts()).toMatchObject({ reserved: 0, settling: 0, unknown: 0, settled: 0 });
+  expect(await balanceOf(network, rail.buyer.address)).toBe(10_000n);
+  expect(await rail.present()).toBe('served');
+  expect(await balanceOf(network, rail.buyer.address)).toBe(10_000n - rail.price);
+  await rail.stop();
+});
+
+test('one that cannot be taken back either is said to be unknown, and the same payment gets the answer', async () => {
+  const rail = await railThatFailsIn(['move', 'release'], { after: true });
+  await network.fundUsdc(rail.buyer.address, 10_000n);
+  rail.fail();
+  expect(await rail.present()).toBe('503 settlement_unknown');
+  expect(await untilServed(rail.present)).toBe('served');
+  expect(await balanceOf(network, rail.buyer.address)).toBe(10_000n - rail.price);
   await rail.stop();
 });

@@ -1,3 +1,4 @@
+import { bazaarExtension } from '../bazaar.ts';
 import { encodeHeader } from '../header.ts';
 import type { LightningOrder } from './order.ts';
 import type { LightningRequirement } from './terms.ts';
@@ -26,6 +27,7 @@ export function lightningChallenge(
     error,
     resource: { url, description: endpoint.summary, mimeType: 'application/json' },
     accepts: offered ? [offered.requirement] : [],
+    extensions: bazaarExtension(endpoint),
   };
   const priceUsd = offered?.priceUsd ?? endpoint.price?.usd ?? null;
   return { header: encodeHeader(json), body: JSON.stringify({ ...json, priceUsd, btcUsd: offered?.btcUsd ?? null }) };
