@@ -61,9 +61,9 @@ export function createLimits({ store, clock, counts, limits, windows: open }: Li
     return { day, clientHash, dailyCap, clientCap };
   }
 
-  function tooFast(client: string): Barrier | null {
+  async function tooFast(client: string): Promise<Barrier | null> {
     if (perMinute === 0) return null;
-    const { count, resetSeconds } = windows.count(client);
+    const { count, resetSeconds } = await windows.count(client);
     return count > perMinute ? { status: 429, reason: 'rate_limited', retryAfterSeconds: resetSeconds } : null;
   }
 
@@ -74,7 +74,7 @@ export function createLimits({ store, clock, counts, limits, windows: open }: Li
 
   return {
     async barrier(client) {
-      const fast = tooFast(client);
+      const fast = await tooFast(client);
       if (fast) return fast;
       // Nobody has used up a part that is more than all have claimed: most days end here, without a read.
       if ((await counts.atMostToday()) < clientCap) return null;

@@ -9,14 +9,25 @@ interface Window {
   endsAtMs: number;
 }
 
+/** How often a client was counted in its minute; `resetSeconds` is when that ends, rounded up. */
+export interface Counted {
+  readonly count: number;
+  readonly resetSeconds: number;
+}
+
 /** Counts events of clients, each in its own minute that begins with the first. */
 export interface MinuteWindows {
-  /** Counts one more; `resetSeconds` is when the client's minute ends, rounded up. */
-  count(client: string): { readonly count: number; readonly resetSeconds: number };
+  /** Counts one more. */
+  count(client: string): Counted;
+}
+
+/** The same where the place that counts may be another machine; then it rejects when that cannot be asked. */
+export interface SharedWindows {
+  count(client: string): Counted | Promise<Counted>;
 }
 
 /** Opens the windows of a name: whoever opens the same name in the same place counts the same clients. */
-export type OpenWindows = (name: string) => MinuteWindows;
+export type OpenWindows = (name: string) => SharedWindows;
 
 /** One Map in memory, bounded: what is counted is forgotten at a restart. */
 export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS): MinuteWindows {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import Database from 'better-sqlite3';
 import type { Clock } from '../lib/clock.ts';
-import { createMinuteWindows, MAX_CLIENTS, type OpenWindows, WINDOW_MS } from '../lib/minute-windows.ts';
+import { createMinuteWindows, MAX_CLIENTS, type MinuteWindows, WINDOW_MS } from '../lib/minute-windows.ts';
 
 /** How many counts of this process lie between two looks for what may be forgotten. */
 const TIDY_EVERY = 1000;
@@ -27,7 +27,11 @@ const COUNT = `INSERT INTO minute_windows (name, client, ends_at, count) VALUES 
  * Nothing in the file is worth a sync to disk: losing it forgives a minute. Where it cannot be written, a process counts by itself.
  * Clients stand there as hashes with `salt`, which all of them know and no file holds.
  */
-export function openSharedWindows(file: string, salt: string, clock: Clock): { open: OpenWindows; close(): void } {
+export function openSharedWindows(
+  file: string,
+  salt: string,
+  clock: Clock,
+): { open(name: string): MinuteWindows; close(): void } {
   const db = new Database(file, { timeout: BUSY_MS });
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = OFF');

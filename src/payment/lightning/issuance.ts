@@ -9,7 +9,7 @@ interface IssuanceLimits {
 }
 
 /** The limiter of new invoices, asked before the handler and the node do any work: throws TooMany, `exact_lnbtc_invoice_issuance_denied`. */
-export type Issuance = (client: string) => void;
+export type Issuance = (client: string) => Promise<void>;
 
 /**
  * Counts in this process's memory unless it is told where: a restart forgives. The client comes first, so that one that is over its limit
@@ -22,15 +22,15 @@ export function createIssuance(
 ): Issuance {
   const clients = open('invoices for a client');
   const everybody = open('invoices');
-  const check = (windows: typeof clients, key: string, limit: number, whose: string): void => {
+  const check = async (windows: typeof clients, key: string, limit: number, whose: string): Promise<void> => {
     if (limit === 0) return;
-    const { count, resetSeconds } = windows.count(key);
+    const { count, resetSeconds } = await windows.count(key);
     if (count <= limit) return;
     const detail = `More than ${limit} new invoices a minute ${whose}; pay one that you have, or wait.`;
     throw new TooMany('exact_lnbtc_invoice_issuance_denied', detail, resetSeconds);
   };
-  return (client) => {
-    check(clients, client, limits.client, 'for one client');
-    check(everybody, '', limits.total, 'for all clients together');
+  return async (client) => {
+    await check(clients, client, limits.client, 'for one client');
+    await check(everybody, '', limits.total, 'for all clients together');
   };
 }

@@ -47,7 +47,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     if (!issuer)
       throw new Unavailable('lightning_unavailable', 'This service has no Lightning node to be paid on.', 300);
     issuer.checkAvailable();
-    issuance(order.client);
+    await issuance(order.client);
     room.check();
     const { rate } = await rates.current();
     const body = await runEndpoint(endpoint, order.params, { sources, timeoutMs: handlerTimeoutMs, signal });
