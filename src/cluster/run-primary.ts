@@ -28,7 +28,7 @@ export async function runPrimary(config: Config, { env, close, exit }: RunOption
   const part = { kind: 'primary', living: crew.living } as const;
   const deps = await createDeps(config, log, undefined, systemClock, part);
   const { payments, lightningStore, selfTest, metrics, sources } = deps;
-  const { carrier } = payments;
+  const carrier = payments.carrier();
   if (!carrier) throw new Error('the primary must settle by itself');
   const leading = lead({
     crew,

@@ -63,8 +63,11 @@ export interface Ledger {
   hasRoom(): boolean;
   /** Keeps the reply and the signature to settle with; from here on a crash may cost the buyer only what it delivers. False when full or released. */
   storeIntent(id: string, intent: StoredIntent): Promise<boolean>;
-  /** Returns the ids that still await settlement: only their transactions may be sent. */
-  noteBroadcast(entries: readonly { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
+  /** Returns the ids that still await settlement: only their transactions may be sent; none where the lease `fence` is over. */
+  noteBroadcast(
+    entries: readonly { id: string; transaction: Uint8Array }[],
+    fence?: number,
+  ): Promise<ReadonlySet<string>>;
   settled(id: string, transaction: Uint8Array, block: number): Promise<boolean>;
   failed(id: string, reason: string): Promise<boolean>;
   unknown(id: string): Promise<boolean>;
@@ -121,7 +124,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     countByState: store.countByState,
     purge,
     hasRoom: () => replyBytes < mostBytes,
-    noteBroadcast: (entries) => store.noteBroadcast(entries, LEGAL_FROM.settled),
+    noteBroadcast: (entries, fence) => store.noteBroadcast(entries, LEGAL_FROM.settled, fence),
     unfinished: () => store.listByState(['reserved', 'settling', 'unknown'], 1000),
 
     reserve: async (payment, takeOver) => {

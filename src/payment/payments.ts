@@ -19,7 +19,8 @@ import { isGatewayAccepted } from './usdc/gateway.ts';
 import { createGatewayRail } from './usdc/gateway-rail.ts';
 import { createHandover, type SettlingProcess } from './usdc/handover.ts';
 import { openGateway } from './usdc/open-gateway.ts';
-import { createOwnSettling } from './usdc/own-settling.ts';
+import { createOwnSettling, type OwnSettling } from './usdc/own-settling.ts';
+import type { PurchaseRail } from './usdc/purchase-rail.ts';
 import type { RailProbe } from './usdc/rails.ts';
 import type { RelayerMetrics } from './usdc/relayer-metrics.ts';
 import { createSignatureCheck } from './usdc/signature.ts';
@@ -41,7 +42,7 @@ interface PaymentsOptions<S> {
   /** How facilitators are reached. */
   outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
   relayerMetrics?: RelayerMetrics | undefined;
-  /** Where another process settles: this one then leaves what is not its own alone. */
+  /** Where another process settles, always or unless this one leads: what is not its own it then leaves alone. */
   settling?: SettlingProcess;
   /** For `settling`: told when nobody here waits for a settlement any more. */
   onLeft?: (id: string, state: Payment['state'] | null) => void;
@@ -75,21 +76,31 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   const waitMs = config.settleWaitMs;
   const handover =
     settling && createHandover({ ledger, settling, clock, waitMs, ...(options.onLeft && { onLeft: options.onLeft }) });
-  const own = handover
-    ? null
-    : createOwnSettling({
-        ...{ config, chain, wallet, check, evidence, gateway, ledger },
-        ...{ spending, relayerMetrics, transfers, outgoing, clock, log },
-      });
-  const told = own ?? tellOf(settling as SettlingProcess);
-  const { settler, gatewayUnavailable } = told;
+  const openSettling = (fence?: number) =>
+    createOwnSettling({
+      ...{ config, chain, wallet, check, evidence, gateway, ledger, fence },
+      ...{ spending, relayerMetrics, transfers, outgoing, clock, log },
+    });
+  // One of the two at least: who settles here has no other process to hand to, or leads among those that have.
+  let own: OwnSettling | null = handover ? null : openSettling();
+  const others = settling && tellOf(settling);
+  const told = () => own ?? (others as NonNullable<typeof others>);
+  const settler: PurchaseRail['settler'] = {
+    unavailable: () => told().settler.unavailable(),
+    refuses: (payer) => told().settler.refuses?.(payer) ?? null,
+  };
+  const gatewayUnavailable = () => told().gatewayUnavailable();
+  const settlement = () => own?.settlement ?? (handover as NonNullable<typeof handover>);
   const checkSignature = createSignatureCheck(check, separator);
   const direct = createChainRail({ ledger, check, evidence, settler, checkSignature, network, usdc });
   const batched = gateway && createGatewayRail(gateway, { unavailable: gatewayUnavailable });
   const { handlerTimeoutMs } = config;
   const { purchase, isServed } = createPurchase<S>({
     ledger,
-    settlement: own?.settlement ?? (handover as NonNullable<typeof handover>),
+    settlement: {
+      settle: (intent, contract) => settlement().settle(intent, contract),
+      resume: (payment) => settlement().resume(payment),
+    },
     railFor: (accepted) => (batched && isGatewayAccepted(accepted) ? batched : direct),
     failures: createPayerFailures(config.payerLimits.failuresPerMinute, clock),
     serve: createServe({ ledger, sources, handlerTimeoutMs }),
@@ -102,16 +113,16 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   // Each by itself: a long reconciliation must not keep the relayer's purse from being watched.
   const looking = createRounds(() => own?.refresh(), log);
   const reconciling = createRounds(
-    () => (handover ? handover.tidy(({ id, bootId: holder }) => holder !== bootId || isServed(id)) : reconcile()),
+    () => (own ? reconcile(own) : handover?.tidy(({ id, bootId: holder }) => holder !== bootId || isServed(id))),
     log,
   );
 
   const upkeep = (): Promise<unknown> => Promise.all([looking(), reconciling()]);
 
-  async function reconcile(): Promise<void> {
+  async function reconcile({ settlement }: OwnSettling): Promise<void> {
     if (living) await takeOver();
     // What a living process serves is its own until it says that nobody waits for it any more.
-    await own?.settlement.reconcile(
+    await settlement.reconcile(
       ({ id, bootId: holder, state }) => isServed(id) || (state !== 'unknown' && (living?.() ?? []).includes(holder)),
     );
   }
@@ -131,8 +142,19 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     purchase,
     ledger,
     /** For the processes that serve beside this one; null in one of those. */
-    carrier: own?.carrier ?? null,
+    carrier: () => own?.carrier ?? null,
     takeOver,
+    /** Settles from here on, for all who hand over; `fence` is the lease under which it does. Returns before the first round is over. */
+    lead: async (fence: number): Promise<void> => {
+      own = openSettling(fence);
+      await own.load();
+      void upkeep();
+    },
+    /** Hands over from here on. What is under way ends in the background, at the latest as unknown. */
+    follow: (): void => {
+      void own?.stop();
+      own = null;
+    },
     /** Takes over what a dead process left, before the first request is served. */
     start: async () => {
       if (handover) await upkeep();
@@ -144,14 +166,14 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     },
     /** Whether payments can be taken: the ledger answers, the chain is the right one and its USDC signs under our domain, gas is there. */
     readiness: async () => {
-      const shortage = settler.unavailable();
+      const { probes, detail } = told();
       return {
         ledger: await checked(ledger.ping),
         usdc: await checked(async () => {
           if (!(await domainMatches())) throw new Error('the USDC contract has another EIP-712 domain');
         }),
-        settlement: settlementState(shortage, told.detail()),
-        ...railChecks(told.probes(), config.rails),
+        settlement: settlementState(settler.unavailable(), detail()),
+        ...railChecks(probes(), config.rails),
       };
     },
     stop: async () => {
@@ -163,7 +185,7 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
 }
 
 /** What a process that only serves has been told by the one that settles, in the same words. */
-function tellOf(settling: SettlingProcess) {
+function tellOf(settling: SettlingProcess): Pick<OwnSettling, 'settler' | 'gatewayUnavailable' | 'probes' | 'detail'> {
   const { gatewayUnavailable, rails: probes } = settling;
   return { settler: settling, gatewayUnavailable, probes, detail: () => null };
 }
@@ -173,11 +195,11 @@ function railChecks(probes: Readonly<Record<string, RailProbe>>, { remote, gatew
   const unasked = { ok: false, detail: 'not asked yet' };
   return {
     ...(remote && { facilitator: probes.facilitator ?? unasked }),
-    ...(gateway && { gateway: told(probes.gateway ?? unasked) }),
+    ...(gateway && { gateway: onlyTold(probes.gateway ?? unasked) }),
   };
 }
 
-function told({ ok, detail }: RailProbe): RailProbe {
+function onlyTold({ ok, detail }: RailProbe): RailProbe {
   return ok ? { ok } : { ok: true, detail: `not offered well: ${detail}` };
 }
 

@@ -75,10 +75,11 @@ export interface LedgerStore {
     change: PaymentChange,
     reply?: ReplyChange,
   ): Promise<boolean>;
-  /** Notes the transactions that are about to be broadcast, all in one step; returns the ids of the rows in one of these states, the only ones noted. */
+  /** Notes the transactions that are about to be broadcast, all in one step; returns the ids of the rows in one of these states, the only ones noted. With `fence`, none where the lease of that number is over: a store that one process holds has none. */
   noteBroadcast(
     entries: readonly { id: string; transaction: Uint8Array }[],
     where: readonly PaymentState[],
+    fence?: number,
   ): Promise<ReadonlySet<string>>;
   /**
    * Forgets a row in one of these states, its reply with it; false when it was not, or when a transaction is noted for it:

@@ -14,6 +14,7 @@ import { createRails } from './rails.ts';
 import type { RelayerMetrics } from './relayer-metrics.ts';
 import { createRelaying } from './relaying.ts';
 import { createSettlement } from './settlement.ts';
+import type { Settler } from './settler.ts';
 import type { Wallet } from './wallet.ts';
 
 interface OwnSettlingOptions {
@@ -25,6 +26,8 @@ interface OwnSettlingOptions {
   evidence: Evidence;
   gateway: OpenGateway | null;
   ledger: Ledger;
+  /** The lease under which this process settles, where several may. */
+  fence?: number | undefined;
   spending: RelayerSpendingStore;
   relayerMetrics: RelayerMetrics | undefined;
   transfers: GatewayTransferStore;
@@ -40,7 +43,7 @@ interface OwnSettlingOptions {
 /** Settlement by this process: the rails that are on, the work on each row, and what is looked after by the timer. */
 export function createOwnSettling(options: OwnSettlingOptions) {
   const { config, chain, wallet, check, evidence, gateway, ledger, spending, clock, log } = options;
-  const { noteBroadcast } = ledger;
+  const noteBroadcast: Ledger['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, options.fence);
   const { remote } = config.rails;
   const relaying =
     wallet && !remote
@@ -94,3 +97,8 @@ export function createOwnSettling(options: OwnSettlingOptions) {
     },
   };
 }
+
+export type OwnSettling = Pick<
+  ReturnType<typeof createOwnSettling>,
+  'gatewayUnavailable' | 'settlement' | 'carrier' | 'probes' | 'detail' | 'load' | 'refresh' | 'stop'
+> & { readonly settler: Pick<Settler, 'unavailable' | 'refuses'> };

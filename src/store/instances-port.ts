@@ -1,0 +1,37 @@
+/** What one instance learns when it says that it lives. Times by the ledger's own clock, so that instances' clocks need not agree. */
+export interface Standing {
+  /** The number of the lease where it is this instance's; null where another one leads. It grows by one whenever the lease changes hands. */
+  readonly fence: number | null;
+  /** Every instance that has said so within the time asked for, this one among them. */
+  readonly living: readonly string[];
+  /** Those that have not, and whose open work nobody has taken over yet. */
+  readonly dead: readonly string[];
+  /** What the leader last told all; null before its first word and once its lease is over. */
+  readonly said: string | null;
+}
+
+/**
+ * How instances of one service know of each other, over the ledger that they share. One of them leads: it does what must be done once.
+ * Every method is one atomic step; it rejects when the ledger cannot be asked, and then nothing may be counted on.
+ */
+export interface InstancesStore {
+  /** Says that this instance lives, and takes the lease where it is free, over, or its own: for so many milliseconds from now. */
+  beat(bootId: string, leaseMs: number, livingMs: number): Promise<Standing>;
+  /** What the leader tells all; false when the lease of this number is over. */
+  say(fence: number, text: string): Promise<boolean>;
+  /** Strikes an instance off, once everything that it left has been taken over. */
+  forget(bootId: string): Promise<void>;
+  /** Gives up the lease, if it is this instance's, and strikes it off: another one leads at its next beat. */
+  leave(bootId: string): Promise<void>;
+}
+
+/** Quick words between instances. What is lost costs time and nothing else: everything that counts stands in the ledger. */
+export interface Words {
+  /** These rows wait for a settlement. */
+  ask(id: string): void;
+  /** These rows have ended, or cannot be brought to an end now. */
+  tell(id: string): void;
+  onAsked(listener: (id: string) => void): void;
+  onTold(listener: (id: string) => void): void;
+  close(): Promise<void>;
+}
