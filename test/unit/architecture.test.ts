@@ -17,7 +17,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // server.ts, app.ts, deps.ts, cluster/
   top: [
     ...['routes', 'pages', 'mcp', 'facilitator', 'discovery', 'payment', 'catalogue', 'endpoints', 'collector'],
-    ...['selftest', 'http', 'chain', 'upstream', 'store', 'lib', 'errors', 'config'],
+    ...['selftest', 'instances', 'http', 'chain', 'upstream', 'store', 'lib', 'errors', 'config'],
   ],
   // Beyond the table, here and below: the shape of the configuration, which binds nobody to where it comes from.
   routes: ['catalogue', 'payment', 'facilitator', 'discovery', 'http', 'lib', 'errors', 'config:types'],
@@ -26,6 +26,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   facilitator: ['catalogue:declarations', 'payment', 'chain', 'upstream', 'store', 'lib', 'errors'],
   discovery: ['catalogue:declarations', 'payment', 'chain', 'upstream', 'store', 'lib', 'errors'],
   payment: ['catalogue:declarations', 'chain', 'upstream', 'store', 'lib', 'errors', 'config:types'],
+  instances: ['payment:types', 'store', 'lib'],
   // A buyer of what it is part of: it sees the money through the chain alone, not through the code that takes it.
   selftest: ['catalogue:declarations', 'payment:types', 'chain', 'store', 'lib', 'errors', 'config:types'],
   // Beyond the table: errors, which a bad parameter is.

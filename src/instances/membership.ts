@@ -1,0 +1,125 @@
+import type { Clock } from '../lib/clock.ts';
+import type { InstancesStore, Standing } from '../store/instances-port.ts';
+
+/** How often an instance says that it lives. */
+const BEAT_MS = 1000;
+/** A leader that has not said so for this long may be replaced. */
+const LEASE_MS = 6000;
+/** It stops to lead by itself before that, so that two lead at most where clocks run at different speeds or a process was asleep. */
+const MARGIN_MS = 1500;
+/** Without a word for this long an instance is dead: what it left open is taken over. Longer than a lease, so that the leader's own is. */
+const LIVING_MS = 15_000;
+/** One question to the ledger about it. */
+const SILENT_MS = 5000;
+
+/** What an instance does beside serving while it leads. */
+export interface Leading {
+  /** Begins; `fence` is the lease's number, which the ledger asks for before anything is sent. */
+  lead(fence: number): Promise<void>;
+  /** Ends, whatever is under way; what is left open is the next leader's. */
+  follow(): Promise<void>;
+  /** Takes over what these instances left. A rejection is tried again at the next beat. */
+  takeOver(dead: readonly string[]): Promise<void>;
+  /** What the others must know, as text; null while there is nothing to tell. */
+  word(): string | null;
+}
+
+interface MembershipOptions {
+  store: InstancesStore;
+  bootId: string;
+  clock: Clock;
+  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+}
+
+/** This instance among those that share a ledger. */
+export interface Membership {
+  /** Whether this one leads now, for certain. */
+  leads(): boolean;
+  living(): readonly string[];
+  /** The leader's last word; null when there is none, or the ledger has not been heard for too long. */
+  said(): string | null;
+  /** Resolves after the first beat, rejects when it fails. */
+  start(leading: Leading): Promise<void>;
+  /** Ends leading and gives the lease to whoever comes. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Keeps this instance among the living, and lets one of all lead.
+ * 1. A beat a second says that it lives and takes the lease where it may. The lease counts from before the beat was asked for.
+ * 2. Whoever gains it begins to lead with the lease's number; whoever cannot renew it in time ends by itself.
+ * 3. The leader takes over what the dead left, and strikes them off.
+ * A leader that was asleep may believe for a moment that it still leads: the number is what the ledger then refuses.
+ */
+export function createMembership({ store, bootId, clock, log }: MembershipOptions): Membership {
+  const ended = new AbortController();
+  let standing: Standing | null = null;
+  let heardMs = Number.NEGATIVE_INFINITY;
+  let heldUntilMs = Number.NEGATIVE_INFINITY;
+  /** The number under which this one leads, from the beginning of `lead` to the end of `follow`. */
+  let leadingAs: number | null = null;
+  let loop: Promise<void> | null = null;
+
+  const leads = () => leadingAs !== null && clock.nowMs() < heldUntilMs;
+
+  async function beat(): Promise<Standing> {
+    const askedMs = clock.nowMs();
+    const told = await store.beat(bootId, LEASE_MS, LIVING_MS);
+    standing = told;
+    heardMs = askedMs;
+    heldUntilMs = told.fence === null ? Number.NEGATIVE_INFINITY : askedMs + LEASE_MS - MARGIN_MS;
+    return told;
+  }
+
+  async function turn(leading: Leading): Promise<void> {
+    const told = await beat().catch((err: unknown) => {
+      log.warn({ err }, 'the ledger does not hear that this instance lives');
+      return null;
+    });
+    const fence = told === null ? (leads() ? leadingAs : null) : told.fence;
+    if (leadingAs !== null && fence !== leadingAs) {
+      log.warn({ fence: leadingAs }, 'this instance leads no more');
+      await leading.follow();
+      leadingAs = null;
+    }
+    if (fence === null || told === null) return;
+    if (leadingAs === null) {
+      log.info({ fence }, 'this instance leads');
+      leadingAs = fence;
+      await leading.lead(fence);
+    }
+    if (told.dead.length > 0) {
+      await leading.takeOver(told.dead);
+      for (const dead of told.dead) await store.forget(dead);
+    }
+    const word = leading.word();
+    if (word !== null) await store.say(fence, word);
+  }
+
+  async function run(leading: Leading): Promise<void> {
+    while (!ended.signal.aborted) {
+      await clock.sleep(BEAT_MS, ended.signal).catch(() => {});
+      if (ended.signal.aborted) return;
+      await turn(leading).catch((err: unknown) => log.warn({ err }, 'a turn of leading failed'));
+    }
+  }
+
+  return {
+    leads,
+    living: () => standing?.living ?? [],
+    said: () => (clock.nowMs() - heardMs > SILENT_MS ? null : (standing?.said ?? null)),
+    start: async (leading) => {
+      await turn(leading);
+      if (standing === null) throw new Error('the ledger cannot be reached');
+      loop = run(leading).finally(async () => {
+        if (leadingAs !== null) await leading.follow();
+        leadingAs = null;
+      });
+    },
+    stop: async () => {
+      ended.abort();
+      await loop;
+      await store.leave(bootId).catch(() => {});
+    },
+  };
+}
