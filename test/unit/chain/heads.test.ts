@@ -42,7 +42,7 @@ async function startNode() {
 test('a socket that falls silent without closing is left for the next endpoint', async () => {
   const [silent, good] = [await startNode(), await startNode()];
   const seen: number[] = [];
-  const options = { urls: [silent.url, good.url], log, silenceMs: 100 };
+  const options = { urls: [silent.url, good.url], log, silenceMs: 500 };
   const watch = watchHeads({ ...options, onHead: (number) => void seen.push(number) });
   closing.push(watch.close);
   await silent.subscribed();
