@@ -45,6 +45,32 @@ const PRICE_LIST = {
   required: ['scheme', 'network', 'asset', 'payTo', 'currency', 'routes', 'source'],
 };
 
+const WELL_KNOWN = {
+  type: 'object',
+  properties: {
+    x402Version: { type: 'integer', enum: [2] },
+    version: { type: 'integer', enum: [1], description: 'Of this document’s form' },
+    name: { type: 'string' },
+    resources: { type: 'array', items: { type: 'string' }, description: 'The addresses alone' },
+    items: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          resource: { type: 'string' },
+          type: { type: 'string', enum: ['http'] },
+          x402Version: { type: 'integer', enum: [2] },
+          accepts: { type: 'array', items: { type: 'object' }, description: 'As the 402 of the route has them' },
+          metadata: { type: 'object', description: 'Name, price in USD, parameters and an example of the answer' },
+        },
+        required: ['resource', 'type', 'x402Version', 'accepts', 'metadata'],
+      },
+    },
+    documents: { type: 'object', description: 'Where the rest is described' },
+  },
+  required: ['x402Version', 'version', 'name', 'resources', 'items', 'documents'],
+};
+
 const FOUND_PAYMENTS = {
   type: 'object',
   properties: {
@@ -113,6 +139,23 @@ export const META_OPERATIONS: readonly { readonly url: string; readonly schema: 
       operationId: 'openapi',
       summary: 'This document.',
       response: { 200: json({ type: 'object' }, 'OpenAPI 3.1') },
+    },
+  },
+  {
+    url: '/llms.txt',
+    schema: {
+      operationId: 'llmsText',
+      summary: 'What is sold, at which price and how to pay, in 4,000 characters for models.',
+      response: { 200: { description: 'Markdown', content: { 'text/plain': { schema: { type: 'string' } } } } },
+    },
+  },
+  {
+    url: '/.well-known/x402',
+    schema: {
+      operationId: 'wellKnown',
+      summary: 'The USDC routes with their terms, for crawlers; the same at /.well-known/x402.json.',
+      description: 'After drafts that are not settled. What binds is the 402 of a route.',
+      response: { 200: json(WELL_KNOWN, 'The manifest') },
     },
   },
   {

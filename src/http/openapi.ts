@@ -1,14 +1,16 @@
 import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { entriesOn, pathOn, type Surface, surfacesOf } from '../catalogue/paths.ts';
+import { pathOn, type Surface, surfacesOf } from '../catalogue/paths.ts';
+import { dearestRequirement } from './dearest-requirement.ts';
+import { createLlmsText } from './llms-text.ts';
 import { DISCOVERY_OPERATIONS, ENTRY } from './openapi-discovery.ts';
 import { FACILITATOR_OPERATIONS } from './openapi-facilitator.ts';
 import { lightningPayment } from './openapi-lightning.ts';
 import { marketOperations } from './openapi-market.ts';
 import { MCP_OPERATION, META_OPERATIONS } from './openapi-meta.ts';
 import { COMPONENT_SCHEMAS, describeResponses } from './openapi-responses.ts';
-import type { Json } from './openapi-shapes.ts';
+import type { Json, Operation } from './openapi-shapes.ts';
 import { describeService, TAGS } from './openapi-text.ts';
 import { describeParams } from './param-docs.ts';
 import type { RequirementOf } from './requirement.ts';
@@ -20,6 +22,8 @@ export interface OpenApiOptions {
   readonly catalogue: readonly Endpoint<never>[];
   readonly requirementOf: RequirementOf;
   readonly publicOrigin: string;
+  /** Where the operator is reached (http, https, mailto); the service's own address without one. */
+  readonly contactUrl?: string | null;
 }
 
 /**
@@ -27,7 +31,8 @@ export interface OpenApiOptions {
  * The plugin assembles it on an instance that never listens, so that the served routes carry no schemas: they parse for themselves,
  * and a second validator beside them would cost time and could disagree.
  */
-export async function createOpenApi({ catalogue, requirementOf, publicOrigin }: OpenApiOptions): Promise<Json> {
+export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
+  const { catalogue, requirementOf, publicOrigin, contactUrl } = options;
   const scribe = Fastify({ exposeHeadRoutes: false });
   scribe.setValidatorCompiler(() => () => true);
   scribe.setSerializerCompiler(() => JSON.stringify);
@@ -38,31 +43,38 @@ export async function createOpenApi({ catalogue, requirementOf, publicOrigin }: 
       info: {
         title: 'percall',
         version: INTERFACE_VERSION,
-        description: describeService(dearest(catalogue, requirementOf)),
+        description: describeService(dearestRequirement(catalogue, requirementOf)),
+        contact: describeContact(contactUrl ?? publicOrigin),
         license: { name: 'MIT', identifier: 'MIT' },
+        // Where agents look for a short text to start from.
+        ...{ 'x-guidance': createLlmsText(options) },
       },
+      externalDocs: { url: `${publicOrigin}/llms.txt`, description: 'The same in short, for models' },
       servers: [{ url: publicOrigin }],
       tags: TAGS,
     },
   });
-  const handler = () => null;
+  // Said of each, because crawlers take silence for "not known": nothing here wants an account or a key.
+  const add = ({ method, url, schema }: Operation) =>
+    scribe.route({ method, url, schema: { security: [], ...schema }, handler: () => null });
   for (const endpoint of catalogue) {
     for (const surface of surfacesOf(endpoint)) {
-      const schema = describeOperation(endpoint, surface, requirementOf);
-      scribe.route({ method: 'GET', url: pathOn(endpoint, surface), schema, handler });
+      add({
+        method: 'GET',
+        url: pathOn(endpoint, surface),
+        schema: describeOperation(endpoint, surface, requirementOf),
+      });
     }
   }
-  for (const { url, schema } of META_OPERATIONS) {
-    scribe.route({ method: 'GET', url, schema: { ...schema, tags: ['meta'] }, handler });
-  }
+  for (const { url, schema } of META_OPERATIONS) add({ method: 'GET', url, schema: { ...schema, tags: ['meta'] } });
   for (const { method, url, schema } of FACILITATOR_OPERATIONS) {
-    scribe.route({ method, url, schema: { ...schema, tags: ['facilitator'] }, handler });
+    add({ method, url, schema: { ...schema, tags: ['facilitator'] } });
   }
-  for (const { method, url, schema } of DISCOVERY_OPERATIONS) scribe.route({ method, url, schema, handler });
+  for (const operation of DISCOVERY_OPERATIONS) add(operation);
   for (const { method, url, schema } of marketOperations(ENTRY)) {
-    scribe.route({ method, url, schema: { tags: ['market'], ...schema }, handler });
+    add({ method, url, schema: { tags: ['market'], ...schema } });
   }
-  scribe.route({ method: 'POST', url: '/mcp', schema: { ...MCP_OPERATION, tags: ['meta'] }, handler });
+  add({ method: 'POST', url: '/mcp', schema: { ...MCP_OPERATION, tags: ['meta'] } });
   await scribe.ready();
   const document = structuredClone(scribe.swagger()) as Json;
   await scribe.close();
@@ -107,10 +119,7 @@ function operationId({ path }: Endpoint<never>, surface: Surface): string {
   return surface + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
-function dearest(catalogue: readonly Endpoint<never>[], requirementOf: RequirementOf) {
-  const requirements = entriesOn(catalogue, 'paid').map(requirementOf);
-  return requirements.reduce<(typeof requirements)[number] | undefined>(
-    (most, next) => (most && BigInt(most.amount) >= BigInt(next.amount) ? most : next),
-    undefined,
-  );
+function describeContact(url: string): Json {
+  const mailto = /^mailto:([^?]+)/.exec(url)?.[1];
+  return mailto === undefined ? { url } : { email: mailto };
 }

@@ -3,13 +3,15 @@ import type { Registry } from 'prom-client';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import { NotFound, Unavailable } from '../errors.ts';
-import { createAnswer, sendAnswer } from '../http/cache.ts';
+import { type Answer, createAnswer, sendAnswer } from '../http/cache.ts';
 import { sendProblem } from '../http/errors.ts';
+import { createLlmsText } from '../http/llms-text.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
 import { mayReadMetrics } from '../http/metrics.ts';
 import { createOpenApi } from '../http/openapi.ts';
 import { createPriceList } from '../http/price-list.ts';
 import type { RequirementOf } from '../http/requirement.ts';
+import { createWellKnown } from '../http/well-known.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { createOffer, termsOf } from '../payment/requirements.ts';
 
@@ -24,7 +26,7 @@ export interface Readiness {
 
 /** What the routes about the service itself need. */
 export interface MetaDeps {
-  readonly config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails' | 'metricsToken'>;
+  readonly config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails' | 'web' | 'metricsToken'>;
   readonly clock: Clock;
   readonly catalogue: readonly Endpoint<never>[];
   readonly metrics: Registry;
@@ -37,18 +39,34 @@ export function requirementsUnder(config: MetaDeps['config']): RequirementOf {
   return (endpoint) => createOffer(endpoint, terms).requirement;
 }
 
-/** Mounts the price list and the OpenAPI document: their bytes are prepared here, once. */
+/** Mounts the documents that describe the catalogue: their bytes are prepared here, once. */
 export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Promise<void> {
   const { catalogue, clock, config } = deps;
   const { publicOrigin } = config;
-  const requirementOf = requirementsUnder(config);
-  const prices = createPriceList({ catalogue, requirementOf, publicOrigin, nowSeconds: nowSeconds(clock) });
-  const openApi = await createOpenApi({ catalogue, requirementOf, publicOrigin });
-  for (const [url, document] of Object.entries({ '/v1/paid': prices, '/openapi.json': openApi })) {
-    const answer = createAnswer(JSON.stringify(document), DOCUMENT_MAX_AGE_SECONDS);
-    app.route({ method: ['GET', 'HEAD'], url, handler: (request, reply) => sendAnswer(request, reply, answer) });
-    refuseOtherMethods(app, url, ['GET', 'HEAD']);
+  const { contactUrl } = config.web;
+  const terms = termsOf(config);
+  const described = { catalogue, requirementOf: requirementsUnder(config), publicOrigin };
+  const wellKnown = createWellKnown({
+    catalogue,
+    acceptsOf: (endpoint) => createOffer(endpoint, terms).accepts,
+    publicOrigin,
+  });
+  const documents = {
+    '/v1/paid': createPriceList({ ...described, nowSeconds: nowSeconds(clock) }),
+    '/openapi.json': await createOpenApi({ ...described, contactUrl }),
+    '/.well-known/x402': wellKnown,
+    '/.well-known/x402.json': wellKnown,
+  };
+  for (const [url, document] of Object.entries(documents)) {
+    mountDocument(app, url, createAnswer(JSON.stringify(document), DOCUMENT_MAX_AGE_SECONDS));
   }
+  const llms = createAnswer(createLlmsText(described), DOCUMENT_MAX_AGE_SECONDS, 'text/plain; charset=utf-8');
+  mountDocument(app, '/llms.txt', llms);
+}
+
+function mountDocument(app: FastifyInstance, url: string, answer: Answer): void {
+  app.route({ method: ['GET', 'HEAD'], url, handler: (request, reply) => sendAnswer(request, reply, answer) });
+  refuseOtherMethods(app, url, ['GET', 'HEAD']);
 }
 
 /** Mounts what an operator's machines ask: alive, ready, metrics. Outside the rate limits, or a flood would take the instance out of rotation. */

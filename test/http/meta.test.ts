@@ -119,7 +119,7 @@ describe('/openapi.json', () => {
     const operations = Object.entries<object>(paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => ({ method: method.toUpperCase() as 'GET' | 'POST', url: path })),
     );
-    expect(operations.length).toBe(17);
+    expect(operations.length).toBe(19);
     // The tools server is mounted by the service, with its own tests.
     for (const operation of operations.filter(({ url }) => url !== '/mcp')) {
       const { body } = await t.app.inject(operation);
@@ -131,6 +131,50 @@ describe('/openapi.json', () => {
       headers: { 'if-none-match': String(answer.headers.etag) },
     });
     expect([again.statusCode, again.body]).toEqual([304, '']);
+  });
+});
+
+describe('the documents for machines', () => {
+  const CONTENT = {
+    '/llms.txt': 'text/plain; charset=utf-8',
+    '/.well-known/x402': 'application/json; charset=utf-8',
+    '/.well-known/x402.json': 'application/json; charset=utf-8',
+  };
+
+  it.each(Object.entries(CONTENT))('%s is served to GET and HEAD, and not again to who has it', async (url, type) => {
+    t = await createTestApp();
+    const answer = await t.app.inject(url);
+    expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, type]);
+    expect(answer.headers['cache-control']).toBe('public, max-age=60');
+    expect(answer.body).toContain('/v1/paid/chain/thing');
+    const head = await t.app.inject({ method: 'HEAD', url });
+    expect([head.statusCode, head.body, head.headers.etag]).toEqual([200, '', answer.headers.etag]);
+    const again = await t.app.inject({ url, headers: { 'if-none-match': String(answer.headers.etag) } });
+    expect([again.statusCode, again.body]).toEqual([304, '']);
+    const refused = await t.app.inject({ method: 'POST', url });
+    expect([refused.statusCode, refused.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS']);
+  });
+
+  it('names in llms.txt only addresses that exist', async () => {
+    t = await createTestApp();
+    const { body } = await t.app.inject('/llms.txt');
+    const links = [...body.matchAll(/\]\((\/[^)]*)\)/g)].map(([, url]) => String(url));
+    // The tools server is mounted by the service, with its own tests.
+    const here = links.filter((url) => url !== '/mcp');
+    expect(here.length).toBe(7);
+    for (const url of here) expect((await t.app.inject(url)).body, url).not.toContain('no_such_route');
+  });
+
+  it('are one document under both names of the manifest, and name every document of it', async () => {
+    t = await createTestApp();
+    const [plain, json] = [await t.app.inject('/.well-known/x402'), await t.app.inject('/.well-known/x402.json')];
+    expect(json.body).toBe(plain.body);
+    const { documents, items } = plain.json();
+    const urls = Object.values<string>(documents).filter((url) => !url.endsWith('/mcp'));
+    expect(urls.length).toBe(5);
+    for (const url of urls) expect((await t.app.inject(new URL(url).pathname)).statusCode, url).toBe(200);
+    expect(items).toHaveLength(1);
+    expect(items[0]).toMatchObject({ resource: 'http://127.0.0.1:4021/v1/paid/chain/thing', accepts: [{}] });
   });
 });
 

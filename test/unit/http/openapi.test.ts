@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, listedPath, pathOn } from '../../../src/catalogue/paths.ts';
 import { loadConfig } from '../../../src/config.ts';
+import { createLlmsText } from '../../../src/http/llms-text.ts';
 import { createOpenApi } from '../../../src/http/openapi.ts';
 import { requirementsUnder } from '../../../src/routes/meta.ts';
 import { ENV } from '../../http/harness.ts';
@@ -28,11 +29,13 @@ interface Operation {
       content?: Record<string, { schema: Record<string, unknown>; example?: unknown }>;
     }
   >;
+  security?: unknown;
   'x-payment-info'?: unknown;
 }
 interface Document {
   openapi: string;
-  info: { version: string; description: string };
+  info: { version: string; description: string; contact: object; 'x-guidance': string };
+  externalDocs: { url: string };
   servers: { url: string }[];
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, unknown> };
@@ -53,6 +56,27 @@ describe('the OpenAPI document', () => {
       info: { version: '0.1.0' },
       servers: [{ url: 'https://here.example' }],
     });
+  });
+
+  it('says of every operation that it wants no account and no key', () => {
+    const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+    expect(operations.length).toBeGreaterThan(catalogue.length);
+    for (const { operationId, security } of operations) expect([operationId, security]).toEqual([operationId, []]);
+  });
+
+  it('starts agents off with the text of llms.txt', () => {
+    expect(document.info['x-guidance']).toBe(createLlmsText(options));
+    expect(document.externalDocs.url).toBe('https://here.example/llms.txt');
+  });
+
+  it.each([
+    [undefined, { url: 'https://here.example' }],
+    [null, { url: 'https://here.example' }],
+    ['https://operator.example/contact', { url: 'https://operator.example/contact' }],
+    ['mailto:data@operator.example?subject=percall', { email: 'data@operator.example' }],
+  ])('names who runs it: %s', async (contactUrl, contact) => {
+    const told = await createOpenApi({ ...options, catalogue: [], ...(contactUrl !== undefined && { contactUrl }) });
+    expect((told as unknown as Document).info.contact).toEqual(contact);
   });
 
   it('describes the 503 of health as its own body, and every other 503 as a problem alone', () => {

@@ -1,0 +1,12 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { entriesOn } from '../catalogue/paths.ts';
+import type { Requirement, RequirementOf } from './requirement.ts';
+
+/** What the dearest USDC route asks: a ceiling under which a client can buy any of them. Undefined where none is sold. */
+export function dearestRequirement(
+  catalogue: readonly Endpoint<never>[],
+  requirementOf: RequirementOf,
+): Requirement | undefined {
+  const [first, ...more] = entriesOn(catalogue, 'paid').map(requirementOf);
+  return more.reduce((most, next) => (most && BigInt(most.amount) >= BigInt(next.amount) ? most : next), first);
+}

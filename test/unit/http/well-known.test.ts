@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
+import { describeWellKnown } from '../../../src/discovery/describe-well-known.ts';
+import { plainText } from '../../../src/discovery/plain-text.ts';
+import { describeParams } from '../../../src/http/param-docs.ts';
+import { createWellKnown } from '../../../src/http/well-known.ts';
+import { createOffer, type Terms } from '../../../src/payment/requirements.ts';
+
+const publicOrigin = 'https://here.example';
+const TERMS: Terms = {
+  ...{ network: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}`, payTo: `0x${'5e'.repeat(20)}`, publicOrigin },
+  gatewayWallet: `0x${'77'.repeat(20)}`,
+};
+const acceptsOf = (endpoint: (typeof catalogue)[number]) => createOffer(endpoint, TERMS).accepts;
+const document = createWellKnown({ catalogue, acceptsOf, publicOrigin });
+/** Characters of a description that the market takes from a stranger. */
+const MARKET_KEEPS = 200;
+const paid = entriesOn(catalogue, 'paid');
+
+describe('/.well-known/x402', () => {
+  test('holds every USDC route, and its address once more alone', () => {
+    const addresses = paid.map((endpoint) => publicOrigin + pathOn(endpoint, 'paid'));
+    expect(addresses).toHaveLength(21);
+    expect(document.items.map(({ resource }) => resource)).toEqual(addresses);
+    expect(document.resources).toEqual(addresses);
+  });
+
+  test.each(paid.map((endpoint) => [pathOn(endpoint, 'paid'), endpoint] as const))(
+    'offers %s as its 402 does, and describes it as our own market reads such documents',
+    (path, endpoint) => {
+      const item = document.items.find(({ resource }) => resource === publicOrigin + path);
+      const { challenge } = createOffer(endpoint, TERMS);
+      expect(item?.accepts).toEqual(JSON.parse(Buffer.from(challenge(path), 'base64').toString('utf8')).accepts);
+      expect(item?.accepts).toHaveLength(2);
+      const read = describeWellKnown(JSON.parse(JSON.stringify(document)), new URL(publicOrigin + path), 'GET');
+      expect(read).toMatchObject({
+        ...{ name: endpoint.label, label: 'percall', description: endpoint.summary, method: 'GET' },
+      });
+      expect(read.params.map(({ name, required, description }) => ({ name, required, description }))).toEqual(
+        describeParams(endpoint).map(({ name, required, description }) => ({
+          ...{ name, required, description: plainText(description, MARKET_KEEPS) },
+        })),
+      );
+    },
+  );
+
+  test('names no route that is not sold for USDC', () => {
+    expect(JSON.stringify(document.items)).not.toMatch(/\/v1\/(lightning|fees)/);
+  });
+});
