@@ -32,6 +32,8 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   describeLightning(): Promise<object>;
   /** Mounts the priced routes of both rails, each behind its gate. */
   mountPriced(app: FastifyInstance): void;
+  /** Mounts the pages for people; none without it. */
+  mountPages?(app: FastifyInstance): void;
   /** Mounts the tools server, which counts its own calls; none without it. */
   mountTools?(app: FastifyInstance): void;
   /** Throws when a priced route, in any spelling, has no gate. */
@@ -63,6 +65,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
     mountLightningDescriptor(free, deps.describeLightning);
     mountLookup(free, deps.lookup);
     mountDiscovery(free, deps.discovery);
+    deps.mountPages?.(free);
     mountMarket(free, {
       market: deps.market,
       clock: deps.clock,

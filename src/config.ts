@@ -4,6 +4,7 @@ import { assembleCollector, type CollectorConfig, collectorEnvironment } from '.
 import { assembleDiscovery, type DiscoveryConfig, discoveryEnvironment } from './config/discovery.ts';
 import { assembleFacilitator, type FacilitatorConfig, facilitatorEnvironment } from './config/facilitator.ts';
 import { whole } from './config/fields.ts';
+import { assembleLedger, type LedgerConfig, ledgerEnvironment, ledgerProblems } from './config/ledger.ts';
 import {
   assembleLightning,
   type LightningConfig,
@@ -106,6 +107,7 @@ const environment = z.object({
   ...marketsEnvironment,
   ...marketEnvironment,
   ...railsEnvironment,
+  ...ledgerEnvironment,
   ...webEnvironment,
   HOST: z.string().default('127.0.0.1'),
   PORT: whole(4021, 0, 65535),
@@ -159,6 +161,8 @@ export interface Config {
   readonly selfTest: SelfTestConfig;
   /** Who settles USDC payments. */
   readonly rails: RailsConfig;
+  /** Where the ledger is. */
+  readonly ledger: LedgerConfig;
   /** Where the bitcoin price and USYC are read. */
   readonly markets: MarketsConfig;
   /** How the market of other sellers' routes is kept. */
@@ -203,7 +207,12 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   if (given.NODE_ENV === 'production' && given.ALLOW_TEST_HOSTS !== undefined) {
     problems.push('ALLOW_TEST_HOSTS is set (it leads around the address guard; production refuses to start with it)');
   }
-  problems.push(...lightningProblems(given), ...selfTestProblems(given), ...railsProblems(given));
+  problems.push(
+    ...lightningProblems(given),
+    ...selfTestProblems(given),
+    ...railsProblems(given),
+    ...ledgerProblems(given),
+  );
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(assemble(parsed.data));
 }
@@ -245,6 +254,7 @@ function assemble(env: z.output<typeof environment>): Config {
     selfTest: assembleSelfTest(env),
     markets: assembleMarkets(env, env.NETWORK),
     market: assembleMarket(env),
+    ledger: assembleLedger(env),
     rails: assembleRails(env, env.NETWORK),
     web: assembleWeb(env),
     host: env.HOST,

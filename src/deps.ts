@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { Logger } from 'pino';
@@ -16,9 +15,9 @@ import type { Sources } from './endpoints/sources.ts';
 import { createFacilitator } from './facilitator/facilitator.ts';
 import { createMetrics } from './http/metrics.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
-import { createMinuteWindows } from './lib/minute-windows.ts';
 import { openListings } from './listings.ts';
 import { mountMcp } from './mcp/mount.ts';
+import { openLedger } from './open-ledger.ts';
 import { createGate } from './payment/gate.ts';
 import { createLightningDescriptor } from './payment/lightning/descriptor.ts';
 import { createLightning } from './payment/lightning/lightning.ts';
@@ -29,21 +28,16 @@ import { createPayments } from './payment/payments.ts';
 import { termsOf } from './payment/requirements.ts';
 import { createRelayerMetrics } from './payment/usdc/relayer-metrics.ts';
 import { checkLightningGates, mountLightning } from './routes/lightning.ts';
+import { mountPages } from './routes/pages.ts';
 import { checkGates, mountPaid } from './routes/paid.ts';
 import { createSelfTest } from './selftest/self-test.ts';
 import { countSelfTests } from './selftest/self-test-metrics.ts';
 import { openChainDatabase, openChainReader } from './store/chain-database.ts';
 import { type ChainReads, createChainReads } from './store/chain-reads.ts';
 import { NO_COLLECTOR } from './store/collector-status.ts';
-import { openLedgerDatabase } from './store/database.ts';
-import { createGatewayTransferStore } from './store/gateway-transfers.ts';
+import { createFeeSteps } from './store/fee-steps.ts';
 import { holdLedger, joinLedger } from './store/ledger-lock.ts';
-import { createLedgerStore } from './store/ledger-store.ts';
-import { createLightningStore } from './store/lightning-store.ts';
 import { createProbeWrites, type ProbeWrites } from './store/probe-store.ts';
-import { createRelayerSpending } from './store/relayer-spending.ts';
-import { createSelfTestStore } from './store/selftest-store.ts';
-import { openSharedWindows } from './store/shared-windows.ts';
 import { createNamesSources } from './upstream/names-sources.ts';
 import { createOutgoing } from './upstream/outgoing.ts';
 import { createPackageSources } from './upstream/packages-sources.ts';
@@ -74,16 +68,15 @@ export async function createDeps(
   const reads = worker ? followReads(createChainReads(chainDb, 'elsewhere'), worker.link) : createChainReads(chainDb);
   const endpoints = nameEndpoints(network.rpcUrls);
   const probe = config.collector.enabled && !worker ? openProbe(config, createProbeWrites(chainDb), log) : null;
-  const ledgerDb = openLedgerDatabase(file('ledger.db'));
-  const store = createLedgerStore(ledgerDb);
+  const ledger = await openLedger(config, part, clock, log);
+  const { stores, bootId, instance } = ledger;
+  const { payments: store, selfTests, spending, transfers } = stores;
   const metrics = createMetrics();
   // What is read from shared files is told by one process.
   const shared = worker ? new Registry() : metrics;
   const watched = createPaymentMetrics(metrics, { store, clock, storeBytes: config.replies.storeBytes, shared });
-  const lightningStore = watched.watchClaims(createLightningStore(ledgerDb));
+  const lightningStore = watched.watchClaims(stores.lightning);
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
-  const transfers = createGatewayTransferStore(ledgerDb);
-  const selfTests = createSelfTestStore(ledgerDb);
   const sources: Sources = {
     chain,
     clock,
@@ -104,8 +97,6 @@ export async function createDeps(
     packages: createPackageSources(outgoing.upstreams, config.packages),
     ...createNamesSources(outgoing.upstreams, config.names, clock),
   };
-  const bootId = worker?.bootId ?? randomUUID();
-  const windows = worker && openSharedWindows(file('limits.db'), worker.runId, clock);
   const payments = createPayments<Sources>({
     config,
     chain,
@@ -114,30 +105,31 @@ export async function createDeps(
     clock,
     bootId,
     onMove: watched.onMove,
-    spending: createRelayerSpending(ledgerDb),
+    spending,
     transfers,
     outgoing,
     ...(!worker && { relayerMetrics: createRelayerMetrics(metrics) }),
     ...(worker && { settling: worker.link.settling, onLeft: watched.onLeft }),
+    ...(instance && { ...instance, onLeft: watched.onLeft }),
     ...(part.kind === 'primary' && { living: part.living }),
     log,
   });
-  const openWindows = windows?.open ?? (() => createMinuteWindows(clock));
   const terms = termsOf(config);
   const gate = createGate<Sources>(terms, payments.purchase);
   const { upstreams } = outgoing;
   const lightning = createLightning({
     ...{ config, store: lightningStore, upstreams, sources, clock, bootId, log },
     sells: part.kind !== 'primary',
-    keepsHouse: !worker,
-    windows: windows?.open,
+    keepsHouse: ledger.leads,
+    isAlone: !worker && !instance,
+    windows: ledger.windows,
   });
   const { payTo, network: lightningNetwork, rates } = lightning;
   const facilitator = createFacilitator({
     store: lightningStore,
     clock,
     config: config.facilitator,
-    windows: windows?.open,
+    windows: ledger.windows,
     publicOrigin: config.publicOrigin,
     ownPayTo: payTo,
     log,
@@ -146,7 +138,10 @@ export async function createDeps(
   publishCollector(shared, { collector: sources.collector, reads, endpoints, clock });
   const selfTest = worker
     ? null
-    : createSelfTest({ config, chain, store: selfTests, catalogue, clock, log, onRun: countSelfTests(metrics) });
+    : createSelfTest({
+        ...{ config, chain, store: selfTests, catalogue, clock, log, mayRun: ledger.leads },
+        onRun: countSelfTests(metrics),
+      });
   /** Whether paid calls can be served now, and why not. */
   const readiness = async () => {
     const checks = { ...(await payments.readiness()), ...(worker && { primary: worker.link.status() }) };
@@ -154,14 +149,21 @@ export async function createDeps(
     // Only told: paid calls are served from the live chain too, and /v1/health is where a lagging collector counts.
     const { collected, backfill } = sources.collector.status();
     const rail = { ...lightning.status(), ok: true };
+    const standing = instance && { leads: ledger.leads(), living: instance.living().length };
     return {
       ready,
-      checks: { ...checks, lightning: rail, collector: { ok: true, collected: collected?.number ?? null, backfill } },
+      checks: {
+        ...checks,
+        ...(standing && { instances: { ok: true, ...standing } }),
+        lightning: rail,
+        collector: { ok: true, collected: collected?.number ?? null, backfill },
+      },
     };
   };
   const isReady = async () => (await readiness()).ready;
-  const listings = openListings({ config, ledgerDb, outgoing, catalogue, doesJobs: !worker, isReady, clock, log });
+  const listings = openListings({ config, stores, outgoing, catalogue, leads: ledger.leads, isReady, clock, log });
   await payments.start();
+  await instance?.join(payments, lightningStore.releaseLeasesOf);
   await lightning.start();
   await listings.start();
   collector?.start();
@@ -189,6 +191,15 @@ export async function createDeps(
       mountPaid(app, gate, catalogue, network.segment);
       mountLightning(app, lightning.gate, catalogue, network.segment);
     },
+    mountPages: (app: FastifyInstance) =>
+      mountPages(app, {
+        ...{ config, catalogue, sources, clock, log, readiness, facilitator },
+        discovery: listings.discovery,
+        market: listings.market,
+        lightning: lightning.status,
+        charts: { ...createFeeSteps(chainDb), probes: reads.probes },
+        settled: stores.settled,
+      }),
     mountTools: (app: FastifyInstance) =>
       mountMcp(app, {
         ...{ catalogue, clock, log, sources, terms },
@@ -197,8 +208,8 @@ export async function createDeps(
         lightning: { offers: lightning.offers, redeem: lightning.redeem, network: lightningNetwork.id },
         search: listings.discovery,
         limits: {
-          free: { perMinute: config.rateLimits.free, windows: openWindows('mcp-free') },
-          priced: { perMinute: config.rateLimits.priced, windows: openWindows('mcp-priced') },
+          free: { perMinute: config.rateLimits.free, windows: ledger.nearWindows('mcp-free') },
+          priced: { perMinute: config.rateLimits.priced, windows: ledger.nearWindows('mcp-priced') },
         },
       }),
     checkGates: (routes: readonly RouteOptions[]) => {
@@ -212,14 +223,14 @@ export async function createDeps(
     close: async () => {
       await selfTest?.stop();
       await listings.stop();
+      await instance?.membership.stop();
       await payments.stop();
       await lightning.stop();
       await collector?.stop();
       await probe?.stop();
       chainDb.close();
       await outgoing.close();
-      await store.close();
-      windows?.close();
+      await ledger.close();
       lock.release();
       await chain.close();
     },

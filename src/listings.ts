@@ -10,36 +10,33 @@ import { createOwnListings } from './discovery/own-entries.ts';
 import type { Sources } from './endpoints/sources.ts';
 import { describeParams } from './http/param-docs.ts';
 import type { Clock } from './lib/clock.ts';
-import { createCatalogueStore } from './store/catalogue-store.ts';
-import type { Sqlite } from './store/database.ts';
-import { createMarketStore } from './store/market-store.ts';
+import type { LedgerStores } from './store/ledger-stores.ts';
 import type { createOutgoing } from './upstream/outgoing.ts';
 
 interface ListingsParts {
   config: Config;
-  ledgerDb: Sqlite;
+  stores: Pick<LedgerStores, 'market' | 'catalogue'>;
   outgoing: ReturnType<typeof createOutgoing>;
   catalogue: readonly Endpoint<Sources>[];
-  /** In one process of all: calls the listings and reads the catalogue. */
-  doesJobs: boolean;
+  /** Whether this process, one of all, calls the listings and reads the catalogue now. */
+  leads(): boolean;
   isReady(): Promise<boolean>;
   clock: Clock;
   log: Logger;
 }
 
 /** What others sell: the market and the third-party catalogue, with the search over both and our own. */
-export function openListings({ config, ledgerDb, outgoing, catalogue, doesJobs, isReady, clock, log }: ListingsParts) {
+export function openListings({ config, stores, outgoing, catalogue, leads, isReady, clock, log }: ListingsParts) {
   const { publicOrigin, seller: payTo } = config;
   const { caip2: network, usdc } = config.network;
   const { probeIntervalMs: intervalMs, timeoutMs } = config.market;
   const payable = { network, usdc };
   const { dial, userAgent, upstreams } = outgoing;
-  const store = createMarketStore(ledgerDb);
+  const store = stores.market;
   const caller = createCaller({ dial, userAgent, timeoutMs, payable, publicOrigin });
   const market = createMarket({ store, caller, network, limits: config.market, clock, log });
-  const schedule = doesJobs
-    ? createMarketSchedule({ store, caller, clock, intervalMs, log, onRound: market.refresh })
-    : null;
+  const round = { onRound: market.refresh, mayCall: leads };
+  const schedule = createMarketSchedule({ store, caller, clock, intervalMs, log, ...round });
   const url = config.discovery.catalogueUrl;
   const bounds = {
     name: 'catalogue',
@@ -55,12 +52,12 @@ export function openListings({ config, ledgerDb, outgoing, catalogue, doesJobs, 
           upstream: upstreams.open(bounds),
           url,
           payable,
-          store: createCatalogueStore(ledgerDb),
+          store: stores.catalogue,
           clock,
           log,
         });
   const own = createOwnListings({ catalogue, network, payTo, publicOrigin, describeParams });
-  const options = { own, market, catalogue: copy, readsCatalogue: doesJobs, network, isReady, clock, log };
+  const options = { own, market, catalogue: copy, readsCatalogue: leads, network, isReady, clock, log };
   const discovery = createDiscovery(options);
   return {
     market,
@@ -68,10 +65,10 @@ export function openListings({ config, ledgerDb, outgoing, catalogue, doesJobs, 
     start: async () => {
       await market.start();
       await discovery.start();
-      schedule?.start();
+      schedule.start();
     },
     stop: async () => {
-      await schedule?.stop();
+      await schedule.stop();
       await discovery.stop();
       await market.stop();
     },

@@ -65,7 +65,7 @@ export async function benchSearch(): Promise<void> {
     own,
     market: NO_LISTINGS,
     catalogue: { ...NO_CATALOGUE, listings: () => others },
-    readsCatalogue: false,
+    readsCatalogue: () => false,
     network: NETWORK,
     isReady: async () => true,
     clock: systemClock,

@@ -3,8 +3,8 @@ import type { Catalogue } from './catalogue.ts';
 
 interface CatalogueJobOptions {
   readonly catalogue: Catalogue;
-  /** False in a process that only serves: it follows what another one stores. */
-  readonly reads: boolean;
+  /** Whether this process reads it now; while it does not, it follows what another one stores. */
+  reads(): boolean;
   /** Called when the copy has changed; must not reject. */
   readonly onChange: () => Promise<void>;
   readonly clock: Clock;
@@ -34,15 +34,24 @@ export function createCatalogueJob({ catalogue, reads, onChange, clock, random =
     return spread(readWell ? HOUR_MS : Math.min(RETRY_MS * 2 ** (failures - 1), HOUR_MS));
   };
 
-  async function loop(): Promise<void> {
+  function firstDue(): number {
     const readAt = catalogue.readAtMs();
-    let due = Math.max(clock.nowMs() + FIRST_MS, readAt === null ? 0 : readAt + spread(HOUR_MS));
+    return Math.max(clock.nowMs() + FIRST_MS, readAt === null ? 0 : readAt + spread(HOUR_MS));
+  }
+
+  async function loop(): Promise<void> {
+    let due: number | null = null;
     while (!ended.signal.aborted) {
       const before = catalogue.version();
-      if (!reads) await catalogue.load();
-      else if (clock.nowMs() >= due) due = clock.nowMs() + waitAfter(await catalogue.read(ended.signal));
+      if (!reads()) {
+        due = null;
+        await catalogue.load();
+      } else {
+        due ??= firstDue();
+        if (clock.nowMs() >= due) due = clock.nowMs() + waitAfter(await catalogue.read(ended.signal));
+      }
       if (catalogue.version() !== before) await onChange();
-      const waitMs = reads ? Math.min(Math.max(due - clock.nowMs(), 0), TICK_MS) : TICK_MS;
+      const waitMs = due === null ? TICK_MS : Math.min(Math.max(due - clock.nowMs(), 0), TICK_MS);
       await clock.sleep(waitMs, ended.signal).catch(() => undefined);
     }
   }

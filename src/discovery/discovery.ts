@@ -12,8 +12,8 @@ interface DiscoveryOptions {
   readonly own: readonly Listing[];
   readonly market: MarketListings;
   readonly catalogue: Catalogue;
-  /** Whether this process reads the catalogue itself; else it follows what another one stores. */
-  readonly readsCatalogue: boolean;
+  /** Whether this process reads the catalogue itself now; else it follows what another one stores. */
+  readsCatalogue(): boolean;
   /** CAIP-2 of the settlement chain. */
   readonly network: string;
   /** Whether our own routes can be sold now. Asked in the background. */

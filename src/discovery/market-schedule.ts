@@ -25,6 +25,8 @@ interface ScheduleOptions {
   readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
   /** Hears of every round in which somebody was called. */
   readonly onRound?: () => Promise<void>;
+  /** Whether this process calls them now; always by default. */
+  mayCall?(): boolean;
 }
 
 /** The hourly calls to all listings, one loop in one process; more of them share the work through the store. */
@@ -39,7 +41,7 @@ export interface MarketSchedule {
 
 /** Calls each listing once an interval, spread over it; what is due together, after a standstill say, is called a few at a time. */
 export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
-  const { store, caller, clock, intervalMs, log, onRound = async () => undefined } = options;
+  const { store, caller, clock, intervalMs, log, onRound = async () => undefined, mayCall = () => true } = options;
   const ended = new AbortController();
   let running: Promise<void> | null = null;
 
@@ -107,7 +109,8 @@ export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
 
   async function loop(): Promise<void> {
     while (!ended.signal.aborted) {
-      await runDue(ended.signal).catch((error) => log.error({ err: error }, 'the calls to the listings failed'));
+      if (mayCall())
+        await runDue(ended.signal).catch((error) => log.error({ err: error }, 'the calls to the listings failed'));
       await clock.sleep(TICK_MS, ended.signal).catch(() => undefined);
     }
   }

@@ -75,8 +75,16 @@ export interface Ledger {
   redeliver(id: string): Promise<Uint8Array | null>;
   /** Everything that has not ended, oldest first. */
   unfinished(): Promise<Payment[]>;
-  /** Takes over what processes left that are none of `living` or this one: forgets what was never broadcast, marks the rest unknown and ours. */
-  recover(living?: readonly string[]): Promise<{ released: number; unknown: number }>;
+  /** Intents that nothing was sent for yet, oldest first, some of them. */
+  waiting(): Promise<Payment[]>;
+  /**
+   * Takes over what processes left that are none of `living` or this one, where `isGone` says so: forgets what was never broadcast, marks the
+   * rest unknown and ours.
+   */
+  recover(
+    living?: readonly string[],
+    isGone?: (payment: Payment) => boolean,
+  ): Promise<{ released: number; unknown: number }>;
   /** Rejects when the store cannot be read. */
   ping(): Promise<void>;
   /** Lets go of replies whose time is over. */
@@ -156,19 +164,21 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
     unknown: async (id) => tell(id, 'unknown', await store.move(id, LEGAL_FROM.unknown, 'unknown', {})),
     redeliver: (id) => store.takeReply(id, maxDeliveries, clock.nowMs()),
-    recover: (living = []) => recover(store, bootId, living, onMove).finally(purge),
+    waiting: async () =>
+      (await store.listByState(['settling'], 200)).filter(({ transaction, reason }) => !transaction && reason === null),
+    recover: (living = [], isGone = () => true) => recover(store, bootId, { living, isGone }, onMove).finally(purge),
   };
 }
 
 async function recover(
   store: LedgerStore,
   bootId: string,
-  living: readonly string[],
+  { living, isGone }: { living: readonly string[]; isGone: (payment: Payment) => boolean },
   onMove: OnMove,
 ): Promise<{ released: number; unknown: number }> {
   const count = { released: 0, unknown: 0 };
   for (;;) {
-    const left = await store.listLeftBehind([bootId, ...living], 1000);
+    const left = (await store.listLeftBehind([bootId, ...living], 1000)).filter(isGone);
     if (left.length === 0) return count;
     for (const row of left) {
       // The hash is on disk before the transaction is on its way: without one, nothing was sent.

@@ -48,6 +48,8 @@ interface PaymentsOptions<S> {
   onLeft?: (id: string, state: Payment['state'] | null) => void;
   /** Boot ids of the processes that serve beside this one, where it settles for them. */
   living?: () => readonly string[];
+  /** Milliseconds after which a row of a process that is not known to live is taken over; at once by default. */
+  patienceMs?: number;
   log: PaymentsLog;
 }
 
@@ -57,10 +59,13 @@ interface PaymentsLog {
   error(detail: object, message: string): void;
 }
 
+/** How long a settlement waits at the most for a leader that was not told of it. */
+const SWEEP_MS = 1000;
+
 /** The USDC rail, wired: what the gate sells through, with its start, its timer and its end. */
 export function createPayments<S>(options: PaymentsOptions<S>) {
   const { config, chain, store, sources, clock, bootId, onMove, log, settling, living } = options;
-  const { spending, relayerMetrics, transfers, outgoing } = options;
+  const { spending, relayerMetrics, transfers, outgoing, patienceMs = 0 } = options;
   const { usdc, chainId, caip2: network } = config.network;
   const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
@@ -110,12 +115,17 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     log,
   });
   let timer: NodeJS.Timeout | null = null;
+  let sweeping: NodeJS.Timeout | null = null;
+  let ending: Promise<unknown> = Promise.resolve();
   // Each by itself: a long reconciliation must not keep the relayer's purse from being watched.
   const looking = createRounds(() => own?.refresh(), log);
   const reconciling = createRounds(
     () => (own ? reconcile(own) : handover?.tidy(({ id, bootId: holder }) => holder !== bootId || isServed(id))),
     log,
   );
+
+  // A word that asks for a settlement may be lost, and the one who was asked may have led no more: the rows are what counts.
+  const sweep = createRounds(() => own?.carrier.carryWaiting(bootId), log);
 
   const upkeep = (): Promise<unknown> => Promise.all([looking(), reconciling()]);
 
@@ -127,9 +137,11 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     );
   }
 
-  /** Takes over what dead processes left. */
-  async function takeOver(): Promise<void> {
-    const left = await ledger.recover(living?.() ?? []);
+  /** Takes over what dead processes left: those of `dead` at once, those that nobody knows after a while, since they may be about to be known. */
+  async function takeOver(dead: readonly string[] = []): Promise<void> {
+    const isGone = ({ bootId: holder, reservedAt }: Payment) =>
+      dead.includes(holder) || reservedAt <= clock.nowMs() - patienceMs;
+    const left = await ledger.recover(living?.() ?? [], isGone);
     if (left.released + left.unknown > 0) log.warn(left, 'took over payments of a process that died');
   }
 
@@ -149,10 +161,12 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
       own = openSettling(fence);
       await own.load();
       void upkeep();
+      sweeping = setInterval(sweep, SWEEP_MS);
     },
     /** Hands over from here on. What is under way ends in the background, at the latest as unknown. */
     follow: (): void => {
-      void own?.stop();
+      if (sweeping) clearInterval(sweeping);
+      ending = Promise.all([ending, own?.stop()]);
       own = null;
     },
     /** Takes over what a dead process left, before the first request is served. */
@@ -178,11 +192,14 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     },
     stop: async () => {
       if (timer) clearInterval(timer);
-      await own?.stop();
-      await Promise.all([looking.idle(), reconciling.idle()]);
+      if (sweeping) clearInterval(sweeping);
+      await Promise.all([own?.stop(), ending]);
+      await Promise.all([looking.idle(), reconciling.idle(), sweep.idle()]);
     },
   };
 }
+
+export type Payments = ReturnType<typeof createPayments<object>>;
 
 /** What a process that only serves has been told by the one that settles, in the same words. */
 function tellOf(settling: SettlingProcess): Pick<OwnSettling, 'settler' | 'gatewayUnavailable' | 'probes' | 'detail'> {

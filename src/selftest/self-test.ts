@@ -16,6 +16,8 @@ interface SelfTestOptions {
   readonly catalogue: readonly Endpoint<never>[];
   readonly clock: Clock;
   readonly log: { warn(fields: object, message: string): void };
+  /** Whether this process runs it now, where one of several does; always by default. */
+  mayRun?(): boolean;
   /** Told how each run ended; it must not throw. */
   onRun?(isOk: boolean): void;
   readonly random?: () => number;
@@ -44,7 +46,7 @@ const KEEP_MS = 30 * 86_400_000;
  * fails at one that must fail without charging. Null without a wallet; throws when what it should buy is not for sale.
  */
 export function createSelfTest(options: SelfTestOptions): SelfTest | null {
-  const { config, chain, store, catalogue, clock, log, onRun, random = Math.random } = options;
+  const { config, chain, store, catalogue, clock, log, onRun, mayRun = () => true, random = Math.random } = options;
   const { network, seller, publicOrigin, selfTest } = config;
   if (selfTest.privateKey === null) return null;
   const priced = (path: string): PricedCall => ({
@@ -83,7 +85,8 @@ export function createSelfTest(options: SelfTestOptions): SelfTest | null {
   }
 
   const { intervalMs } = selfTest;
-  return { run, ...createSchedule({ task: run, clock, firstMs: FIRST_MS, intervalMs, random }) };
+  const task = async (signal: AbortSignal) => (mayRun() ? run(signal) : undefined);
+  return { run, ...createSchedule({ task, clock, firstMs: FIRST_MS, intervalMs, random }) };
 }
 
 /** The listed price of a USDC route, however its path is spelled. */

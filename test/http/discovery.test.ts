@@ -28,7 +28,7 @@ const discovery = createDiscovery({
     listings: () => [listing({ url: 'https://a.example/x', description: '"quoted" & plain', rail: 'gateway' })],
     readAtMs: () => 1_800_000_000_999,
   },
-  readsCatalogue: false,
+  readsCatalogue: () => false,
   network: NETWORK,
   isReady: async () => true,
   clock: createManualClock(1_800_000_000_000),

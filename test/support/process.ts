@@ -12,7 +12,7 @@ const SERVER = join(import.meta.dirname, '../../src/server.ts');
 
 /** The real service as its own process, which can be killed and started again over the same files. */
 export async function createProcess(network: EmbeddedNetwork, dataDir: string, env: Record<string, string> = {}) {
-  const port = await freePort();
+  const port = env.PORT ?? (await freePort());
   const origin = `http://127.0.0.1:${port}`;
   const given: Record<string, string> = {
     ...embeddedEnvironment(network),
@@ -47,13 +47,15 @@ export async function createProcess(network: EmbeddedNetwork, dataDir: string, e
       };
       started.stdout?.on('data', keep);
       started.stderr?.on('data', keep);
+      let last = 'no answer';
       for (const until = Date.now() + READY_MS; Date.now() < until; ) {
         if (started.exitCode !== null) throw new Error(`the service ended with ${started.exitCode}:\n${log}`);
         const ready = await call(origin, '/readyz').catch(() => null);
         if (ready?.status === 200) return;
+        if (ready) last = `${ready.status} ${ready.body}`;
         await new Promise((next) => setTimeout(next, 25));
       }
-      throw new Error(`the service was not ready in ${READY_MS / 1000} s:\n${log}`);
+      throw new Error(`the service was not ready in ${READY_MS / 1000} s (${last}):\n${log}`);
     },
     /** kill -9: no handler runs, no file is closed. */
     kill: async (): Promise<void> => {

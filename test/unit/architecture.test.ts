@@ -103,7 +103,7 @@ function isLoad(callee: ts.Expression): boolean {
 }
 
 function layerOf(path: string): string | undefined {
-  if (/^src\/((server|app|deps|listings)\.ts$|cluster\/)/.test(path)) return 'top';
+  if (/^src\/((server|app|deps|listings|open-ledger)\.ts$|cluster\/)/.test(path)) return 'top';
   const layer = /^src\/([a-z-]+)(?:\.ts$|\/)/.exec(path)?.[1];
   return layer !== undefined && layer in MAY_IMPORT ? layer : undefined;
 }

@@ -29,8 +29,10 @@ interface LightningOptions<S> {
   bootId: string;
   /** Whether this process sells; where it does not, it keeps house alone. */
   sells?: boolean;
-  /** Whether it gives back the leases of the dead and forgets what may be forgotten, which one process does for all. */
-  keepsHouse?: boolean;
+  /** Whether it forgets what may be forgotten, which one process does for all; always by default. */
+  keepsHouse?(): boolean;
+  /** Whether no other process can be alive: then leases of others are of the dead. */
+  isAlone?: boolean;
   /** Where new invoices are counted, by what they are counted for; in this process's memory by default. */
   windows?: OpenWindows | undefined;
   log: NodeLog;
@@ -38,7 +40,18 @@ interface LightningOptions<S> {
 
 /** The Lightning rail, wired: its gate, its start, its upkeep and its end. */
 export function createLightning<S>(options: LightningOptions<S>) {
-  const { config, store, upstreams, sources, clock, bootId, sells = true, keepsHouse = true, log } = options;
+  const {
+    config,
+    store,
+    upstreams,
+    sources,
+    clock,
+    bootId,
+    sells = true,
+    keepsHouse = () => true,
+    isAlone = true,
+    log,
+  } = options;
   const { handlerTimeoutMs, publicOrigin, replies } = config;
   const { shared, invoicesPerMinute, nodeKey: expectedKey, timeoutMs } = config.lightning;
   const network = config.lightning.network === 'mainnet' ? MAINNET : TESTNET;
@@ -58,7 +71,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
   let pruning: Promise<void> | null = null;
 
   function prune(): Promise<void> {
-    pruning ??= (keepsHouse ? store.prune(clock.nowMs()) : Promise.resolve())
+    pruning ??= (keepsHouse() ? store.prune(clock.nowMs()) : Promise.resolve())
       .then(async () => room.set(await store.bodyBytes()))
       .catch((err) => log.warn({ err }, 'old invoices were not pruned'))
       .finally(() => {
@@ -77,7 +90,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
     payTo: (): string | null => issuer?.payTo() ?? null,
     rates,
     start: async (): Promise<void> => {
-      const left = keepsHouse ? await store.releaseLeasesExcept(bootId) : 0;
+      const left = isAlone ? await store.releaseLeasesExcept(bootId) : 0;
       if (left > 0) log.warn({ leases: left }, 'gave back leases of a process that died');
       await prune();
       timer = setInterval(prune, PRUNE_MS);

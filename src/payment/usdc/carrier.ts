@@ -16,7 +16,7 @@ export interface Refusals {
 }
 
 interface CarrierOptions {
-  ledger: Pick<Ledger, 'get'>;
+  ledger: Pick<Ledger, 'get' | 'waiting'>;
   settlement: Pick<Settlement, 'carry'>;
   settler: Pick<Settler, 'unavailable' | 'refuses'>;
   gatewayUnavailable(): string | null;
@@ -28,12 +28,18 @@ export function createCarrier({ ledger, settlement, settler, ...rails }: Carrier
   // A payer comes to be refused through a settlement of his own, and each of those passes here.
   const suspects = new Set<string>();
 
+  async function carry(id: string): Promise<void> {
+    const before = await ledger.get(id).catch(() => null);
+    await settlement.carry(id).catch(() => {});
+    if (before && settler.refuses?.(before.payer)) suspects.add(bytesToHex(before.payer));
+  }
+
   return {
     /** Returns when the row has ended or cannot be brought to an end now; never rejects. */
-    carry: async (id: string): Promise<void> => {
-      const before = await ledger.get(id).catch(() => null);
-      await settlement.carry(id).catch(() => {});
-      if (before && settler.refuses?.(before.payer)) suspects.add(bytesToHex(before.payer));
+    carry,
+    /** Begins with every intent of others that nothing was sent for yet; whoever works on one already does so once. */
+    carryWaiting: async (bootId: string): Promise<void> => {
+      for (const { id, bootId: holder } of await ledger.waiting()) if (holder !== bootId) void carry(id);
     },
     refusals: (): Refusals => {
       const payers = [...suspects].flatMap((payer) => {

@@ -14,6 +14,9 @@ const GAS_BOUNDS = [
 /** In USDC: the cheapest call is sold for 0.0005, a lone settlement at 20 gwei costs 0.0023. */
 const COST_BOUNDS = [0.0005, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.005, 0.01, 0.05];
 
+const SPENT = 'relayer_gas_spent_today_usdc';
+const LIMIT = 'relayer_gas_budget_usdc';
+
 /** Publishes what our own relayer holds, sends and pays, so that the cost of a payment stands beside its price. */
 export function createRelayerMetrics(registry: Registry) {
   const registers = [registry];
@@ -66,8 +69,10 @@ export function createRelayerMetrics(registry: Registry) {
     },
     /** Publishes what is spent of the day's budget; without a budget the limit has no sample. */
     watchBudget(budget: Pick<GasBudget, 'spentWei' | 'dailyWei'>): void {
+      // Whoever settles anew brings a new one.
+      for (const name of [SPENT, LIMIT]) registry.removeSingleMetric(name);
       new Gauge({
-        name: 'relayer_gas_spent_today_usdc',
+        name: SPENT,
         help: 'USDC spent on gas in this UTC day, over restarts',
         registers,
         collect() {
@@ -76,7 +81,7 @@ export function createRelayerMetrics(registry: Registry) {
       });
       if (budget.dailyWei === null) return;
       const limit = new Gauge({
-        ...{ name: 'relayer_gas_budget_usdc', help: 'What it may spend in a day (RELAYER_DAILY_GAS_USDC)', registers },
+        ...{ name: LIMIT, help: 'What it may spend in a day (RELAYER_DAILY_GAS_USDC)', registers },
       });
       limit.set(Number(budget.dailyWei) / WEI_PER_USDC);
     },

@@ -34,7 +34,7 @@ function start({ reads = true, readAtMs = null as number | null } = {}) {
   const onChange = async () => {
     told.changes += 1;
   };
-  const job = createCatalogueJob({ catalogue, reads, onChange, clock, random: () => 0.5 });
+  const job = createCatalogueJob({ catalogue, reads: () => reads, onChange, clock, random: () => 0.5 });
   stopping.push(job.stop);
   job.start();
   job.start();
@@ -88,7 +88,7 @@ describe('the catalogue’s job', () => {
     await job.stop();
     await clock.advance(5 * HOUR);
     expect(told.readAt).toEqual([0]);
-    const idle = createCatalogueJob({ catalogue: NO_CATALOGUE, reads: true, onChange: async () => {}, clock });
+    const idle = createCatalogueJob({ catalogue: NO_CATALOGUE, reads: () => true, onChange: async () => {}, clock });
     await idle.stop();
   });
 });

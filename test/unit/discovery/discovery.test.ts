@@ -32,7 +32,7 @@ function world() {
       listings: () => state.catalogue,
       readAtMs: () => state.readAtMs,
     },
-    readsCatalogue: false,
+    readsCatalogue: () => false,
     network: NETWORK,
     isReady: async () => {
       state.readiness += 1;

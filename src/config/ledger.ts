@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import { whole } from './fields.ts';
+
+/** Where the ledger is, and how a database is asked. */
+export interface LedgerConfig {
+  /** postgres://…, with a password perhaps: never to be logged. Null: a file in the data directory. */
+  readonly url: string | null;
+  /** Connections of one instance. */
+  readonly poolSize: number;
+  readonly connectTimeoutMs: number;
+  /** For one statement, its wait for locks included. */
+  readonly statementTimeoutMs: number;
+}
+
+/** The environment's keys of the ledger. */
+export const ledgerEnvironment = {
+  LEDGER_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'a postgres:// URL' }).optional(),
+  LEDGER_POOL_SIZE: whole(10, 4, 1000),
+  LEDGER_CONNECT_TIMEOUT_MS: whole(3000, 1, 60_000),
+  LEDGER_STATEMENT_TIMEOUT_MS: whole(5000, 100, 60_000),
+};
+
+/** What does not go together, a line each. */
+export function ledgerProblems(given: Record<string, string | undefined>): string[] {
+  const workers = Number(given.WORKERS ?? 1);
+  return given.LEDGER_URL !== undefined && workers > 1
+    ? ['WORKERS is set with LEDGER_URL (start more instances of one process instead)']
+    : [];
+}
+
+export function assembleLedger(env: z.output<z.ZodObject<typeof ledgerEnvironment>>): LedgerConfig {
+  return {
+    url: env.LEDGER_URL ?? null,
+    poolSize: env.LEDGER_POOL_SIZE,
+    connectTimeoutMs: env.LEDGER_CONNECT_TIMEOUT_MS,
+    statementTimeoutMs: env.LEDGER_STATEMENT_TIMEOUT_MS,
+  };
+}

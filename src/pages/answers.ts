@@ -1,0 +1,77 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { runEndpoint } from '../payment/run-endpoint.ts';
+
+interface Freshness {
+  readonly head: number | null;
+  readonly collected: number | null;
+  readonly lagBlocks: number | null;
+  readonly lagSeconds: number | null;
+}
+
+/** One self-test; times in Unix seconds. */
+export interface SelfTestRun {
+  readonly at: number;
+  readonly ok: boolean;
+  readonly latencyMs: number | null;
+  readonly transaction: string | null;
+  readonly notCharged: boolean | null;
+  readonly reason: string | null;
+}
+
+/** What pages show of the free routes' answers, by the routes' paths below `/v1`; the whole of each stands with its endpoint. */
+export interface Answers {
+  readonly '/fees': {
+    readonly baseFee: { readonly gwei: string; readonly block: number } | null;
+    readonly nextBaseFee: { readonly gwei: string } | null;
+    readonly transferCostUsdc: { readonly erc20: string } | null;
+    readonly hours: readonly { readonly minGwei: string; readonly maxGwei: string }[];
+  };
+  readonly '/rpc': {
+    readonly endpoints: readonly {
+      readonly name: string;
+      readonly latencyMs: number | null;
+      readonly headLagBlocks: number | null;
+      readonly ok: boolean | null;
+      readonly checkedAt: number | null;
+    }[];
+  };
+  readonly '/health': {
+    readonly status: 'ok' | 'stalled' | 'lagging';
+    readonly thresholds: Readonly<Record<'stalledSeconds' | 'lagBlocks' | 'lagSeconds', number>>;
+    readonly readings: Readonly<
+      Record<'headMovedSecondsAgo' | 'headCheckedSecondsAgo' | 'lagBlocks' | 'lagSeconds', number | null>
+    > & { readonly windowCollected: number };
+    readonly freshness: Freshness;
+  };
+  readonly '/selftest': {
+    readonly note: string;
+    readonly last24h: { readonly runs: number; readonly ok: number };
+    readonly recent: readonly SelfTestRun[];
+  };
+}
+
+/** Gives what a free route answers at this moment; null while it cannot, so that a page shows the rest. */
+export type ReadAnswer = <P extends keyof Answers>(path: P) => Promise<Answers[P] | null>;
+
+interface AnswersDeps<S> {
+  readonly config: { readonly handlerTimeoutMs: number };
+  readonly catalogue: readonly Endpoint<S>[];
+  readonly sources: S;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/** Runs free endpoints for pages, with what each has for defaults, so that a page and the API never tell two stories. */
+export function createReadAnswer<S>({ config, catalogue, sources, log }: AnswersDeps<S>): ReadAnswer {
+  const context = { sources, timeoutMs: config.handlerTimeoutMs, signal: new AbortController().signal };
+  return async (path) => {
+    const endpoint = catalogue.find((entry) => entry.access === 'free' && entry.path === path);
+    if (endpoint === undefined) return null;
+    try {
+      // Its own schema has judged it.
+      return JSON.parse((await runEndpoint(endpoint, {}, context)).toString('utf8'));
+    } catch (error) {
+      log.warn({ path, err: error }, 'a page goes without an answer');
+      return null;
+    }
+  };
+}

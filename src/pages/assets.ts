@@ -1,0 +1,59 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { extname, join } from 'node:path';
+import { type Encoded, encode } from './encodings.ts';
+
+const FOLDER = join(import.meta.dirname, 'assets');
+const require = createRequire(import.meta.url);
+
+/** What others made and we serve from here. */
+const LIBRARIES: Readonly<Record<string, string>> = {
+  'uplot.js': require.resolve('uplot/dist/uPlot.iife.min.js'),
+  'uplot.css': require.resolve('uplot/dist/uPlot.min.css'),
+};
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml; charset=utf-8',
+};
+
+/** An import of a neighbour, as the formatter writes it. */
+const IMPORT = /(^import |\bfrom )'\.\/([\w-]+\.js)'/gm;
+
+const FILES = new Map(
+  [
+    ...readdirSync(FOLDER).map((name): [string, string] => [name, join(FOLDER, name)]),
+    ...Object.entries(LIBRARIES),
+  ].filter(([name]) => extname(name) in CONTENT_TYPES),
+);
+const byName = new Map<string, { readonly path: string; readonly encoded: Encoded }>();
+const byPath = new Map<string, Encoded>();
+for (const name of FILES.keys()) read(name);
+
+/** Where an asset is served; the name changes with the bytes. Throws on a name that there is none of, so that no page links to nothing. */
+export function assetPath(name: string): string {
+  return read(name).path;
+}
+
+/** The asset that is served under a path, or undefined. */
+export function findAsset(path: string): Encoded | undefined {
+  return byPath.get(path);
+}
+
+/** Reads a file once. What a script imports from beside it is read first, because the import must name the hash: a cached script never meets another's newer version. */
+function read(name: string) {
+  const known = byName.get(name);
+  if (known) return known;
+  const file = FILES.get(name);
+  if (file === undefined) throw new Error(`there is no asset ${name}`);
+  const extension = extname(name);
+  const source = readFileSync(file, 'utf8');
+  const text =
+    name in LIBRARIES ? source : source.replace(IMPORT, (_all, from, other) => `${from}'${read(other).path}'`);
+  const encoded = encode(text, CONTENT_TYPES[extension] ?? '', 'kept');
+  const path = `/assets/${name.slice(0, -extension.length)}.${encoded.hash}${extension}`;
+  byName.set(name, { path, encoded });
+  byPath.set(path, encoded);
+  return { path, encoded };
+}

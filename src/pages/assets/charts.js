@@ -1,0 +1,147 @@
+/**
+ * Draws each `figure.chart` from the table inside it, and draws it anew when the table, its width or the colour scheme changes.
+ * @import uPlot from 'uplot'
+ */
+
+/** uPlot puts itself onto the global object. @type {typeof uPlot} */
+const Plot = Reflect.get(globalThis, 'uPlot');
+
+const HEIGHT = 200;
+/** A chart is at least this wide in time (seconds): three values must not look like a trend. */
+const LEAST_SPAN = 180;
+const scheme = matchMedia('(prefers-color-scheme: dark)');
+
+/** @type {Map<HTMLElement, uPlot>} */
+const drawn = new Map();
+
+/** The table as columns: times, then one a line. @param {HTMLElement} figure @returns {uPlot.AlignedData} */
+function readTable(figure) {
+  const rows = [...figure.querySelectorAll('tbody tr')];
+  const lines = figure.querySelectorAll('thead th').length - 1;
+  const times = rows.map((row) => Date.parse(row.querySelector('time')?.dateTime ?? '') / 1000);
+  const columns = Array.from({ length: lines }, (_, column) =>
+    rows.map((row) => {
+      const text = row.querySelectorAll('td')[column]?.textContent ?? '';
+      return text === '' || text === '–' ? null : Number(text);
+    }),
+  );
+  return [times, ...columns];
+}
+
+/** @param {HTMLElement} figure @returns {uPlot.Options} */
+function optionsFor(figure, /** @type {number} */ width) {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
+  const isBand = figure.dataset.chart === 'band';
+  const unit = figure.dataset.unit ?? '';
+  const labels = [...figure.querySelectorAll('thead th')]
+    .slice(1)
+    .map((cell) => (cell.textContent ?? '').split(',')[0]);
+  const axis = {
+    stroke: colour('muted'),
+    font: '12px system-ui, sans-serif',
+    grid: { stroke: colour('grid'), width: 1 },
+    ticks: { show: false },
+  };
+  return {
+    width,
+    height: HEIGHT,
+    tzDate: (seconds) => Plot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+    scales: {
+      x: { range: (_plot, from, to) => [Math.min(from, to - LEAST_SPAN), to] },
+      y: { range: (_plot, least, most) => (isBand ? around(least, most) : [0, Math.max(most * 1.15, 1)]) },
+    },
+    axes: [
+      { ...axis, size: 30, space: 70, values: (_plot, ticks) => ticks.map(showClock) },
+      { ...axis, size: 56, values: (_plot, ticks) => ticks.map((tick) => `${+tick.toFixed(4)}`) },
+    ],
+    series: [
+      { label: 'UTC', value: '{HH}:{mm}:{ss}' },
+      ...labels.map((label, at) => lineOf(`${label}`, at, { isBand, unit, colour })),
+    ],
+    ...(isBand && { bands: [{ series: [3, 1], fill: colour('band') }] }),
+    cursor: { y: false, drag: { x: false, y: false } },
+  };
+}
+
+/** @param {string} label @param {number} at @param {{ isBand: boolean, unit: string, colour: (name: string) => string }} look @returns {uPlot.Series} */
+function lineOf(label, at, { isBand, unit, colour }) {
+  const isEdge = isBand && at !== 1;
+  return {
+    label,
+    stroke: colour(isEdge ? 'band-edge' : `line-${isBand ? 1 : (at % 5) + 1}`),
+    width: isEdge ? 1 : 2,
+    // More than lines tell them apart: each endpoint has its own dashes.
+    ...(!isBand &&
+      at > 0 && {
+        dash:
+          [
+            [6, 4],
+            [2, 3],
+            [10, 3, 2, 3],
+            [1, 5],
+          ][(at - 1) % 4] ?? [],
+      }),
+    spanGaps: false,
+    value: (_plot, value) => (value === null || value === undefined ? '–' : `${value} ${unit}`),
+  };
+}
+
+/** @param {number} seconds */
+function showClock(seconds) {
+  const text = new Date(seconds * 1000).toISOString();
+  return text.slice(11, seconds % 60 === 0 ? 16 : 19);
+}
+
+/** Room above and below, and a line in the middle where nothing changes. @param {number} least @param {number} most @returns {[number, number]} */
+function around(least, most) {
+  const room = Math.max((most - least) * 0.15, Math.abs(most) * 0.02, 1e-6);
+  return [least - room, most + room];
+}
+
+/** @param {HTMLElement} figure */
+function draw(figure) {
+  const place = figure.querySelector('.plot');
+  const data = readTable(figure);
+  if (!(place instanceof HTMLElement) || data[0].length === 0) return;
+  const before = drawn.get(figure);
+  if (before && before.series.length === data.length) before.setData(data);
+  else {
+    before?.destroy();
+    place.replaceChildren();
+    drawn.set(figure, new Plot(optionsFor(figure, place.clientWidth), data, place));
+  }
+  tell(figure, data);
+}
+
+/** What is drawn, for whoever checks it. @param {HTMLElement} figure @param {uPlot.AlignedData} data */
+function tell(figure, data) {
+  const main = [...(data[figure.dataset.chart === 'band' ? 2 : 1] ?? [])];
+  figure.dataset.points = `${data[0].length}`;
+  figure.dataset.latest = `${main.findLast((value) => value !== null) ?? ''}`;
+}
+
+function redrawAll() {
+  // Of a copy: what is drawn anew is put back.
+  for (const [figure, plot] of [...drawn]) {
+    plot.destroy();
+    drawn.delete(figure);
+    draw(figure);
+  }
+}
+
+/** @type {HTMLElement[]} */
+const figures = [...document.querySelectorAll('figure.chart')].filter((figure) => figure instanceof HTMLElement);
+const widths = new ResizeObserver((entries) => {
+  for (const { target, contentRect } of entries) {
+    const plot = drawn.get(/** @type {HTMLElement} */ (target.closest('figure')));
+    if (plot && plot.width !== contentRect.width) plot.setSize({ width: contentRect.width, height: HEIGHT });
+  }
+});
+for (const figure of figures) {
+  draw(figure);
+  const place = figure.querySelector('.plot');
+  if (place) widths.observe(place);
+}
+document.addEventListener('fresh', () => figures.forEach(draw));
+scheme.addEventListener('change', redrawAll);

@@ -1,0 +1,22 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Encoded } from './encodings.ts';
+import { encodePage } from './send.ts';
+
+/** So long a page that is the same for everybody may be sent again: a crowd costs one page a second. */
+const KEEP_MS = 1000;
+
+/** Makes a page at most once a second, and once at a time; one that failed is the next reader's chance. */
+export function keepPage(clock: Clock, make: () => Promise<string>): () => Promise<Encoded> {
+  let kept: { readonly until: number; readonly page: Promise<Encoded> } | null = null;
+  return () => {
+    const now = clock.nowMs();
+    if (kept !== null && now < kept.until) return kept.page;
+    const page = make().then(encodePage);
+    const mine = { until: now + KEEP_MS, page };
+    kept = mine;
+    page.catch(() => {
+      if (kept === mine) kept = null;
+    });
+    return page;
+  };
+}

@@ -1,0 +1,96 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { entriesOn } from '../catalogue/paths.ts';
+import type { Answers } from './answers.ts';
+import { renderCode } from './code-block.ts';
+import { askWithCurl, payInTypeScript, readInPython } from './examples.ts';
+import { showMeasure, showTimeOfDay, UNKNOWN } from './format.ts';
+import { type Html, html } from './html.ts';
+import { renderFeeChart, renderLatencyChart } from './live-charts.ts';
+import { LIVE_SWITCH } from './live-switch.ts';
+import type { PageParts } from './pages-deps.ts';
+import { renderFreeRoutes, renderPrices } from './price-table.ts';
+import { renderLastRun, renderStrip } from './self-test.ts';
+import { renderPage } from './shell.ts';
+
+const DESCRIPTION =
+  'Chain and public data by the call: free summaries, priced detail paid in USDC over x402 or in bitcoin over Lightning. No signup, no key.';
+
+/** `/`: what this is, what it shows at this moment, how it is paid, what it costs, and whether it works. */
+export async function renderLanding(parts: PageParts): Promise<string> {
+  const [fees, rpc, health, selfTest] = await Promise.all([
+    parts.read('/fees'),
+    parts.read('/rpc'),
+    parts.read('/health'),
+    parts.read('/selftest'),
+  ]);
+  return renderPage({
+    title: 'percall: data by the call',
+    path: '/',
+    description: DESCRIPTION,
+    scripts: ['uplot.js', 'charts.js', 'live.js', 'copy.js'],
+    styles: ['uplot.css', 'figures.css', 'landing.css'],
+    body: html`<section class="hero">
+<div>
+<h1>Data by the call</h1>
+<p class="lead">Free summaries for everyone. Detail for ${priceRange(parts.catalogue)} USD a call: fees, deploys, wallets and transactions of the chain; web pages, packages, domains, currencies, Wikipedia.
+Paid in USDC over <a href="https://www.x402.org" rel="noopener noreferrer">x402</a> or in bitcoin over Lightning. No signup, no key: the payment is the credential.</p>
+<p class="promise">A failing call costs nothing, one payment buys exactly one answer, and whoever paid gets the answer, whatever crashed in between.</p>
+<p class="actions"><a class="button" href="#pay">Pay for a call</a> <a href="#prices">Prices</a> <a href="/market">Market</a> <a href="/docs">Reference</a></p>
+</div>
+${renderNow(fees, health, selfTest)}
+</section>
+<section class="part" aria-labelledby="charts-title">
+<header class="head"><h2 id="charts-title">Live from the chain <small>${parts.config.network.caip2}</small></h2>${LIVE_SWITCH}</header>
+<div class="charts">${renderFeeChart(parts, fees)}${renderLatencyChart(parts, rpc)}</div>
+</section>
+${renderPaying(parts)}
+<section class="part" aria-labelledby="prices-title" id="prices">
+<header class="head"><h2 id="prices-title">Prices</h2></header>
+<p>The same routes stand under <code>/v1/lightning</code> for bitcoin, at the median rate of three exchanges, rounded up to a whole sat (<a href="/v1/lightning">rate and node</a>).
+A bad parameter, a failing source and a mistake of ours are never charged.</p>
+${renderPrices(parts.catalogue)}
+<h3 class="free">Free</h3>
+${renderFreeRoutes(parts.catalogue)}
+</section>
+<section class="part" aria-labelledby="selftest-title">
+<header class="head"><h2 id="selftest-title">Does it work?</h2><p><a href="/status">Status</a></p></header>
+<p>Once an hour the service buys its own endpoint with its own wallet, and calls one that must fail without charging. That is not customer activity.</p>
+<div id="selftest" data-live>${renderStrip(selfTest)}${renderLastRun(selfTest)}</div>
+</section>`,
+  });
+}
+
+function renderNow(
+  fees: Answers['/fees'] | null,
+  health: Answers['/health'] | null,
+  selfTest: Answers['/selftest'] | null,
+): Html {
+  const run = selfTest?.recent[0];
+  return html`<dl class="pairs" id="now" data-live>
+<div><dt>Base fee</dt><dd>${fees?.baseFee ? html`${fees.baseFee.gwei} gwei` : UNKNOWN}</dd></div>
+<div><dt>A USDC transfer</dt><dd>${fees?.transferCostUsdc ? html`${fees.transferCostUsdc.erc20} USDC` : UNKNOWN}</dd></div>
+<div><dt>Head block</dt><dd>${health?.freshness.head ?? UNKNOWN}</dd></div>
+<div><dt>Collector behind it</dt><dd>${showMeasure(health?.freshness.lagSeconds, 's')}</dd></div>
+<div><dt>Last self-test</dt><dd>${run ? html`<span class="${run.ok ? 'good' : 'bad'}">${run.ok ? 'passed' : 'failed'}</span> ${showTimeOfDay(run.at)} UTC` : UNKNOWN}</dd></div>
+</dl>`;
+}
+
+function renderPaying({ config }: PageParts): Html {
+  const { publicOrigin: origin, network } = config;
+  const terms = { origin, network: network.caip2, asset: network.usdc };
+  return html`<section class="part" aria-labelledby="pay-title" id="pay">
+<header class="head"><h2 id="pay-title">Pay for a call</h2></header>
+<p>A priced route answers 402 until it is paid; any x402 v2 client pays it. These ten lines do, and print the answer with the hash of its USDC transfer:</p>
+${renderCode({ id: 'pay-typescript', title: 'TypeScript', note: 'with the stock client and a wallet that holds USDC', code: payInTypeScript(terms) })}
+${renderCode({ id: 'ask-curl', title: 'curl', note: 'what a 402 asks for', code: askWithCurl(terms) })}
+${renderCode({ id: 'read-python', title: 'Python', note: 'a free route, standard library only', code: readInPython(terms) })}
+<p>Agents find all of it at <code>POST /mcp</code>, sellers a facilitator for Lightning proofs at <a href="/facilitator"><code>/facilitator</code></a>.</p>
+</section>`;
+}
+
+/** The least and the greatest price of the catalogue. */
+function priceRange(catalogue: readonly Endpoint<never>[]): string {
+  const prices = entriesOn(catalogue, 'paid').flatMap(({ price }) => price ?? []);
+  const sorted = prices.sort((a, b) => (a.units < b.units ? -1 : 1));
+  return `${sorted[0]?.usd ?? '0'} to ${sorted.at(-1)?.usd ?? '0'}`;
+}

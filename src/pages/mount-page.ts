@@ -1,0 +1,41 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { NotFound } from '../errors.ts';
+import { refuseOtherMethods } from '../http/methods.ts';
+import { findAsset } from './assets.ts';
+import type { Encoded } from './encodings.ts';
+import { sendAsset, sendPage } from './send.ts';
+
+const METHODS = ['GET', 'HEAD'];
+
+/** Mounts a page for GET and HEAD; `make` may set a status. What goes wrong in making it is a problem like on any other route. */
+export function mountPage(
+  app: FastifyInstance,
+  url: string,
+  make: (request: FastifyRequest, reply: FastifyReply) => Promise<string | Encoded> | string | Encoded,
+): void {
+  app.route({
+    method: METHODS,
+    url,
+    handler: async (request, reply) => {
+      sendPage(request, reply, await make(request, reply));
+      return reply;
+    },
+  });
+  refuseOtherMethods(app, url, METHODS);
+}
+
+/** Mounts everything that pages load. */
+export function mountAssets(app: FastifyInstance): void {
+  const url = '/assets/:file';
+  app.route<{ Params: { file: string } }>({
+    method: METHODS,
+    url,
+    handler: async (request, reply) => {
+      const asset = findAsset(`/assets/${request.params.file}`);
+      if (asset === undefined) throw new NotFound('There is no such asset; a page names those that are.');
+      sendAsset(request, reply, asset);
+      return reply;
+    },
+  });
+  refuseOtherMethods(app, url, METHODS);
+}

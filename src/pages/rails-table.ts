@@ -1,0 +1,34 @@
+import { UNKNOWN } from './format.ts';
+import { type Html, html } from './html.ts';
+import type { PageParts } from './pages-deps.ts';
+
+/** What the service's parts say of themselves, by the parts' names. */
+export type Checks = Awaited<ReturnType<PageParts['readiness']>>['checks'];
+
+/** What the checks are called here; one that is not named keeps its own name. */
+const NAMES: Readonly<Record<string, string>> = {
+  ledger: 'Ledger of payments',
+  usdc: 'USDC contract',
+  settlement: 'Settlement in USDC',
+  facilitator: 'Remote facilitator',
+  gateway: 'Circle Gateway',
+  lightning: 'Lightning node',
+  collector: 'Collector',
+  primary: 'Settling process',
+};
+
+/** Every part that a payment needs, whether it works and what it says of itself. */
+export function renderRails(checks: Checks | null): Html {
+  if (checks === null) return html`<p>${UNKNOWN}</p>`;
+  return html`<table>
+<caption class="unseen">Parts that payments need</caption>
+<thead><tr><th scope="col">Part</th><th scope="col">State</th><th scope="col">Detail</th></tr></thead>
+<tbody>${Object.entries(checks).map(
+    ([
+      name,
+      { ok, detail },
+    ]) => html`<tr><th scope="row" class="part-name">${Object.hasOwn(NAMES, name) ? NAMES[name] : name}</th><td class="${ok ? 'good' : 'bad'}">${ok ? 'no fault' : 'fault'}</td><td class="loose">${detail}</td></tr>
+`,
+  )}</tbody>
+</table>`;
+}

@@ -1,0 +1,59 @@
+import type { FastifyInstance } from 'fastify';
+import { refuseOtherMethods } from '../http/methods.ts';
+import { TAGS } from '../http/openapi-text.ts';
+import { assetPath } from './assets.ts';
+import { html } from './html.ts';
+import { mountPage } from './mount-page.ts';
+import { type LibraryFile, openLibrary } from './reference-library.ts';
+import { encodePage, sendAsset } from './send.ts';
+import { renderPage } from './shell.ts';
+
+const METHODS = ['GET', 'HEAD'];
+
+/**
+ * Mounts `/docs`: the reference drawn in the browser from `/openapi.json`, by a library that is served from here.
+ * The page has the policy of all others, without exceptions: what is tried in it goes to its own origin and nowhere else.
+ */
+export function mountReference(app: FastifyInstance): void {
+  const library = openLibrary();
+  mountLibrary(app, library);
+  const page = encodePage(renderReference(library.path));
+  mountPage(app, '/docs', () => page);
+}
+
+function mountLibrary(app: FastifyInstance, { path, encoded }: LibraryFile): void {
+  app.route({
+    method: METHODS,
+    url: path,
+    handler: async (request, reply) => {
+      sendAsset(request, reply, await encoded());
+      return reply;
+    },
+  });
+  refuseOtherMethods(app, path, METHODS);
+}
+
+/** The scripts run in the order in which they stand here, once the page is read. */
+function renderReference(library: string): string {
+  const body = html`<section>
+<h1>API reference</h1>
+<p class="lead">Every route with its parameters, answers and errors, drawn from <a href="/openapi.json">/openapi.json</a>.
+Try them here: free routes answer at once, a priced one says what it costs, and its terms are shown decoded.</p>
+<nav aria-label="Groups of routes"><ul class="routes">${TAGS.map(
+    ({ name }) => html`<li><a href="#operations-tag-${name}">${name}</a></li>`,
+  )}</ul></nav>
+<noscript><p>A script draws this reference, and scripts are off. The same is in <a href="/openapi.json">/openapi.json</a> for programs
+and in <a href="/llms.txt">/llms.txt</a> as text.</p></noscript>
+<p id="reference-answer" class="unseen" role="status"></p>
+<div id="reference"><p>Drawing the reference …</p></div>
+</section>
+<script src="${library}" defer></script>
+<script src="${assetPath('reference.js')}" type="module"></script>`;
+  return renderPage({
+    title: 'API reference',
+    path: '/docs',
+    description: 'Every route of the service with parameters, answers, errors and prices, to be tried in the page.',
+    styles: ['reference.css'],
+    body,
+  });
+}

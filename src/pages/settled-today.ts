@@ -1,0 +1,71 @@
+import type { Clock } from '../lib/clock.ts';
+import { bytesToHex } from '../lib/hex.ts';
+
+/** Where sums of payments are read; the ledger's store offers it. */
+export interface SettledSource {
+  settledBetween(
+    from: number,
+    to: number,
+  ): Promise<
+    readonly {
+      readonly rail: 'usdc' | 'lightning';
+      readonly contract: Uint8Array | null;
+      readonly count: number;
+      readonly amount: bigint;
+    }[]
+  >;
+}
+
+/** What came in on a rail; `amount` in base units of USDC, or in millisatoshis. */
+export interface RailSum {
+  readonly rail: 'usdc' | 'gateway' | 'lightning';
+  readonly count: number;
+  readonly amount: bigint;
+}
+
+interface Held {
+  readonly dayStart: number;
+  /** Up to here everything is in `sums`. */
+  readonly until: number;
+  readonly sums: ReadonlyMap<RailSum['rail'], RailSum>;
+}
+
+const DAY_MS = 86_400_000;
+/** A payment is written within moments of the time that it bears; what is older than this stays as it was counted. */
+const MOMENTS_MS = 60_000;
+
+/**
+ * Sums of what came in since midnight UTC, each rail that is sold on at least with zero. Only the last minute is read anew each time, so
+ * that a busy day costs no more than a quiet one. `usdc` is the token's contract: what was signed for another one came through the Gateway.
+ */
+export function createSettledToday(
+  source: SettledSource,
+  usdc: string,
+  clock: Clock,
+): () => Promise<readonly RailSum[]> {
+  let held: Held | null = null;
+
+  async function add(sums: Held['sums'], from: number, to: number): Promise<Map<RailSum['rail'], RailSum>> {
+    const total = new Map(sums);
+    for (const { contract, count, amount, ...one } of await source.settledBetween(from, to)) {
+      const rail = one.rail === 'usdc' && contract && bytesToHex(contract) !== usdc ? 'gateway' : one.rail;
+      const before = total.get(rail) ?? { rail, count: 0, amount: 0n };
+      total.set(rail, { rail, count: before.count + count, amount: before.amount + amount });
+    }
+    return total;
+  }
+
+  return async () => {
+    const now = clock.nowMs();
+    const dayStart = Math.floor(now / DAY_MS) * DAY_MS;
+    const before = held?.dayStart === dayStart ? held : { dayStart, until: dayStart, sums: NOTHING };
+    const until = Math.max(before.until, now - MOMENTS_MS);
+    const sums = await add(before.sums, before.until, until);
+    held = { dayStart, until, sums };
+    return [...(await add(sums, until, Number.MAX_SAFE_INTEGER)).values()];
+  };
+}
+
+const NOTHING: Held['sums'] = new Map(
+  (['usdc', 'lightning'] as const).map((rail) => [rail, { rail, count: 0, amount: 0n }]),
+);

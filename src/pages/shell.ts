@@ -1,0 +1,82 @@
+import { assetPath } from './assets.ts';
+import { type Html, html, markupOf } from './html.ts';
+
+/** A page as its author gives it. */
+export interface Page {
+  /** Without the service's name. */
+  readonly title: string;
+  /** Where it is served: marks its link in the navigation. */
+  readonly path: string;
+  readonly body: Html;
+  /** One sentence for search engines. */
+  readonly description?: string;
+  /** Names of assets, in the order in which they run. `uplot.js` is a plain script, all others are modules; all run once the page is read. */
+  readonly scripts?: readonly string[];
+  /** Names of assets beside the common `pages.css`. */
+  readonly styles?: readonly string[];
+}
+
+const NAVIGATION: readonly { path: string; label: string }[] = [
+  { path: '/', label: 'Overview' },
+  { path: '/market', label: 'Market' },
+  { path: '/docs', label: 'Reference' },
+  { path: '/status', label: 'Status' },
+];
+
+/** Libraries that put themselves onto the global object. */
+const PLAIN_SCRIPTS = new Set(['uplot.js']);
+
+/** Renders a whole page: what all of them share around the body of one. */
+export function renderPage({ title, path, body, description, scripts = [], styles = [] }: Page): string {
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${path === '/' ? title : `${title} · percall`}</title>
+${description && html`<meta name="description" content="${description}">`}
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml">
+${['pages.css', ...styles].map(
+  (name) => html`<link rel="stylesheet" href="${assetPath(name)}">
+`,
+)}${scripts.map(scriptOf)}</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<a class="brand" href="/"><img src="${assetPath('icon.svg')}" alt="" width="22" height="22"> percall</a>
+<nav aria-label="Pages"><ul class="routes">${NAVIGATION.map((item) => linkOf(item, path))}</ul></nav>
+</header>
+<main id="main" tabindex="-1">
+${body}
+</main>
+${FOOTER}
+</body>
+</html>
+`;
+  return markupOf(page);
+}
+
+function scriptOf(name: string): Html {
+  const src = assetPath(name);
+  return PLAIN_SCRIPTS.has(name)
+    ? html`<script src="${src}" defer></script>
+`
+    : html`<script src="${src}" type="module"></script>
+`;
+}
+
+function linkOf({ path, label }: { path: string; label: string }, current: string): Html {
+  const mark = path === current && html` aria-current="page"`;
+  return html`<li><a href="${path}"${mark}>${label}</a></li>`;
+}
+
+const FOOTER = html`<footer class="bottom">
+<p>A failing call costs nothing. No signup, no key, no cookies, no trackers.</p>
+<ul class="routes" aria-label="For machines">
+<li><a href="/openapi.json">OpenAPI</a></li>
+<li><a href="/v1/paid">Price list</a></li>
+<li><a href="/llms.txt">llms.txt</a></li>
+<li><a href="/.well-known/x402">x402</a></li>
+</ul>
+</footer>`;

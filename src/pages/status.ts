@@ -1,0 +1,96 @@
+import { nowSeconds } from '../lib/clock.ts';
+import type { Answers } from './answers.ts';
+import { showMeasure, showTime } from './format.ts';
+import { type Html, html } from './html.ts';
+import { renderLatencyChart } from './live-charts.ts';
+import { LIVE_SWITCH } from './live-switch.ts';
+import type { PageParts } from './pages-deps.ts';
+import { type Checks, renderRails } from './rails-table.ts';
+import { renderLastRun, renderRuns, renderStrip } from './self-test.ts';
+import { renderSettled } from './settled-table.ts';
+import type { RailSum } from './settled-today.ts';
+import { renderPage } from './shell.ts';
+
+type Health = Answers['/health'] | null;
+
+/** A page about faults does not wait for the part that has one. */
+const PATIENCE_MS = 3000;
+
+/** `/status`: whether it works, how far the collector is, how payments come in, what came in today, and what the self-tests showed. */
+export async function renderStatus(parts: PageParts, settledToday: () => Promise<readonly RailSum[]>): Promise<string> {
+  const [health, rpc, selfTest, checks, settled, facilitator] = await Promise.all([
+    parts.read('/health'),
+    parts.read('/rpc'),
+    parts.read('/selftest'),
+    checksOf(parts),
+    settledToday().catch(() => null),
+    parts.facilitator.descriptor().catch(() => null),
+  ]);
+  const { explorerUrl } = parts.config.network;
+  const transactionUrl = (hash: string) => (explorerUrl ? `${explorerUrl}/tx/${hash}` : `/v1/payments/${hash}`);
+  return renderPage({
+    title: 'Status',
+    path: '/status',
+    description: 'Health, lag, payment rails, self-tests, and what was settled today.',
+    scripts: ['uplot.js', 'charts.js', 'live.js'],
+    styles: ['uplot.css', 'figures.css', 'status.css'],
+    body: html`<header class="head"><h1>Status</h1>${LIVE_SWITCH}</header>
+<div id="verdict" data-live>${renderVerdict(checks, health)}<p class="asof">As of ${showTime(nowSeconds(parts.clock))} UTC.</p></div>
+<div class="columns">
+<section class="part" aria-labelledby="settled-title"><header class="head"><h2 id="settled-title">Settled today</h2></header>
+<div id="settled" data-live>${renderSettled(settled, facilitator)}</div></section>
+<section class="part" aria-labelledby="lag-title"><header class="head"><h2 id="lag-title">Collected data</h2></header>
+<div id="lag" data-live>${renderLag(health)}</div></section>
+</div>
+<section class="part" aria-labelledby="rails-title"><header class="head"><h2 id="rails-title">Payment rails</h2></header>
+<div id="rails" data-live>${renderRails(checks)}</div></section>
+<section class="part" aria-labelledby="rpc-title-section"><header class="head"><h2 id="rpc-title-section">RPC endpoints</h2></header>
+${renderLatencyChart(parts, rpc)}</section>
+<section class="part" aria-labelledby="selftest-title"><header class="head"><h2 id="selftest-title">Self-tests</h2></header>
+<p>${selfTest?.note}</p>
+<div id="selftest" data-live>${renderStrip(selfTest)}${renderLastRun(selfTest)}</div>
+<div id="runs" data-live>${renderRuns(selfTest, transactionUrl)}</div></section>`,
+  });
+}
+
+/** What each part says of itself; null when that took too long. The node for bitcoin speaks for itself, as it never counts against readiness. */
+async function checksOf({ readiness, lightning, clock }: PageParts): Promise<Checks | null> {
+  const over = new AbortController();
+  const late = clock.sleep(PATIENCE_MS, over.signal).then(
+    () => null,
+    () => null,
+  );
+  const told = await Promise.race([readiness(), late]).finally(() => over.abort());
+  return told && { ...told.checks, lightning: lightning() };
+}
+
+const HEALTH_WORDS = {
+  ok: null,
+  stalled: 'The chain’s head has not moved, or nobody could be asked for it.',
+  lagging: 'The collector is behind the chain; collected answers are older than they should be.',
+} as const;
+
+/** In words first; the colour only repeats them. */
+function renderVerdict(checks: Checks | null, health: Health): Html {
+  const failing = Object.keys(checks ?? {}).filter((name) => !checks?.[name]?.ok);
+  const others = failing.filter((name) => name !== 'lightning');
+  const faults = [
+    checks === null && 'Whether paid calls can be served now is not known: a part gave no answer in time.',
+    others.length > 0 && `Priced calls cannot be served now (${others.join(', ')}); nobody is charged.`,
+    failing.length > others.length && 'Nothing can be sold for bitcoin now.',
+    health ? HEALTH_WORDS[health.status] : 'The state of the collector is not known.',
+  ].filter((fault) => typeof fault === 'string');
+  if (faults.length === 0) return html`<p class="verdict good">Everything works.</p>`;
+  return html`<p class="verdict bad">${faults.join(' ')}</p>`;
+}
+
+function renderLag(health: Health): Html {
+  const { freshness, readings, thresholds } = health ?? {};
+  return html`<dl class="pairs">
+<div><dt>Head of the chain</dt><dd>${freshness?.head ?? showMeasure(null, '')}</dd></div>
+<div><dt>Collected up to</dt><dd>${freshness?.collected ?? showMeasure(null, '')}</dd></div>
+<div><dt>Behind</dt><dd>${showMeasure(readings?.lagBlocks, 'blocks')}, ${showMeasure(readings?.lagSeconds, 's')} <small>bad above ${showMeasure(thresholds?.lagBlocks, 'blocks')} or ${showMeasure(thresholds?.lagSeconds, 's')}</small></dd></div>
+<div><dt>Head moved</dt><dd>${showMeasure(readings?.headMovedSecondsAgo, 's ago')} <small>bad above ${showMeasure(thresholds?.stalledSeconds, 's')}</small></dd></div>
+<div><dt>Past blocks collected</dt><dd>${showMeasure(readings && readings.windowCollected * 100, '%')}</dd></div>
+</dl>`;
+}

@@ -1,0 +1,34 @@
+import type { FastifyInstance } from 'fastify';
+import { createReadAnswer } from '../pages/answers.ts';
+import { keepPage } from '../pages/kept-page.ts';
+import { renderLanding } from '../pages/landing.ts';
+import { renderMarket } from '../pages/market.ts';
+import { mountAssets, mountPage } from '../pages/mount-page.ts';
+import type { PageParts, PagesDeps } from '../pages/pages-deps.ts';
+import { mountReference } from '../pages/reference.ts';
+import { createSettledToday } from '../pages/settled-today.ts';
+import { renderStatus } from '../pages/status.ts';
+
+/** Mounts the pages for people and what they load. Belongs to the group of free routes and their limit. */
+export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
+  const { clock, config } = deps;
+  const parts: PageParts = { ...deps, read: createReadAnswer(deps) };
+  const settledToday = createSettledToday(deps.settled, config.network.usdc, clock);
+  mountAssets(app);
+  mountReference(app);
+  mountPage(
+    app,
+    '/',
+    keepPage(clock, () => renderLanding(parts)),
+  );
+  mountPage(
+    app,
+    '/status',
+    keepPage(clock, () => renderStatus(parts, settledToday)),
+  );
+  mountPage(app, '/market', async (request, reply) => {
+    const { text, isBad } = await renderMarket(parts, request.query as Record<string, unknown>);
+    if (isBad) reply.code(400);
+    return text;
+  });
+}

@@ -1,0 +1,101 @@
+import type { LedgerStore, Payment, PaymentKey, PaymentState } from '../ledger-port.ts';
+import { ledgerWrites, OPEN, PURGE_CHUNK } from './ledger-writes.ts';
+import type { Pools } from './pool.ts';
+import { fixed, type Statement, statement } from './statement.ts';
+import type { WriteLane } from './write-lane.ts';
+
+const COLUMNS = `id, network, contract, payer, nonce, state, boot_id AS "bootId", amount, pay_to AS "payTo", valid_after AS "validAfter",
+  valid_before AS "validBefore", signature, request_hash AS "requestHash", client_hash AS "clientHash",
+  identifier_hash AS "identifierHash", checked_block AS "checkedBlock", transaction_hash AS "transaction", block, reason,
+  reserved_at AS "reservedAt", ended_at AS "endedAt", deliveries`;
+const SELECT = `SELECT ${COLUMNS} FROM usdc_payments`;
+
+const FIND = statement<PaymentKey>(
+  `${SELECT} WHERE network = @network AND contract = @contract AND payer = @payer AND nonce = @nonce`,
+);
+const GET = statement<{ id: string }>(`${SELECT} WHERE id = @id`);
+const BY_HASH = statement<{ hash: Uint8Array; limit: number }>(
+  `${SELECT} WHERE nonce = @hash UNION ${SELECT} WHERE transaction_hash = @hash ORDER BY id LIMIT @limit`,
+);
+const BY_IDENTIFIER = statement<{ identifierHash: Uint8Array }>(
+  `${SELECT} WHERE identifier_hash = @identifierHash AND state <> 'failed'`,
+);
+const OPEN_BEFORE = statement<Omit<PaymentKey, 'nonce'> & { id: string }>(`
+  SELECT coalesce(sum(amount), 0) AS total FROM usdc_payments
+   WHERE network = @network AND contract = @contract AND payer = @payer AND id <> @id AND state IN ${OPEN}
+     AND place < (SELECT place FROM usdc_payments WHERE id = @id)`);
+const REPLY_BYTES = fixed('SELECT coalesce(sum(length(body)), 0) AS bytes FROM usdc_replies');
+const BY_STATE = statement<{ states: readonly PaymentState[]; limit: number }>(
+  `${SELECT} WHERE state = ANY(@states::text[]) ORDER BY id LIMIT @limit`,
+);
+const LEFT_BEHIND = statement<{ living: readonly string[]; limit: number }>(
+  `${SELECT} WHERE state IN ${OPEN} AND boot_id <> ALL(@living::text[]) ORDER BY id LIMIT @limit`,
+);
+const COUNT = fixed('SELECT state, count(*) AS count FROM usdc_payments GROUP BY state');
+
+interface LedgerStoreOptions {
+  readonly pools: Pools;
+  readonly lane: WriteLane;
+  /** Asked for by whoever closes the ledger through its payments, as it can be on SQLite. */
+  close(): Promise<void>;
+  ping(): Promise<void>;
+}
+
+/**
+ * The ledger's store on PostgreSQL. Writes of one turn share a transaction and have each its own outcome, as if they had come one after the
+ * other in the order of the calls; reads see what is committed.
+ */
+export function createLedgerStore({ pools, lane, close, ping }: LedgerStoreOptions): LedgerStore {
+  // Replies on their way into the store, so that the account of its bytes misses none.
+  let waitingBytes = 0;
+  const all = (query: Statement): Promise<Payment[]> => pools.read<Payment>(query);
+  const one = async (query: Statement): Promise<Payment | null> => (await all(query))[0] ?? null;
+
+  return {
+    find: (key) => one(FIND(key)),
+    get: (id) => one(GET({ id })),
+    findByHash: (hash, limit) => all(BY_HASH({ hash, limit })),
+    findByIdentifier: (identifierHash) => one(BY_IDENTIFIER({ identifierHash })),
+    reserve: (payment, maxOpen, reusableReason) => lane.write(ledgerWrites.reserve(payment, maxOpen, reusableReason)),
+    move: async (id, from, to, change, reply) => {
+      const bytes = reply && reply !== 'drop' && 'store' in reply ? reply.store.length : 0;
+      waitingBytes += bytes;
+      try {
+        return await lane.write(ledgerWrites.move(id, from, to, change, reply));
+      } finally {
+        waitingBytes -= bytes;
+      }
+    },
+    noteBroadcast: (entries, where) => lane.write(ledgerWrites.noteBroadcast(entries, where)),
+    release: (id, from) => lane.write(ledgerWrites.release(id, from)),
+    openBefore: async ({ network, contract, payer }, id) => {
+      const [row] = await pools.read<{ total: bigint }>(OPEN_BEFORE({ network, contract, payer, id }));
+      return row?.total ?? 0n;
+    },
+    takeReply: (id, max, now) => lane.write(ledgerWrites.takeReply(id, max, now)),
+    purgeReplies: async (now) => {
+      for (let purged = 0; ; ) {
+        const more = await lane.write(ledgerWrites.purgeReplies(now));
+        purged += more;
+        if (more < PURGE_CHUNK) return purged;
+      }
+    },
+    replyBytes: async () => {
+      // What arrives while the sum is read is counted twice rather than not at all.
+      const waiting = waitingBytes;
+      const [row] = await pools.read<{ bytes: number }>(REPLY_BYTES);
+      return (row?.bytes ?? 0) + waiting;
+    },
+    listByState: (states, limit) => all(BY_STATE({ states, limit })),
+    listLeftBehind: (living, limit) => all(LEFT_BEHIND({ living, limit })),
+    ping,
+    countByState: async () => {
+      const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
+      for (const { state, count } of await pools.read<{ state: PaymentState; count: number }>(COUNT)) {
+        counts[state] = count;
+      }
+      return counts;
+    },
+    close,
+  };
+}

@@ -1,0 +1,133 @@
+import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../ledger-port.ts';
+import { type Statement, statement } from './statement.ts';
+import type { Write } from './write-lane.ts';
+
+/** Open: may still end in a transfer, so it holds part of the payer's balance. */
+export const OPEN = "('reserved', 'settling', 'unknown')";
+
+// A row that failed holds no identifier; the words are those of the index, which decides between two that race.
+// A place is free again when its payment has ended, so the next one is after all that are open, which is all that is asked of it.
+const RESERVE = statement<NewPayment & { maxOpen: number; reusableReason: string | null }>(`
+  INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
+                             request_hash, client_hash, identifier_hash, reserved_at, place)
+  SELECT @id::text, @network::text, @contract::bytea, @payer::bytea, @nonce::bytea, 'reserved', @bootId::text, @amount::numeric,
+         @payTo::bytea, @validAfter::numeric, @validBefore::numeric, @requestHash::bytea, @clientHash::bytea,
+         @identifierHash::bytea, @reservedAt::bigint,
+         (SELECT coalesce(max(place), 0) + 1 FROM usdc_payments WHERE payer = @payer::bytea AND state IN ${OPEN})
+   WHERE (@maxOpen::bigint = 0
+      OR (SELECT count(*) FROM usdc_payments WHERE payer = @payer::bytea AND state IN ${OPEN}) < @maxOpen::bigint)
+     AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE identifier_hash = @identifierHash::bytea AND state <> 'failed')
+  ON CONFLICT (network, contract, payer, nonce) DO UPDATE
+     SET id = excluded.id, state = 'reserved', boot_id = excluded.boot_id, request_hash = excluded.request_hash,
+         identifier_hash = excluded.identifier_hash, reserved_at = excluded.reserved_at, place = excluded.place,
+         transaction_hash = NULL, block = NULL, ended_at = NULL
+   WHERE usdc_payments.state = 'failed' AND usdc_payments.reason = @reusableReason::text`);
+
+const COLUMNS: Record<keyof PaymentChange, string> = {
+  bootId: 'boot_id',
+  signature: 'signature',
+  checkedBlock: 'checked_block',
+  transaction: 'transaction_hash',
+  block: 'block',
+  reason: 'reason',
+  settlingAt: 'settling_at',
+  endedAt: 'ended_at',
+};
+
+const REPLIES = {
+  drop: 'DELETE FROM usdc_replies WHERE payment_id IN (SELECT id FROM moved)',
+  store: 'INSERT INTO usdc_replies (payment_id, body) SELECT id, @body::bytea FROM moved',
+  keep: 'UPDATE usdc_replies SET keep_until = @keepUntil WHERE payment_id IN (SELECT id FROM moved)',
+};
+/** A transfer of the Gateway's is known by its 16 bytes; it comes in with the payment's own move. */
+const ACCEPT = `INSERT INTO gateway_transfers (payment_id, transfer_id, next_check_at)
+                SELECT id, transaction_hash, 0 FROM moved WHERE length(transaction_hash) = 16`;
+
+const NOTE = statement<{ ids: string[]; transactions: Uint8Array[]; where: readonly PaymentState[] }>(`
+  UPDATE usdc_payments SET transaction_hash = noted.transaction_hash
+    FROM ROWS FROM (unnest(@ids::text[]), unnest(@transactions::bytea[])) AS noted (id, transaction_hash)
+   WHERE usdc_payments.id = noted.id AND state = ANY(@where::text[])
+  RETURNING usdc_payments.id`);
+
+const RELEASABLE = 'id = @id AND state = ANY(@from::text[]) AND transaction_hash IS NULL';
+const RELEASE_FAILED = statement<{ id: string; from: readonly PaymentState[] }>(`
+  WITH moved AS (UPDATE usdc_payments SET state = 'failed', signature = NULL WHERE ${RELEASABLE} AND reason IS NOT NULL RETURNING id),
+       reply AS (${REPLIES.drop})
+  SELECT id FROM moved`);
+const RELEASE = statement<{ id: string; from: readonly PaymentState[] }>(
+  `DELETE FROM usdc_payments WHERE ${RELEASABLE} AND reason IS NULL RETURNING id`,
+);
+
+const TAKE_REPLY = statement<{ id: string; max: number; now: number }>(`
+  WITH counted AS (
+    UPDATE usdc_payments SET deliveries = deliveries + 1
+     WHERE id = @id AND state = 'settled' AND deliveries < @max
+       AND EXISTS (SELECT 1 FROM usdc_replies WHERE payment_id = @id AND keep_until > @now)
+    RETURNING id)
+  SELECT body FROM usdc_replies WHERE payment_id IN (SELECT id FROM counted)`);
+
+/** Replies that one statement lets go of, so that no transaction is long. */
+export const PURGE_CHUNK = 500;
+const PURGE = statement<{ now: number }>(`
+  DELETE FROM usdc_replies WHERE payment_id IN (
+    SELECT payment_id FROM usdc_replies WHERE keep_until <= @now ORDER BY keep_until LIMIT ${PURGE_CHUNK})`);
+
+type Values = Record<string, unknown>;
+// One for each set of columns that a move sets: a handful.
+const moves = new Map<string, (values: Values) => Statement>();
+
+function moveStatement(to: PaymentState, change: PaymentChange, reply: ReplyChange | undefined) {
+  const keys = (Object.keys(change) as (keyof PaymentChange)[]).filter((key) => change[key] !== undefined).sort();
+  const sets = ['state = @to', ...keys.map((key) => `${COLUMNS[key]} = @${key}`)].join(', ');
+  const steps = [
+    `moved AS (UPDATE usdc_payments SET ${sets} WHERE id = @id AND state = ANY(@from::text[]) RETURNING id, transaction_hash)`,
+    ...(reply ? [`reply AS (${REPLIES[reply === 'drop' ? reply : 'store' in reply ? 'store' : 'keep']})`] : []),
+    ...(to === 'settled' ? [`accepted AS (${ACCEPT})`] : []),
+  ];
+  const text = `WITH ${steps.join(',\n')} SELECT id FROM moved`;
+  const known = moves.get(text) ?? statement<Values>(text);
+  moves.set(text, known);
+  return known;
+}
+
+const changedOne: Write<boolean>['read'] = (results) => results.some(({ rowCount }) => rowCount === 1);
+
+/** The port's writes as statements. Each guard stands in the statement that changes the row, so no two callers pass it. */
+export const ledgerWrites = {
+  reserve: (payment: NewPayment, maxOpen: number, reusableReason: string | null): Write<boolean> => ({
+    statements: [RESERVE({ ...payment, maxOpen, reusableReason })],
+    read: changedOne,
+  }),
+  move: (
+    id: string,
+    from: readonly PaymentState[],
+    to: PaymentState,
+    change: PaymentChange,
+    reply: ReplyChange | undefined,
+  ): Write<boolean> => {
+    const body = reply && reply !== 'drop' && 'store' in reply ? { body: reply.store } : {};
+    const keepUntil = reply && reply !== 'drop' && 'keepUntil' in reply ? { keepUntil: reply.keepUntil } : {};
+    const values = { ...change, ...body, ...keepUntil, id, from, to };
+    return { statements: [moveStatement(to, change, reply)(values)], read: changedOne };
+  },
+  noteBroadcast: (
+    entries: readonly { id: string; transaction: Uint8Array }[],
+    where: readonly PaymentState[],
+  ): Write<ReadonlySet<string>> => ({
+    statements: [NOTE({ ids: entries.map(({ id }) => id), transactions: entries.map((e) => e.transaction), where })],
+    read: ([noted]) => new Set(noted?.rows.map(({ id }) => id)),
+  }),
+  // Of the two at most one finds its row.
+  release: (id: string, from: readonly PaymentState[]): Write<boolean> => ({
+    statements: [RELEASE_FAILED({ id, from }), RELEASE({ id, from })],
+    read: changedOne,
+  }),
+  takeReply: (id: string, max: number, now: number): Write<Uint8Array | null> => ({
+    statements: [TAKE_REPLY({ id, max, now })],
+    read: ([taken]) => taken?.rows[0]?.body ?? null,
+  }),
+  purgeReplies: (now: number): Write<number> => ({
+    statements: [PURGE({ now })],
+    read: ([purged]) => purged?.rowCount ?? 0,
+  }),
+};

@@ -1,0 +1,55 @@
+import { utcDay } from '../../lib/calendar.ts';
+import { statement } from './statement.ts';
+import type { Write } from './write-lane.ts';
+
+/** Rows that one step forgets at most, so that no transaction is long. */
+export const PRUNE_CHUNK = 100;
+
+const DAY_MS = 86_400_000;
+/** A client's row is read on its own day only; two more spare us every question of when a day ends. */
+const CLIENT_DAYS_MS = 2 * DAY_MS;
+
+/** A grant that may still be served: it is redeemable, or somebody is at it. */
+const LIVE = '(c.redeem_until > @now::bigint OR coalesce(c.lease_until, 0) > @now::bigint)';
+
+type AtNow = { now: number };
+
+const ANSWERS = statement<AtNow>(`
+  WITH gone AS (
+    UPDATE lightning_claims SET answer = 'gone' WHERE (network, payment_hash) IN (
+      SELECT c.network, c.payment_hash FROM lightning_claims c
+       WHERE c.answer = 'kept' AND c.redeem_until <= @now::bigint AND NOT ${LIVE}
+       ORDER BY c.redeem_until LIMIT ${PRUNE_CHUNK})
+    RETURNING network, payment_hash),
+  dropped AS (DELETE FROM lightning_answers WHERE (network, payment_hash) IN (SELECT network, payment_hash FROM gone))
+  SELECT network FROM gone`);
+const INVOICES = statement<AtNow>(`
+  DELETE FROM lightning_invoices WHERE (network, payment_hash) IN (
+    SELECT i.network, i.payment_hash FROM lightning_invoices i
+     WHERE i.forget_at <= @now::bigint AND NOT EXISTS (
+       SELECT 1 FROM lightning_claims c
+        WHERE c.network = i.network AND c.payment_hash = i.payment_hash AND c.answer = 'none' AND ${LIVE})
+     ORDER BY i.forget_at LIMIT ${PRUNE_CHUNK})`);
+const CLAIMS = statement<AtNow>(`
+  DELETE FROM lightning_claims WHERE (network, payment_hash) IN (
+    SELECT c.network, c.payment_hash FROM lightning_claims c
+     WHERE c.keep_until <= @now::bigint AND (c.request_hash IS NULL OR NOT ${LIVE})
+       AND NOT EXISTS (SELECT 1 FROM lightning_invoices i WHERE i.network = c.network AND i.payment_hash = c.payment_hash)
+     ORDER BY c.keep_until LIMIT ${PRUNE_CHUNK})`);
+const CLIENTS = statement<{ before: string }>(`
+  DELETE FROM lightning_facilitator_clients WHERE (day, client_hash) IN (
+    SELECT day, client_hash FROM lightning_facilitator_clients WHERE day < @before ORDER BY day LIMIT ${PRUNE_CHUNK})`);
+
+const forgotten: Write<number>['read'] = ([result]) => result?.rowCount ?? 0;
+
+/**
+ * What may be forgotten at `now`, each step one chunk: it tells how many rows it forgot, and is over when that is less than a chunk.
+ * The rules are those of the steps on SQLite: a claim goes only when its proof has long ceased to be valid, no record of its invoice is left and
+ * its grant, if any, is over and nobody is serving it; an invoice goes at `forgetAt` unless a granted claim may still need its kept reply.
+ */
+export const pruneSteps: readonly ((now: number) => Write<number>)[] = [
+  (now) => ({ statements: [ANSWERS({ now })], read: forgotten }),
+  (now) => ({ statements: [INVOICES({ now })], read: forgotten }),
+  (now) => ({ statements: [CLAIMS({ now })], read: forgotten }),
+  (now) => ({ statements: [CLIENTS({ before: utcDay(now - CLIENT_DAYS_MS) })], read: forgotten }),
+];

@@ -1,0 +1,45 @@
+import type { LightningStore, ProofKey } from '../lightning-port.ts';
+import { claimWrite, createClaimReads } from './lightning-claims.ts';
+import { ANSWER, grantWrites } from './lightning-grants.ts';
+import { createInvoiceReads, recordInvoiceWrite } from './lightning-invoices.ts';
+import { PRUNE_CHUNK, pruneSteps } from './lightning-prune.ts';
+import type { Pools } from './pool.ts';
+import type { WriteLane } from './write-lane.ts';
+
+interface LightningStoreOptions {
+  readonly pools: Pools;
+  readonly lane: WriteLane;
+  ping(): Promise<void>;
+}
+
+/** The Lightning rail's store on PostgreSQL, where the routes and facilitators of all instances spend every proof in one place. */
+export function createLightningStore({ pools, lane, ping }: LightningStoreOptions): LightningStore {
+  const invoices = createInvoiceReads(pools);
+  const claims = createClaimReads(pools);
+  const { write } = lane;
+
+  return {
+    recordInvoice: (record, sealedReply) => write(recordInvoiceWrite(record, sealedReply)),
+    findInvoice: invoices.find,
+    keptReply: invoices.keptReply,
+    claim: (claim) => write(claimWrite(claim)),
+    findClaim: claims.find,
+    takeLease: (key, holder, now, until) => write(grantWrites.takeLease(key, holder, now, until)),
+    releaseLease: (key, holder) => write(grantWrites.releaseLease(key, holder)),
+    releaseLeasesExcept: (bootId) => write(grantWrites.releaseLeasesExcept(bootId)),
+    releaseLeasesOf: (bootId) => write(grantWrites.releaseLeasesOf(bootId)),
+    storeAnswer: (key, holder, sealedBody) => write(grantWrites.storeAnswer(key, holder, sealedBody)),
+    answer: async (key: ProofKey) => (await pools.read<{ body: Uint8Array }>(ANSWER(key)))[0]?.body ?? null,
+    delivered: (key, now, keepUntil) => write(grantWrites.delivered(key, now, keepUntil)),
+    facilitatorCounts: claims.counts,
+    clientCount: claims.clientCount,
+    bodyBytes: invoices.bodyBytes,
+    // Each chunk is a write like any other: what came in meanwhile goes first.
+    prune: async (now) => {
+      for (const step of pruneSteps) {
+        while ((await write(step(now))) === PRUNE_CHUNK);
+      }
+    },
+    ping,
+  };
+}

@@ -1,0 +1,84 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client, DatabaseError } from 'pg';
+import { withoutRow } from './errors.ts';
+
+const MIGRATIONS = join(import.meta.dirname, 'migrations');
+/** Another instance got there first: the table, its type or the version's row was there when ours came, or the transactions met. */
+const RACED = new Set(['23505', '42P07', '42710', '40001', '40P01']);
+/** Each lost race means that somebody else has done a step. */
+const MAX_RACES = 50;
+
+const VERSIONS = `CREATE TABLE IF NOT EXISTS ledger_migrations (
+  version    BIGINT PRIMARY KEY,
+  applied_at BIGINT NOT NULL
+)`;
+
+interface MigrateOptions {
+  readonly url: string;
+  readonly connectTimeoutMs: number;
+  /** Told in errors; without a password. */
+  readonly name: string;
+  readonly nowMs: number;
+  readonly directory?: string;
+}
+
+/**
+ * Applies the numbered files that this database has not seen, each in one transaction that begins with the version's own row: of several
+ * instances that start at once, one inserts it and the others wait for its end. A database of a newer program is refused: its rows may mean
+ * something that this one does not know. No statement has a time limit here, because an index on a large table takes what it takes.
+ */
+export async function migrate({
+  url,
+  connectTimeoutMs,
+  name,
+  nowMs,
+  directory = MIGRATIONS,
+}: MigrateOptions): Promise<void> {
+  const files = readdirSync(directory)
+    .filter((file) => /^\d{3}-.+\.sql$/.test(file))
+    .sort();
+  const newest = Number(files.at(-1)?.slice(0, 3) ?? 0);
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true });
+  // Told by the statement that it breaks.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    await client.query('SET synchronous_commit = on');
+    await unlessRaced(client, VERSIONS);
+    for (let races = 0; races < MAX_RACES; races++) {
+      const done = await versionsOf(client);
+      const last = Math.max(0, ...done);
+      if (last > newest)
+        throw new Error(`${name} is of version ${last}; this program knows ${newest}: start the newer program`);
+      const next = files.find((file) => !done.has(Number(file.slice(0, 3))));
+      if (!next) return;
+      await apply(client, Number(next.slice(0, 3)), readFileSync(join(directory, next), 'utf8'), nowMs);
+    }
+    throw new Error(`${name} could not be brought to version ${newest}: others are at it, and do not end`);
+  } catch (error) {
+    throw withoutRow(error);
+  } finally {
+    await client.end();
+  }
+}
+
+async function versionsOf(client: Client): Promise<ReadonlySet<number>> {
+  const { rows } = await client.query<{ version: string }>('SELECT version FROM ledger_migrations');
+  return new Set(rows.map(({ version }) => Number(version)));
+}
+
+async function apply(client: Client, version: number, sql: string, nowMs: number): Promise<void> {
+  const row = `INSERT INTO ledger_migrations (version, applied_at) VALUES (${version}, ${Math.trunc(nowMs)})`;
+  await unlessRaced(client, `BEGIN ISOLATION LEVEL SERIALIZABLE`, row, sql, 'COMMIT');
+}
+
+/** Runs statements one after the other; where another instance was first, nothing of them is done. */
+async function unlessRaced(client: Client, ...statements: readonly string[]): Promise<void> {
+  try {
+    for (const one of statements) await client.query(one);
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {});
+    if (!(error instanceof DatabaseError && RACED.has(error.code ?? ''))) throw error;
+  }
+}

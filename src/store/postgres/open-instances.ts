@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../lib/clock.ts';
+import type { OpenWindows } from '../../lib/minute-windows.ts';
+import type { InstancesStore, Words } from '../instances-port.ts';
+import { createInstancesStore } from './instances.ts';
+import { openPools } from './pool.ts';
+import { createRetry } from './retry.ts';
+import { openPostgresWindows } from './shared-windows.ts';
+import { fixed } from './statement.ts';
+import { createTransact } from './transaction.ts';
+import { openWords } from './words.ts';
+
+/** A beat that takes longer is as good as none: the lease must not run out behind it. */
+const BEAT_TIMEOUT_MS = 1500;
+const POOL_SIZE = 5;
+/** One statement decides each of these; what two instances write is never the same row but the lease, whose condition is judged again. */
+const BEGIN = fixed('BEGIN ISOLATION LEVEL READ COMMITTED');
+
+interface OpenInstancesOptions {
+  readonly url: string;
+  readonly connectTimeoutMs: number;
+  readonly clock: Clock;
+  readonly log: { warn(detail: object, message: string): void };
+}
+
+/** What instances share beside the ledger's rows, on connections of their own, so that no burst of sales keeps a beat waiting. */
+export interface InstancesShare {
+  readonly store: InstancesStore;
+  readonly words: Words;
+  readonly windows: OpenWindows;
+  close(): Promise<void>;
+}
+
+export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstancesOptions): InstancesShare {
+  const pools = openPools({
+    ...{ url, size: POOL_SIZE, applicationName: 'percall instances' },
+    connectTimeoutMs: Math.min(connectTimeoutMs, BEAT_TIMEOUT_MS),
+    statementTimeoutMs: BEAT_TIMEOUT_MS,
+  });
+  const transact = createTransact(pools.writes, createRetry(clock), BEGIN);
+  const words = openWords({ url, connectTimeoutMs, pool: pools.reads, clock, log });
+  // What every instance knows and no row holds.
+  const salt = createHash('sha256').update(url).digest('hex');
+  return {
+    store: createInstancesStore(transact),
+    words,
+    windows: openPostgresWindows(transact, salt),
+    close: async () => {
+      await words.close();
+      await pools.close();
+    },
+  };
+}

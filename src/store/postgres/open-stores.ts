@@ -1,0 +1,80 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { LedgerStores } from '../ledger-stores.ts';
+import { createCatalogueStore } from './catalogue-store.ts';
+import { createGatewayTransferStore } from './gateway-transfers.ts';
+import { createLedgerStore } from './ledger-store.ts';
+import { createLightningStore } from './lightning-store.ts';
+import { createMarketStore } from './market-store.ts';
+import { migrate } from './migrate.ts';
+import { openPools, type Pools } from './pool.ts';
+import { createRelayerSpending } from './relayer-spending.ts';
+import { createRetry } from './retry.ts';
+import { createSelfTestStore } from './selftest-store.ts';
+import { createSettledReads } from './settled-reads.ts';
+import { fixed } from './statement.ts';
+import { createWriteLane } from './write-lane.ts';
+
+const ANY_PAYMENT = fixed('SELECT id FROM usdc_payments LIMIT 1');
+const READ_ONLY = fixed('SHOW transaction_read_only');
+
+interface PostgresStoresOptions {
+  /** postgres://user:password@host:port/database, with the client's parameters (`sslmode`, `options`) as its query. */
+  readonly url: string;
+  /** Connections in all, at least 4: three for writing, the others for reading. */
+  readonly poolSize: number;
+  readonly connectTimeoutMs: number;
+  readonly statementTimeoutMs: number;
+  readonly clock: Clock;
+  /** Told of each transaction that is run anew because another's undid it. */
+  readonly onRetry?: () => void;
+}
+
+/**
+ * Opens the ledger on PostgreSQL, or what speaks its protocol, and migrates it as needed: for several instances over one ledger.
+ * Rejects when the database cannot be reached or is of a newer program; a database that is away later is reached again by itself.
+ */
+export async function openPostgresStores(options: PostgresStoresOptions): Promise<LedgerStores> {
+  const { url, connectTimeoutMs, statementTimeoutMs, clock } = options;
+  await migrate({ url, connectTimeoutMs, name: nameOf(url), nowMs: clock.nowMs() });
+  const pools = openPools({
+    ...{ url, connectTimeoutMs, statementTimeoutMs },
+    size: options.poolSize,
+    applicationName: 'percall',
+  });
+  const retry = createRetry(clock, options.onRetry);
+  const lane = (turn: string) => createWriteLane({ pool: pools.writes, retry, turn });
+  const lanes = { payments: lane('payments'), lightning: lane('lightning'), others: lane('others') };
+  const ping = () => pingPools(pools);
+  let closed: Promise<void> | null = null;
+  const close = () => {
+    closed ??= Promise.all(Object.values(lanes).map((one) => one.idle())).then(pools.close);
+    return closed;
+  };
+
+  return {
+    kind: 'postgres',
+    payments: createLedgerStore({ pools, lane: lanes.payments, close, ping }),
+    lightning: createLightningStore({ pools, lane: lanes.lightning, ping }),
+    transfers: createGatewayTransferStore(pools, lanes.payments),
+    spending: createRelayerSpending(pools, lanes.others),
+    selfTests: createSelfTestStore(pools, lanes.others),
+    market: createMarketStore(pools, retry),
+    catalogue: createCatalogueStore(pools, lanes.others),
+    settled: createSettledReads(pools),
+    ping,
+    close,
+  };
+}
+
+/** Rejects where nothing can be read, and where a replica answers that takes no writes, as after a failover. */
+async function pingPools({ read }: Pools): Promise<void> {
+  await read(ANY_PAYMENT);
+  const [state] = await read<{ transaction_read_only: string }>(READ_ONLY);
+  if (state?.transaction_read_only !== 'off') throw new Error('the database takes no writes');
+}
+
+/** Where the ledger is, in words for errors: whatever else a URL may carry stays out. */
+function nameOf(url: string): string {
+  const { hostname, port, pathname } = new URL(url);
+  return `the ledger ${hostname}${port && `:${port}`}${pathname}`;
+}

@@ -1,0 +1,57 @@
+import type { Pool, PoolClient } from 'pg';
+import { LedgerDatabaseError, withoutRow } from './errors.ts';
+import type { Retry } from './retry.ts';
+import { fixed, type Statement } from './statement.ts';
+
+const [COMMIT, ROLLBACK] = [fixed('COMMIT'), fixed('ROLLBACK')];
+
+/** Runs one statement of a transaction. */
+export type Run = <Row extends object>(statement: Statement) => Promise<Row[]>;
+
+/** Runs steps in one transaction, whole or not at all, and resolves once they are on disk; they are run anew when another's transaction undid them. */
+export type Transact = <T>(steps: (run: Run) => Promise<T>) => Promise<T>;
+
+/** For writes of several steps in which a later one depends on what an earlier one found; `begin` tells the isolation. */
+export function createTransact(pool: Pool, retry: Retry, begin: Statement): Transact {
+  return async <T>(steps: (run: Run) => Promise<T>): Promise<T> => {
+    const attempt = () =>
+      withClient(pool, async (client) => {
+        await client.query(begin);
+        try {
+          const result = await steps(async <Row extends object>(one: Statement) => (await client.query<Row>(one)).rows);
+          await commit(client);
+          return result;
+        } catch (error) {
+          await client.query(ROLLBACK).catch(() => {});
+          throw error;
+        }
+      });
+    try {
+      return await retry(attempt);
+    } catch (error) {
+      throw withoutRow(error);
+    }
+  };
+}
+
+/** Lends a connection, and throws it away when it comes back in the middle of a transaction or broken: the server then undoes what was begun. */
+export async function withClient<T>(pool: Pool, use: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  // A connection that breaks tells every statement of it; told to nobody it would end the process.
+  client.on('error', ignore);
+  try {
+    return await use(client);
+  } finally {
+    client.off('error', ignore);
+    client.release(client.getTransactionStatus() !== 'I');
+  }
+}
+
+/** Rejects unless everything since BEGIN is on disk now. */
+export async function commit(client: PoolClient): Promise<void> {
+  const { command } = await client.query(COMMIT);
+  // The answer to the COMMIT of a transaction that had failed before.
+  if (command !== 'COMMIT') throw new LedgerDatabaseError('the transaction was undone', null);
+}
+
+function ignore(): void {}

@@ -1,0 +1,85 @@
+import { Client, type Pool } from 'pg';
+import type { Clock } from '../../lib/clock.ts';
+import type { Words } from '../instances-port.ts';
+
+const [ASK, TELL] = ['percall_ask', 'percall_tell'];
+/** A notification holds less than 8,000 bytes; an id has 36. */
+const MOST_IDS = 150;
+const RECONNECT_MS = 1000;
+
+interface WordsOptions {
+  readonly url: string;
+  readonly connectTimeoutMs: number;
+  /** Over which words are sent. */
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly log: { warn(detail: object, message: string): void };
+}
+
+/**
+ * Words over LISTEN and NOTIFY, on a connection of their own that is opened anew when it breaks. What is said while it is broken is lost, and
+ * on a database without them everything is: then the rows are found by looking. Ids of one turn of the event loop travel together.
+ */
+export function openWords({ url, connectTimeoutMs, pool, clock, log }: WordsOptions): Words {
+  const listeners = { [ASK]: new Set<(id: string) => void>(), [TELL]: new Set<(id: string) => void>() };
+  const ended = new AbortController();
+  let current: Client | null = null;
+
+  async function listen(): Promise<void> {
+    const client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true });
+    const broken = new Promise<void>((resolve) => {
+      client.on('error', () => resolve());
+      client.on('end', () => resolve());
+    });
+    client.on('notification', ({ channel, payload }) => {
+      for (const id of payload?.split(',') ?? []) for (const hear of listeners[channel] ?? []) hear(id);
+    });
+    try {
+      await client.connect();
+      current = client;
+      await client.query(`LISTEN ${ASK}`);
+      await client.query(`LISTEN ${TELL}`);
+      await broken;
+    } finally {
+      current = null;
+      await client.end().catch(() => {});
+    }
+  }
+
+  async function keepListening(): Promise<void> {
+    while (!ended.signal.aborted) {
+      await listen().catch((err: unknown) => log.warn({ err }, 'no words come from other instances'));
+      await clock.sleep(RECONNECT_MS, ended.signal).catch(() => {});
+    }
+  }
+
+  function speak(channel: string): (id: string) => void {
+    let waiting: string[] = [];
+    const send = () => {
+      const ids = waiting;
+      waiting = [];
+      for (let at = 0; at < ids.length; at += MOST_IDS) {
+        const text = ids.slice(at, at + MOST_IDS).join(',');
+        // Lost where the database is away: whoever waits looks at the row.
+        pool.query('SELECT pg_notify($1, $2)', [channel, text]).catch(() => {});
+      }
+    };
+    return (id) => {
+      waiting.push(id);
+      if (waiting.length === 1) setImmediate(send);
+    };
+  }
+
+  const running = keepListening();
+  return {
+    ask: speak(ASK),
+    tell: speak(TELL),
+    onAsked: (listener) => void listeners[ASK]?.add(listener),
+    onTold: (listener) => void listeners[TELL]?.add(listener),
+    close: async () => {
+      ended.abort();
+      await current?.end().catch(() => {});
+      await running;
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import type { Pool, QueryResult } from 'pg';
+import { isOwnFault, withoutRow } from './errors.ts';
+import type { Retry } from './retry.ts';
+import { fixed, type Statement, statement } from './statement.ts';
+import { commit, withClient } from './transaction.ts';
+
+/** Writes of one transaction at most: what waits for it must not wait long. */
+const MAX_BATCH = 128;
+
+const [BEGIN, ROLLBACK] = [fixed('BEGIN ISOLATION LEVEL SERIALIZABLE'), fixed('ROLLBACK')];
+const AWAIT_TURN = statement<{ turn: string }>('SELECT name FROM ledger_turns WHERE name = @turn FOR UPDATE');
+const TAKE_TURN = statement<{ turn: string }>('UPDATE ledger_turns SET taken = taken + 1 WHERE name = @turn');
+
+/** What a statement changed or returned. */
+export type Result = Pick<QueryResult, 'rows' | 'rowCount'>;
+
+/** Statements whose outcome tells the write's. Each of them is legal by itself: what must happen whole is one statement. */
+export interface Write<T> {
+  readonly statements: readonly Statement[];
+  read(results: readonly Result[]): T;
+}
+
+/** Runs writes, in the order in which they came; each resolves once it is on disk. */
+export interface WriteLane {
+  write<T>(write: Write<T>): Promise<T>;
+  /** Resolves when nothing waits any more. */
+  idle(): Promise<void>;
+}
+
+interface Waiting {
+  readonly write: Write<unknown>;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+interface LaneOptions {
+  readonly pool: Pool;
+  readonly retry: Retry;
+  /** Whose turns it takes: lanes of one name in all instances write one after the other. */
+  readonly turn: string;
+}
+
+/**
+ * Lets concurrent writes share one durable SERIALIZABLE transaction and two round trips, as group commit does on SQLite.
+ * 1. Writes wait for the end of the event loop's turn, or of the transaction before theirs; one transaction runs at a time.
+ * 2. It waits for its turn among the instances, begins, takes the turn and sends everything up to COMMIT at once. The wait is outside of the
+ *    transaction, because what a transaction sees is what was there when it began: two that overlap are told to try again, and pages that both
+ *    touch are enough for that. A turn makes a queue of it; what the turn does not cover is what SERIALIZABLE is for.
+ * 3. A transaction that another one's undid is tried again, whole. One that breaks a rule is undone, and its writes run each by itself, so that
+ *    the one at fault rejects alone.
+ * 4. Nothing resolves before COMMIT was answered. Where the connection is lost before that, all of its writes reject, and whether they are in the
+ *    database is not known.
+ */
+export function createWriteLane({ pool, retry, turn }: LaneOptions): WriteLane {
+  let waiting: Waiting[] = [];
+  let running: Promise<void> | null = null;
+  const turns = { await: AWAIT_TURN({ turn }), take: TAKE_TURN({ turn }) };
+
+  async function drain(): Promise<void> {
+    await new Promise(setImmediate);
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, MAX_BATCH);
+      waiting = waiting.slice(MAX_BATCH);
+      await run(batch);
+    }
+    running = null;
+  }
+
+  async function run(batch: readonly Waiting[]): Promise<void> {
+    try {
+      settle(batch, await retry(() => transact(pool, turns, statementsOf(batch))));
+    } catch (error) {
+      if (isOwnFault(error) && batch.length > 1) for (const one of batch) await run([one]);
+      else for (const one of batch) one.reject(withoutRow(error));
+    }
+  }
+
+  return {
+    write: <T>(write: Write<T>) =>
+      new Promise<T>((resolve, reject) => {
+        waiting.push({ write, resolve: resolve as (value: unknown) => void, reject });
+        running ??= drain();
+      }),
+    idle: async () => {
+      while (running) await running;
+    },
+  };
+}
+
+const statementsOf = (batch: readonly Waiting[]): Statement[] => batch.flatMap(({ write }) => write.statements);
+
+function settle(batch: readonly Waiting[], results: readonly Result[]): void {
+  let at = 0;
+  for (const { write, resolve, reject } of batch) {
+    const own = results.slice(at, (at += write.statements.length));
+    try {
+      resolve(write.read(own));
+    } catch (error) {
+      reject(error);
+    }
+  }
+}
+
+type Turns = Record<'await' | 'take', Statement>;
+
+function transact(pool: Pool, turns: Turns, statements: readonly Statement[]): Promise<Result[]> {
+  return withClient(pool, async (client) => {
+    // Whoever waited too long for the turn hears it where the turn is taken.
+    const [, ...begun] = await Promise.allSettled([turns.await, BEGIN, turns.take].map((one) => client.query(one)));
+    try {
+      throwFirst(begun);
+    } catch (error) {
+      await client.query(ROLLBACK).catch(() => {});
+      throw error;
+    }
+    // After a failure the server ignores what follows, COMMIT included.
+    const sent = statements.map((one) => client.query(one));
+    throwFirst(await Promise.allSettled([...sent, commit(client)]));
+    return Promise.all(sent);
+  });
+}
+
+function throwFirst(ends: readonly PromiseSettledResult<unknown>[]): void {
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+}

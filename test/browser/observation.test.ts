@@ -1,0 +1,61 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { auditAccessibility } from '../support/axe.ts';
+import { describeInBrowser } from '../support/browser.ts';
+
+// The other suites assert that nothing was seen; this one, that what is there is seen.
+
+const FAULTY = `<!doctype html><html><title>Faulty</title><body>
+<meta name="viewport" content="width=device-width">
+<p style="color: #eee">pale</p><img src="/picture.png"><script>inline()</script><script src="/faulty.js"></script>`;
+const SCRIPT = `console.error('a word of its own');
+setTimeout(() => { throw new Error('nobody catches this'); });
+fetch('http://192.0.2.1/').catch(() => {});
+fetch('http://outside.example/').catch(() => {});`;
+const CSP = "default-src 'none'; script-src 'self'; connect-src http:";
+
+describeInBrowser('a page is observed', (browser) => {
+  let server: Server;
+  let origin: string;
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      const isScript = request.url === '/faulty.js';
+      response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html');
+      if (request.url === '/') response.setHeader('content-security-policy', CSP);
+      response.end(isScript ? SCRIPT : FAULTY);
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => server.close());
+
+  test('errors, violations, requests and bytes are seen, and nothing past loopback is reached', async () => {
+    const { page, observed } = await browser.visit(`${origin}/`);
+    await page.waitForLoadState('networkidle');
+    expect(observed.consoleErrors).toContainEqual(`a word of its own (${origin}/faulty.js)`);
+    expect(observed.pageErrors).toEqual([expect.stringContaining('nobody catches this')]);
+    const directives = observed.cspViolations.map((violation) => violation.split(' ')[0]);
+    expect(directives.sort()).toEqual(['img-src', 'script-src-elem', 'style-src-attr']);
+    expect(observed.requests).toContain('http://outside.example/');
+    for (const outside of ['http://192.0.2.1/', 'http://outside.example/']) {
+      expect(observed.failedRequests).toContain(`${outside}: net::ERR_NAME_NOT_RESOLVED`);
+    }
+    expect(observed.transferredBytes).toBeGreaterThan(FAULTY.length + SCRIPT.length);
+  });
+
+  test('serious and critical faults of accessibility are found under a strict CSP', async () => {
+    const { page } = await browser.visit(`${origin}/`);
+    const rules = (await auditAccessibility(page)).map(({ rule }) => rule);
+    expect(rules).toEqual(expect.arrayContaining(['html-has-lang', 'image-alt']));
+  });
+
+  test('colour scheme and screen are those asked for', async () => {
+    const dark = await browser.visit(`${origin}/`, { colorScheme: 'dark', screen: 'phone' });
+    const light = await browser.visit(`${origin}/`);
+    const look = '[matchMedia("(prefers-color-scheme: dark)").matches, innerWidth]';
+    expect(await dark.page.evaluate(look)).toEqual([true, 360]);
+    expect(await light.page.evaluate(look)).toEqual([false, 1280]);
+  });
+});

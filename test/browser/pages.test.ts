@@ -1,0 +1,299 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { auditAccessibility } from '../support/axe.ts';
+import { describeInBrowser, type Visit } from '../support/browser.ts';
+import { challenge } from '../support/market.ts';
+import { type Replay, startReplay } from '../support/replay.ts';
+import { type Service, startService } from '../support/service.ts';
+
+// The pages as people meet them: the whole service on the embedded network, seen in a real browser.
+
+const MAX_BYTES = 150_000;
+const PAGES = ['/', '/market', '/status'];
+
+let network: EmbeddedNetwork;
+let seller: Replay;
+let service: Service;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  const resource = { description: 'Weather <script>alert(1)</script> for tomorrow' };
+  seller = await startReplay({ '/weather': challenge(undefined, { resource }), '/free': { body: '{}' } });
+  service = await startService(network, {
+    env: {
+      ALLOW_TEST_HOSTS: `seller.example=127.0.0.1:${seller.port}`,
+      SELFTEST_PRIVATE_KEY: network.selfTester.privateKey,
+      PROBE_INTERVAL_MS: '1000',
+    },
+  });
+  await service.deps.selfTest?.run(new AbortController().signal);
+  const read = async (path: string) => JSON.parse((await service.get(path)).body);
+  await vi.waitFor(
+    async () => {
+      const [fees, rpc] = [await read('/v1/fees'), await read('/v1/rpc')];
+      if (fees.baseFee === null || !rpc.endpoints[0].ok) throw new Error('nothing is collected yet');
+    },
+    { timeout: 20_000, interval: 100 },
+  );
+}, 60_000);
+afterAll(async () => {
+  await service?.stop();
+  await seller?.stop();
+  await network?.stop();
+});
+
+/** Evaluated as text: the tests are type-checked without the DOM. */
+const ask = <T>(page: Page, expression: string) => page.evaluate(expression) as Promise<T>;
+const DRAWN = `[...document.querySelectorAll('figure.chart')].every((one) => one.dataset.points > 0)`;
+/** Asked again and again from here: what waits within the page needs an eval, which its policy forbids. */
+const charts = (page: Page) => expect.poll(() => ask(page, DRAWN), { timeout: 10_000 }).toBe(true);
+
+function expectQuiet({ observed }: Visit): void {
+  const { consoleErrors, pageErrors, cspViolations, failedRequests } = observed;
+  expect({ consoleErrors, pageErrors, cspViolations, failedRequests }).toEqual({
+    ...{ consoleErrors: [], pageErrors: [], cspViolations: [], failedRequests: [] },
+  });
+}
+
+describeInBrowser('the pages', (browser) => {
+  const visit = (path: string, options?: Parameters<typeof browser.visit>[1]) =>
+    browser.visit(`${service.origin}${path}`, options);
+
+  describe.each(PAGES)('%s', (path) => {
+    test.each(['light', 'dark'] as const)('is quiet, readable to everybody and light, in %s', async (colorScheme) => {
+      const seen = await visit(path, { colorScheme });
+      await seen.page.waitForLoadState('networkidle');
+      await charts(seen.page);
+      expectQuiet(seen);
+      expect(seen.observed.transferredBytes).toBeGreaterThan(3000);
+      expect(seen.observed.transferredBytes).toBeLessThanOrEqual(MAX_BYTES);
+      const origins = new Set(seen.observed.requests.map((url) => new URL(url).origin));
+      expect([...origins]).toEqual([service.origin]);
+      // What is folded away is read too.
+      await ask(seen.page, `document.querySelectorAll('details').forEach((one) => { one.open = true; })`);
+      expect(await auditAccessibility(seen.page)).toEqual([]);
+    });
+
+    test('fits on a phone', async () => {
+      const seen = await visit(path, { screen: 'phone' });
+      await charts(seen.page);
+      const [width, inner] = await ask<number[]>(seen.page, '[document.documentElement.scrollWidth, innerWidth]');
+      expect(width).toBe(inner);
+      expect(await auditAccessibility(seen.page)).toEqual([]);
+      expectQuiet(seen);
+    });
+
+    test('is used by keyboard: first the way past the links, then everything in its order', async () => {
+      const { page } = await visit(path);
+      await page.keyboard.press('Tab');
+      const skip = `(() => { const { top } = document.activeElement.getBoundingClientRect(); return [document.activeElement.className, top >= 0]; })()`;
+      expect(await ask(page, skip)).toEqual(['skip', true]);
+      await page.keyboard.press('Enter');
+      expect(await ask(page, 'document.activeElement.id')).toBe('main');
+      const step = `(() => {
+        const [before, now] = [window.before, document.activeElement];
+        window.before = now;
+        const isForward = !before || (before.compareDocumentPosition(now) & Node.DOCUMENT_POSITION_FOLLOWING) > 0;
+        return [isForward, now !== document.body, getComputedStyle(now).outlineStyle !== 'none'];
+      })()`;
+      for (let pressed = 0; pressed < 12; pressed += 1) {
+        await page.keyboard.press('Tab');
+        expect([pressed, ...(await ask<boolean[]>(page, step))]).toEqual([pressed, true, true, true]);
+      }
+    });
+  });
+
+  describe('a chart', () => {
+    /** Colours of a chart's canvas that are not transparent. */
+    const colours = (page: Page, id: string) =>
+      ask<string[]>(
+        page,
+        `(() => {
+          const canvas = document.querySelector('#${id} canvas');
+          const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+          const seen = new Set();
+          for (let at = 0; at < data.length; at += 4) if (data[at + 3] === 255) seen.add([...data.slice(at, at + 3)].join());
+          return [...seen];
+        })()`,
+      );
+
+    test('is drawn from what the free routes answer', async () => {
+      const { page } = await visit('/');
+      await charts(page);
+      const told = await ask<Record<'points' | 'latest', string>[]>(
+        page,
+        `['fees', 'rpc'].map((id) => ({ ...document.getElementById(id).dataset }))`,
+      );
+      const rows = await ask<number[]>(
+        page,
+        `['fees-rows', 'rpc-rows'].map((id) => document.getElementById(id).rows.length)`,
+      );
+      expect(told.map(({ points }) => Number(points))).toEqual(rows);
+      // The embedded chain's fee stands at its floor.
+      expect(told[0]?.latest).toBe(JSON.parse((await service.get('/v1/fees')).body).baseFee.gwei);
+      const last = await ask(page, `document.querySelector('#rpc-rows tr:last-child td').textContent`);
+      expect([Number(told[1]?.latest) > 0, told[1]?.latest]).toEqual([true, last]);
+      for (const id of ['fees', 'rpc']) expect((await colours(page, id)).length).toBeGreaterThan(2);
+    });
+
+    test('follows the colour scheme and the width', async () => {
+      const { page } = await visit('/');
+      await charts(page);
+      // The accent of each scheme.
+      const [light, dark] = ['11,107,92', '102,205,184'];
+      const drawn = async () => (await colours(page, 'fees')).filter((colour) => colour === light || colour === dark);
+      expect(await drawn()).toEqual([light]);
+      await page.emulateMedia({ colorScheme: 'dark' });
+      await expect.poll(drawn).toEqual([dark]);
+      await page.setViewportSize({ width: 480, height: 800 });
+      const widths = `['canvas', '.plot'].map((part) => Math.round(document.querySelector('#fees ' + part).getBoundingClientRect().width))`;
+      await expect.poll(async () => new Set(await ask<number[]>(page, widths)).size, { timeout: 10_000 }).toBe(1);
+      expect((await ask<number[]>(page, widths))[0]).toBeLessThan(480);
+    });
+
+    test('is brought up to date while somebody looks, and not when it was told to pause', async () => {
+      const seen = await visit('/');
+      const { page, observed } = seen;
+      await page.clock.install();
+      await page.reload();
+      await charts(page);
+      const block = () =>
+        ask<string>(page, `/Block (\\d+)/.exec(document.querySelector('#fees-summary').textContent)[1]`);
+      const before = Number(await block());
+      await network.mine(3);
+      await expect
+        .poll(async () => JSON.parse((await service.get('/v1/fees')).body).baseFee.block, { timeout: 10_000 })
+        .toBeGreaterThan(before);
+      // The page itself is kept for a second.
+      await expect.poll(async () => /Block (\d+)/.exec((await service.get('/')).body)?.[1]).not.toBe(String(before));
+      await page.clock.fastForward(5000);
+      await expect.poll(async () => Number(await block())).toBeGreaterThan(before);
+      await page.getByRole('button', { name: 'Pause' }).click();
+      const asked = observed.requests.length;
+      await page.clock.fastForward(60_000);
+      expect(observed.requests.length).toBe(asked);
+      expect(await ask(page, `document.querySelector('#live-switch').textContent`)).toContain('Paused');
+      await page.getByRole('button', { name: 'Resume' }).click();
+      await expect.poll(() => observed.requests.length).toBe(asked + 1);
+      expectQuiet(seen);
+    });
+
+    test('leaves alone what somebody uses', async () => {
+      const { page } = await visit('/status');
+      await page.clock.install();
+      await page.reload();
+      await charts(page);
+      const link = page.locator('#runs a').first();
+      await link.focus();
+      await ask(
+        page,
+        `document.querySelector('#runs').dataset.mine = 'yes'; document.querySelector('#runs a').dataset.mine = 'yes'`,
+      );
+      const asOf = () => ask<string>(page, `document.querySelector('.asof').textContent`);
+      const before = await asOf();
+      const later = async () => {
+        await page.clock.fastForward(5000);
+        return asOf();
+      };
+      await expect.poll(later, { timeout: 10_000 }).not.toBe(before);
+      expect(await ask(page, `document.activeElement.dataset.mine`)).toBe('yes');
+    });
+
+    test('moves nothing for who does not want it', async () => {
+      const dot = `getComputedStyle(document.querySelector('.dot')).animationName`;
+      const still = await visit('/', { reducedMotion: 'reduce' });
+      const moving = await visit('/');
+      expect([await ask(still.page, dot), await ask(moving.page, dot)]).toEqual(['none', 'breathe']);
+    });
+  });
+
+  test('without scripts there are the lines, the figures and the search all the same', async () => {
+    const { body } = await service.get('/');
+    const { page } = await visit('/', { javaScript: false });
+    expect(await page.locator('#fees .sketch path').count()).toBe(3);
+    expect(await page.locator('#fees-rows tr').count()).toBeGreaterThan(0);
+    expect(await page.locator('#live-switch').isVisible()).toBe(false);
+    expect(await page.locator('.prices tbody tr').count()).toBeGreaterThan(20);
+    expect(body).toContain('</html>');
+    await page.goto(`${service.origin}/market`);
+    await page.getByLabel('What do you need?').fill('wikipedia');
+    await page.getByRole('button', { name: 'Search' }).click();
+    expect(new URL(page.url()).search).toContain('q=wikipedia');
+    expect(await page.locator('.results li').count()).toBeGreaterThan(0);
+    expect(await page.locator('#submit-form').isVisible()).toBe(false);
+    expect(await page.locator('noscript code').textContent()).toContain('/v1/market');
+  });
+
+  describe('the market', () => {
+    test('finds what was asked for, within the price', async () => {
+      const seen = await visit('/market');
+      const { page } = seen;
+      await page.getByLabel('What do you need?').fill('gas fee estimate');
+      await page.keyboard.press('Enter');
+      await page.waitForURL(/q=gas/);
+      expect(await page.getByLabel('What do you need?').inputValue()).toBe('gas fee estimate');
+      expect(await page.locator('.results h3').first().textContent()).toMatch(/fee/i);
+      await page.getByLabel('At most, USD').fill('0.0005');
+      await page.getByLabel('Sold by').selectOption('own');
+      await page.getByRole('button', { name: 'Search' }).click();
+      await page.waitForURL(/maxPriceUsd=0\.0005/);
+      const prices = await page.locator('.results .price strong').allTextContents();
+      expect(prices.length).toBeGreaterThan(0);
+      expect(new Set(prices)).toEqual(new Set(['0.0005']));
+      expect(await auditAccessibility(page)).toEqual([]);
+      expectQuiet(seen);
+    });
+
+    test('lists a route that is submitted, and shows it', async () => {
+      const seen = await visit('/market');
+      const { page } = seen;
+      await page.getByLabel('Address of a priced route').fill('http://seller.example/weather');
+      await page.getByRole('button', { name: 'List it' }).click();
+      const result = page.getByRole('status').filter({ hasText: 'Listed: ' });
+      await result.waitFor();
+      expect(await result.textContent()).toContain('seller.example, 0.002 USD a call');
+      await page.getByRole('link', { name: 'It stands in the list' }).click();
+      expect(new URL(page.url()).hash).toBe('#listed');
+      await page.locator('.listings').waitFor();
+      expect(await page.locator('.listings').textContent()).toContain('GET http://seller.example/weather');
+      await page.waitForLoadState('networkidle');
+      await page.goto(`${service.origin}/market?q=weather`);
+      expect(await page.locator('.results').textContent()).toContain('seller.example');
+      expect(await page.locator('.results script').count()).toBe(0);
+      expectQuiet(seen);
+    });
+
+    test('says why a route is not listed', async () => {
+      const { page, observed } = await visit('/market');
+      for (const [address, reason] of [
+        ['http://seller.example/free', '402'],
+        ['http://127.0.0.1/', 'url'],
+      ] as const) {
+        await page.getByLabel('Address of a priced route').fill(address);
+        await page.getByRole('button', { name: 'List it' }).click();
+        await page.locator('.outcome.bad').filter({ hasText: reason }).waitFor();
+        expect(await page.getByRole('button', { name: 'List it' }).isEnabled()).toBe(true);
+      }
+      expect([observed.pageErrors, observed.cspViolations]).toEqual([[], []]);
+    });
+  });
+
+  test('code is copied as it is shown', async () => {
+    const { page } = await visit('/');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.locator('[data-copy="read-python"]').click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    const shown = await page.locator('#read-python').textContent();
+    expect(await ask(page, 'navigator.clipboard.readText()')).toBe(shown);
+    expect(shown).toContain(`urlopen('${service.origin}/v1/fees')`);
+  });
+
+  test('/status tells what the ledger holds of today, and which self-test it was', async () => {
+    const { page } = await visit('/status');
+    const [recent] = JSON.parse((await service.get('/v1/selftest')).body).recent;
+    const row = await page.locator('#settled-usdc').textContent();
+    expect(row).toMatch(/^USDC1?\d+0\.\d+ USDC/);
+    expect(await page.locator('#runs a').first().getAttribute('href')).toBe(`/v1/payments/${recent.transaction}`);
+    expect(await page.locator('#verdict').textContent()).toContain('Everything works.');
+  });
+});

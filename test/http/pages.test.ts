@@ -1,0 +1,262 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ListedEntry } from '../../src/discovery/entry.ts';
+import { openChainDatabase } from '../../src/store/chain-database.ts';
+import { openLedgerDatabase } from '../../src/store/database.ts';
+import { createLedgerStore } from '../../src/store/ledger-store.ts';
+import { createMarketStore } from '../../src/store/market-store.ts';
+import { createSelfTestStore } from '../../src/store/selftest-store.ts';
+import { putBlocks } from '../support/chain-rows.ts';
+import { reservation } from '../support/ledger-rows.ts';
+import { type Service, serviceWith } from '../support/service.ts';
+import { ENV } from './harness.ts';
+
+// The whole service, over a chain that nobody can reach and files that hold what a page has to show.
+
+const PAGES = ['/', '/market', '/market?q=fees', '/market?maxPriceUsd=x', '/status'];
+const EVIL = `"><script>alert(1)</script><img src=x onerror='alert(2)'>`;
+const HOUR_MS = 3_600_000;
+
+/** What a seller might have made the market believe; nothing of it must reach a page as markup. */
+const evilEntry: ListedEntry = {
+  url: `https://evil.example/"onmouseover="alert(3)`,
+  method: 'GET',
+  priceUsd: '0.002',
+  name: EVIL,
+  label: EVIL,
+  description: `fees ${EVIL}`,
+  params: [{ name: EVIL, in: 'query', type: 'string', description: EVIL, required: true, example: EVIL }],
+  payTo: EVIL,
+  host: EVIL,
+  network: 'eip155:5042',
+  rail: 'direct',
+  direct: null,
+  body: null,
+  source: 'market',
+  category: EVIL,
+  site: 'javascript:alert(4)',
+  networks: [],
+  plainNetworks: [],
+};
+
+async function fill(folder: string, nowMs: number): Promise<void> {
+  const chain = openChainDatabase(join(folder, 'chain.db'));
+  const now = Math.floor(nowMs / 1000);
+  putBlocks(chain, [
+    { number: 41, at: now - 100, baseFee: 21_000_000_000 },
+    { number: 42, at: now - 1, baseFee: 23_456_000_000 },
+  ]);
+  chain.close();
+  const ledger = openLedgerDatabase(join(folder, 'ledger.db'));
+  const listing = JSON.stringify({ entry: evilEntry, keywords: EVIL });
+  const calls = {
+    checkedAt: nowMs,
+    pricedAt: nowMs,
+    dueAt: nowMs + HOUR_MS,
+    failures: 1,
+    offlineAt: null,
+    reason: EVIL,
+  };
+  const row = { place: 'evil.example/', domain: 'evil.example', listing, method: 'GET', ...calls } as const;
+  await createMarketStore(ledger).put(row, 12, { total: 9, perDomain: 9 });
+  const run = { at: nowMs, ok: false, latencyMs: 1500, transaction: Buffer.alloc(32, 0xab), notCharged: false };
+  await createSelfTestStore(ledger).record({ ...run, reason: 'charged' }, 0);
+  const payments = createLedgerStore(ledger);
+  await payments.reserve(reservation('p1', 'p1', { contract: Buffer.from(ENV.USDC_ADDRESS.slice(2), 'hex') }), 0, null);
+  await payments.move('p1', ['reserved'], 'settling', {});
+  await payments.move('p1', ['settling'], 'settled', { endedAt: nowMs, transaction: run.transaction, block: 7 });
+  ledger.close();
+}
+
+let folder: string;
+let service: Service;
+const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+  service.get(path, { method, headers });
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'percall-pages-'));
+  await fill(folder, Date.now());
+  service = await serviceWith({ ...ENV, COLLECTOR: 'off' }, { dataDir: folder });
+});
+afterAll(async () => {
+  await service.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe.each(PAGES)('%s', (path) => {
+  test('is a page that may load and ask nothing but its own origin', async () => {
+    const { status, headers, body } = await get(path);
+    expect(status).toBe(path.includes('=x') ? 400 : 200);
+    expect(headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-cache',
+    });
+    expect(headers['set-cookie']).toBeUndefined();
+    expect(body).toMatch(/^<!doctype html>\n<html lang="en">/);
+    for (const [tag] of body.matchAll(/<(script|link|img)\b[^>]*>/g)) {
+      expect(tag).toMatch(/(src|href)="\/assets\/[\w.-]+"/);
+    }
+  });
+
+  test('holds no inline script, style or handler, and no id twice', async () => {
+    const { body } = await get(path);
+    expect(body.match(/<script(?![^>]* src=)/)).toBeNull();
+    expect(body.match(/<style|<[^>]*\s(style|on\w+)=/i)).toBeNull();
+    expect(body).not.toContain('javascript:');
+    const ids = [...body.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
+    expect(ids.length).toBeGreaterThan(3);
+    expect(ids).toEqual([...new Set(ids)]);
+  });
+
+  test('has a heading of the first level, and names what it points to', async () => {
+    const { body } = await get(path);
+    expect(body.match(/<h1/g)).toHaveLength(1);
+    for (const [, ids] of body.matchAll(/ (?:aria-labelledby|aria-describedby|for)="([^"]*)"/g)) {
+      for (const id of `${ids}`.split(' ')) expect(body).toContain(` id="${id}"`);
+    }
+    for (const [, id] of body.matchAll(/ href="#([^"]+)"/g)) expect(body).toContain(` id="${id}"`);
+  });
+
+  test('leads nowhere that is not there', async () => {
+    const { body } = await get(path);
+    const own = [...body.matchAll(/(?:href|src|action)="(\/[^"#]*)/g)].map(([, to]) => `${to}`);
+    for (const to of new Set(own)) expect([to, (await get(to)).status]).not.toEqual([to, 404]);
+  });
+});
+
+describe('a page', () => {
+  test('answers HEAD with the same headers and no body, and no other method', async () => {
+    for (const path of ['/', '/market', '/status']) {
+      const head = await get(path, {}, 'HEAD');
+      expect([head.status, head.body, head.headers['content-type']]).toEqual([200, '', 'text/html; charset=utf-8']);
+      expect(Number(head.headers['content-length'])).toBeGreaterThan(1000);
+      for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
+        const refused = await get(path, {}, method);
+        expect([refused.status, refused.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS']);
+        expect(JSON.parse(refused.body).code).toBe('method_not_allowed');
+      }
+    }
+  });
+
+  test('is compressed for who can read that, and not sent again to who holds it', async () => {
+    const plain = await get('/market');
+    expect(plain.headers.vary).toBe('accept-encoding');
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    const small = await get('/market', { 'accept-encoding': 'gzip, br' });
+    expect(small.headers['content-encoding']).toBe('br');
+    expect(Number(small.headers['content-length'])).toBeLessThan(plain.body.length / 2);
+    const { etag } = small.headers;
+    const held = { 'accept-encoding': 'br', 'if-none-match': `W/"other", ${etag}` };
+    const again = await get('/market', held);
+    expect([again.status, again.body, again.headers.etag]).toEqual([304, '', etag]);
+    expect((await get('/market', { 'if-none-match': `${etag}` })).status).toBe(200);
+    expect((await get('/market?q=fees', held)).status).toBe(200);
+  });
+
+  test('does not change that everything else that is not there is a problem in JSON', async () => {
+    for (const path of ['/index.html', '/markets', '/status/', '/assets', '/assets/x.css', '/assets/..%2fassets.ts']) {
+      const { status, headers, body } = await get(path, { accept: 'text/html' });
+      expect([path, status, headers['content-type']]).toEqual([path, 404, 'application/problem+json; charset=utf-8']);
+      expect(JSON.parse(body).charged).toBe(false);
+    }
+  });
+});
+
+describe('an asset', () => {
+  const assets = async () => [...new Set((await get('/')).body.match(/\/assets\/[\w.-]+/g) ?? [])];
+
+  test('never changes under its name, is compressed, and may run nothing either', async () => {
+    const paths = await assets();
+    expect(paths.length).toBeGreaterThan(5);
+    for (const path of paths) {
+      const { status, headers, body } = await get(path);
+      expect([path, status, headers['cache-control']]).toEqual([path, 200, 'public, max-age=31536000, immutable']);
+      expect(headers).toMatchObject({ vary: 'accept-encoding', 'x-content-type-options': 'nosniff' });
+      expect(headers['content-security-policy']).toContain("default-src 'none'");
+      expect(body.length).toBeGreaterThan(100);
+      expect((await get(path, { 'if-none-match': `${headers.etag}` })).status).toBe(304);
+      expect((await get(path, {}, 'POST')).status).toBe(405);
+    }
+  });
+
+  test('is the same bytes however it is packed', async () => {
+    const [path = ''] = (await assets()).filter((name) => name.includes('uplot') && name.endsWith('.js'));
+    const raw = async (encoding: string) =>
+      Buffer.from(
+        await (await fetch(`${service.origin}${path}`, { headers: { 'accept-encoding': encoding } })).arrayBuffer(),
+      );
+    const plain = await raw('identity');
+    expect(plain.length).toBeGreaterThan(40_000);
+    // fetch unpacks what it asked for; the packed sizes are in the headers.
+    expect(await raw('br')).toEqual(plain);
+    expect(await raw('gzip')).toEqual(plain);
+    const sizes = await Promise.all(['br', 'gzip'].map((one) => get(path, { 'accept-encoding': one }, 'HEAD')));
+    for (const { headers } of sizes) expect(Number(headers['content-length'])).toBeLessThan(plain.length / 2);
+  });
+});
+
+describe('what strangers wrote', () => {
+  test('is text on the market page, in the search and in the list', async () => {
+    for (const path of ['/market', '/market?q=fees&source=market']) {
+      const { body } = await get(path);
+      expect(body).toContain('&quot;&gt;&lt;script&gt;alert(1)');
+      expect(body).toContain('https://evil.example/&quot;onmouseover=&quot;alert(3)');
+      expect(body).not.toMatch(/<script>|<img src=x|"onmouseover="/);
+    }
+  });
+
+  test('is text in the form that it was typed into', async () => {
+    const { body } = await get(`/market?q=${encodeURIComponent(EVIL)}&source=${encodeURIComponent(EVIL)}`);
+    expect(body).toContain('value="&quot;&gt;&lt;script&gt;alert(1)');
+    expect(body).not.toContain('<script>');
+  });
+});
+
+describe('what the pages tell', () => {
+  test('is what the free routes answer', async () => {
+    const { baseFee } = JSON.parse((await get('/v1/fees')).body);
+    expect(baseFee).toMatchObject({ gwei: '23.456', block: 42 });
+    const { body } = await get('/');
+    expect(body).toContain('data-value="23.456"');
+    expect(body).toContain('Block 42.');
+    expect(body).toMatch(/<td>21<\/td><td>21<\/td><td>21<\/td>/);
+  });
+
+  test('is not known rather than zero while nobody can be asked', async () => {
+    const { body } = await get('/');
+    const head = /<dt>Head block<\/dt><dd>(.*?)<\/dd>/.exec(body)?.[1];
+    expect(head).toContain('not known');
+    expect(/id="rpc-summary"[^>]*>(.*?)<\/p>/.exec(body)?.[1]).toContain('not known');
+  });
+
+  test('is every route that is sold, and where an answer comes back without paying', async () => {
+    const { body } = await get('/');
+    const { routes } = JSON.parse((await get('/v1/paid')).body) as { routes: { route: string; priceUsd: string }[] };
+    expect(routes.length).toBeGreaterThan(19);
+    for (const { route } of routes) expect(body).toContain(`<code>${route.replace('GET ', '')}</code>`);
+  });
+
+  test('is on /status what settled today, which self-test failed, and what stands in the way of a sale', async () => {
+    const { body } = await get('/status');
+    expect(body).toMatch(/id="settled-usdc">.*?>1<.*?>0\.0005 USDC</);
+    expect(body).toMatch(/id="settled-lightning">.*?>0<.*?>0 sats</);
+    expect(body).toContain('failed: charged');
+    expect(body).toContain(`href="/v1/payments/0x${'ab'.repeat(32)}"`);
+    expect(body).toMatch(/class="verdict bad">Priced calls cannot be served now \([a-z, ]*usdc/);
+    expect(body).toMatch(/Lightning node<\/th><td class="good">no fault<\/td><td class="loose">no node configured/);
+  });
+});
+
+test('pages are limited with the free routes', async () => {
+  const limited = await serviceWith({ ...ENV, COLLECTOR: 'off', RATE_LIMIT_FREE_PER_MINUTE: '3' }, {});
+  const answers = [];
+  for (const path of ['/', '/v1/paid', '/status', '/market']) answers.push(await limited.get(path));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
+  expect(JSON.parse(answers[3]?.body ?? '').code).toBe('rate_limited');
+  await limited.stop();
+});

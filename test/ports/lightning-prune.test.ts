@@ -1,0 +1,136 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { LightningStore } from '../../src/store/lightning-port.ts';
+import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { accountedOf, DAY, grantOf, HOUR, invoiceOf, keyOf, NOON } from '../support/lightning-rows.ts';
+
+const MINUTE = 60_000;
+const { forgetAt } = invoiceOf('a');
+const { keepUntil } = grantOf('a');
+const REDEEM_UNTIL = NOON + 7 * DAY;
+
+describeLedgers('forgetting', (adapter) => {
+  let ledger: OpenLedger;
+  let store: LightningStore;
+  beforeEach(async () => {
+    ledger = await adapter.open();
+    store = ledger.stores.lightning;
+  });
+  afterEach(() => ledger.close());
+
+  /** What is left of a proof: its record, the kept reply, the claim, the answer. */
+  async function left(name: string): Promise<string> {
+    const key = keyOf(name);
+    const parts = { invoice: store.findInvoice, reply: store.keptReply, claim: store.findClaim, answer: store.answer };
+    const found = await Promise.all(Object.entries(parts).map(async ([part, read]) => ((await read(key)) ? part : '')));
+    return found.filter(Boolean).join(' ');
+  }
+  async function leftAt(now: number, name: string): Promise<string> {
+    await store.prune(now);
+    return left(name);
+  }
+  const record = (name: string, more = {}) => store.recordInvoice(invoiceOf(name, more), Buffer.from('kept'));
+
+  test('an invoice that was not paid goes with its reply at forgetAt, not before', async () => {
+    await record('a');
+    expect(await leftAt(forgetAt - 1, 'a')).toBe('invoice reply');
+    expect(await leftAt(forgetAt, 'a')).toBe('');
+  });
+
+  test('a facilitator’s claim goes at keepUntil, not before', async () => {
+    await store.claim(accountedOf('a'));
+    expect(await leftAt(keepUntil - 1, 'a')).toBe('claim');
+    expect(await leftAt(keepUntil, 'a')).toBe('');
+  });
+
+  test('a granted claim without an answer keeps its reply for as long as it is redeemable', async () => {
+    await record('a');
+    await store.claim(grantOf('a'));
+    expect(await leftAt(forgetAt + DAY, 'a')).toBe('invoice reply claim');
+    expect(await leftAt(REDEEM_UNTIL - 1, 'a')).toBe('invoice reply claim');
+    expect(await leftAt(REDEEM_UNTIL, 'a')).toBe('');
+  });
+
+  test('a claim through the facilitator keeps no reply of ours: it grants nothing', async () => {
+    await record('a');
+    await store.claim(accountedOf('a'));
+    expect(await leftAt(forgetAt, 'a')).toBe('claim');
+  });
+
+  test('an answered claim keeps answer and claim for as long as it is redeemable, its invoice no longer than any', async () => {
+    await record('a');
+    await store.claim(grantOf('a'));
+    await store.takeLease(keyOf('a'), 'p:1', NOON, NOON + MINUTE);
+    await store.storeAnswer(keyOf('a'), 'p:1', Buffer.from('answer'));
+    expect(await leftAt(forgetAt - 1, 'a')).toBe('invoice claim answer');
+    expect(await leftAt(REDEEM_UNTIL - 1, 'a')).toBe('claim answer');
+    expect(await leftAt(REDEEM_UNTIL, 'a')).toBe('');
+  });
+
+  test('a delivered answer goes when its time is over, its claim when the scheme allows, and neither comes back', async () => {
+    await store.claim(grantOf('a'));
+    await store.takeLease(keyOf('a'), 'p:1', NOON, NOON + MINUTE);
+    await store.storeAnswer(keyOf('a'), 'p:1', Buffer.from('answer'));
+    const until = NOON + 15 * MINUTE;
+    await store.delivered(keyOf('a'), NOON, until);
+    expect(await leftAt(until - 1, 'a')).toBe('claim answer');
+    expect(await leftAt(until, 'a')).toBe('claim');
+    expect(await store.storeAnswer(keyOf('a'), 'p:1', Buffer.from('another'))).toBe(false);
+    expect(await store.claim(grantOf('a'))).toBe('duplicate');
+    expect(await leftAt(keepUntil - 1, 'a')).toBe('claim');
+    expect(await leftAt(keepUntil, 'a')).toBe('');
+  });
+
+  test('what is being served at the last moment stays until the lease is over', async () => {
+    await record('a');
+    await store.claim(grantOf('a'));
+    await store.takeLease(keyOf('a'), 'p:1', REDEEM_UNTIL - 1, REDEEM_UNTIL + MINUTE);
+    expect(await leftAt(REDEEM_UNTIL + MINUTE - 1, 'a')).toBe('invoice reply claim');
+    await store.storeAnswer(keyOf('a'), 'p:1', Buffer.from('answer'));
+    expect(await leftAt(REDEEM_UNTIL + MINUTE - 1, 'a')).toBe('claim answer');
+    expect(await leftAt(REDEEM_UNTIL + MINUTE, 'a')).toBe('');
+  });
+
+  test('a delivery that is told after its answer was forgotten opens nothing again', async () => {
+    await store.claim(grantOf('a', { keepUntil: REDEEM_UNTIL + DAY }));
+    await store.takeLease(keyOf('a'), 'p:1', NOON, NOON + MINUTE);
+    await store.storeAnswer(keyOf('a'), 'p:1', Buffer.from('answer'));
+    expect(await leftAt(REDEEM_UNTIL, 'a')).toBe('claim');
+    expect(await store.delivered(keyOf('a'), REDEEM_UNTIL, REDEEM_UNTIL + HOUR)).toBe(false);
+    expect(await store.takeLease(keyOf('a'), 'p:2', REDEEM_UNTIL, REDEEM_UNTIL + 1)).toBe(false);
+  });
+
+  test('a claim stays while the record of its invoice does, however long that is', async () => {
+    const late = keepUntil + DAY;
+    await Promise.all([record('a', { forgetAt: late }), record('b', { forgetAt: late })]);
+    await store.claim(accountedOf('a'));
+    await store.claim(grantOf('b', { grant: { requestHash: Buffer.alloc(32), redeemUntil: NOON + HOUR } }));
+    for (const name of ['a', 'b']) {
+      expect(await leftAt(late - 1, name)).toBe('invoice reply claim');
+      expect(await store.claim(accountedOf(name))).toBe('duplicate');
+    }
+    await store.prune(late);
+    expect([await left('a'), await left('b')]).toEqual(['', '']);
+  });
+
+  test('more than one chunk of everything goes in one call, and other writes go on meanwhile', async () => {
+    const names = Array.from({ length: 250 }, (_, at) => `n${at}`);
+    await Promise.all(names.flatMap((name) => [record(name), store.claim(grantOf(name))]));
+    await Promise.all(
+      names
+        .slice(0, 230)
+        .flatMap((name) => [
+          store.takeLease(keyOf(name), 'p:1', NOON, NOON + MINUTE),
+          store.storeAnswer(keyOf(name), 'p:1', Buffer.from('answer')),
+        ]),
+    );
+    let pruned = false;
+    const pruning = store.prune(REDEEM_UNTIL).then(() => {
+      pruned = true;
+    });
+    expect(await store.claim(grantOf('new', { keepUntil: REDEEM_UNTIL + DAY }))).toBe('claimed');
+    expect(pruned).toBe(false);
+    await pruning;
+    expect(new Set(await Promise.all(names.map(left)))).toEqual(new Set(['']));
+    expect([await left('new'), await store.bodyBytes()]).toEqual(['claim', 0]);
+  });
+});

@@ -1,0 +1,45 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { LightningStore } from '../../src/store/lightning-port.ts';
+import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { accountedOf, DAY, grantOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';
+
+describeLedgers('a claim in the place of another', (adapter) => {
+  let ledger: OpenLedger;
+  let store: LightningStore;
+  beforeEach(async () => {
+    ledger = await adapter.open();
+    store = ledger.stores.lightning;
+  });
+  afterEach(() => ledger.close());
+
+  // Whoever carried the buyer's payment knows its preimage, and can have his own node's invoice over the same hash claimed by anyone.
+  const grantedNow = async (name: string) => (await store.findClaim(keyOf(name)))?.grant ?? null;
+
+  test('a grant of ours takes the place of a facilitator’s claim for another node, once for all', async () => {
+    const keepUntil = NOON + 30 * DAY;
+    expect(await store.claim(accountedOf('a', {}, { keepUntil }))).toBe('claimed');
+    const outcomes = await Promise.all(Array.from({ length: 5 }, () => store.claim(grantOf('a'))));
+    expect(outcomes).toEqual(['claimed', ...Array.from({ length: 4 }, () => 'duplicate')]);
+    const { keepUntil: _, account: __, ...ours } = grantOf('a');
+    const grant = { ...ours.grant, state: 'claimed', deliveredAt: null, answered: false };
+    expect(await store.findClaim(keyOf('a'))).toEqual({ ...ours, grant });
+    expect(await store.claim(accountedOf('a'))).toBe('duplicate');
+    expect(await store.facilitatorCounts(TODAY, nodeOf('ours'))).toEqual({ total: 1, today: 1, nodes: 1, own: 0 });
+    // The longer of both times holds.
+    await store.prune(keepUntil - 1);
+    expect(await store.findClaim(keyOf('a'))).not.toBeNull();
+    await store.prune(keepUntil);
+    expect(await store.findClaim(keyOf('a'))).toBeNull();
+  });
+
+  test('never of a claim for the same node, of a grant, or for a claim that grants nothing', async () => {
+    await store.claim(accountedOf('same', {}, { payTo: nodeOf('ours') }));
+    expect(await store.claim(grantOf('same'))).toBe('duplicate');
+    expect(await grantedNow('same')).toBeNull();
+    await store.claim(grantOf('granted', { payTo: nodeOf('theirs') }));
+    expect(await store.claim(grantOf('granted'))).toBe('duplicate');
+    await store.claim(accountedOf('claimed'));
+    expect(await store.claim(accountedOf('claimed', {}, { payTo: nodeOf('ours') }))).toBe('duplicate');
+    expect((await store.findClaim(keyOf('claimed')))?.payTo).toEqual(nodeOf('theirs'));
+  });
+});

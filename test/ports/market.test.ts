@@ -1,0 +1,170 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { ListingRow, MarketStore } from '../../src/store/market-port.ts';
+import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+
+const BOUNDS = { total: 5, perDomain: 3 };
+
+const row = (more: Partial<ListingRow> = {}): ListingRow => ({
+  place: 'a.example/x',
+  domain: 'a.example',
+  listing: '{"n":1}',
+  method: 'GET',
+  pricedAt: 1000,
+  checkedAt: 1000,
+  reason: null,
+  failures: 0,
+  offlineAt: null,
+  dueAt: 5000,
+  ...more,
+});
+const failed = (more: Partial<ListingRow>) => row({ reason: 'timeout', failures: 1, ...more });
+
+describeLedgers('the market’s store', (adapter) => {
+  let ledger: OpenLedger;
+  let store: MarketStore;
+  beforeEach(async () => {
+    ledger = await adapter.open();
+    store = ledger.stores.market;
+  });
+  afterEach(() => ledger.close());
+
+  describe('listing', () => {
+    test('happens once a place; a second time changes what is known and keeps when it began', async () => {
+      expect(await store.put(row(), 12.6, BOUNDS)).toBe('listed');
+      expect(await store.put(row({ listing: '{"n":2}', checkedAt: 2000, pricedAt: 2000 }), 20, BOUNDS)).toBe('updated');
+      expect(await store.find('a.example/x')).toEqual({
+        ...row({ listing: '{"n":2}', checkedAt: 2000, pricedAt: 2000 }),
+        listedAt: 1000,
+        calls: 2,
+        answered: 2,
+        medianLatencyMs: 13,
+      });
+      expect(await store.find('a.example/y')).toBeNull();
+    });
+
+    test('is bounded by domain and in all, for new ones alone', async () => {
+      const put = (place: string, domain: string) => store.put(row({ place, domain }), 1, BOUNDS);
+      for (const n of [1, 2, 3]) expect(await put(`a.example/${n}`, 'a.example')).toBe('listed');
+      expect(await put('a.example/4', 'a.example')).toBe('domain_full');
+      for (const n of [1, 2]) expect(await put(`b.example/${n}`, 'b.example')).toBe('listed');
+      expect(await put('c.example/1', 'c.example')).toBe('market_full');
+      expect(await put('a.example/3', 'a.example')).toBe('updated');
+      expect([await store.find('a.example/4'), await store.find('c.example/1')]).toEqual([null, null]);
+      await store.drop('a.example/1');
+      expect(await put('c.example/1', 'c.example')).toBe('listed');
+    });
+  });
+
+  describe('calls', () => {
+    test('count towards what is told of a listing while they are kept', async () => {
+      await store.put(row(), 100, BOUNDS);
+      await store.record(failed({ checkedAt: 2000 }), null, 0);
+      for (const [at, latency] of [
+        [3000, 10],
+        [4000, 30],
+        [5000, 20],
+      ] as const) {
+        await store.record(row({ checkedAt: at }), latency, 0);
+      }
+      expect(await store.find('a.example/x')).toMatchObject({ calls: 5, answered: 4, medianLatencyMs: 20 });
+      await store.record(row({ checkedAt: 6000 }), 40, 3000);
+      expect(await store.find('a.example/x')).toMatchObject({
+        calls: 4,
+        answered: 4,
+        medianLatencyMs: 20,
+        checkedAt: 6000,
+      });
+      await store.record(failed({ checkedAt: 7000 }), null, 7000);
+      expect(await store.find('a.example/x')).toMatchObject({
+        calls: 1,
+        answered: 0,
+        medianLatencyMs: null,
+        reason: 'timeout',
+      });
+    });
+
+    test('of a listing that is gone are not kept', async () => {
+      await store.put(row(), 1, BOUNDS);
+      await store.drop('a.example/x');
+      await store.record(row({ checkedAt: 2000 }), 5, 0);
+      expect(await store.find('a.example/x')).toBeNull();
+      expect(await ledger.sql('SELECT place FROM market_calls')).toEqual([]);
+    });
+
+    test('that are due are taken once, the longest waiting first, and come back when nobody recorded them', async () => {
+      for (const [place, dueAt] of [
+        ['a.example/1', 300],
+        ['a.example/2', 100],
+        ['b.example/3', 200],
+        ['b.example/4', 900],
+      ] as const) {
+        await store.put(row({ place, dueAt }), 1, { total: 9, perDomain: 9 });
+      }
+      const taken = async (now: number, limit: number) =>
+        (await store.takeDue(now, now + 1000, limit)).map(({ place }) => place);
+      expect(await taken(500, 2)).toEqual(['a.example/2', 'b.example/3']);
+      expect(await taken(500, 2)).toEqual(['a.example/1']);
+      expect(await taken(500, 2)).toEqual([]);
+      await store.record(row({ place: 'a.example/2', dueAt: 9000 }), 1, 0);
+      expect(await taken(1500, 9)).toEqual(['b.example/4', 'a.example/1', 'b.example/3']);
+    });
+  });
+
+  describe('a reader', () => {
+    test('hears what changed since it last asked, and nothing while nothing has', async () => {
+      expect(await store.changesSince(0)).toBeNull();
+      await store.put(row({ place: 'a.example/1' }), 1, BOUNDS);
+      await store.put(row({ place: 'a.example/2' }), 1, BOUNDS);
+      const first = await store.changesSince(0);
+      expect(first?.changed.map(({ place }) => place).sort()).toEqual(['a.example/1', 'a.example/2']);
+      expect(await store.changesSince(first!.revision)).toBeNull();
+      await store.record(failed({ place: 'a.example/2', checkedAt: 3000 }), null, 0);
+      await store.drop('a.example/1');
+      const second = await store.changesSince(first!.revision);
+      expect([second?.places, second?.changed.map(({ place }) => place)]).toEqual([['a.example/2'], ['a.example/2']]);
+      await store.drop('a.example/1');
+      expect(await store.changesSince(second!.revision)).toBeNull();
+    });
+
+    test('finds everything again after a restart', async () => {
+      await store.put(row(), 1, BOUNDS);
+      const { market } = await ledger.reopen();
+      expect((await market.changesSince(0))?.places).toEqual(['a.example/x']);
+    });
+  });
+
+  describe('two instances', () => {
+    const at = (count: number) => Array.from({ length: count }, (_, n) => n);
+
+    test('never list more than the bounds allow', async () => {
+      const both = [store, (await ledger.another()).market];
+      const puts = at(12).map((n) => both[n % 2]!.put(row({ place: `a.example/${n}` }), 1, BOUNDS));
+      const told = await Promise.all(puts);
+      expect(told.filter((one) => one === 'listed')).toHaveLength(BOUNDS.perDomain);
+      expect(told.filter((one) => one === 'domain_full')).toHaveLength(12 - BOUNDS.perDomain);
+      expect((await store.changesSince(0))?.places).toHaveLength(BOUNDS.perDomain);
+    });
+
+    test('take each due listing once', async () => {
+      const both = [store, (await ledger.another()).market];
+      for (const n of at(20))
+        await store.put(row({ place: `a.example/${n}`, dueAt: n }), 1, { total: 20, perDomain: 20 });
+      const taken = await Promise.all(at(8).map((n) => both[n % 2]!.takeDue(100, 1000, 3)));
+      const places = taken.flat().map(({ place }) => place);
+      expect([places.length, new Set(places).size]).toEqual([20, 20]);
+    });
+
+    test('that write at once leave no revision out', async () => {
+      const both = [store, (await ledger.another()).market];
+      for (const n of at(4)) await store.put(row({ place: `a.example/${n}` }), 1, { total: 9, perDomain: 9 });
+      const before = (await store.changesSince(0))!.revision;
+      const records = at(16).map((n) =>
+        both[n % 2]!.record(row({ place: `a.example/${n % 4}`, checkedAt: 2000 + n }), 5, 0),
+      );
+      await Promise.all(records);
+      const changes = await store.changesSince(before);
+      expect([changes?.revision, changes?.changed.length]).toEqual([before + 16, 4]);
+      expect(changes?.changed.map(({ calls }) => calls)).toEqual([5, 5, 5, 5]);
+    });
+  });
+});

@@ -1,0 +1,322 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { LedgerStore } from '../../src/store/ledger-port.ts';
+import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { hash32, reservation } from '../support/ledger-rows.ts';
+
+const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
+const ends = async (writes: readonly Promise<unknown>[]): Promise<unknown[]> =>
+  (await Promise.allSettled(writes)).map((end) => (end.status === 'fulfilled' ? end.value : 'rejected'));
+const body = (text: string): Buffer => Buffer.from(text);
+const settledReply = { store: body('reply') };
+
+describeLedgers('payments', (adapter) => {
+  let ledger: OpenLedger;
+  let store: LedgerStore;
+  beforeEach(async () => {
+    ledger = await adapter.open();
+    store = ledger.stores.payments;
+  });
+  afterEach(() => ledger.close());
+
+  const settle = async (id: string) => {
+    await store.move(id, ['reserved'], 'settling', {}, settledReply);
+    await store.move(id, ['settling'], 'settled', { endedAt: 1, reason: null }, { keepUntil: 1000 });
+  };
+  const fail = async (id: string, reason: string) => {
+    await store.move(id, ['reserved'], 'settling', {}, settledReply);
+    await store.move(id, ['settling'], 'failed', { reason, endedAt: 1 }, 'drop');
+  };
+
+  describe('a reservation', () => {
+    test('comes back as it went in, by its key and by its id', async () => {
+      const given = reservation('a', 'a', { amount: 2n ** 53n - 1n, identifierHash: hash32('identifier') });
+      expect(await store.reserve(given, 0, null)).toBe(true);
+      const empty = {
+        signature: null,
+        checkedBlock: null,
+        transaction: null,
+        block: null,
+        reason: null,
+        endedAt: null,
+      };
+      const bytes = (value: Uint8Array | null) => value && Buffer.from(value);
+      const { nonce, identifierHash } = given;
+      const wanted = { ...given, ...empty, state: 'reserved', deliveries: 0 };
+      const row = { ...wanted, nonce: bytes(nonce), identifierHash: bytes(identifierHash) };
+      expect(await store.find(given)).toEqual(row);
+      expect(await store.get('a')).toEqual(row);
+      expect([await store.get('b'), await store.find({ ...given, nonce: hash32('b') })]).toEqual([null, null]);
+    });
+
+    test('of one authorization that 128 ask for at once is the first one’s', async () => {
+      const wins = await Promise.all(many(128, (at) => store.reserve(reservation(`p${at}`, 'n'), 0, null)));
+      expect(wins.map((won, at) => (won ? at : -1)).filter((at) => at >= 0)).toEqual([0]);
+      expect((await store.find(reservation('any', 'n')))?.id).toBe('p0');
+    });
+
+    test('of one payer’s is refused beyond the cap, within one turn too, until one of them has ended', async () => {
+      const wins = await Promise.all(many(20, (at) => store.reserve(reservation(`p${at}`, `n${at}`), 3, null)));
+      expect(wins).toEqual(many(20, (at) => at < 3));
+      expect(await store.reserve(reservation('other', 'other', { payer: Buffer.alloc(20, 7) }), 3, null)).toBe(true);
+      await settle('p0');
+      expect(await store.reserve(reservation('p20', 'n20'), 3, null)).toBe(true);
+      expect(await store.reserve(reservation('p21', 'n21'), 3, null)).toBe(false);
+      expect(await store.reserve(reservation('p22', 'n22'), 0, null)).toBe(true);
+    });
+
+    test('takes over a row that failed for the given reason, and no other', async () => {
+      for (const [id, reason] of [
+        ['a', 'reverted'],
+        ['b', 'cancelled'],
+      ] as const) {
+        await store.reserve(reservation(id, id), 0, null);
+        await fail(id, reason);
+      }
+      await store.reserve(reservation('c', 'c'), 0, null);
+      const again = (id: string, reusable: string | null) => store.reserve(reservation(`${id}2`, id), 0, reusable);
+      expect(await again('a', null)).toBe(false);
+      expect(await Promise.all(['a', 'b', 'c'].map((id) => again(id, 'reverted')))).toEqual([true, false, false]);
+      expect([await store.get('a'), (await store.get('a2'))?.state]).toEqual([null, 'reserved']);
+      expect(await again('a', 'reverted')).toBe(false);
+    });
+
+    test('that breaks a rule rejects alone, and the rest of its turn is done', async () => {
+      const writes = [
+        store.reserve(reservation('a', 'a'), 0, null),
+        store.reserve(reservation('broken', 'broken', { amount: 0n }), 0, null),
+        store.reserve(reservation('a', 'another of the same id'), 0, null),
+        store.move('a', ['reserved'], 'settling', {}, { store: body('once') }),
+        store.reserve(reservation('b', 'b'), 0, null),
+      ];
+      expect(await ends(writes)).toEqual([true, 'rejected', 'rejected', true, true]);
+      expect(await store.countByState()).toMatchObject({ reserved: 1, settling: 1 });
+    });
+  });
+
+  describe('a move', () => {
+    test('happens only from the given states, and once', async () => {
+      await store.reserve(reservation('a', 'a'), 0, null);
+      expect(await store.move('a', ['settling', 'unknown'], 'settled', {})).toBe(false);
+      expect((await store.get('a'))?.state).toBe('reserved');
+      const moves = many(16, () => store.move('a', ['reserved'], 'settling', { checkedBlock: 7 }));
+      expect((await Promise.all(moves)).filter(Boolean)).toHaveLength(1);
+      expect(await store.get('a')).toMatchObject({ state: 'settling', checkedBlock: 7 });
+      expect(await store.move('nobody', ['reserved'], 'settling', {})).toBe(false);
+    });
+
+    test('sets what it is told to, wipes what is null and leaves the rest', async () => {
+      await store.reserve(reservation('a', 'a'), 0, null);
+      const signature = Buffer.alloc(65, 7);
+      await store.move('a', ['reserved'], 'settling', { signature, checkedBlock: 12, settlingAt: 5 }, settledReply);
+      await store.move('a', ['settling'], 'unknown', { bootId: 'later' });
+      expect(await store.get('a')).toMatchObject({ state: 'unknown', bootId: 'later', signature, checkedBlock: 12 });
+      const transaction = Buffer.from(hash32('transaction'));
+      const end = { transaction, block: 99, signature: null, reason: null, endedAt: 1_800_000_000_123 };
+      await store.move('a', ['unknown'], 'settled', end, { keepUntil: 5 });
+      expect(await store.get('a')).toMatchObject({ ...end, state: 'settled', checkedBlock: 12 });
+    });
+
+    test('that cannot keep its reply leaves the state as it was', async () => {
+      await store.reserve(reservation('a', 'a'), 0, null);
+      await store.move('a', ['reserved'], 'settling', {}, { store: body('once') });
+      const twice = store.move('a', ['settling'], 'unknown', { reason: 'x' }, { store: body('twice') });
+      const next = store.reserve(reservation('b', 'b'), 0, null);
+      expect(await ends([twice, next])).toEqual(['rejected', true]);
+      expect(await store.get('a')).toMatchObject({ state: 'settling', reason: null });
+    });
+  });
+
+  describe('a broadcast', () => {
+    test('is noted for the rows that await one, all in one step, and only those are told', async () => {
+      for (const id of ['a', 'b', 'c']) await store.reserve(reservation(id, id), 0, null);
+      for (const id of ['a', 'b']) await store.move(id, ['reserved'], 'settling', {});
+      const entries = ['a', 'b', 'c', 'gone'].map((id) => ({ id, transaction: hash32(`sent ${id}`) }));
+      expect(await store.noteBroadcast(entries, ['settling', 'unknown'])).toEqual(new Set(['a', 'b']));
+      const hashes = await Promise.all(['a', 'b', 'c'].map(async (id) => (await store.get(id))?.transaction ?? null));
+      expect(hashes).toEqual([Buffer.from(hash32('sent a')), Buffer.from(hash32('sent b')), null]);
+      expect(await store.noteBroadcast([], ['settling'])).toEqual(new Set());
+    });
+
+    test('is seen by another instance when it is told, and keeps its row from being forgotten', async () => {
+      const other = (await ledger.another()).payments;
+      for (const id of ['01', '02']) {
+        await store.reserve(reservation(id, id), 0, null);
+        await store.move(id, ['reserved'], 'settling', { signature: Buffer.alloc(65, 1) }, { store: body('{}') });
+      }
+      await other.noteBroadcast([{ id: '01', transaction: hash32('transaction') }], ['settling']);
+      expect((await store.get('01'))?.transaction).toEqual(Buffer.from(hash32('transaction')));
+      expect(await store.release('01', ['settling'])).toBe(false);
+      expect((await store.get('01'))?.state).toBe('settling');
+      expect(await store.release('02', ['settling'])).toBe(true);
+      expect([await store.get('02'), await store.replyBytes()]).toEqual([null, 2]);
+    });
+  });
+
+  describe('a release', () => {
+    test('forgets a reservation, and its authorization may buy again', async () => {
+      await store.reserve(reservation('a', 'a'), 0, null);
+      expect(await Promise.all(many(8, () => store.release('a', ['reserved'])))).toEqual(many(8, (at) => at === 0));
+      expect(await store.reserve(reservation('b', 'a'), 0, null)).toBe(true);
+      expect(await store.release('nobody', ['reserved'])).toBe(false);
+    });
+
+    test('of one that had failed before makes it failed again, without its reply and its signature', async () => {
+      await store.reserve(reservation('a', 'a'), 0, null);
+      await fail('a', 'reverted');
+      await store.reserve(reservation('a2', 'a'), 0, 'reverted');
+      await store.move('a2', ['reserved'], 'settling', { signature: Buffer.alloc(65, 1) }, settledReply);
+      expect(await store.release('a2', ['settling'])).toBe(true);
+      expect(await store.get('a2')).toMatchObject({ state: 'failed', reason: 'reverted', signature: null });
+      expect(await store.replyBytes()).toBe(0);
+    });
+  });
+
+  describe('a reply', () => {
+    test('is given again as often as it may be, while it is kept, for a settled payment alone', async () => {
+      await store.reserve(reservation('a', 'a'), 0, null);
+      expect(await store.takeReply('a', 2, 0)).toBeNull();
+      await store.move('a', ['reserved'], 'settling', {}, { store: body('bought') });
+      expect(await store.takeReply('a', 2, 0)).toBeNull();
+      await store.move('a', ['settling'], 'settled', { endedAt: 1 }, { keepUntil: 1000 });
+      expect(await store.takeReply('a', 2, 1000)).toBeNull();
+      const taken = await Promise.all(many(8, () => store.takeReply('a', 2, 999)));
+      expect(taken.filter((one) => one !== null)).toEqual([body('bought'), body('bought')]);
+      expect((await store.get('a'))?.deliveries).toBe(2);
+      expect(await store.takeReply('nobody', 2, 0)).toBeNull();
+    });
+
+    test('goes when its time is over, however many there are, and the others stay', async () => {
+      const count = 520;
+      await Promise.all(many(count, (at) => store.reserve(reservation(`p${at}`, `n${at}`), 0, null)));
+      await Promise.all(many(count, (at) => store.move(`p${at}`, ['reserved'], 'settling', {}, { store: body('ab') })));
+      await Promise.all(
+        many(count, (at) => store.move(`p${at}`, ['settling'], 'settled', {}, { keepUntil: at < 510 ? 100 : 200 })),
+      );
+      expect(await store.purgeReplies(99)).toBe(0);
+      expect(await store.purgeReplies(100)).toBe(510);
+      expect([await store.replyBytes(), await store.takeReply('p515', 1, 100)]).toEqual([20, body('ab')]);
+    });
+
+    test('that is on its way is in the account of kept bytes, and one that was refused is not after its end', async () => {
+      await store.reserve(reservation('a', 'a'), 0, null);
+      const stored = store.move('a', ['reserved'], 'settling', {}, { store: Buffer.alloc(100) });
+      const refused = store.move('nobody', ['reserved'], 'settling', {}, { store: Buffer.alloc(7) });
+      expect(await store.replyBytes()).toBeGreaterThanOrEqual(100);
+      expect(await Promise.all([stored, refused])).toEqual([true, false]);
+      expect(await store.replyBytes()).toBe(100);
+    });
+
+    test('of any bytes and some size comes back as it was', async () => {
+      const bytes = Buffer.from(many(300_000, (at) => (at * 7) % 256));
+      await store.reserve(reservation('a', 'a'), 0, null);
+      await store.move('a', ['reserved'], 'settling', {}, { store: bytes });
+      await store.move('a', ['settling'], 'settled', {}, { keepUntil: 10 });
+      expect(Buffer.compare(Buffer.from((await store.takeReply('a', 1, 1)) ?? []), bytes)).toBe(0);
+    });
+  });
+
+  describe('what a payer has promised before', () => {
+    const promised = (of: LedgerStore, id: string) => of.openBefore(reservation(id, id), id);
+
+    test('is what was reserved before, in the usual order', async () => {
+      const other = (await ledger.another()).payments;
+      await store.reserve(reservation('01', '01'), 0, null);
+      await other.reserve(reservation('02', '02', { amount: 700n }), 0, null);
+      await store.reserve(reservation('03', '03'), 0, null);
+      expect(await promised(store, '01')).toBe(0n);
+      expect(await promised(other, '02')).toBe(500n);
+      expect(await promised(store, '03')).toBe(1200n);
+    });
+
+    test('counts at least one way where ids do not come in the order of their inserts', async () => {
+      const other = (await ledger.another()).payments;
+      // Its id is older, its insert is younger: as when two processes reserve in the same millisecond.
+      await store.reserve(reservation('02', '02'), 0, null);
+      expect(await promised(store, '02')).toBe(0n);
+      await other.reserve(reservation('01', '01'), 0, null);
+      expect(await promised(other, '01')).toBe(500n);
+    });
+
+    test('is that payer’s alone, on that contract, and only what is still open', async () => {
+      await store.reserve(reservation('01', '01'), 0, null);
+      await store.reserve(reservation('02', '02', { payer: Buffer.alloc(20, 8) }), 0, null);
+      await store.reserve(reservation('03', '03', { contract: Buffer.alloc(20, 8) }), 0, null);
+      await store.reserve(reservation('04', '04'), 0, null);
+      expect(await promised(store, '04')).toBe(500n);
+      await settle('01');
+      expect(await promised(store, '04')).toBe(0n);
+    });
+
+    test('counts for a payment that is taken over what was reserved meanwhile', async () => {
+      await store.reserve(reservation('01', 'a'), 0, null);
+      await fail('01', 'reverted');
+      await store.reserve(reservation('02', 'b'), 0, null);
+      await store.reserve(reservation('03', 'a'), 0, 'reverted');
+      expect(await promised(store, '03')).toBe(500n);
+    });
+  });
+
+  describe('reading', () => {
+    test('by hash finds nonces and transactions, oldest first, as many as asked for', async () => {
+      const batch = hash32('batch');
+      for (const id of ['01', '02', '03']) {
+        await store.reserve(reservation(id, id), 0, null);
+        await store.move(id, ['reserved'], 'settling', {});
+      }
+      const entries = ['03', '01'].map((id) => ({ id, transaction: batch }));
+      await store.noteBroadcast(entries, ['settling']);
+      await store.reserve(reservation('04', 'batch'), 0, null);
+      const ids = async (hash: Uint8Array, limit: number) => (await store.findByHash(hash, limit)).map(({ id }) => id);
+      expect(await ids(batch, 10)).toEqual(['01', '03', '04']);
+      expect(await ids(batch, 2)).toEqual(['01', '03']);
+      expect(await ids(hash32('02'), 10)).toEqual(['02']);
+      expect(await ids(hash32('nothing'), 10)).toEqual([]);
+    });
+
+    test('by state is oldest first and bounded, and counts every state', async () => {
+      for (const id of ['03', '01', '02']) await store.reserve(reservation(id, id), 0, null);
+      await store.move('02', ['reserved'], 'settling', {});
+      await fail('03', 'cancelled');
+      const ids = async (states: Parameters<LedgerStore['listByState']>[0], limit: number) =>
+        (await store.listByState(states, limit)).map(({ id }) => id);
+      expect(await ids(['reserved', 'settling', 'failed'], 10)).toEqual(['01', '02', '03']);
+      expect(await ids(['reserved', 'settling', 'failed'], 2)).toEqual(['01', '02']);
+      expect(await ids(['unknown'], 10)).toEqual([]);
+      expect(await store.countByState()).toEqual({ reserved: 1, settling: 1, unknown: 0, settled: 0, failed: 1 });
+    });
+
+    test('what is left behind is what no living process holds', async () => {
+      for (const bootId of ['a', 'b', 'c']) await store.reserve(reservation(bootId, bootId, { bootId }), 0, null);
+      const left = async (living: string[]) => (await store.listLeftBehind(living, 10)).map(({ bootId }) => bootId);
+      expect(await left(['a', 'b', 'c'])).toEqual([]);
+      expect(await left(['a', 'c'])).toEqual(['b']);
+      expect(await left(['a'])).toEqual(['b', 'c']);
+      expect(await left([])).toEqual(['a', 'b', 'c']);
+      await settle('b');
+      expect(await left(['a'])).toEqual(['c']);
+    });
+  });
+
+  describe('the end', () => {
+    test('does what was asked for before it, which the next start finds', async () => {
+      const wins = many(300, (at) => store.reserve(reservation(`p${at}`, `n${at}`), 0, null));
+      await store.close();
+      expect(await ends(wins)).toEqual(many(300, () => true));
+      const { payments } = await ledger.reopen();
+      expect((await payments.countByState()).reserved).toBe(300);
+    });
+
+    test('leaves a store that rejects everything, and one that is open can be pinged', async () => {
+      await expect(store.ping()).resolves.toBeUndefined();
+      await store.close();
+      const calls = [
+        store.ping(),
+        store.get('a'),
+        store.reserve(reservation('a', 'a'), 0, null),
+        store.move('a', ['reserved'], 'settling', {}),
+        store.replyBytes(),
+      ];
+      expect(await ends(calls)).toEqual(calls.map(() => 'rejected'));
+    });
+  });
+});

@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { SelfTestRun, SelfTestStore } from '../../src/store/selftest-port.ts';
+import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+
+const good = (at: number): SelfTestRun => ({
+  ...{ at, ok: true, latencyMs: 700, transaction: randomBytes(32), notCharged: true, reason: null },
+});
+const bad = (at: number, changes: Partial<SelfTestRun> = {}): SelfTestRun => ({
+  ...{ at, ok: false, latencyMs: null, transaction: null, notCharged: null, reason: 'purchase_unreachable' },
+  ...changes,
+});
+
+describeLedgers('the self-test’s store', (adapter) => {
+  let ledger: OpenLedger;
+  let store: SelfTestStore;
+  beforeEach(async () => {
+    ledger = await adapter.open();
+    store = ledger.stores.selfTests;
+  });
+  afterEach(() => ledger.close());
+  const record = (...runs: SelfTestRun[]) => Promise.all(runs.map((run) => store.record(run, 0)));
+
+  test('gives back what it was given, newest first, as many as asked for', async () => {
+    const runs = [good(10), bad(20), bad(30, { notCharged: false, reason: 'balance_differs' }), good(40)];
+    await record(...runs);
+    expect(await store.recent(10)).toEqual([...runs].reverse());
+    expect(await store.recent(2)).toEqual([runs[3], runs[2]]);
+  });
+
+  test('of two runs of one moment the later one is the newer', async () => {
+    await record(good(10), bad(10));
+    expect((await store.recent(1))[0]).toEqual(bad(10));
+  });
+
+  test('the last checked run is the newest that saw whether the failing call cost anything', async () => {
+    expect(await store.lastChecked()).toBeNull();
+    await record(bad(5));
+    expect(await store.lastChecked()).toBeNull();
+    const charged = bad(20, { notCharged: false, reason: 'failing_call_used_its_payment' });
+    await record(good(10), charged, bad(30));
+    expect(await store.lastChecked()).toEqual(charged);
+  });
+
+  test('counts from a moment on, that moment included', async () => {
+    expect(await store.countSince(0)).toEqual({ runs: 0, ok: 0 });
+    await record(good(10), good(20), bad(30));
+    expect(await store.countSince(20)).toEqual({ runs: 2, ok: 1 });
+    expect(await store.countSince(21)).toEqual({ runs: 1, ok: 0 });
+  });
+
+  test('forgets with each run those before the given moment, and no other', async () => {
+    await record(good(10), good(20));
+    await store.record(good(30), 20);
+    expect((await store.recent(10)).map(({ at }) => at)).toEqual([30, 20]);
+  });
+
+  test('what is recorded is there after a restart', async () => {
+    const run = good(10);
+    await record(run);
+    expect(await (await ledger.reopen()).selfTests.recent(1)).toEqual([run]);
+  });
+
+  test.each([
+    ['no transaction', { transaction: null }],
+    ['a transaction of other than 32 bytes', { transaction: randomBytes(31) }],
+    ['no latency', { latencyMs: null }],
+    ['a charge for the failing call', { notCharged: false }],
+    ['the failing call not seen', { notCharged: null }],
+    ['a reason', { reason: 'x' }],
+  ])('refuses a run that claims to be ok with %s, and forgets nothing for it', async (_what, changes) => {
+    await record(good(10));
+    await expect(store.record({ ...good(20), ...changes }, 15)).rejects.toThrow(/CHECK constraint/i);
+    expect(await store.recent(10)).toHaveLength(1);
+  });
+
+  test('refuses a run that is not ok for no reason', async () => {
+    await expect(record(bad(10, { reason: null }))).rejects.toThrow(/CHECK constraint/i);
+  });
+});

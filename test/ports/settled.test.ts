@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { reservation } from '../support/ledger-rows.ts';
+import { accountedOf, grantOf, NOON } from '../support/lightning-rows.ts';
+
+describeLedgers('what was earned', (adapter) => {
+  let ledger: OpenLedger;
+  beforeEach(async () => {
+    ledger = await adapter.open();
+  });
+  afterEach(() => ledger.close());
+
+  const plain = Buffer.alloc(20, 0x36);
+  const gateway = Buffer.alloc(20, 0x77);
+  async function settle(id: string, endedAt: number, contract = plain): Promise<void> {
+    const { payments } = ledger.stores;
+    await payments.reserve(reservation(id, id, { contract }), 0, null);
+    await payments.move(id, ['reserved'], 'settling', {});
+    await payments.move(id, ['settling'], 'settled', { endedAt });
+  }
+
+  test('is summed by rail and contract, from a moment on and up to another', async () => {
+    for (const [id, endedAt] of [
+      ['early', NOON - 1],
+      ['first', NOON],
+      ['last', NOON + 9],
+      ['late', NOON + 10],
+    ] as const) {
+      await settle(id, endedAt);
+    }
+    await settle('deposit', NOON + 1, gateway);
+    await ledger.stores.payments.reserve(reservation('open', 'open'), 0, null);
+    const { lightning } = ledger.stores;
+    await lightning.claim(grantOf('a', { claimedAt: NOON, amountMsat: 2000n }));
+    await lightning.claim(grantOf('b', { claimedAt: NOON + 5, amountMsat: 5000n }));
+    await lightning.claim(grantOf('c', { claimedAt: NOON + 10 }));
+    await lightning.claim(accountedOf('theirs', {}, { claimedAt: NOON }));
+    expect(await ledger.stores.settled.settledBetween(NOON, NOON + 10)).toEqual([
+      { rail: 'usdc', contract: plain, count: 2, amount: 1000n },
+      { rail: 'usdc', contract: gateway, count: 1, amount: 500n },
+      { rail: 'lightning', contract: null, count: 2, amount: 7000n },
+    ]);
+  });
+
+  test('is nothing where nothing was', async () => {
+    expect(await ledger.stores.settled.settledBetween(0, NOON)).toEqual([
+      { rail: 'lightning', contract: null, count: 0, amount: 0n },
+    ]);
+  });
+});

@@ -1,0 +1,35 @@
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+
+/** One rule that a page breaks, with the elements at fault and what is wrong with each. */
+export interface Finding {
+  readonly rule: string;
+  readonly impact: string;
+  readonly help: string;
+  readonly elements: readonly string[];
+}
+
+const COLLECT = `axe.run(document).then(({ violations }) => violations.map(({ id, impact, help, nodes }) => ({
+  rule: id, impact, help, elements: nodes.map((node) => node.target.join(' ') + ': ' + node.failureSummary),
+})))`;
+
+/**
+ * What axe-core finds serious or critical on the page as it stands now.
+ * It runs in an isolated world: the page's CSP neither stops it nor has to be loosened for it, and the page cannot see it.
+ */
+export async function auditAccessibility(page: Page): Promise<Finding[]> {
+  const devtools = await page.context().newCDPSession(page);
+  const { frameTree } = await devtools.send('Page.getFrameTree');
+  const world = await devtools.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id, worldName: 'axe' });
+  const contextId = world.executionContextId;
+  const evaluate = async (expression: string) => {
+    const options = { expression, contextId, awaitPromise: true, returnByValue: true };
+    const { result, exceptionDetails } = await devtools.send('Runtime.evaluate', options);
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+    return result.value;
+  };
+  await evaluate(`${axe.source}; undefined`);
+  const findings: Finding[] = await evaluate(COLLECT);
+  await devtools.detach();
+  return findings.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+}

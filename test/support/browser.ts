@@ -1,0 +1,132 @@
+import { existsSync } from 'node:fs';
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest';
+
+const EXECUTABLE = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const IS_THERE = existsSync(EXECUTABLE);
+if (!IS_THERE && process.env.REQUIRE_BROWSER === '1') {
+  throw new Error(`REQUIRE_BROWSER is set, but there is no browser at ${EXECUTABLE} (CHROMIUM names another)`);
+}
+
+/** Quiet, and unable to leave this machine: no other name or address resolves, and no proxy is asked. */
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-proxy-server',
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
+];
+
+const VIEWPORTS = {
+  desktop: { viewport: { width: 1280, height: 800 } },
+  phone: { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true },
+} as const satisfies Record<string, BrowserContextOptions>;
+
+export interface VisitOptions {
+  readonly colorScheme?: 'light' | 'dark';
+  readonly screen?: keyof typeof VIEWPORTS;
+  readonly reducedMotion?: 'reduce' | 'no-preference';
+  /** Off shows what somebody without scripts sees; most of Playwright's page is of no use then. */
+  readonly javaScript?: boolean;
+}
+
+/** What a page did since it was opened, redirects and later navigations included. */
+export interface Observed {
+  /** Errors in the console, each with where it came from; a refused CSP source shows here too. */
+  readonly consoleErrors: string[];
+  /** Exceptions that nobody caught. */
+  readonly pageErrors: string[];
+  readonly cspViolations: string[];
+  /** Requests that got no answer at all. */
+  readonly failedRequests: string[];
+  /** Every address asked for. */
+  readonly requests: string[];
+  /** What came over the wire, heads included, compressed as it was. */
+  transferredBytes: number;
+}
+
+export interface Visit {
+  readonly page: Page;
+  readonly observed: Observed;
+}
+
+export interface TestBrowser {
+  /** Opens the address in a fresh profile and resolves when it has loaded. What a test opens is closed when it ends. */
+  visit(url: string, options?: VisitOptions): Promise<Visit>;
+}
+
+/**
+ * A suite that needs a browser: one Chromium for all of it, ended with it. Without one the suite is skipped and says so in its
+ * name; with REQUIRE_BROWSER=1, as in the gate, it fails instead, so that it cannot go missing unnoticed.
+ */
+export function describeInBrowser(name: string, suite: (browser: TestBrowser) => void): void {
+  if (!IS_THERE) {
+    describe.skip(`${name} (skipped: no browser at ${EXECUTABLE})`, () => suite(NO_BROWSER));
+    return;
+  }
+  describe(name, () => {
+    let browser: Browser;
+    let opened: BrowserContext[] = [];
+    beforeAll(async () => {
+      browser = await chromium.launch({ executablePath: EXECUTABLE, args: FLAGS });
+    });
+    beforeEach(() => {
+      opened = [];
+    });
+    afterEach(async () => {
+      await Promise.all(opened.map((context) => context.close()));
+    });
+    suite({
+      visit: async (url, options = {}) => {
+        const context = await browser.newContext(contextOptions(options));
+        opened.push(context);
+        return visit(context, url);
+      },
+    });
+    // Last here and so first at the end: a server that the suite stops would wait for the connections of open pages.
+    afterAll(() => browser.close());
+  });
+}
+
+const NO_BROWSER: TestBrowser = { visit: () => Promise.reject(new Error('there is no browser')) };
+
+function contextOptions(options: VisitOptions): BrowserContextOptions {
+  const { colorScheme = 'light', screen = 'desktop', reducedMotion = 'no-preference', javaScript = true } = options;
+  return { ...VIEWPORTS[screen], colorScheme, reducedMotion, javaScriptEnabled: javaScript };
+}
+
+async function visit(context: BrowserContext, url: string): Promise<Visit> {
+  const page = await context.newPage();
+  const observed = await observe(page);
+  await page.goto(url);
+  return { page, observed };
+}
+
+async function observe(page: Page): Promise<Observed> {
+  const observed: Observed = {
+    ...{ consoleErrors: [], pageErrors: [], cspViolations: [], failedRequests: [], requests: [] },
+    transferredBytes: 0,
+  };
+  page.on('console', (message) => {
+    if (message.type() === 'error') observed.consoleErrors.push(`${message.text()} (${message.location().url})`);
+  });
+  page.on('pageerror', (error) => observed.pageErrors.push(error.stack ?? error.message));
+  page.on('request', (request) => observed.requests.push(request.url()));
+  page.on('requestfailed', (request) => {
+    observed.failedRequests.push(`${request.url()}: ${request.failure()?.errorText ?? 'no reason given'}`);
+  });
+  await page.exposeFunction('reportCspViolation', (text: string) => observed.cspViolations.push(text));
+  // Text, because the tests are type-checked without the DOM; the browser's own tools stand above the page's CSP.
+  await page.addInitScript(`document.addEventListener('securitypolicyviolation', (event) =>
+    reportCspViolation(event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sourceFile + ':' + event.lineNumber));`);
+  const devtools = await page.context().newCDPSession(page);
+  devtools.on('Network.loadingFinished', ({ encodedDataLength }) => {
+    observed.transferredBytes += encodedDataLength;
+  });
+  await devtools.send('Network.enable');
+  return observed;
+}

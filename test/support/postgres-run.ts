@@ -1,0 +1,65 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+
+const KEEPER = new URL('postgres-keeper.ts', import.meta.url).pathname;
+const READY_MS = 60_000;
+/** One for each run of the tests: its workers have one parent. */
+const folder = join(tmpdir(), `percall-postgres-run-${process.ppid}`);
+
+/** A database with all migrations and no rows, on the one server of this run, which starts when the first test file asks for it. */
+export async function freshDatabase(): Promise<string> {
+  const server = await serverUrl();
+  const name = `ledger_${randomBytes(6).toString('hex')}`;
+  const client = new Client({ connectionString: `${server}postgres` });
+  await client.connect();
+  await client.query(`CREATE DATABASE ${name} TEMPLATE ledger_template`);
+  await client.end();
+  return `${server}${name}`;
+}
+
+async function serverUrl(): Promise<string> {
+  for (const until = Date.now() + READY_MS; Date.now() < until; ) {
+    if (claimed()) startKeeper();
+    const url = said('url');
+    if (url !== null) return url;
+    const error = said('error');
+    if (error !== null) throw new Error(`PostgreSQL did not start: ${error}`);
+    forgetDeadKeeper();
+    await new Promise((next) => setTimeout(next, 30));
+  }
+  throw new Error(`PostgreSQL did not start in ${READY_MS / 1000} s`);
+}
+
+/** Making the folder is what one worker alone can do. */
+function claimed(): boolean {
+  try {
+    mkdirSync(folder);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function startKeeper(): void {
+  const keeper = spawn(process.execPath, [KEEPER, folder, String(process.ppid)], { detached: true, stdio: 'ignore' });
+  keeper.unref();
+  writeFileSync(join(folder, 'keeper'), String(keeper.pid));
+}
+
+/** What an earlier run of the same number left when its keeper was killed too. */
+function forgetDeadKeeper(): void {
+  const pid = Number(said('keeper') ?? 0);
+  if (pid > 0 && !existsSync(`/proc/${pid}`)) rmSync(folder, { recursive: true, force: true });
+}
+
+function said(name: string): string | null {
+  try {
+    return readFileSync(join(folder, name), 'utf8');
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,50 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { assetPath, findAsset } from '../../../src/pages/assets.ts';
+
+const FOLDER = join(import.meta.dirname, '../../../src/pages/assets');
+const names = readdirSync(FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));
+const scripts = names.filter((name) => name.endsWith('.js'));
+
+describe('an asset', () => {
+  test('is served under a name that holds its hash, each of ours and uPlot’s', () => {
+    expect(names.length).toBeGreaterThan(5);
+    for (const name of [...names, 'uplot.js', 'uplot.css']) {
+      const path = assetPath(name);
+      const asset = findAsset(path);
+      expect(path).toBe(`/assets/${name.replace(/(\.\w+)$/, `.${asset?.hash}$1`)}`);
+      expect(asset?.contentType).toMatch(/^(text\/(javascript|css)|image\/svg\+xml); charset=utf-8$/);
+    }
+  });
+
+  test('that there is none of is not found, and not linked to', () => {
+    expect(findAsset('/assets/pages.css')).toBeUndefined();
+    expect(findAsset('/assets/../assets.ts')).toBeUndefined();
+    expect(() => assetPath('gone.js')).toThrow('gone.js');
+    expect(() => assetPath('tsconfig.json')).toThrow();
+  });
+
+  test('imports its neighbours under their hashed names', () => {
+    for (const name of scripts) {
+      const source = readFileSync(join(FOLDER, name), 'utf8');
+      const served = findAsset(assetPath(name))?.forms.identity.bytes.toString() ?? '';
+      const imports = [...source.matchAll(/^(?:import|export)[^;]*?'\.\/([\w-]+\.js)';/gm)].map(
+        ([, other]) => `${other}`,
+      );
+      for (const other of imports) expect(served).toContain(`'${assetPath(other)}'`);
+      expect(served).not.toMatch(/^(import|export)[^;]*'\.\//m);
+    }
+  });
+
+  test('of ours makes no code or markup out of text, and asks no other origin', () => {
+    expect(scripts.length).toBeGreaterThan(2);
+    for (const name of scripts) {
+      const source = readFileSync(join(FOLDER, name), 'utf8');
+      const sinks =
+        /\beval\b|new Function|\.(inner|outer)HTML\s*\+?=[^=]|insertAdjacentHTML|document\.write|setTimeout\('|srcdoc/;
+      expect([name, sinks.exec(source)?.[0]]).toEqual([name, undefined]);
+      expect([name, /fetch\(\s*['"`]\w+:/.exec(source)?.[0]]).toEqual([name, undefined]);
+    }
+  });
+});

@@ -1,0 +1,27 @@
+import { describe, expect, test } from 'vitest';
+import { markupOf } from '../../../src/pages/html.ts';
+import { readForm, readSearch, renderSearchForm } from '../../../src/pages/market-search.ts';
+
+describe('the search form', () => {
+  test('takes fields that were left empty, and those that it does not have, for nothing', () => {
+    const asked = readForm({ q: '', source: '', maxPriceUsd: ' ', limit: '1', __proto__: null });
+    expect(asked).toEqual({ q: '', source: '', maxPriceUsd: '' });
+    expect(readSearch(asked)).toEqual({ q: '', limit: 10 });
+  });
+
+  test('asks for more once something is asked, and takes the first of what is repeated', () => {
+    const asked = readForm({ q: ['fees', 'other'], source: 'own', maxPriceUsd: '0.01' });
+    expect(readSearch(asked)).toEqual({ q: 'fees', source: 'own', maxPriceUsd: '0.01', limit: 50 });
+  });
+
+  test('names the field that no search takes, and keeps what was typed', () => {
+    const asked = readForm({ q: 'x'.repeat(201), source: 'nobody', maxPriceUsd: '<1>' });
+    const faults = readSearch(asked);
+    if ('limit' in faults) throw new Error('it was taken');
+    expect(faults.map(({ path }) => path).sort()).toEqual(['maxPriceUsd', 'q', 'source']);
+    const text = markupOf(renderSearchForm(asked, faults));
+    expect(text.match(/aria-invalid="true"/g)).toHaveLength(3);
+    expect(text).toContain('id="maxPriceUsd-fault">a decimal number');
+    expect(text).toContain('value="&lt;1&gt;"');
+  });
+});

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { entriesOn, listedPath, pathOn } from '../../../src/catalogue/paths.ts';
+import { markupOf } from '../../../src/pages/html.ts';
+import { renderFreeRoutes, renderPrices } from '../../../src/pages/price-table.ts';
+
+const rows = [
+  ...markupOf(renderPrices(catalogue)).matchAll(
+    /<tr><th scope="row" class="route"><code>([^<]+)<.*?class="number">([^<]+)</g,
+  ),
+];
+
+test('every route that is sold stands in the list once, with the catalogue’s price', () => {
+  const sold = catalogue.filter(({ access }) => access === 'paid');
+  expect(rows.length).toBeGreaterThan(20);
+  expect(rows.map(([, path, price]) => `${path} ${price}`).sort()).toEqual(
+    sold.map((entry) => `${listedPath(entry)} ${entry.price?.usd}`).sort(),
+  );
+});
+
+test('a route that is sold for one money alone says so', () => {
+  const text = markupOf(renderPrices(catalogue));
+  for (const entry of catalogue.filter(({ onlyOn }) => onlyOn !== undefined)) {
+    const row = text.split('<tr>').find((part) => part.includes(listedPath(entry)));
+    expect(row).toContain(entry.onlyOn === 'paid' ? 'USDC only' : 'bitcoin only');
+  }
+  expect(text.match(/ only</g)).toHaveLength(catalogue.filter(({ onlyOn }) => onlyOn !== undefined).length);
+});
+
+test('a family that nobody named is not left out', () => {
+  const [entry] = catalogue.filter(({ access }) => access === 'paid');
+  if (!entry) throw new Error('nothing is sold');
+  const text = markupOf(renderPrices([{ ...entry, path: '/novel/thing' }]));
+  expect(text).toContain('>novel</th>');
+  expect(text).toContain('/novel/thing');
+});
+
+test('every free route is a link', () => {
+  const links = [...markupOf(renderFreeRoutes(catalogue)).matchAll(/href="([^"]+)"/g)].map(([, path]) => path);
+  expect(links).toEqual(entriesOn(catalogue, 'free').map((entry) => pathOn(entry, 'free')));
+});
