@@ -7,7 +7,7 @@ import { accountedOf, DAY, grantOf, HOUR, hashOf, invoiceOf, keyOf, NOON, nodeOf
 import { seed, seededRandom } from '../support/random.ts';
 
 /** A burst costs PostgreSQL some milliseconds, and its readings as many. */
-const BURSTS = { sqlite: 500, postgres: process.env.SLOW ? 500 : 100 };
+const BURSTS = { sqlite: 500, postgres: process.env.SLOW ? 500 : 60 };
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
 const CLIENTS = ['x', 'y'];
 const HOLDERS = ['one:1', 'one:2', 'two:1'];

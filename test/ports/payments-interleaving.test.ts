@@ -7,7 +7,7 @@ import { hash32, reservation } from '../support/ledger-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
 /** A burst costs PostgreSQL some milliseconds. */
-const BURSTS = { sqlite: 500, postgres: process.env.SLOW ? 500 : 120 };
+const BURSTS = { sqlite: 500, postgres: process.env.SLOW ? 500 : 80 };
 const NONCES = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7', 'n8'];
 const IDENTIFIERS = ['first', 'second', null, null];
 const REVERTED = 'reverted';

@@ -66,7 +66,7 @@ export function createLedgerStore({ pools, lane, close, ping }: LedgerStoreOptio
         waitingBytes -= bytes;
       }
     },
-    noteBroadcast: (entries, where) => lane.write(ledgerWrites.noteBroadcast(entries, where)),
+    noteBroadcast: (entries, where, fence) => lane.write(ledgerWrites.noteBroadcast(entries, where, fence ?? null)),
     release: (id, from) => lane.write(ledgerWrites.release(id, from)),
     openBefore: async ({ network, contract, payer }, id) => {
       const [row] = await pools.read<{ total: bigint }>(OPEN_BEFORE({ network, contract, payer, id }));

@@ -43,10 +43,17 @@ const REPLIES = {
 const ACCEPT = `INSERT INTO gateway_transfers (payment_id, transfer_id, next_check_at)
                 SELECT id, transaction_hash, 0 FROM moved WHERE length(transaction_hash) = 16`;
 
-const NOTE = statement<{ ids: string[]; transactions: Uint8Array[]; where: readonly PaymentState[] }>(`
+// Nothing leaves without this, so an instance whose lease has gone to another one sends nothing any more.
+const NOTE = statement<{
+  ids: string[];
+  transactions: Uint8Array[];
+  where: readonly PaymentState[];
+  fence: number | null;
+}>(`
   UPDATE usdc_payments SET transaction_hash = noted.transaction_hash
     FROM ROWS FROM (unnest(@ids::text[]), unnest(@transactions::bytea[])) AS noted (id, transaction_hash)
    WHERE usdc_payments.id = noted.id AND state = ANY(@where::text[])
+     AND (@fence::bigint IS NULL OR EXISTS (SELECT 1 FROM instance_lease WHERE instance_lease.id = 1 AND fence = @fence::bigint))
   RETURNING usdc_payments.id`);
 
 const RELEASABLE = 'id = @id AND state = ANY(@from::text[]) AND transaction_hash IS NULL';
@@ -113,8 +120,11 @@ export const ledgerWrites = {
   noteBroadcast: (
     entries: readonly { id: string; transaction: Uint8Array }[],
     where: readonly PaymentState[],
+    fence: number | null,
   ): Write<ReadonlySet<string>> => ({
-    statements: [NOTE({ ids: entries.map(({ id }) => id), transactions: entries.map((e) => e.transaction), where })],
+    statements: [
+      NOTE({ ids: entries.map(({ id }) => id), transactions: entries.map((e) => e.transaction), where, fence }),
+    ],
     read: ([noted]) => new Set(noted?.rows.map(({ id }) => id)),
   }),
   // Of the two at most one finds its row.

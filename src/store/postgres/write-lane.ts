@@ -90,11 +90,10 @@ export function createWriteLane({ pool, retry, turn }: LaneOptions): WriteLane {
 const statementsOf = (batch: readonly Waiting[]): Statement[] => batch.flatMap(({ write }) => write.statements);
 
 function settle(batch: readonly Waiting[], results: readonly Result[]): void {
-  let at = 0;
+  const left = [...results];
   for (const { write, resolve, reject } of batch) {
-    const own = results.slice(at, (at += write.statements.length));
     try {
-      resolve(write.read(own));
+      resolve(write.read(left.splice(0, write.statements.length)));
     } catch (error) {
       reject(error);
     }
