@@ -41,7 +41,7 @@ export function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer:
   reply.header('etag', answer.etag);
   reply.header('cache-control', answer.cacheControl);
   const held = request.headers['if-none-match'];
-  if (held !== undefined && names(held, answer.etag)) {
+  if (held !== undefined && holdsEtag(held, answer.etag)) {
     reply.code(304).send();
     return;
   }
@@ -49,8 +49,8 @@ export function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer:
   reply.send(answer.body);
 }
 
-/** RFC 9110, 13.1.2: a list or `*`; the comparison is weak. */
-function names(ifNoneMatch: string, etag: string): boolean {
+/** Whether an `If-None-Match` names the tag (RFC 9110, 13.1.2): a list or `*`; the comparison is weak. */
+export function holdsEtag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') return true;
   return ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);
 }

@@ -10,6 +10,11 @@ export function showNumber(value: number): string {
   return NUMBER.format(value);
 }
 
+/** A decimal string rounded for the eye; the API has all of it. */
+export function showDecimal(text: string, places: number): string {
+  return Number(text).toLocaleString('en', { maximumFractionDigits: places });
+}
+
 /** A number with its unit, or that it is not known. */
 export function showMeasure(value: number | null | undefined, unit: string): Html {
   return value === null || value === undefined ? UNKNOWN : html`${showNumber(value)} ${unit}`;

@@ -1,10 +1,13 @@
 import { nowSeconds } from '../lib/clock.ts';
 import type { Answers } from './answers.ts';
 import { renderChart } from './chart.ts';
-import { showMeasure, UNKNOWN } from './format.ts';
+import { showDecimal, UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageParts } from './pages-deps.ts';
 import { FEES, feeSeries, LATENCY, latencySeries } from './series.ts';
+
+/** Decimals of a gwei that anybody looks at. */
+const PLACES = 4;
 
 type Fees = Answers['/fees'] | null;
 type Rpc = Answers['/rpc'] | null;
@@ -45,10 +48,13 @@ function summariseFees(fees: Fees): Html {
     hours.map(({ maxGwei }) => maxGwei),
     Math.max,
   );
-  return html`<p class="now" data-value="${baseFee.gwei}"><strong>${baseFee.gwei}</strong> gwei</p>
-<p>Block ${baseFee.block}.${nextBaseFee && ` Next block ${nextBaseFee.gwei} gwei.`}${
-    least !== null && ` Over 24 hours ${least} to ${most} gwei.`
-  }</p>`;
+  const next = nextBaseFee && ` Next block ${showDecimal(nextBaseFee.gwei, PLACES)} gwei.`;
+  const day =
+    least !== null &&
+    most !== null &&
+    ` Over 24 hours ${showDecimal(least, PLACES)} to ${showDecimal(most, PLACES)} gwei.`;
+  return html`<p class="now" data-value="${baseFee.gwei}"><strong>${showDecimal(baseFee.gwei, PLACES)}</strong> gwei</p>
+<p>Block ${baseFee.block}.${next}${day}</p>`;
 }
 
 function summariseRpc(rpc: Rpc): Html {
@@ -58,17 +64,22 @@ function summariseRpc(rpc: Rpc): Html {
     answering.flatMap(({ latencyMs }) => latencyMs ?? []),
     Math.min,
   );
+  if (fastest === null) return html`<p class="now">${UNKNOWN}</p>`;
+  const all =
+    endpoints.length === 1 ? 'The one endpoint answers' : `${answering.length} of ${endpoints.length} endpoints answer`;
   const lag = extreme(
     answering.flatMap(({ headLagBlocks }) => headLagBlocks ?? []),
     Math.max,
   );
-  if (fastest === null) return html`<p class="now">${UNKNOWN}</p>`;
   return html`<p class="now" data-value="${fastest}"><strong>${fastest}</strong> ms</p>
-<p>${`${answering.length} of ${endpoints.length} ${endpoints.length === 1 ? 'endpoint answers' : 'endpoints answer'}`}, the fastest in this time; ${
-    lag === 0
-      ? 'none is behind the head'
-      : html`at most ${showMeasure(lag, lag === 1 ? 'block' : 'blocks')} behind the head`
-  }.</p>`;
+<p>${all}; this is the fastest. ${lagText(lag)}</p>`;
+}
+
+function lagText(blocks: number | null): string | null {
+  if (blocks === null) return null;
+  return blocks === 0
+    ? 'None is behind the head.'
+    : `At most ${blocks} ${blocks === 1 ? 'block' : 'blocks'} behind the head.`;
 }
 
 /** The least or the greatest, as it was written. */

@@ -17,6 +17,11 @@ const NAMES: Readonly<Record<string, string>> = {
   primary: 'Settling process',
 };
 
+/** What people call a part. */
+export function partName(name: string): string {
+  return (Object.hasOwn(NAMES, name) ? NAMES[name] : undefined) ?? name;
+}
+
 /** Every part that a payment needs, whether it works and what it says of itself. */
 export function renderRails(checks: Checks | null): Html {
   if (checks === null) return html`<p>${UNKNOWN}</p>`;
@@ -27,7 +32,7 @@ export function renderRails(checks: Checks | null): Html {
     ([
       name,
       { ok, detail },
-    ]) => html`<tr><th scope="row" class="part-name">${Object.hasOwn(NAMES, name) ? NAMES[name] : name}</th><td class="${ok ? 'good' : 'bad'}">${ok ? 'no fault' : 'fault'}</td><td class="loose">${detail}</td></tr>
+    ]) => html`<tr><th scope="row" class="part-name">${partName(name)}</th><td class="${ok ? 'good' : 'bad'}">${ok ? 'no fault' : 'fault'}</td><td class="loose">${detail}</td></tr>
 `,
   )}</tbody>
 </table>`;

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { holdsEtag } from '../http/cache.ts';
 import { chooseEncoding, type Encoded, encode } from './encodings.ts';
 import { PAGE_HEADERS } from './security.ts';
 
@@ -26,16 +27,11 @@ function send(request: FastifyRequest, reply: FastifyReply, encoded: Encoded, ca
   const encoding = chooseEncoding(String(request.headers['accept-encoding'] ?? ''));
   const { bytes, etag } = encoded.forms[encoding];
   reply.headers({ ...PAGE_HEADERS, 'cache-control': cacheControl, vary: 'accept-encoding', etag });
-  if (holds(request.headers['if-none-match'], etag)) {
+  const held = request.headers['if-none-match'];
+  if (held !== undefined && holdsEtag(held, etag)) {
     reply.code(304).send();
     return;
   }
   if (encoding !== 'identity') reply.header('content-encoding', encoding);
   reply.header('content-type', encoded.contentType).send(bytes);
-}
-
-/** RFC 9110, 13.1.2: a list or `*`; the comparison is weak. */
-function holds(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return false;
-  return ifNoneMatch.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }

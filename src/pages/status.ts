@@ -1,11 +1,11 @@
 import { nowSeconds } from '../lib/clock.ts';
 import type { Answers } from './answers.ts';
-import { showMeasure, showTime } from './format.ts';
+import { showMeasure, showTime, UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
 import { renderLatencyChart } from './live-charts.ts';
 import { LIVE_SWITCH } from './live-switch.ts';
 import type { PageParts } from './pages-deps.ts';
-import { type Checks, renderRails } from './rails-table.ts';
+import { type Checks, partName, renderRails } from './rails-table.ts';
 import { renderLastRun, renderRuns, renderStrip } from './self-test.ts';
 import { renderSettled } from './settled-table.ts';
 import type { RailSum } from './settled-today.ts';
@@ -76,7 +76,7 @@ function renderVerdict(checks: Checks | null, health: Health): Html {
   const others = failing.filter((name) => name !== 'lightning');
   const faults = [
     checks === null && 'Whether paid calls can be served now is not known: a part gave no answer in time.',
-    others.length > 0 && `Priced calls cannot be served now (${others.join(', ')}); nobody is charged.`,
+    others.length > 0 && `Priced calls cannot be served now (${others.map(partName).join(', ')}); nobody is charged.`,
     failing.length > others.length && 'Nothing can be sold for bitcoin now.',
     health ? HEALTH_WORDS[health.status] : 'The state of the collector is not known.',
   ].filter((fault) => typeof fault === 'string');
@@ -87,10 +87,16 @@ function renderVerdict(checks: Checks | null, health: Health): Html {
 function renderLag(health: Health): Html {
   const { freshness, readings, thresholds } = health ?? {};
   return html`<dl class="pairs">
-<div><dt>Head of the chain</dt><dd>${freshness?.head ?? showMeasure(null, '')}</dd></div>
-<div><dt>Collected up to</dt><dd>${freshness?.collected ?? showMeasure(null, '')}</dd></div>
-<div><dt>Behind</dt><dd>${showMeasure(readings?.lagBlocks, 'blocks')}, ${showMeasure(readings?.lagSeconds, 's')} <small>bad above ${showMeasure(thresholds?.lagBlocks, 'blocks')} or ${showMeasure(thresholds?.lagSeconds, 's')}</small></dd></div>
+<div><dt>Head of the chain</dt><dd>${freshness?.head ?? UNKNOWN}</dd></div>
+<div><dt>Collected up to</dt><dd>${freshness?.collected ?? UNKNOWN}</dd></div>
+<div><dt>Behind</dt><dd>${behindText(readings)} <small>bad above ${showMeasure(thresholds?.lagBlocks, 'blocks')} or ${showMeasure(thresholds?.lagSeconds, 's')}</small></dd></div>
 <div><dt>Head moved</dt><dd>${showMeasure(readings?.headMovedSecondsAgo, 's ago')} <small>bad above ${showMeasure(thresholds?.stalledSeconds, 's')}</small></dd></div>
 <div><dt>Past blocks collected</dt><dd>${showMeasure(readings && readings.windowCollected * 100, '%')}</dd></div>
 </dl>`;
+}
+
+function behindText(readings: NonNullable<Health>['readings'] | undefined): Html {
+  const { lagBlocks = null, lagSeconds = null } = readings ?? {};
+  if (lagBlocks === null) return UNKNOWN;
+  return html`${showMeasure(lagBlocks, 'blocks')}, ${showMeasure(lagSeconds, 's')}`;
 }

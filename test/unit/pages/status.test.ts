@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest';
+import { describeFacilitator } from '../../../src/facilitator/descriptor.ts';
+import type { PageParts } from '../../../src/pages/pages-deps.ts';
+import { renderStatus } from '../../../src/pages/status.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+
+const clock = createManualClock(1_800_000_000_000);
+const health = {
+  status: 'ok',
+  thresholds: { stalledSeconds: 30, lagBlocks: 60, lagSeconds: 30 },
+  readings: { headMovedSecondsAgo: 0, headCheckedSecondsAgo: 0, lagBlocks: 1, lagSeconds: 2, windowCollected: 0.5 },
+  freshness: { head: 9, collected: 8, lagBlocks: 1, lagSeconds: 2 },
+};
+const counts = { total: 7, today: 3, nodes: 2, own: 0 };
+const fine = async () => ({ checks: { ledger: { ok: true }, usdc: { ok: true } } });
+
+/** Everything in order but for what is given. */
+function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': health }): PageParts {
+  const limits = { maxTimeoutSeconds: 3600, perMinute: 60, dailyCap: 20_000 };
+  return {
+    config: {
+      publicOrigin: 'https://us.example',
+      handlerTimeoutMs: 1000,
+      network: { caip2: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}`, explorerUrl: null },
+    },
+    ...{ catalogue: [], clock, readiness: fine, lightning: () => ({ ok: true }) },
+    read: async (path) => (path in answers ? answers[path as never] : null),
+    charts: { feeSteps: () => [], probes: () => [] },
+    facilitator: { descriptor: async () => describeFacilitator('https://us.example', limits, counts) },
+    market: { all: () => [] },
+    discovery: { search: () => Promise.reject(new Error('nobody searches here')) },
+    settled: { settledBetween: async () => [] },
+    ...more,
+  };
+}
+
+const verdictOf = async (parts: PageParts) =>
+  /class="(verdict [^"]*)">([^<]*)</.exec(await renderStatus(parts, async () => []))?.slice(1);
+
+describe('the verdict', () => {
+  test('is that everything works when everything does', async () => {
+    expect(await verdictOf(partsOf())).toEqual(['verdict good', 'Everything works.']);
+  });
+
+  test('names what stands in the way of a sale, and says that nobody is charged', async () => {
+    const checks = { ledger: { ok: true }, usdc: { ok: false, detail: 'gone' }, constructor: { ok: false } };
+    const [look, words] = (await verdictOf(partsOf({ readiness: async () => ({ checks }) }))) ?? [];
+    expect(look).toBe('verdict bad');
+    expect(words).toBe('Priced calls cannot be served now (USDC contract, constructor); nobody is charged.');
+  });
+
+  test('tells a node for bitcoin that fails apart from sales in USDC', async () => {
+    const lightning = () => ({ ok: false, detail: 'no answer' });
+    expect(await verdictOf(partsOf({ lightning }))).toEqual(['verdict bad', 'Nothing can be sold for bitcoin now.']);
+  });
+
+  test.each([
+    ['stalled', 'head has not moved'],
+    ['lagging', 'behind the chain'],
+  ])('says so when the collector is %s', async (status, words) => {
+    const verdict = await verdictOf(partsOf({}, { '/health': { ...health, status } }));
+    expect(verdict?.[1]).toContain(words);
+  });
+
+  test('does not wait for a part that gives no answer, and claims nothing of it', async () => {
+    const readiness = () => new Promise<never>(() => {});
+    const page = verdictOf(partsOf({ readiness }));
+    await clock.advance(3000);
+    expect((await page)?.[1]).toContain('is not known: a part gave no answer in time');
+    expect(clock.sleepers()).toEqual([]);
+  });
+
+  test('is never good while the collector’s state is not known', async () => {
+    expect((await verdictOf(partsOf({}, {})))?.[0]).toBe('verdict bad');
+  });
+});
+
+describe('what settled today', () => {
+  const sums = [
+    { rail: 'usdc', count: 1234, amount: 617_000n },
+    { rail: 'gateway', count: 1, amount: 500n },
+    { rail: 'lightning', count: 2, amount: 21_500n },
+  ] as const;
+
+  test('stands there by rail, each in its own money, and the facilitator’s claims beside it', async () => {
+    const page = await renderStatus(partsOf(), async () => sums);
+    const rows = [
+      ...page.matchAll(
+        /<tr(?: id="settled-\w+")?><th scope="row">([^<]*)<\/th><td class="number">(.*?)<\/td><td class="number">(.*?)<\/td>/g,
+      ),
+    ];
+    expect(rows.map(([, ...cells]) => cells)).toEqual([
+      ['USDC', '1,234', '0.617 USDC'],
+      ['USDC through the Gateway', '1', '0.0005 USDC'],
+      ['Lightning', '2', '21.5 sats'],
+      ['Facilitator, for sellers', '3', '–'],
+    ]);
+  });
+
+  test('is not known rather than zero while the ledger gives no answer', async () => {
+    const fails = () => Promise.reject(new Error('closed'));
+    const page = await renderStatus(partsOf({ facilitator: { descriptor: fails } }), fails);
+    expect(page).toContain('The ledger gave no answer');
+    expect(page).not.toContain('id="settled-usdc"');
+    expect(page).toMatch(/for sellers<\/th><td class="number"><span class="unknown">/);
+  });
+});
