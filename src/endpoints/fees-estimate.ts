@@ -2,15 +2,13 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
 import { baseFeeOf, nextBaseFee } from '../chain/base-fee.ts';
-import { type Header, readLatestHeader } from '../chain/block.ts';
-import type { ChainClient } from '../chain/client.ts';
-import { readFeeWindow } from '../chain/fee-history.ts';
-import { countOf, type Histogram, percentilesIn } from '../lib/percentile.ts';
+import { readNewestHeader } from '../chain/newest-header.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatGwei, formatNative } from '../lib/units.ts';
 import type { LatestFee } from '../store/fee-reads.ts';
 import { asOfBlock, chainSource, decimal } from './chain-fields.ts';
 import { provenance } from './freshness.ts';
+import { MAX_BEHIND, readLastHour } from './last-hour.ts';
 import type { Sources } from './sources.ts';
 
 const params = z.object({
@@ -29,14 +27,8 @@ const current = {
   costUsdc: decimal('That gas at that base fee in USDC (18 decimals), exact; a priority fee comes on top'),
 };
 
-const PERCENTILES = [5, 25, 50, 75, 95];
-const HOUR_SECONDS = 3600;
-/** Blocks that the collector may be behind: seconds of an hour. */
-const MAX_BEHIND = 10;
 /** Since a provider last told the head: some polls. */
 const MAX_UNSEEN_MS = 5000;
-/** Of the blocks that an hour should have by the mean block time, which is itself measured. */
-const MIN_SHARE = 0.98;
 
 type EstimateSources = Pick<Sources, 'chain' | 'clock' | 'collector' | 'reads'>;
 
@@ -72,7 +64,7 @@ export const feesEstimateFree = defineEndpoint({
   result: z.strictObject({ ...current, asOfBlock, source: sourceSchema }),
   cacheMs: 500,
   example: { params: { gas: '51000' }, result: example },
-  async run({ gas }, sources: EstimateSources, signal) {
+  async run({ gas }, sources: EstimateSources) {
     const { chain, clock } = sources;
     const collected = currentFee(sources);
     // Free, and asked with any gas: where the collector is current, nobody's curiosity costs a request to the chain.
@@ -80,7 +72,7 @@ export const feesEstimateFree = defineEndpoint({
       const { source } = provenance(sources);
       return { ...priced(gas, collected.baseFee), asOfBlock: collected.number, source };
     }
-    const head = await readLatestHeader(chain, { signal });
+    const head = await readNewestHeader(chain);
     return {
       ...priced(gas, baseFeeOf(head)),
       asOfBlock: head.number,
@@ -130,21 +122,21 @@ export const feesEstimatePaid = defineEndpoint({
       },
     },
   },
-  async run({ gas }, sources: EstimateSources, signal) {
+  async run({ gas }, sources: EstimateSources) {
     const { chain, clock } = sources;
-    const head = await readLatestHeader(chain, { signal });
+    const head = await readNewestHeader(chain);
     const next = nextBaseFee(head);
-    const hour = collectedHour(sources, head) ?? (await liveHour(chain, head, signal));
+    const { blocks, seconds, percentiles } = await readLastHour(sources, head);
     return {
       ...priced(gas, baseFeeOf(head)),
       nextBaseFeeGwei: formatGwei(next.wei),
       costNextUsdc: costOf(gas, next.wei),
       nextBaseFeeExact: next.exact,
       lastHour: {
-        blocks: countOf(hour.fees),
-        seconds: hour.seconds,
-        percentiles: (percentilesIn(hour.fees, PERCENTILES) ?? []).map((wei, at) => ({
-          percentile: PERCENTILES[at] ?? 0,
+        blocks,
+        seconds,
+        percentiles: percentiles.map(({ percentile, wei }) => ({
+          percentile,
           baseFeeGwei: formatGwei(wei),
           costUsdc: costOf(gas, wei),
         })),
@@ -162,29 +154,6 @@ function currentFee({ clock, collector, reads }: EstimateSources): LatestFee | n
   if (latest === null || head === null || headCheckedMs === null) return null;
   const seen = clock.nowMs() - headCheckedMs < MAX_UNSEEN_MS;
   return seen && head.number - latest.number <= MAX_BEHIND ? latest : null;
-}
-
-/** The base fees of an hour. */
-interface Hour {
-  readonly fees: Histogram;
-  readonly seconds: number;
-}
-
-/** The last hour from the collector's own rows, when it has every block of it up to the head or nearly; null otherwise. */
-function collectedHour({ collector, reads }: EstimateSources, head: Header): Hour | null {
-  const { blockTimeSeconds } = collector.status();
-  const latest = reads.latestFee();
-  if (latest === null || blockTimeSeconds === null || head.number - latest.number > MAX_BEHIND) return null;
-  const fees = reads.baseFees(latest.at - HOUR_SECONDS + 1, latest.at + 1);
-  const expected = HOUR_SECONDS / blockTimeSeconds;
-  return countOf(fees) >= expected * MIN_SHARE ? { fees, seconds: HOUR_SECONDS } : null;
-}
-
-async function liveHour(chain: ChainClient, head: Header, signal: AbortSignal): Promise<Hour> {
-  const { fees, seconds } = await readFeeWindow(chain, head, HOUR_SECONDS, { signal });
-  const counts = new Map<bigint, number>();
-  for (const fee of fees) counts.set(fee, (counts.get(fee) ?? 0) + 1);
-  return { fees: counts, seconds };
 }
 
 function priced(gas: number, baseFeeWei: bigint) {

@@ -3,6 +3,7 @@ import { feesEstimateFree, feesEstimatePaid } from '../../../src/endpoints/fees-
 import { createChainReads } from '../../../src/store/chain-reads.ts';
 import { NO_COLLECTOR } from '../../../src/store/collector-status.ts';
 import { emptyChainDatabase, putBlocks } from '../../support/chain-rows.ts';
+import { RpcFault } from '../../support/rpc-server.ts';
 import { header, NOW_SECONDS, run, useFixture } from './fixture.ts';
 
 const given = useFixture();
@@ -103,6 +104,45 @@ describe('fees/estimate', () => {
     );
     const collector = { status: () => ({ ...NO_COLLECTOR.status(), blockTimeSeconds: 10 }) };
     const sources = { ...given().sources, reads: createChainReads(db), collector };
+    expect(await run(feesEstimatePaid, sources, { gas: 1 })).toMatchObject({ lastHour: { blocks: 1001 } });
+  });
+
+  test('paid: buyers of the same moment share one look at the head and one at the hour, each with his own gas', async () => {
+    const { node, sources } = given();
+    const replies = await Promise.all(
+      Array.from({ length: 30 }, (_, at) => run(feesEstimatePaid, sources, { gas: 21_000 + at })),
+    );
+    expect(replies.map(({ gas }) => gas)).toEqual(Array.from({ length: 30 }, (_, at) => 21_000 + at));
+    expect(replies.every(({ asOfBlock }) => asOfBlock === 1000)).toBe(true);
+    // The second header belongs to the hour: the time at which its span begins.
+    expect([node.count('eth_feeHistory'), node.count('eth_getBlockByNumber')]).toEqual([1, 2]);
+  });
+
+  test('paid: a later buyer is told of a later head, and its hour is read anew', async () => {
+    const { node, sources } = given();
+    let head = 999;
+    node.methods.eth_getBlockByNumber = ([block]) => header(block === 'latest' ? head : Number(block));
+    expect(await run(feesEstimatePaid, sources, { gas: 1 })).toMatchObject({
+      asOfBlock: 999,
+      lastHour: { blocks: 1000 },
+    });
+    head = 1000;
+    expect(await run(feesEstimatePaid, sources, { gas: 1 })).toMatchObject({
+      asOfBlock: 1000,
+      lastHour: { blocks: 1001 },
+    });
+    expect(node.count('eth_feeHistory')).toBe(2);
+  });
+
+  test('paid: a failure is everybody’s who waited for it, and nobody’s after', async () => {
+    const { node, sources } = given();
+    const { eth_feeHistory } = node.methods;
+    node.methods.eth_feeHistory = () => {
+      throw new RpcFault(-32000, 'no history');
+    };
+    const both = await Promise.allSettled([1, 2].map((gas) => run(feesEstimatePaid, sources, { gas })));
+    expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    if (eth_feeHistory) node.methods.eth_feeHistory = eth_feeHistory;
     expect(await run(feesEstimatePaid, sources, { gas: 1 })).toMatchObject({ lastHour: { blocks: 1001 } });
   });
 });
