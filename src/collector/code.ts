@@ -1,7 +1,7 @@
-import { keccak_256 } from '@noble/hashes/sha3';
 import { askChecked, Contradiction, resultOrRefusal } from '../chain/checked.ts';
 import { dataOf } from '../chain/fields.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
+import { keccak256 } from '../lib/secp256k1.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 
 /** Contracts whose code is read in one request; at 24 KiB each, EIP-170's cap, an answer stays below 2.5 MB. */
@@ -28,7 +28,7 @@ export async function readPendingCode(context: CollectorContext): Promise<void> 
     );
     const deployed = pending.map(({ block, transactionHash }, at) => {
       const code = hexToBytes(codes[at] ?? '0x');
-      return { block, transactionHash, code, hash: keccak_256(code) };
+      return { block, transactionHash, code, hash: keccak256(code) };
     });
     const described = await describeCode?.(
       deployed.map(({ code, hash }, at) => ({
