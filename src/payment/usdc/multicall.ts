@@ -1,4 +1,6 @@
-import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem';
+import { decodeFunctionResult, parseAbi, toFunctionSelector } from 'viem';
+import { hexToBytes } from '../../lib/hex.ts';
+import { bytesWords, word } from './abi-words.ts';
 import type { Authorization } from './authorization.ts';
 import { transferCalldata } from './token.ts';
 
@@ -11,14 +13,21 @@ const abi = parseAbi([
 /** Multicall3, at the same address on Arc as everywhere. */
 export const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
 
+const AGGREGATE3 = toFunctionSelector('aggregate3((address,bool,bytes)[])');
+
 /** One call that settles many: a transfer that fails takes no other with it. */
 export function batchCalldata(usdc: `0x${string}`, authorizations: readonly Authorization[]): `0x${string}` {
-  const calls = authorizations.map((authorization) => ({
-    target: usdc,
-    allowFailure: true,
-    callData: transferCalldata(authorization),
-  }));
-  return encodeFunctionData({ abi, functionName: 'aggregate3', args: [calls] });
+  // Of each call: the target, that it may fail, and where its calldata begin.
+  const head = word(hexToBytes(usdc)) + word(1n) + word(3n * 32n);
+  const calls = authorizations.map((authorization) => head + bytesWords(hexToBytes(transferCalldata(authorization))));
+  let offset = 32 * calls.length;
+  const offsets = calls.map((call) => {
+    const own = word(BigInt(offset));
+    offset += call.length / 2;
+    return own;
+  });
+  const list = [word(32n), word(BigInt(calls.length)), ...offsets, ...calls];
+  return `${AGGREGATE3}${list.join('')}`;
 }
 
 /** Which of the batch's transfers went through, in order, by the answer of a simulated call. Throws when it is no such answer. */

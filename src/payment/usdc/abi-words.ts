@@ -1,0 +1,15 @@
+// Solidity's ABI as hex text without `0x`: whatever is encoded is a row of words of 32 bytes.
+
+/** A number, an address or at most 32 bytes, as one word with zeros before it. */
+export function word(value: bigint | Uint8Array): string {
+  return (typeof value === 'bigint' ? value.toString(16) : hexOf(value)).padStart(64, '0');
+}
+
+/** Bytes of any length: their number, then themselves with zeros behind them. */
+export function bytesWords(bytes: Uint8Array): string {
+  return word(BigInt(bytes.length)) + hexOf(bytes).padEnd(64 * Math.ceil(bytes.length / 32), '0');
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+}
