@@ -8,34 +8,53 @@ const MAX_BATCH = 256;
 export type GroupCommit = <T>(write: () => T) => Promise<T>;
 
 interface Waiting {
-  /** Runs the write; throws when the whole transaction cannot go on. */
-  attempt(): void;
+  /** Runs the write, within a savepoint of its own or not; throws when the whole transaction cannot go on. */
+  attempt(apart: boolean): void;
   /** Tells how the write went, after the commit. */
   settle(): void;
   fail(error: unknown): void;
 }
 
+const ofDatabases = new WeakMap<Sqlite, GroupCommit>();
+
+/** The one group commit of a connection: stores on the same database share their transactions too. */
+export function groupCommitOf(db: Sqlite): GroupCommit {
+  const known = ofDatabases.get(db) ?? createGroupCommit(db);
+  ofDatabases.set(db, known);
+  return known;
+}
+
 /**
  * Lets concurrent writes share one durable transaction, because the sync to disk is what a write costs.
  * 1. Writes that arrive in one turn of the event loop wait for its end; those that arrive while a commit blocks the loop form the next batch.
- * 2. They run in the order of their arrival, in one immediate transaction, each within its own savepoint: one that violates a
- *    constraint or throws is undone and rejects alone.
+ * 2. They run in the order of their arrival, in one immediate transaction. Where one of them violates a constraint or throws, all are undone
+ *    and run again, each within its own savepoint, so that it is undone and rejects alone: savepoints cost a tenth of a write, and nearly
+ *    all go well. So a write may run twice, and must do nothing but write.
  * 3. Nothing resolves before COMMIT has returned. When the disk is full, the database locked or closed, every write of the batch rejects,
  *    and none of them is in the database.
  */
 export function createGroupCommit(db: Sqlite): GroupCommit {
   let waiting: Waiting[] = [];
   const alone = db.transaction((write: () => unknown) => write());
-  const together = db.transaction((batch: readonly Waiting[]) => {
-    for (const one of batch) one.attempt();
+  const together = db.transaction((batch: readonly Waiting[], apart: boolean) => {
+    for (const one of batch) one.attempt(apart);
   });
+
+  function write(batch: readonly Waiting[]): void {
+    try {
+      together.immediate(batch, false);
+    } catch (error) {
+      if (!isOwnFault(error)) throw error;
+      together.immediate(batch, true);
+    }
+  }
 
   function flush(): void {
     const batch = waiting.slice(0, MAX_BATCH);
     waiting = waiting.slice(MAX_BATCH);
     if (waiting.length > 0) setImmediate(flush);
     try {
-      together.immediate(batch);
+      write(batch);
     } catch (error) {
       for (const one of batch) one.fail(error);
       return;
@@ -46,12 +65,14 @@ export function createGroupCommit(db: Sqlite): GroupCommit {
   return <T>(write: () => T) =>
     new Promise<T>((resolve, fail) => {
       let settle = () => {};
-      const attempt = () => {
+      const attempt = (apart: boolean) => {
         try {
-          const result = alone(write) as T;
+          const result = apart ? (alone(write) as T) : write();
+          // The wrapper of a savepoint says so; here it only has to come to that.
+          if (!apart && result instanceof Promise) throw new Error('a write that is not synchronous');
           settle = () => resolve(result);
         } catch (error) {
-          if (!db.inTransaction || !isOwnFault(error)) throw error;
+          if (!apart || !db.inTransaction || !isOwnFault(error)) throw error;
           settle = () => fail(error);
         }
       };

@@ -1,5 +1,5 @@
 import type { Sqlite } from './database.ts';
-import { createGroupCommit } from './group-commit.ts';
+import { groupCommitOf } from './group-commit.ts';
 import type { LedgerStore, Payment, PaymentState, ReplyChange } from './ledger-port.ts';
 import { createLedgerWrites, OPEN } from './ledger-writes.ts';
 import { type PaymentRow, paymentFromRow } from './payment-row.ts';
@@ -12,7 +12,7 @@ import { createStatements, marks } from './statements.ts';
  */
 export function createLedgerStore(db: Sqlite): LedgerStore {
   const sql = createStatements(db);
-  const commit = createGroupCommit(db);
+  const commit = groupCommitOf(db);
   const writes = createLedgerWrites(db);
   // Replies on their way into the store, so that the account of its bytes misses none.
   let waitingBytes = 0;

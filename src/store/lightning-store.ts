@@ -1,5 +1,5 @@
 import type { Sqlite } from './database.ts';
-import { createGroupCommit } from './group-commit.ts';
+import { groupCommitOf } from './group-commit.ts';
 import { createLightningClaims } from './lightning-claims.ts';
 import { createLightningGrants } from './lightning-grants.ts';
 import { createLightningInvoices } from './lightning-invoices.ts';
@@ -11,7 +11,7 @@ import { createPruneSteps, PRUNE_CHUNK } from './lightning-prune.ts';
  * Concurrent writes of all kinds share durable transactions; what reads see is committed.
  */
 export function createLightningStore(db: Sqlite): LightningStore {
-  const commit = createGroupCommit(db);
+  const commit = groupCommitOf(db);
   const invoices = createLightningInvoices(db);
   const claims = createLightningClaims(db);
   const grants = createLightningGrants(db);

@@ -1,4 +1,5 @@
 import type { Sqlite } from './database.ts';
+import { groupCommitOf } from './group-commit.ts';
 
 /** What one transaction of the relayer's, or all of a day, cost and settled. */
 export interface Spending {
@@ -37,7 +38,7 @@ export function createRelayerSpending(db: Sqlite): RelayerSpendingStore {
     return row ? { ...row, wei: BigInt(row.wei), gas: BigInt(row.gas) } : NOTHING;
   }
 
-  const add = db.transaction((day: string, more: Spending) => {
+  function add(day: string, more: Spending): void {
     const before = spentOn(day);
     write.run({
       day,
@@ -46,11 +47,13 @@ export function createRelayerSpending(db: Sqlite): RelayerSpendingStore {
       transactions: before.transactions + more.transactions,
       payments: before.payments + more.payments,
     });
-  });
+  }
 
+  const commit = groupCommitOf(db);
   return {
-    // With the write lock from the start: another process may add to the same day.
-    add: async (day, spending) => void add.immediate(day, spending),
+    // In a transaction that has the write lock from the start, because another process may add to the same day; and in the one that
+    // notes what was settled, because each sync to disk holds up everybody.
+    add: (day, spending) => commit(() => add(day, spending)),
     spentOn: async (day) => spentOn(day),
   };
 }

@@ -20,10 +20,14 @@ beforeEach(() => {
   db = openLedgerDatabase(join(folder, 'ledger.db'));
   errors = [];
 });
-afterEach(() => {
+afterEach(async () => {
+  await written();
   db.close();
   rmSync(folder, { recursive: true });
 });
+
+/** What was noted is on disk, or was refused: writes share a transaction at the end of the turn. */
+const written = () => new Promise((next) => setImmediate(() => setImmediate(next)));
 
 /** As a process that starts: it knows what is on disk. */
 async function started(dailyWei: bigint | null, clock = createManualClock(NOON)) {
@@ -56,6 +60,7 @@ test('what is sold already counts, because it will be settled', async () => {
 test('what was spent today holds over a restart, what was spent yesterday does not', async () => {
   const first = await started(2n * WEI);
   first.spend(2n * WEI);
+  await written();
   expect((await started(2n * WEI)).refusal(0n)).toBe(USED_UP);
   expect((await started(2n * WEI, createManualClock(NOON + 12 * HOUR_MS))).refusal(0n)).toBeNull();
 });
@@ -74,7 +79,7 @@ test('a disk that fails is said, and this process goes on counting', async () =>
   const { refusal, spend } = await started(WEI);
   db.exec('DROP TABLE relayer_spending');
   spend(WEI);
-  await new Promise((next) => setImmediate(next));
+  await written();
   expect(errors).toHaveLength(1);
   expect(refusal(0n)).toBe(USED_UP);
 });

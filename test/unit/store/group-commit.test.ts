@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sqlite } from '../../../src/store/database.ts';
-import { createGroupCommit, type GroupCommit } from '../../../src/store/group-commit.ts';
+import { createGroupCommit, type GroupCommit, groupCommitOf } from '../../../src/store/group-commit.ts';
 
 let folder: string;
 let db: Sqlite;
@@ -65,6 +65,15 @@ describe('sharing', () => {
   });
 });
 
+describe('sharing between stores', () => {
+  test('writes of several stores on one connection share a transaction; another connection has its own', async () => {
+    const commits = [groupCommitOf(db), groupCommitOf(db)];
+    await Promise.all(commits.map((share, at) => share(note(`n${at}`))));
+    expect([names(), ran('COMMIT')]).toEqual([['n0', 'n1'], 1]);
+    expect(groupCommitOf(other)).not.toBe(commits[0]);
+  });
+});
+
 describe('durability', () => {
   test('nothing is told before another connection can see it', async () => {
     let told = false;
@@ -87,6 +96,18 @@ describe('failing', () => {
     const all = [commit(note('a')), commit(note('a')), commit(throwing), commit(note('b'))];
     expect(await ends(all)).toEqual(['1', 'SQLITE_CONSTRAINT_PRIMARYKEY', 'a bug', '1']);
     expect(names()).toEqual(['a', 'b']);
+  });
+
+  test('savepoints are set only where a write has failed, and what ran before it runs again from the start', async () => {
+    await Promise.all([commit(note('a')), commit(note('b'))]);
+    expect(statements.filter((text) => text.startsWith('SAVEPOINT'))).toEqual([]);
+    let runs = 0;
+    const counted = () => {
+      runs++;
+      return note('c')();
+    };
+    expect(await ends([commit(counted), commit(note('a'))])).toEqual(['1', 'SQLITE_CONSTRAINT_PRIMARYKEY']);
+    expect([names(), runs]).toEqual([['a', 'b', 'c'], 2]);
   });
 
   test('a write that hands back a promise is a bug and rejects alone: nothing asynchronous fits a transaction', async () => {
