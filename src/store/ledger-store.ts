@@ -52,7 +52,7 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
     openBefore: async ({ network, contract, payer }, id) => {
       // By id and by row: ids of several processes need not come in the order of their inserts, and a row that is taken over keeps its place.
       const row = sql(
-        `SELECT coalesce(sum(amount), 0) AS total FROM usdc_payments
+        `SELECT coalesce(sum(amount), 0) AS total FROM usdc_payments INDEXED BY usdc_payments_open
           WHERE network = ? AND contract = ? AND payer = ? AND id <> ? AND state IN ${OPEN}
             AND (id < ? OR rowid < (SELECT rowid FROM usdc_payments WHERE id = ?))`,
       ).get(network, contract, payer, id, id, id);
