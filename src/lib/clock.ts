@@ -1,5 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
-
 /** Where time comes from, so that tests can move it. All times inside the service are Unix milliseconds. */
 export interface Clock {
   nowMs(): number;
@@ -7,12 +5,22 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The machine's clock. */
+/** The machine's clock. Its timers are plain ones: Node's promised timers make an error with a stack for each sleep that is cut short. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
-  sleep: async (ms, signal) => {
-    await delay(ms, undefined, signal ? { signal } : undefined);
-  },
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const timer = setTimeout(() => {
+        signal?.removeEventListener('abort', stop);
+        resolve();
+      }, ms);
+      const stop = () => {
+        clearTimeout(timer);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener('abort', stop, { once: true });
+    }),
 };
 
 /** Whole Unix seconds, the unit of every `…At` field. */

@@ -15,24 +15,34 @@ interface RunContext<S> {
  */
 export async function runEndpoint<S>(endpoint: Endpoint<S>, params: unknown, context: RunContext<S>): Promise<Buffer> {
   const { sources, timeoutMs, signal } = context;
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-  const reply = await Promise.race([endpoint.run(params, sources, deadline), aborted(deadline)]);
+  const reply = await within(timeoutMs, signal, (deadline) => endpoint.run(params, sources, deadline));
   const parsed = endpoint.result.safeParse(reply);
   if (!parsed.success)
     throw new Error(`${endpoint.path}: the reply does not match its schema`, { cause: parsed.error });
   return Buffer.from(JSON.stringify(parsed.data), 'utf8');
 }
 
-/** Rejects when the signal aborts: the buyer has gone, or the handler took too long. */
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const fail = () => {
-      const late = (signal.reason as Error | undefined)?.name === 'TimeoutError';
-      reject(late ? new UpstreamFailed('endpoint', 'no answer in time') : clientGone());
-    };
-    if (signal.aborted) fail();
-    else signal.addEventListener('abort', fail, { once: true });
-  });
+/** Rejects, and aborts the work's own signal, when the buyer has gone or the work takes too long. A timer and two listeners, gone with the work. */
+async function within<T>(ms: number, signal: AbortSignal, work: (deadline: AbortSignal) => Promise<T>): Promise<T> {
+  const control = new AbortController();
+  const stop = Promise.withResolvers<never>();
+  const end = (error: Error, reason: unknown) => {
+    stop.reject(error);
+    control.abort(reason);
+  };
+  const leave = () => end(clientGone(), signal.reason);
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave, { once: true });
+  const timer = setTimeout(() => {
+    const late = new UpstreamFailed('endpoint', 'no answer in time');
+    end(late, late);
+  }, ms);
+  try {
+    return await Promise.race([work(control.signal), stop.promise]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', leave);
+  }
 }
 
 /** Nobody hears it. 499 is nginx's number for it. */

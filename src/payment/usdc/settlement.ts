@@ -15,6 +15,8 @@ interface SettlementOptions {
 }
 
 const OPEN: Outcome = { kind: 'unknown' };
+/** Why a timer is stopped. A reason that is given costs nothing; the one that would be made otherwise has a stack. */
+const ENDED = 'ended';
 
 /**
  * Brings stored intents to their end and writes it down, whether or not somebody waits.
@@ -69,7 +71,7 @@ export function createSettlement({ ledger, railOf, clock, waitMs, log }: Settlem
   async function within(ms: number, started: Promise<void>): Promise<void> {
     const timer = new AbortController();
     await Promise.race([started, clock.sleep(ms, timer.signal).catch(() => {})]);
-    timer.abort();
+    timer.abort(ENDED);
   }
 
   /** Waits for an end, but no longer than a buyer is held; what is open then is `unknown`. Returns the row as it stands. */

@@ -1,0 +1,79 @@
+import { getEventListeners } from 'node:events';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
+import { AppError, UpstreamFailed } from '../../../src/errors.ts';
+import { runEndpoint } from '../../../src/payment/run-endpoint.ts';
+
+type Run = (signal: AbortSignal) => Promise<{ n: number }>;
+
+const endpoint = defineEndpoint({
+  path: '/test/run',
+  access: 'paid',
+  priceUsd: '0.001',
+  label: 'Run',
+  summary: 'Does what the test hands it.',
+  params: z.object({}),
+  result: z.strictObject({ n: z.number() }),
+  example: { params: {}, result: { n: 1 } },
+  run: (_params, run: Run, signal) => run(signal),
+});
+
+function start(run: Run, timeoutMs = 60_000) {
+  const buyer = new AbortController();
+  return { buyer, answer: runEndpoint(endpoint, {}, { sources: run, timeoutMs, signal: buyer.signal }) };
+}
+/** Never answers; tells the reason for which it was told to stop. */
+function hanging() {
+  const stopped = Promise.withResolvers<unknown>();
+  const run: Run = (signal) => {
+    signal.addEventListener('abort', () => stopped.resolve(signal.reason), { once: true });
+    return new Promise(() => {});
+  };
+  return { run, stopped: stopped.promise };
+}
+
+test('the bytes of a reply, and nothing is left behind on the buyer’s signal', async () => {
+  let own: AbortSignal | undefined;
+  const { buyer, answer } = start(async (signal) => {
+    own = signal;
+    return { n: 7 };
+  });
+  expect((await answer).toString()).toBe('{"n":7}');
+  expect(getEventListeners(buyer.signal, 'abort')).toEqual([]);
+  buyer.abort();
+  expect(own?.aborted).toBe(false);
+});
+
+test('one that takes too long is an upstream failure, and is told to stop', async () => {
+  const { run, stopped } = hanging();
+  const { buyer, answer } = start(run, 5);
+  await expect(answer).rejects.toThrow(UpstreamFailed);
+  expect(await stopped).toBeInstanceOf(UpstreamFailed);
+  expect(getEventListeners(buyer.signal, 'abort')).toEqual([]);
+});
+
+test('a buyer who leaves ends it, for his own reason, and one who had left before too', async () => {
+  const { run, stopped } = hanging();
+  const { buyer, answer } = start(run);
+  buyer.abort('left');
+  await expect(answer).rejects.toMatchObject({ status: 499, code: 'client_gone' });
+  expect(await stopped).toBe('left');
+  const gone = runEndpoint(endpoint, {}, { sources: hanging().run, timeoutMs: 60_000, signal: AbortSignal.abort() });
+  await expect(gone).rejects.toMatchObject({ status: 499 });
+});
+
+test('what the endpoint throws is thrown as it is, at once or later', async () => {
+  const own = new AppError(404, 'not_here', 'there is no such thing');
+  await expect(start(() => Promise.reject(own)).answer).rejects.toBe(own);
+  const atOnce = () => {
+    throw own;
+  };
+  const { buyer, answer } = start(atOnce);
+  await expect(answer).rejects.toBe(own);
+  expect(getEventListeners(buyer.signal, 'abort')).toEqual([]);
+});
+
+test('a reply that breaks its own schema is never sold', async () => {
+  await expect(start(async () => ({ n: 'seven' }) as never).answer).rejects.toThrow(/does not match its schema/);
+});
