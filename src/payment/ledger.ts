@@ -50,9 +50,14 @@ export interface Ledger {
   findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
    * Reserves an authorization for one request; null when somebody else holds it or the payer has too many open.
-   * `takeOver`: the caller is the first presenter of one that reverted, and may use it again.
+   * `takeOver`: the caller is the first presenter of one that reverted, and may use it again. `onId` hears the id before the row can be there,
+   * so that who gives up reservations that nobody serves does not meet one of which its own process has not heard yet.
    */
-  reserve(payment: Omit<NewPayment, 'id' | 'bootId' | 'reservedAt'>, takeOver: boolean): Promise<string | null>;
+  reserve(
+    payment: Omit<NewPayment, 'id' | 'bootId' | 'reservedAt'>,
+    takeOver: boolean,
+    onId?: (id: string) => void,
+  ): Promise<string | null>;
   /** What the payer has promised us before this reservation, in USDC base units. */
   openBefore(key: PaymentKey, id: string): Promise<bigint>;
   /** Forgets a reservation: the authorization may buy again. False once it is being settled. */
@@ -135,8 +140,9 @@ export function createLedger(options: LedgerOptions): Ledger {
     noteBroadcast: (entries, fence) => store.noteBroadcast(entries, LEGAL_FROM.settled, fence),
     unfinished: () => store.listByState(['reserved', 'settling', 'unknown'], 1000),
 
-    reserve: async (payment, takeOver) => {
+    reserve: async (payment, takeOver, onId) => {
       const id = nextId();
+      onId?.(id);
       const row = { ...payment, id, bootId, reservedAt: clock.nowMs() };
       const reserved = await store.reserve(row, maxOpen, takeOver ? REVERTED : null);
       return tell(id, 'reserved', reserved) ? id : null;

@@ -125,15 +125,17 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   );
 
   // A word that asks for a settlement may be lost, and the one who was asked may have led no more: the rows are what counts.
-  const sweep = createRounds(() => own?.carrier.carryWaiting(bootId), log);
+  const sweep = createRounds(() => own?.carrier.carryWaiting(), log);
 
   const upkeep = (): Promise<unknown> => Promise.all([looking(), reconciling()]);
 
   async function reconcile({ settlement }: OwnSettling): Promise<void> {
     if (living) await takeOver();
-    // What a living process serves is its own until it says that nobody waits for it any more.
+    // What another process serves is its own until it says that nobody waits for it any more; whoever is dead or gone has lost it above.
+    // One that was noted is in the hands of who settles: where that was a process before this one, nobody else goes on with it.
     await settlement.reconcile(
-      ({ id, bootId: holder, state }) => isServed(id) || (state !== 'unknown' && (living?.() ?? []).includes(holder)),
+      ({ id, bootId: holder, state, transaction }) =>
+        isServed(id) || (holder !== bootId && state !== 'unknown' && transaction === null),
     );
   }
 
@@ -158,8 +160,10 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     takeOver,
     /** Settles from here on, for all who hand over; `fence` is the lease under which it does. Returns before the first round is over. */
     lead: async (fence: number): Promise<void> => {
-      own = openSettling(fence);
-      await own.load();
+      const opened = openSettling(fence);
+      own = opened;
+      await opened.load();
+      if (own !== opened) return;
       void upkeep();
       sweeping = setInterval(sweep, SWEEP_MS);
     },

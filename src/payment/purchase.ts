@@ -74,16 +74,19 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     await rail.checkSignature(authorization, signal);
     // 6. The reservation, by one insert.
     checkCapacity(order);
-    const id = await reserve(order, known);
-    if (!id) return lostReservation(order);
-    serving.add(id);
+    let tried = '';
     try {
+      const id = await reserve(order, known, (given) => {
+        tried = given;
+        serving.add(given);
+      });
+      if (!id) return await lostReservation(order);
       // 7-10. Chain or Gateway, handler, reply: any failure gives the authorization back.
       const served = await serveReserved(id, order, known, signal);
       // 11-12. Settle, then let the bytes go.
       return await settleAndDeliver(id, order, known, served);
     } finally {
-      serving.delete(id);
+      serving.delete(tried);
     }
   }
 
@@ -99,11 +102,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       throw new Unavailable('reply_store_full', 'no room to keep another reply; try again later', 30);
   }
 
-  function reserve(order: Order<S>, known: Payment | null): Promise<string | null> {
+  function reserve(order: Order<S>, known: Payment | null, onId: (id: string) => void): Promise<string | null> {
     const { authorization, key, requestHash, clientHash, identifierHash } = order;
     const { value: amount, to: payTo, validAfter, validBefore } = authorization;
     const terms = { amount, payTo, validAfter, validBefore };
-    return ledger.reserve({ ...key, ...terms, requestHash, clientHash, identifierHash }, known !== null);
+    return ledger.reserve({ ...key, ...terms, requestHash, clientHash, identifierHash }, known !== null, onId);
   }
 
   async function serveReserved(

@@ -37,9 +37,12 @@ export function createCarrier({ ledger, settlement, settler, ...rails }: Carrier
   return {
     /** Returns when the row has ended or cannot be brought to an end now; never rejects. */
     carry,
-    /** Begins with every intent of others that nothing was sent for yet; whoever works on one already does so once. */
-    carryWaiting: async (bootId: string): Promise<void> => {
-      for (const { id, bootId: holder } of await ledger.waiting()) if (holder !== bootId) void carry(id);
+    /**
+     * Begins with every intent that nothing was sent for yet; whoever works on one already does so once. Those of this process are among them:
+     * it may have handed them over before it was the one that settles.
+     */
+    carryWaiting: async (): Promise<void> => {
+      for (const { id } of await ledger.waiting()) void carry(id);
     },
     refusals: (): Refusals => {
       const payers = [...suspects].flatMap((payer) => {
