@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import { createIds } from '../lib/id.ts';
 import type { LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ledger-port.ts';
@@ -201,13 +201,11 @@ async function recover(
 
 /** What a client is told apart by on redelivery. Salted with the authorization's nonce: equal clients do not show as equal rows. */
 export function hashClient(nonce: Uint8Array, client: string): Uint8Array {
-  return createHash('sha256').update(nonce).update(client).digest();
+  return hash('sha256', Buffer.concat([nonce, Buffer.from(client, 'utf8')]), 'buffer');
 }
 
 /** The request an authorization was spent on: endpoint and parsed parameters, whatever the alias or transport. */
 export function hashRequest(endpointPath: string, params: unknown): Uint8Array {
   const sorted = Object.entries(params as Record<string, unknown>).sort(([a], [b]) => (a < b ? -1 : 1));
-  return createHash('sha256')
-    .update(JSON.stringify([endpointPath, sorted]))
-    .digest();
+  return hash('sha256', JSON.stringify([endpointPath, sorted]), 'buffer');
 }

@@ -3,6 +3,9 @@ import type { Clock } from '../../lib/clock.ts';
 import type { RelayerSpendingStore } from '../../store/relayer-spending.ts';
 import type { MinedCost } from './mined.ts';
 
+/** UTC has no longer or shorter ones in Unix time. */
+const DAY_MS = 86_400_000;
+
 interface GasBudgetOptions {
   store: RelayerSpendingStore;
   clock: Clock;
@@ -17,12 +20,14 @@ interface GasBudgetOptions {
  */
 export function createGasBudget({ store, clock, dailyWei, log }: GasBudgetOptions) {
   let day = '';
+  let dayNumber = -1;
   let spentWei = 0n;
 
-  /** The day changes while nobody looks. */
+  /** The day changes while nobody looks. Asked for each call, so that a date is only written when there is a new one. */
   function today(): string {
-    const now = isoDate(clock.nowMs()) ?? '';
-    if (now !== day) [day, spentWei] = [now, 0n];
+    const nowMs = clock.nowMs();
+    const number = Math.floor(nowMs / DAY_MS);
+    if (number !== dayNumber) [day, dayNumber, spentWei] = [isoDate(nowMs) ?? '', number, 0n];
     return day;
   }
 
