@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import { assembleCollected, type CollectedConfig, collectedEnvironment } from './config/collected.ts';
-import { assembleCollector, type CollectorConfig, collectorEnvironment } from './config/collector.ts';
+import {
+  assembleCollector,
+  type CollectorConfig,
+  collectorEnvironment,
+  collectorProblems,
+} from './config/collector.ts';
 import { assembleDiscovery, type DiscoveryConfig, discoveryEnvironment } from './config/discovery.ts';
 import { assembleFacilitator, type FacilitatorConfig, facilitatorEnvironment } from './config/facilitator.ts';
 import { whole } from './config/fields.ts';
@@ -212,6 +217,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
     ...selfTestProblems(given),
     ...railsProblems(given),
     ...ledgerProblems(given),
+    ...collectorProblems(given),
   );
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(assemble(parsed.data));

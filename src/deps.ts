@@ -32,6 +32,7 @@ import { mountPages } from './routes/pages.ts';
 import { checkGates, mountPaid } from './routes/paid.ts';
 import { createSelfTest } from './selftest/self-test.ts';
 import { countSelfTests } from './selftest/self-test-metrics.ts';
+import { openChainCopy } from './store/chain-copy.ts';
 import { openChainDatabase, openChainReader } from './store/chain-database.ts';
 import { type ChainReads, createChainReads } from './store/chain-reads.ts';
 import { NO_COLLECTOR } from './store/collector-status.ts';
@@ -61,13 +62,13 @@ export async function createDeps(
     timeoutMs: config.rpcTimeoutMs,
     log,
   });
-  const chainDb = worker ? openChainReader(file('chain.db')) : openChainDatabase(file('chain.db'));
+  const data = openChainData(config, file('chain.db'), worker?.link ?? null, log);
+  const { db: chainDb, reads } = data;
   const watch = { ...config.watch, usdc: network.usdc };
   const settings = config.collector;
-  const collector = worker ? null : openCollector({ chain, db: chainDb, clock, log, settings, watch });
-  const reads = worker ? followReads(createChainReads(chainDb, 'elsewhere'), worker.link) : createChainReads(chainDb);
+  const collector = worker || !chainDb ? null : openCollector({ chain, db: chainDb, clock, log, settings, watch });
   const endpoints = nameEndpoints(network.rpcUrls);
-  const probe = config.collector.enabled && !worker ? openProbe(config, createProbeWrites(chainDb), log) : null;
+  const probe = chainDb && settings.enabled && !worker ? openProbe(config, createProbeWrites(chainDb), log) : null;
   const ledger = await openLedger(config, part, clock, log);
   const { stores, bootId, instance } = ledger;
   const { payments: store, selfTests, spending, transfers } = stores;
@@ -80,7 +81,7 @@ export async function createDeps(
   const sources: Sources = {
     chain,
     clock,
-    collector: worker?.link.collector ?? collector ?? NO_COLLECTOR,
+    collector: data.collector ?? worker?.link.collector ?? collector ?? NO_COLLECTOR,
     reads,
     collected: {
       watched: config.watch.tokens,
@@ -197,7 +198,7 @@ export async function createDeps(
         discovery: listings.discovery,
         market: listings.market,
         lightning: lightning.status,
-        charts: { ...createFeeSteps(chainDb), probes: reads.probes },
+        charts: { feeSteps: data.feeSteps, probes: reads.probes },
         settled: stores.settled,
       }),
     mountTools: (app: FastifyInstance) =>
@@ -228,7 +229,7 @@ export async function createDeps(
       await lightning.stop();
       await collector?.stop();
       await probe?.stop();
-      chainDb.close();
+      data.close();
       await outgoing.close();
       await ledger.close();
       lock.release();
@@ -241,6 +242,20 @@ function openProbe({ network, collected, rpcTimeoutMs }: Config, writes: ProbeWr
   const { rpcUrls, chainId } = network;
   const intervalMs = collected.probeIntervalMs;
   return createProbe({ rpcUrls, chainId, writes, intervalMs, timeoutMs: rpcTimeoutMs, clock: systemClock, log });
+}
+
+/** Where collected data is read: in a copy that is followed, or in our own database, which one process writes to. */
+function openChainData(
+  { collector, network: { chainId } }: Config,
+  file: string,
+  link: PrimaryLink | null,
+  log: Logger,
+) {
+  const { copyFile, backfillHours } = collector;
+  if (copyFile !== null) return { db: null, ...openChainCopy({ file: copyFile, chainId, backfillHours, log }) };
+  const db = link ? openChainReader(file) : openChainDatabase(file);
+  const reads = link ? followReads(createChainReads(db, 'elsewhere'), link) : createChainReads(db);
+  return { db, reads, collector: null, ...createFeeSteps(db), close: () => void db.close() };
 }
 
 /** What another process collects: looked at anew when that one has told how far it is, so that data and freshness move together. */

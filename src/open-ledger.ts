@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Part } from './cluster/part.ts';
@@ -67,6 +68,7 @@ export async function openLedger(config: Config, part: Part, clock: Clock, log: 
   }
   const stores = await openPostgresStores({ url, poolSize, connectTimeoutMs, statementTimeoutMs, clock });
   const share = openInstances({ url, connectTimeoutMs, clock, log });
+  await succeed(join(config.dataDir, 'boot-id'), bootId, share, log);
   const membership = createMembership({ store: share.store, bootId, clock, log });
   return {
     ...{ stores, bootId, windows: share.windows },
@@ -78,6 +80,25 @@ export async function openLedger(config: Config, part: Part, clock: Clock, log: 
       await stores.close();
     },
   };
+}
+
+/**
+ * Whoever held this data directory before is dead, because it is held by one process at a time: what it left need not wait until the others
+ * have missed it.
+ */
+async function succeed(file: string, bootId: string, { store }: InstancesShare, log: Logger): Promise<void> {
+  const before = readOr(file, '').trim();
+  if (before !== '')
+    await store.bury(before).catch((err: unknown) => log.warn({ err }, 'the last start was not buried'));
+  writeFileSync(file, `${bootId}\n`);
+}
+
+function readOr(file: string, otherwise: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return otherwise;
+  }
 }
 
 function createInstance(membership: Membership, { words }: InstancesShare): Instance {

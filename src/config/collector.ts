@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { whole } from './fields.ts';
 
@@ -13,6 +14,8 @@ export interface CollectorConfig {
   readonly wsUrls: readonly string[];
   /** Block 0 of the chain, when a provider with another one must be excluded from the first request on. */
   readonly genesisHash: `0x${string}` | null;
+  /** A copy of another service's chain database, replaced now and then, that is served in place of our own. */
+  readonly copyFile: string | null;
 }
 
 /** The environment's keys of the above. */
@@ -37,9 +40,28 @@ export const collectorEnvironment = {
     .string()
     .regex(/^0x[0-9a-fA-F]{64}$/, 'a block hash of 64 hex digits')
     .optional(),
+  CHAIN_DB_URL: z
+    .string()
+    .transform((text, context) => {
+      try {
+        if (!/^[a-z][a-z0-9+.-]*:/i.test(text)) return text;
+        return fileURLToPath(text);
+      } catch {
+        context.addIssue({ code: 'custom', message: 'a path, or a file:// URL of this machine' });
+        return z.NEVER;
+      }
+    })
+    .optional(),
 };
 
 type CollectorEnvironment = z.output<z.ZodObject<typeof collectorEnvironment>>;
+
+/** What does not go together, a line each. */
+export function collectorProblems(given: Record<string, string | undefined>): string[] {
+  return given.CHAIN_DB_URL !== undefined && given.COLLECTOR !== 'off'
+    ? ['CHAIN_DB_URL is set without COLLECTOR=off (a copy is only read; collecting needs a database of its own)']
+    : [];
+}
 
 export function assembleCollector(env: CollectorEnvironment): CollectorConfig {
   return {
@@ -50,5 +72,6 @@ export function assembleCollector(env: CollectorEnvironment): CollectorConfig {
     retentionDays: env.COLLECTOR_RETENTION_DAYS,
     wsUrls: env.WS_URLS,
     genesisHash: (env.GENESIS_HASH?.toLowerCase() as `0x${string}` | undefined) ?? null,
+    copyFile: env.CHAIN_DB_URL ?? null,
   };
 }

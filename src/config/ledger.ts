@@ -28,6 +28,7 @@ export function ledgerProblems(given: Record<string, string | undefined>): strin
     : [];
 }
 
+/** The ledger as the environment names it. */
 export function assembleLedger(env: z.output<z.ZodObject<typeof ledgerEnvironment>>): LedgerConfig {
   return {
     url: env.LEDGER_URL ?? null,

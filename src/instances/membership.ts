@@ -9,16 +9,18 @@ const LEASE_MS = 6000;
 const MARGIN_MS = 1500;
 /** Without a word for this long an instance is dead: what it left open is taken over. Longer than a lease, so that the leader's own is. */
 const LIVING_MS = 15_000;
-/** One question to the ledger about it. */
+/** Without a word from the ledger for this long nobody knows what the leader would say. */
 const SILENT_MS = 5000;
+/** A beat that takes longer is none: the lease must not run out behind it, nor a leader go on because it waits. */
+const PATIENCE_MS = 2000;
 
 /** What an instance does beside serving while it leads. */
 export interface Leading {
-  /** Begins; `fence` is the lease's number, which the ledger asks for before anything is sent. */
+  /** Begins; `fence` is the lease's number, which the ledger asks for before anything is sent. A rejection is tried again, after `follow`. */
   lead(fence: number): Promise<void>;
   /** Ends, whatever is under way; what is left open is the next leader's. */
   follow(): Promise<void>;
-  /** Takes over what these instances left. A rejection is tried again at the next beat. */
+  /** Takes over what these instances left, beside the beats, however much it is. A rejection is tried again at the next beat. */
   takeOver(dead: readonly string[]): Promise<void>;
   /** What the others must know, as text; null while there is nothing to tell. */
   word(): string | null;
@@ -48,7 +50,7 @@ export interface Membership {
  * Keeps this instance among the living, and lets one of all lead.
  * 1. A beat a second says that it lives and takes the lease where it may. The lease counts from before the beat was asked for.
  * 2. Whoever gains it begins to lead with the lease's number; whoever cannot renew it in time ends by itself.
- * 3. The leader takes over what the dead left, and strikes them off.
+ * 3. The leader takes over what the dead left, and strikes them off; the beats go on meanwhile.
  * A leader that was asleep may believe for a moment that it still leads: the number is what the ledger then refuses.
  */
 export function createMembership({ store, bootId, clock, log }: MembershipOptions): Membership {
@@ -60,15 +62,59 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
   let leadingAs: number | null = null;
   let loop: Promise<void> | null = null;
 
+  let buried: Promise<void> | null = null;
+
   const leads = () => leadingAs !== null && clock.nowMs() < heldUntilMs;
+
+  /** What comes too late counts for nothing: it may be older than what was heard since. */
+  async function inTime<T>(asked: Promise<T>): Promise<T> {
+    const timer = new AbortController();
+    const late = clock.sleep(PATIENCE_MS, timer.signal).then(() => {
+      throw new Error(`the ledger did not answer in ${PATIENCE_MS} ms`);
+    });
+    try {
+      return await Promise.race([asked, late]);
+    } finally {
+      timer.abort();
+      late.catch(() => {});
+    }
+  }
 
   async function beat(): Promise<Standing> {
     const askedMs = clock.nowMs();
-    const told = await store.beat(bootId, LEASE_MS, LIVING_MS);
+    const told = await inTime(store.beat(bootId, LEASE_MS, LIVING_MS));
     standing = told;
     heardMs = askedMs;
     heldUntilMs = told.fence === null ? Number.NEGATIVE_INFINITY : askedMs + LEASE_MS - MARGIN_MS;
     return told;
+  }
+
+  async function endLeading(leading: Leading): Promise<void> {
+    leadingAs = null;
+    await leading.follow();
+  }
+
+  async function beginLeading(leading: Leading, fence: number): Promise<void> {
+    log.info({ fence }, 'this instance leads');
+    leadingAs = fence;
+    try {
+      await leading.lead(fence);
+    } catch (error) {
+      // Half of it may have begun: it ends, so that the next turn begins anew.
+      await endLeading(leading);
+      throw error;
+    }
+  }
+
+  async function bury(leading: Leading, dead: readonly string[]): Promise<void> {
+    try {
+      await leading.takeOver(dead);
+      for (const one of dead) await store.forget(one);
+    } catch (err) {
+      log.warn({ err, instances: dead.length }, 'what dead instances left was not taken over');
+    } finally {
+      buried = null;
+    }
   }
 
   async function turn(leading: Leading): Promise<void> {
@@ -76,24 +122,18 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
       log.warn({ err }, 'the ledger does not hear that this instance lives');
       return null;
     });
-    const fence = told === null ? (leads() ? leadingAs : null) : told.fence;
+    // Asked again: between the answer and this line the process may have slept.
+    const isLate = clock.nowMs() >= heldUntilMs;
+    const fence = isLate ? null : (told?.fence ?? leadingAs);
     if (leadingAs !== null && fence !== leadingAs) {
       log.warn({ fence: leadingAs }, 'this instance leads no more');
-      await leading.follow();
-      leadingAs = null;
+      await endLeading(leading);
     }
     if (fence === null || told === null) return;
-    if (leadingAs === null) {
-      log.info({ fence }, 'this instance leads');
-      leadingAs = fence;
-      await leading.lead(fence);
-    }
-    if (told.dead.length > 0) {
-      await leading.takeOver(told.dead);
-      for (const dead of told.dead) await store.forget(dead);
-    }
+    if (leadingAs === null) await beginLeading(leading, fence);
+    if (told.dead.length > 0) buried ??= bury(leading, told.dead);
     const word = leading.word();
-    if (word !== null) await store.say(fence, word);
+    if (word !== null) await inTime(store.say(fence, word));
   }
 
   async function run(leading: Leading): Promise<void> {
@@ -112,14 +152,14 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
       await turn(leading);
       if (standing === null) throw new Error('the ledger cannot be reached');
       loop = run(leading).finally(async () => {
-        if (leadingAs !== null) await leading.follow();
-        leadingAs = null;
+        if (leadingAs !== null) await endLeading(leading);
+        await buried;
       });
     },
     stop: async () => {
       ended.abort();
       await loop;
-      await store.leave(bootId).catch(() => {});
+      await inTime(store.leave(bootId)).catch(() => {});
     },
   };
 }

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Sqlite } from './database.ts';
 import { migrate } from './migrate.ts';
+import { newestVersion } from './schema-version.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'chain-migrations');
 /** Pages kept in memory, in KiB: the newest hours of `blocks` and its index fit. */
@@ -36,4 +37,22 @@ export function openChainReader(file: string): Sqlite {
   db.pragma('busy_timeout = 5000');
   db.pragma(`cache_size = -${CACHE_KIB}`);
   return db;
+}
+
+/**
+ * Opens a copy of a chain database that somebody else made: nothing can be written through this connection, and nothing in the file changes.
+ * Throws for a copy of another version, which cannot be migrated here, and for a database that its service still writes to.
+ */
+export function openCopiedChain(file: string): Sqlite {
+  const db = openChainReader(file);
+  try {
+    if (db.pragma('journal_mode', { simple: true }) === 'wal')
+      throw new Error(`${file} is no copy: a service writes to it, or did (make one with the backup command)`);
+    const [version, newest] = [Number(db.pragma('user_version', { simple: true })), newestVersion(MIGRATIONS)];
+    if (version !== newest) throw new Error(`${file} is of version ${version}; this program reads ${newest}`);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }

@@ -19,6 +19,11 @@ export interface InstancesStore {
   beat(bootId: string, leaseMs: number, livingMs: number): Promise<Standing>;
   /** What the leader tells all; false when the lease of this number is over. */
   say(fence: number, text: string): Promise<boolean>;
+  /**
+   * Says that an instance lives no more, for whoever knows it for certain: the next beat of the leader tells it among the dead, and its lease
+   * is free. One that lives all the same is back at its own next beat, and leads no more.
+   */
+  bury(bootId: string): Promise<void>;
   /** Strikes an instance off, once everything that it left has been taken over. */
   forget(bootId: string): Promise<void>;
   /** Gives up the lease, if it is this instance's, and strikes it off: another one leads at its next beat. */

@@ -1,60 +1,14 @@
 import Database from 'better-sqlite3';
 import type { Sqlite } from './database.ts';
-import type { PaymentState } from './ledger-port.ts';
-
-/** How many payments stand in a state, and their sum in the rail's base units: of USDC, or millisatoshis. */
-export interface StateSum {
-  readonly rail: 'usdc' | 'lightning';
-  readonly state: string;
-  readonly count: number;
-  readonly amount: bigint;
-}
-
-/** Everything at one instant. Times in Unix milliseconds. */
-export interface LedgerStatus {
-  readonly sums: readonly StateSum[];
-  readonly oldestOpen: { readonly id: string; readonly state: PaymentState; readonly reservedAt: number } | null;
-  /** Kept replies and answers of both rails. */
-  readonly replies: { readonly count: number; readonly bytes: number };
-  /** Null in a ledger of before the rail. */
-  readonly lightning: { readonly invoices: number; readonly facilitatorClaims: number } | null;
-}
-
-/** A payment without its payer, its request and its client: what the public lookup shows, and when. */
-export interface ListedPayment {
-  readonly id: string;
-  readonly state: PaymentState;
-  readonly amount: bigint;
-  readonly nonce: Uint8Array;
-  readonly transaction: Uint8Array | null;
-  readonly block: number | null;
-  readonly reservedAt: number;
-  readonly endedAt: number | null;
-}
-
-/** Money that came in: a settled payment, or a claim through our own routes. */
-export interface Income {
-  readonly rail: 'usdc' | 'lightning';
-  /** Null on Lightning, where the payment hash is all there is. */
-  readonly id: string | null;
-  /** Base units of USDC, or millisatoshis. */
-  readonly amount: bigint;
-  readonly at: number;
-  /** The transaction's hash, or the payment hash. */
-  readonly hash: Uint8Array;
-  readonly block: number | null;
-}
-
-export interface LedgerReports {
-  status(): LedgerStatus;
-  /** Newest first; null is any state. */
-  list(state: PaymentState | null, limit: number): ListedPayment[];
-  /** Oldest first, from `from` (inclusive) to `to` (exclusive), row by row: a ledger need not fit into memory. */
-  income(from: number, to: number): IterableIterator<Income>;
-  close(): void;
-}
-
-const STATES: readonly PaymentState[] = ['reserved', 'settling', 'unknown', 'settled', 'failed'];
+import {
+  CLAIM_STATES,
+  type Income,
+  type LedgerReports,
+  type LedgerStatus,
+  type ListedPayment,
+  PAYMENT_STATES,
+  type StateSum,
+} from './ledger-reports-port.ts';
 
 const SETTLED = `
   SELECT 'usdc' AS rail, id, CAST(amount AS TEXT) AS amount, ended_at AS at, transaction_hash AS hash, block
@@ -64,8 +18,8 @@ const CLAIMED = `
     FROM lightning_claims WHERE request_hash IS NOT NULL AND claimed_at >= @from AND claimed_at < @to`;
 
 /**
- * Opens a ledger for looking, also beside a running service: nothing can be written through it, and nobody waits for it.
- * It reads what is there, so a ledger from before the Lightning rail has none of that.
+ * Opens a ledger in a file for looking; throws where there is none. It reads what is there, so a ledger from before the Lightning rail
+ * has none of that.
  */
 export function openLedgerReports(file: string): LedgerReports {
   const db = new Database(file, { readonly: true, fileMustExist: true, timeout: 5000 });
@@ -83,8 +37,8 @@ export function openLedgerReports(file: string): LedgerReports {
   });
 
   return {
-    status: () => status(),
-    list: (state, limit) =>
+    status: async () => status(),
+    list: async (state, limit) =>
       db
         .prepare<unknown[], Omit<ListedPayment, 'amount'> & { amount: number }>(
           `SELECT id, state, amount, nonce, transaction_hash AS "transaction", block, reserved_at AS reservedAt, ended_at AS endedAt
@@ -92,12 +46,12 @@ export function openLedgerReports(file: string): LedgerReports {
         )
         .all({ state, limit })
         .map((row) => ({ ...row, amount: BigInt(row.amount) })),
-    income: function* (from, to) {
+    income: async function* (from, to) {
       const sql = `${hasLightning ? `${SETTLED} UNION ALL ${CLAIMED}` : SETTLED} ORDER BY at, hash, id`;
       const rows = db.prepare<unknown[], Omit<Income, 'amount'> & { amount: string }>(sql).iterate({ from, to });
       for (const row of rows) yield { ...row, amount: BigInt(row.amount) };
     },
-    close: () => void db.close(),
+    close: async () => void db.close(),
   };
 }
 
@@ -108,7 +62,7 @@ function usdcSums(db: Sqlite): StateSum[] {
     )
     .safeIntegers()
     .all();
-  return STATES.map((state) => {
+  return PAYMENT_STATES.map((state) => {
     const row = rows.find((one) => one.state === state);
     return { rail: 'usdc', state, count: Number(row?.count ?? 0), amount: row?.amount ?? 0n };
   });
@@ -141,7 +95,7 @@ function readLightning(db: Sqlite) {
     )
     .all();
   // Added here: the amounts are text, because SQLite's integers end at 64 bits.
-  const sums = ['claimed', 'delivered'].map((state): StateSum => {
+  const sums = CLAIM_STATES.map((state): StateSum => {
     const amounts = claims.filter((claim) => claim.state === state).map(({ amount }) => BigInt(amount));
     return { rail: 'lightning', state, count: amounts.length, amount: amounts.reduce((a, b) => a + b, 0n) };
   });

@@ -6,8 +6,13 @@ import { createLedgerModel, type ModelRow } from '../support/ledger-model.ts';
 import { hash32, reservation } from '../support/ledger-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
-/** A burst costs PostgreSQL some milliseconds. */
+/** At least; a burst costs PostgreSQL some milliseconds. */
 const BURSTS = { sqlite: 500, postgres: process.env.SLOW ? 500 : 80 };
+const MOST_BURSTS = 1000;
+const HAPPENED: readonly string[] = [
+  ...['reserves', 'takes over', 'to settling', 'to settled', 'fails', 'to unknown'],
+  ...['release ', 'broadcast', 'take '],
+];
 const NONCES = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7', 'n8'];
 const IDENTIFIERS = ['first', 'second', null, null];
 const REVERTED = 'reverted';
@@ -141,34 +146,43 @@ describeLedgers('the payments’ store', (adapter) => {
   afterEach(() => ledger.close());
 
   const bursts = BURSTS[adapter.name];
-  test(`${bursts} random bursts of calls do what the same calls do one after the other (SEED=${seed})`, async () => {
-    const random = seededRandom('ledger-interleaving');
-    const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
-    const store = ledger.stores.payments;
-    const model = createLedgerModel();
-    const ids = ['p000000'];
-    const met = new Set<string>();
-    let now = 1000;
-    for (let burst = 0; burst < bursts; burst++) {
-      now += pick([1, 100, 1000]);
-      const world = { store, model, pick, now, ids };
-      const steps = Array.from({ length: pick([1, 4, 8, 16]) }, () =>
-        pick([reserveStep, reserveStep, moveStep, moveStep, moveStep, otherStep])(world),
-      );
-      const context = `SEED=${seed}, burst ${burst}`;
-      const all = await Promise.all(steps.map(({ is }) => is));
-      const [did, should] = [steps.map(({ what }, at) => [what, all[at]]), steps.map((one) => [one.what, one.should])];
-      expect(did, context).toEqual(should);
-      for (const [at, { what }] of steps.entries()) {
-        if (all[at] !== false && all[at] !== null) met.add(what.replace(/^p\d+ |p\d+$| n\d| as \w+/g, ''));
+  const inTime = { timeout: 30_000 + MOST_BURSTS * 100 };
+  test(
+    `${bursts} random bursts of calls and more do what the same calls do one after the other (SEED=${seed})`,
+    inTime,
+    async () => {
+      const random = seededRandom('ledger-interleaving');
+      const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
+      const store = ledger.stores.payments;
+      const model = createLedgerModel();
+      const ids = ['p000000'];
+      const met = new Set<string>();
+      let now = 1000;
+      // On until everything that can happen has happened, which takes some dozens as a rule.
+      const isOver = (burst: number) => burst >= bursts && HAPPENED.every((one) => met.has(one));
+      for (let burst = 0; !isOver(burst) && burst < MOST_BURSTS; burst++) {
+        now += pick([1, 100, 1000]);
+        const world = { store, model, pick, now, ids };
+        const steps = Array.from({ length: pick([1, 4, 8, 16]) }, () =>
+          pick([reserveStep, reserveStep, moveStep, moveStep, moveStep, otherStep])(world),
+        );
+        const context = `SEED=${seed}, burst ${burst}`;
+        const all = await Promise.all(steps.map(({ is }) => is));
+        const [did, should] = [
+          steps.map(({ what }, at) => [what, all[at]]),
+          steps.map((one) => [one.what, one.should]),
+        ];
+        expect(did, context).toEqual(should);
+        for (const [at, { what }] of steps.entries()) {
+          if (all[at] !== false && all[at] !== null) met.add(what.replace(/^p\d+ |p\d+$| n\d| as \w+/g, ''));
+        }
+        const [is, wanted] = await readings(world);
+        // Node's own comparison is many times faster; the matcher tells the difference where there is one.
+        if (!isDeepStrictEqual(is, wanted)) expect(is, context).toEqual(wanted);
+        // Now and then what ended goes, so that nonces and identifiers are free again.
+        if (random() < 0.2) await forgetEnded(ledger, model);
       }
-      const [is, wanted] = await readings(world);
-      // Node's own comparison is many times faster; the matcher tells the difference where there is one.
-      if (!isDeepStrictEqual(is, wanted)) expect(is, context).toEqual(wanted);
-      // Now and then what ended goes, so that nonces and identifiers are free again.
-      if (random() < 0.2) await forgetEnded(ledger, model);
-    }
-    const happened = ['reserves', 'takes over', 'to settling', 'to settled', 'fails', 'to unknown', 'release '];
-    expect([...met]).toEqual(expect.arrayContaining([...happened, 'broadcast', 'take ']));
-  });
+      expect([...met]).toEqual(expect.arrayContaining([...HAPPENED]));
+    },
+  );
 });

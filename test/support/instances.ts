@@ -13,6 +13,8 @@ export async function startInstances(
   ledgerUrl: string,
   count: number,
   env: Record<string, string> = {},
+  /** What one of them has apart from the others, by its place. */
+  own: (at: number) => Record<string, string> = () => ({}),
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-instances-'));
   const ports = await Promise.all(Array.from({ length: count }, () => freePort()));
@@ -23,6 +25,7 @@ export async function startInstances(
         ...{ LEDGER_URL: ledgerUrl, PORT: String(port), PUBLIC_ORIGIN: balancer.origin, PAYER_MAX_OPEN: '0' },
         ...{ COLLECTOR: 'off', NODE_COMPILE_CACHE: join(folder, 'compiled'), REDELIVERY_MAX: '1000' },
         ...env,
+        ...own(at),
       }),
     ),
   );

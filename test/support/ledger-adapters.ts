@@ -50,6 +50,11 @@ export const adapters: readonly Adapter[] = [
   { name: 'postgres', missing, open: openPostgres },
 ];
 
+/** States what holds on PostgreSQL alone. */
+export function describePostgres(title: string, suite: () => void): void {
+  describe.skipIf(missing !== null)(title, suite);
+}
+
 /** States properties of the ledger's ports, for every adapter that can be had. */
 export function describeLedgers(title: string, suite: (adapter: Adapter) => void): void {
   for (const adapter of adapters) {

@@ -10,13 +10,16 @@ const READY_MS = 60_000;
 /** One for each run of the tests: its workers have one parent. */
 const folder = join(tmpdir(), `percall-postgres-run-${process.ppid}`);
 
-/** A database with all migrations and no rows, on the one server of this run, which starts when the first test file asks for it. */
-export async function freshDatabase(): Promise<string> {
+/**
+ * A database of its own on the one server of this run, which starts when the first test file asks for it: with all migrations and no rows,
+ * or with nothing at all.
+ */
+export async function freshDatabase(template: 'ledger_template' | 'template1' = 'ledger_template'): Promise<string> {
   const server = await serverUrl();
   const name = `ledger_${randomBytes(6).toString('hex')}`;
   const client = new Client({ connectionString: `${server}postgres` });
   await client.connect();
-  await client.query(`CREATE DATABASE ${name} TEMPLATE ledger_template`);
+  await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
   await client.end();
   return `${server}${name}`;
 }

@@ -63,13 +63,27 @@ export async function startPostgres(): Promise<Postgres> {
   async function start(): Promise<void> {
     const settings = { ...SETTINGS, listen_addresses: '127.0.0.1', port: String(port) };
     const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    server = spawn(join(bin, 'postgres'), ['-D', data, ...args], { ...user, cwd: folder, stdio: 'ignore' });
-    for (const until = Date.now() + READY_MS; !(await answers(url('postgres'))); ) {
-      if (server.exitCode !== null) throw new Error(`postgres ended with ${server.exitCode}`);
-      if (Date.now() > until) throw new Error(`postgres was not ready in ${READY_MS / 1000} s`);
-      await new Promise((next) => setTimeout(next, 20));
+    const until = Date.now() + READY_MS;
+    let said = '';
+    // After a kill it refuses to start while a child of the dead one still works.
+    while (server === null || server.exitCode !== null) {
+      if (Date.now() > until) throw new Error(`postgres did not start in ${READY_MS / 1000} s: ${said}`);
+      const started = spawn(join(bin, 'postgres'), ['-D', data, ...args], {
+        ...user,
+        cwd: folder,
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      started.stderr?.on('data', (text) => {
+        said = String(text);
+      });
+      server = started;
+      while (started.exitCode === null && Date.now() < until && !(await answers(url('postgres')))) {
+        await new Promise((next) => setTimeout(next, 20));
+      }
     }
+    if (Date.now() > until) throw new Error(`postgres did not answer in ${READY_MS / 1000} s: ${said}`);
   }
+
   async function end(signal: NodeJS.Signals): Promise<void> {
     const ending = server;
     server = null;

@@ -22,6 +22,7 @@ const ALL = statement<{ livingMs: number }>(
 const SAY = statement<{ fence: number; text: string }>(
   `UPDATE instance_lease SET said = @text WHERE id = 1 AND fence = @fence AND until > ${NOW} RETURNING id`,
 );
+const GONE = statement<{ bootId: string }>('UPDATE instances SET seen_at = 0 WHERE boot_id = @bootId');
 const FORGET = statement<{ bootId: string }>('DELETE FROM instances WHERE boot_id = @bootId');
 const RESIGN = statement<{ bootId: string }>(
   'UPDATE instance_lease SET until = 0, said = NULL WHERE id = 1 AND holder = @bootId',
@@ -40,6 +41,11 @@ export function createInstancesStore(transact: Transact): InstancesStore {
         return { fence: lease?.fence ?? null, living: named(true), dead: named(false), said: told?.said ?? null };
       }),
     say: (fence, text) => transact(async (run) => (await run(SAY({ fence, text }))).length === 1),
+    bury: (bootId) =>
+      transact(async (run) => {
+        await run(RESIGN({ bootId }));
+        await run(GONE({ bootId }));
+      }),
     forget: (bootId) => transact(async (run) => void (await run(FORGET({ bootId })))),
     leave: (bootId) =>
       transact(async (run) => {

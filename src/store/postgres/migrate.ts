@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, DatabaseError } from 'pg';
-import { withoutRow } from './errors.ts';
+import { asLedgerError } from './errors.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
 /** Another instance got there first: the table, its type or the version's row was there when ours came, or the transactions met. */
@@ -57,7 +57,7 @@ export async function migrate({
     }
     throw new Error(`${name} could not be brought to version ${newest}: others are at it, and do not end`);
   } catch (error) {
-    throw withoutRow(error);
+    throw asLedgerError(error);
   } finally {
     await client.end();
   }

@@ -12,6 +12,7 @@ import { openWords } from './words.ts';
 
 /** A beat that takes longer is as good as none: the lease must not run out behind it. */
 const BEAT_TIMEOUT_MS = 1500;
+/** Each of the two pools; connections are made when they are needed. */
 const POOL_SIZE = 5;
 /** One statement decides each of these; what two instances write is never the same row but the lease, whose condition is judged again. */
 const BEGIN = fixed('BEGIN ISOLATION LEVEL READ COMMITTED');
@@ -32,22 +33,24 @@ export interface InstancesShare {
 }
 
 export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstancesOptions): InstancesShare {
-  const pools = openPools({
-    ...{ url, size: POOL_SIZE, applicationName: 'percall instances' },
-    connectTimeoutMs: Math.min(connectTimeoutMs, BEAT_TIMEOUT_MS),
+  const limits = {
+    ...{ url, size: POOL_SIZE, connectTimeoutMs: Math.min(connectTimeoutMs, BEAT_TIMEOUT_MS) },
     statementTimeoutMs: BEAT_TIMEOUT_MS,
-  });
-  const transact = createTransact(pools.writes, createRetry(clock), BEGIN);
-  const words = openWords({ url, connectTimeoutMs, pool: pools.reads, clock, log });
+  };
+  // Each its own, because counts come as fast as strangers call.
+  const beats = openPools({ ...limits, applicationName: 'percall instances' });
+  const counts = openPools({ ...limits, applicationName: 'percall limits' });
+  const retry = createRetry(clock);
+  const words = openWords({ url, connectTimeoutMs, pool: beats.reads, clock, log });
   // What every instance knows and no row holds.
   const salt = createHash('sha256').update(url).digest('hex');
   return {
-    store: createInstancesStore(transact),
+    store: createInstancesStore(createTransact(beats.writes, retry, BEGIN)),
     words,
-    windows: openPostgresWindows(transact, salt),
+    windows: openPostgresWindows(createTransact(counts.writes, retry, BEGIN), salt),
     close: async () => {
       await words.close();
-      await pools.close();
+      await Promise.all([beats.close(), counts.close()]);
     },
   };
 }

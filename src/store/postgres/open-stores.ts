@@ -16,6 +16,8 @@ import { createWriteLane } from './write-lane.ts';
 
 const ANY_PAYMENT = fixed('SELECT id FROM usdc_payments LIMIT 1');
 const READ_ONLY = fixed('SHOW transaction_read_only');
+/** Load balancers ask every few seconds, and wait about as long. */
+const PING_MS = 2000;
 
 interface PostgresStoresOptions {
   /** postgres://user:password@host:port/database, with the client's parameters (`sslmode`, `options`) as its query. */
@@ -44,7 +46,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
   const retry = createRetry(clock, options.onRetry);
   const lane = (turn: string) => createWriteLane({ pool: pools.writes, retry, turn });
   const lanes = { payments: lane('payments'), lightning: lane('lightning'), others: lane('others') };
-  const ping = () => pingPools(pools);
+  const ping = createPing(pools, clock);
   let closed: Promise<void> | null = null;
   const close = () => {
     closed ??= Promise.all(Object.values(lanes).map((one) => one.idle())).then(pools.close);
@@ -66,11 +68,34 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
   };
 }
 
-/** Rejects where nothing can be read, and where a replica answers that takes no writes, as after a failover. */
-async function pingPools({ read }: Pools): Promise<void> {
-  await read(ANY_PAYMENT);
-  const [state] = await read<{ transaction_read_only: string }>(READ_ONLY);
-  if (state?.transaction_read_only !== 'off') throw new Error('the database takes no writes');
+/**
+ * Rejects where nothing can be read, where that takes too long for whoever asks whether to send calls here, and where a replica answers that
+ * takes no writes, as after a failover. Who asks meanwhile hears the same answer: many that ask must not use up the connections.
+ */
+function createPing({ read }: Pools, clock: Clock): () => Promise<void> {
+  let asking: Promise<void> | null = null;
+
+  async function ask(): Promise<void> {
+    await read(ANY_PAYMENT);
+    const [state] = await read<{ transaction_read_only: string }>(READ_ONLY);
+    if (state?.transaction_read_only !== 'off') throw new Error('the database takes no writes');
+  }
+
+  return async () => {
+    asking ??= ask().finally(() => {
+      asking = null;
+    });
+    const timer = new AbortController();
+    const late = clock.sleep(PING_MS, timer.signal).then(() => {
+      throw new Error('the database does not answer');
+    });
+    try {
+      await Promise.race([asking, late]);
+    } finally {
+      timer.abort();
+      late.catch(() => {});
+    }
+  };
 }
 
 /** Where the ledger is, in words for errors: whatever else a URL may carry stays out. */

@@ -1,5 +1,5 @@
 import { type ClientBase, Pool, types } from 'pg';
-import { withoutRow } from './errors.ts';
+import { asLedgerError } from './errors.ts';
 import type { Statement } from './statement.ts';
 
 /** Connections for the write lanes: one each, and one for transactions of several steps. */
@@ -65,7 +65,7 @@ export function openPools(options: PoolOptions): Pools {
       try {
         return (await reads.query<Row>(statement)).rows;
       } catch (error) {
-        throw withoutRow(error);
+        throw asLedgerError(error);
       }
     },
     close: async () => {

@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from 'pg';
-import { LedgerDatabaseError, withoutRow } from './errors.ts';
+import { asLedgerError, isUnanswered, LedgerDatabaseError } from './errors.ts';
 import type { Retry } from './retry.ts';
 import { fixed, type Statement } from './statement.ts';
 
@@ -22,29 +22,39 @@ export function createTransact(pool: Pool, retry: Retry, begin: Statement): Tran
           await commit(client);
           return result;
         } catch (error) {
-          await client.query(ROLLBACK).catch(() => {});
+          await rollback(client, error);
           throw error;
         }
       });
     try {
       return await retry(attempt);
     } catch (error) {
-      throw withoutRow(error);
+      throw asLedgerError(error);
     }
   };
 }
 
-/** Lends a connection, and throws it away when it comes back in the middle of a transaction or broken: the server then undoes what was begun. */
+/** Lends a connection, and throws it away when it comes back in the middle of a transaction or deaf: the server then undoes what was begun. */
 export async function withClient<T>(pool: Pool, use: (client: PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   // A connection that breaks tells every statement of it; told to nobody it would end the process.
   client.on('error', ignore);
+  let deaf = false;
   try {
     return await use(client);
+  } catch (error) {
+    // What it last told of its transaction is not what holds now; whoever got it next would wait as long.
+    deaf = isUnanswered(error);
+    throw error;
   } finally {
     client.off('error', ignore);
-    client.release(client.getTransactionStatus() !== 'I');
+    client.release(deaf || client.getTransactionStatus() !== 'I');
   }
+}
+
+/** Undoes what was begun, unless nobody answers: that connection is thrown away. */
+export async function rollback(client: PoolClient, why: unknown): Promise<void> {
+  if (!isUnanswered(why)) await client.query(ROLLBACK).catch(() => {});
 }
 
 /** Rejects unless everything since BEGIN is on disk now. */

@@ -6,6 +6,8 @@ const [ASK, TELL] = ['percall_ask', 'percall_tell'];
 /** A notification holds less than 8,000 bytes; an id has 36. */
 const MOST_IDS = 150;
 const RECONNECT_MS = 1000;
+/** How often the connection is asked whether it still hears, and how long an answer may take: one that went deaf tells nobody. */
+const [LISTENING_MS, ANSWER_MS] = [5000, 2000];
 
 interface WordsOptions {
   readonly url: string;
@@ -23,26 +25,37 @@ interface WordsOptions {
 export function openWords({ url, connectTimeoutMs, pool, clock, log }: WordsOptions): Words {
   const listeners = { [ASK]: new Set<(id: string) => void>(), [TELL]: new Set<(id: string) => void>() };
   const ended = new AbortController();
-  let current: Client | null = null;
 
   async function listen(): Promise<void> {
-    const client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true });
-    const broken = new Promise<void>((resolve) => {
-      client.on('error', () => resolve());
-      client.on('end', () => resolve());
+    const client = new Client({
+      ...{
+        connectionString: url,
+        connectionTimeoutMillis: connectTimeoutMs,
+        query_timeout: ANSWER_MS,
+        keepAlive: true,
+      },
+      application_name: 'percall words',
     });
+    const over = new AbortController();
+    const end = () => over.abort();
+    client.on('error', end);
+    client.on('end', end);
     client.on('notification', ({ channel, payload }) => {
       for (const id of payload?.split(',') ?? []) for (const hear of listeners[channel] ?? []) hear(id);
     });
+    ended.signal.addEventListener('abort', end);
     try {
       await client.connect();
-      current = client;
       await client.query(`LISTEN ${ASK}`);
       await client.query(`LISTEN ${TELL}`);
-      await broken;
+      while (!over.signal.aborted) {
+        await clock.sleep(LISTENING_MS, over.signal).catch(() => {});
+        if (!over.signal.aborted) await client.query('SELECT 1');
+      }
     } finally {
-      current = null;
-      await client.end().catch(() => {});
+      ended.signal.removeEventListener('abort', end);
+      // Not waited for: nobody answers on a connection that is deaf.
+      void client.end().catch(() => {});
     }
   }
 
@@ -78,7 +91,6 @@ export function openWords({ url, connectTimeoutMs, pool, clock, log }: WordsOpti
     onTold: (listener) => void listeners[TELL]?.add(listener),
     close: async () => {
       ended.abort();
-      await current?.end().catch(() => {});
       await running;
     },
   };

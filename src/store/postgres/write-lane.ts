@@ -1,13 +1,13 @@
 import type { Pool, QueryResult } from 'pg';
-import { isOwnFault, withoutRow } from './errors.ts';
+import { asLedgerError, isOwnFault } from './errors.ts';
 import type { Retry } from './retry.ts';
 import { fixed, type Statement, statement } from './statement.ts';
-import { commit, withClient } from './transaction.ts';
+import { commit, rollback, withClient } from './transaction.ts';
 
 /** Writes of one transaction at most: what waits for it must not wait long. */
 const MAX_BATCH = 128;
 
-const [BEGIN, ROLLBACK] = [fixed('BEGIN ISOLATION LEVEL SERIALIZABLE'), fixed('ROLLBACK')];
+const BEGIN = fixed('BEGIN ISOLATION LEVEL SERIALIZABLE');
 const AWAIT_TURN = statement<{ turn: string }>('SELECT name FROM ledger_turns WHERE name = @turn FOR UPDATE');
 const TAKE_TURN = statement<{ turn: string }>('UPDATE ledger_turns SET taken = taken + 1 WHERE name = @turn');
 
@@ -71,7 +71,7 @@ export function createWriteLane({ pool, retry, turn }: LaneOptions): WriteLane {
       settle(batch, await retry(() => transact(pool, turns, statementsOf(batch))));
     } catch (error) {
       if (isOwnFault(error) && batch.length > 1) for (const one of batch) await run([one]);
-      else for (const one of batch) one.reject(withoutRow(error));
+      else for (const one of batch) one.reject(asLedgerError(error));
     }
   }
 
@@ -109,7 +109,7 @@ function transact(pool: Pool, turns: Turns, statements: readonly Statement[]): P
     try {
       throwFirst(begun);
     } catch (error) {
-      await client.query(ROLLBACK).catch(() => {});
+      await rollback(client, error);
       throw error;
     }
     // After a failure the server ignores what follows, COMMIT included.

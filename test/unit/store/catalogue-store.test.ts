@@ -22,20 +22,6 @@ afterEach(() => {
 const rows = () => db.prepare('SELECT count(*) AS count FROM catalogue_copy').get();
 
 describe('the store of the catalogue’s copy', () => {
-  test('has none at first', async () => {
-    expect([await store.load(), await store.readAt()]).toEqual([null, null]);
-  });
-
-  test('gives back the newest, also after a restart', async () => {
-    await store.save({ readAt: 1, entries: '["a"]' });
-    await store.save({ readAt: 2, entries: '["b","é"]' });
-    db.close();
-    db = openLedgerDatabase(join(folder, 'ledger.db'));
-    store = createCatalogueStore(db);
-    expect(await store.load()).toEqual({ readAt: 2, entries: '["b","é"]' });
-    expect([await store.readAt(), rows()]).toEqual([2, { count: 1 }]);
-  });
-
   test('of an unchanged text notes the time alone', async () => {
     await store.save({ readAt: 1, entries: '["a"]' });
     const changes = () => db.prepare("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name = 'catalogue_copy'").get();

@@ -10,6 +10,8 @@ import { openLedgerReports } from '../../../src/store/ledger-reports.ts';
 import { createLedgerStore } from '../../../src/store/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/lightning-store.ts';
 
+import { gathered } from '../../support/gathered.ts';
+
 const START = 1_800_000_000_000;
 let folder: string;
 let file: string;
@@ -73,8 +75,8 @@ describe('the status', () => {
     await claim(2n ** 70n, true);
     await claim(999n, false);
     const reports = openLedgerReports(file);
-    const status = reports.status();
-    reports.close();
+    const status = await reports.status();
+    await reports.close();
     expect(status.sums).toEqual([
       { rail: 'usdc', state: 'reserved', count: 0, amount: 0n },
       { rail: 'usdc', state: 'settling', count: 1, amount: 1500n },
@@ -90,17 +92,17 @@ describe('the status', () => {
     expect(status.lightning).toEqual({ invoices: 0, facilitatorClaims: 1 });
   });
 
-  test('of an empty ledger is all zeros, with nothing open', () => {
+  test('of an empty ledger is all zeros, with nothing open', async () => {
     const reports = openLedgerReports(file);
-    const { sums, oldestOpen, replies } = reports.status();
-    reports.close();
+    const { sums, oldestOpen, replies } = await reports.status();
+    await reports.close();
     expect(sums.every(({ count, amount }) => count === 0 && amount === 0n)).toBe(true);
     expect(oldestOpen).toBeNull();
     expect(replies).toEqual({ count: 0, bytes: 0 });
   });
 });
 
-test('a ledger from before the Lightning rail is read as it is, and not changed', () => {
+test('a ledger from before the Lightning rail is read as it is, and not changed', async () => {
   db.close();
   const old = join(folder, 'old.db');
   const first = new Database(old);
@@ -109,10 +111,10 @@ test('a ledger from before the Lightning rail is read as it is, and not changed'
   first.close();
   const before = readFileSync(old);
   const reports = openLedgerReports(old);
-  expect(reports.status()).toMatchObject({ lightning: null, replies: { count: 0, bytes: 0 } });
-  expect([...reports.income(0, START)]).toEqual([]);
-  expect(reports.list(null, 10)).toEqual([]);
-  reports.close();
+  expect(await reports.status()).toMatchObject({ lightning: null, replies: { count: 0, bytes: 0 } });
+  expect(await gathered(reports.income(0, START))).toEqual([]);
+  expect(await reports.list(null, 10)).toEqual([]);
+  await reports.close();
   expect(readFileSync(old).equals(before)).toBe(true);
 });
 
@@ -126,18 +128,19 @@ describe('the list', () => {
     const ids: string[] = [];
     for (const state of ['settled', 'unknown', 'settled', 'unknown'] as const) ids.push(await pay(ledger, state));
     const reports = openLedgerReports(file);
-    const listed = (state: 'unknown' | null, limit: number) => reports.list(state, limit).map(({ id }) => id);
-    expect(listed(null, 10)).toEqual([...ids].reverse());
-    expect(listed('unknown', 10)).toEqual([ids[3], ids[1]]);
-    expect(listed('unknown', 1)).toEqual([ids[3]]);
-    reports.close();
+    const listed = (state: 'unknown' | null, limit: number) =>
+      reports.list(state, limit).then((rows) => rows.map(({ id }) => id));
+    expect(await listed(null, 10)).toEqual([...ids].reverse());
+    expect(await listed('unknown', 10)).toEqual([ids[3], ids[1]]);
+    expect(await listed('unknown', 1)).toEqual([ids[3]]);
+    await reports.close();
   });
 
   test('never tells the payer, the request, the client or the signature', async () => {
     await pay(openLedger(), 'settling');
     const reports = openLedgerReports(file);
-    const [payment] = reports.list(null, 10);
-    reports.close();
+    const [payment] = await reports.list(null, 10);
+    await reports.close();
     expect(Object.keys(payment ?? {}).sort()).toEqual(
       ['id', 'state', 'amount', 'nonce', 'transaction', 'block', 'reservedAt', 'endedAt'].sort(),
     );
@@ -156,13 +159,13 @@ describe('the income', () => {
     const last = await pay(ledger, 'settled');
     await pay(ledger, 'unknown');
     const reports = openLedgerReports(file);
-    const all = [...reports.income(START, now + 1)];
+    const all = await gathered(reports.income(START, now + 1));
     expect(all).toEqual([
       { rail: 'usdc', id: first, amount: 1500n, at: START, hash: Buffer.alloc(32, 0xab), block: 9 },
       { rail: 'lightning', id: null, amount: 25_000n, at: START + 10, hash: paymentHash, block: null },
       { rail: 'usdc', id: last, amount: 1500n, at: START + 20, hash: Buffer.alloc(32, 0xab), block: 9 },
     ]);
-    expect([...reports.income(START + 1, now)].map(({ at }) => at)).toEqual([START + 10]);
-    reports.close();
+    expect((await gathered(reports.income(START + 1, now))).map(({ at }) => at)).toEqual([START + 10]);
+    await reports.close();
   });
 });

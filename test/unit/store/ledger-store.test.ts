@@ -31,59 +31,6 @@ const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ le
 const ends = async (writes: readonly Promise<unknown>[]): Promise<unknown[]> =>
   (await Promise.allSettled(writes)).map((end) => (end.status === 'fulfilled' ? end.value : end.reason.code));
 const seen = (sql: string): unknown => other.prepare(sql).pluck().get();
-const settle = async (id: string) => {
-  await store.move(id, ['reserved'], 'settling', {}, { store: Buffer.from(`reply ${id}`) });
-  await store.move(id, ['settling'], 'settled', { endedAt: 1 }, { keepUntil: 1000 });
-};
-const fail = async (id: string, reason: string) => {
-  await store.move(id, ['reserved'], 'settling', {}, { store: Buffer.from('reply') });
-  await store.move(id, ['settling'], 'failed', { reason }, 'drop');
-};
-
-describe('writes at once', () => {
-  test('128 reservations of one authorization have one winner, and it is the first', async () => {
-    const wins = await Promise.all(many(128, (at) => store.reserve(reservation(`p${at}`, 'n'), 0, null)));
-    expect(wins.map((won, at) => (won ? at : -1)).filter((at) => at >= 0)).toEqual([0]);
-    expect((await store.find(reservation('any', 'n')))?.id).toBe('p0');
-  });
-
-  test('128 reservations over two connections have one winner', async () => {
-    const second = createLedgerStore(openLedgerDatabase(file));
-    const both = [store, second];
-    const wins = await Promise.all(many(128, (at) => both[at % 2]?.reserve(reservation(`p${at}`, 'n'), 0, null)));
-    expect(wins.filter(Boolean)).toHaveLength(1);
-    expect(await store.find(reservation('any', 'n'))).toEqual(await second.find(reservation('any', 'n')));
-    await second.close();
-  });
-
-  test('of one payer stop at the cap within one turn too', async () => {
-    const wins = await Promise.all(many(20, (at) => store.reserve(reservation(`p${at}`, `n${at}`), 3, null)));
-    expect(wins.map(Boolean)).toEqual(many(20, (at) => at < 3));
-  });
-
-  test('that break a rule reject alone, and the rest is done', async () => {
-    const broken = reservation('broken', 'broken', { amount: 0n });
-    const writes = [
-      store.reserve(reservation('a', 'a'), 0, null),
-      store.reserve(broken, 0, null),
-      store.reserve(reservation('a', 'another of the same id'), 0, null),
-      store.move('a', ['reserved'], 'settling', {}, { store: Buffer.from('once') }),
-      store.reserve(reservation('b', 'b'), 0, null),
-    ];
-    const constraint = (kind: string) => `SQLITE_CONSTRAINT_${kind}`;
-    expect(await ends(writes)).toEqual([true, constraint('CHECK'), constraint('PRIMARYKEY'), true, true]);
-    expect(await store.countByState()).toMatchObject({ reserved: 1, settling: 1 });
-  });
-
-  test('that change two tables do so whole: a reply that cannot be stored leaves the state as it was', async () => {
-    await store.reserve(reservation('a', 'a'), 0, null);
-    db.prepare("INSERT INTO usdc_replies (payment_id, body) VALUES ('a', x'00')").run();
-    const move = store.move('a', ['reserved'], 'settling', {}, { store: Buffer.from('twice') });
-    const next = store.reserve(reservation('b', 'b'), 0, null);
-    expect(await ends([move, next])).toEqual(['SQLITE_CONSTRAINT_PRIMARYKEY', true]);
-    expect((await store.get('a'))?.state).toBe('reserved');
-  });
-});
 
 describe('durability', () => {
   test('a broadcast is noted on disk when it is told, and not told before', async () => {
@@ -125,13 +72,6 @@ describe('durability', () => {
     other.exec('ROLLBACK');
     expect(await ends(reserve())).toEqual([true, true, true]);
   });
-
-  test('what was asked for before closing is done', async () => {
-    const wins = many(300, (at) => store.reserve(reservation(`p${at}`, `n${at}`), 0, null));
-    await store.close();
-    expect(await ends(wins)).toEqual(many(300, () => true));
-    expect(seen('SELECT count(*) FROM usdc_payments')).toBe(300);
-  });
 });
 
 describe('the account of kept bytes', () => {
@@ -147,57 +87,12 @@ describe('the account of kept bytes', () => {
 
 describe('an identifier', () => {
   const identifierHash = hash32('identifier');
-  const named = (id: string, nonce: string) => reservation(id, nonce, { identifierHash });
 
-  test('that two authorizations bring at once is given to one of them, over one connection or two', async () => {
-    const second = createLedgerStore(openLedgerDatabase(file));
-    const both = [store, second];
-    const wins = await Promise.all(many(64, (at) => both[at % 2]?.reserve(named(`p${at}`, `n${at}`), 0, null)));
-    expect(wins.filter(Boolean)).toHaveLength(1);
-    const winner = `p${wins.indexOf(true)}`;
-    expect((await store.findByIdentifier(identifierHash))?.id).toBe(winner);
-    await second.close();
-  });
-
-  test('is nobody’s twice, even for a writer that does not ask', async () => {
-    await store.reserve(named('a', 'a'), 0, null);
-    await store.reserve(reservation('b', 'b'), 0, null);
-    const take = db.prepare("UPDATE usdc_payments SET identifier_hash = ? WHERE id = 'b'");
-    expect(() => take.run(identifierHash)).toThrow(/UNIQUE/);
-  });
-
-  test('stays with its payment when that is settled, and is not looked for row by row', async () => {
-    await store.reserve(named('a', 'a'), 0, null);
-    await settle('a');
-    expect(await store.reserve(named('b', 'b'), 0, null)).toBe(false);
-    expect((await store.findByIdentifier(identifierHash))?.id).toBe('a');
+  test('is not looked for row by row', () => {
     const plan = db
       .prepare("EXPLAIN QUERY PLAN SELECT * FROM usdc_payments WHERE identifier_hash = ? AND state <> 'failed'")
       .all(identifierHash);
     expect(JSON.stringify(plan)).toContain('usdc_payments_identifier');
-  });
-
-  test('is free again when its reservation is given back or its payment failed, and the failed row still knows its buyer', async () => {
-    await store.reserve(named('a', 'a'), 0, null);
-    await store.release('a', ['reserved']);
-    expect(await store.findByIdentifier(identifierHash)).toBeNull();
-    expect(await store.reserve(named('b', 'b'), 0, null)).toBe(true);
-    await fail('b', 'cancelled');
-    expect(await store.findByIdentifier(identifierHash)).toBeNull();
-    expect(await store.reserve(named('c', 'c'), 0, null)).toBe(true);
-    expect((await store.get('b'))?.identifierHash).toEqual(Buffer.from(identifierHash));
-  });
-
-  test('comes with the payment that takes over a reverted one, unless another has it by then', async () => {
-    for (const id of ['a', 'b']) {
-      await store.reserve(named(id, id), 0, null);
-      await fail(id, 'reverted');
-    }
-    expect(await store.reserve(named('a2', 'a'), 0, 'reverted')).toBe(true);
-    expect(await store.reserve(named('b2', 'b'), 0, 'reverted')).toBe(false);
-    expect((await store.findByIdentifier(identifierHash))?.id).toBe('a2');
-    expect(await store.reserve(reservation('b3', 'b'), 0, 'reverted')).toBe(true);
-    expect((await store.get('b3'))?.identifierHash).toBeNull();
   });
 
   test('that rows of an older ledger share is kept by the latest of them', async () => {

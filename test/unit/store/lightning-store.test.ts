@@ -5,17 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openLedgerDatabase, type Sqlite } from '../../../src/store/database.ts';
 import type { LightningStore } from '../../../src/store/lightning-port.ts';
 import { createLightningStore } from '../../../src/store/lightning-store.ts';
-import {
-  accountedOf,
-  DAY,
-  grantOf,
-  hashOf,
-  invoiceOf,
-  keyOf,
-  NOON,
-  nodeOf,
-  TODAY,
-} from '../../support/lightning-rows.ts';
+import { accountedOf, grantOf, hashOf, invoiceOf, keyOf, NOON, TODAY } from '../../support/lightning-rows.ts';
 
 let folder: string;
 let file: string;
@@ -33,62 +23,9 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-const counts = (day = TODAY) => store.facilitatorCounts(day, nodeOf('ours'));
 const body = (text: string): Buffer => Buffer.from(text);
 
-describe('invoices', () => {
-  test('a record and its reply come back as they went in, whatever the amount', async () => {
-    const record = invoiceOf('a', { amountMsat: 2n ** 70n + 1n });
-    await store.recordInvoice(record, body('sealed'));
-    expect(await store.findInvoice(keyOf('a'))).toEqual(record);
-    expect(await store.keptReply(keyOf('a'))).toEqual(body('sealed'));
-  });
-
-  test('what was never recorded is null, and so is the same hash on another network', async () => {
-    await store.recordInvoice(invoiceOf('a'), body('sealed'));
-    for (const key of [keyOf('b'), { ...keyOf('a'), network: 'lnbtc:000000000933ea01ad0ee984209779ba' }]) {
-      expect([await store.findInvoice(key), await store.keptReply(key)]).toEqual([null, null]);
-    }
-  });
-
-  test('a second record for one payment hash is refused and changes nothing', async () => {
-    await store.recordInvoice(invoiceOf('a'), body('first'));
-    await expect(store.recordInvoice(invoiceOf('a', { amountMsat: 1n }), body('second'))).rejects.toThrow('UNIQUE');
-    expect((await store.findInvoice(keyOf('a')))?.amountMsat).toBe(25_000n);
-    expect(await store.keptReply(keyOf('a'))).toEqual(body('first'));
-  });
-});
-
 describe('claims', () => {
-  test('of one proof: exactly one caller hears so in a batch, and nobody later', async () => {
-    const outcomes = await Promise.all(Array.from({ length: 20 }, () => store.claim(grantOf('a'))));
-    expect(outcomes).toEqual(['claimed', ...Array.from({ length: 19 }, () => 'duplicate')]);
-    expect(await store.claim(accountedOf('a'))).toBe('duplicate');
-  });
-
-  test('one of ours grants its request, a facilitator’s grants nothing', async () => {
-    await Promise.all([
-      store.claim(grantOf('ours')),
-      store.claim(accountedOf('theirs', {}, { amountMsat: 2n ** 64n })),
-    ]);
-    const { keepUntil: _, account: __, ...ours } = grantOf('ours');
-    const state = { state: 'claimed', deliveredAt: null, answered: false };
-    expect(await store.findClaim(keyOf('ours'))).toEqual({ ...ours, grant: { ...ours.grant, ...state } });
-    expect(await store.findClaim(keyOf('theirs'))).toMatchObject({ grant: null, amountMsat: 2n ** 64n });
-    expect(await store.findClaim(keyOf('nobody'))).toBeNull();
-  });
-
-  test('a malformed claim rejects alone, and the same hash on two networks is two proofs', async () => {
-    const elsewhere = { ...grantOf('a'), network: 'lnbtc:000000000933ea01ad0ee984209779ba' };
-    const broken = { ...grantOf('b'), paymentHash: Buffer.alloc(31) };
-    const ends = await Promise.allSettled([grantOf('a'), broken, elsewhere].map((claim) => store.claim(claim)));
-    expect(ends.map((end) => (end.status === 'fulfilled' ? end.value : end.reason.code))).toEqual([
-      'claimed',
-      'SQLITE_CONSTRAINT_CHECK',
-      'claimed',
-    ]);
-  });
-
   test('resolve when another connection reads them, not before', async () => {
     const other = openLedgerDatabase(join(folder, 'ledger.db'));
     const reader = createLightningStore(other);
@@ -107,116 +44,32 @@ describe('claims', () => {
     expect(written.includes(hashOf('a'))).toBe(true);
     for (const trace of [preimage, preimage.toString('hex')]) expect(written.includes(trace)).toBe(false);
   });
+});
 
-  test('raced through two connections on one file are won once each, and counted once', async () => {
-    const other = openLedgerDatabase(file);
-    const stores = [store, createLightningStore(other)];
-    const names = Array.from({ length: 50 }, (_, at) => `n${at}`);
-    const outcomes = await Promise.all(
-      names.map(async (name, at) => {
-        // Spread over several batches of either connection.
-        for (let turn = 0; turn < at % 4; turn += 1) await new Promise(setImmediate);
-        return Promise.all(stores.map((one) => one.claim(accountedOf(name))));
-      }),
-    );
-    expect(outcomes.map((pair) => pair.toSorted())).toEqual(names.map(() => ['claimed', 'duplicate']));
-    expect(await counts()).toEqual({ total: 50, today: 50, nodes: 1, own: 0 });
-    other.close();
-  });
-
-  test('a disk that is full claims and counts nothing', async () => {
+describe('a disk that is full', () => {
+  test('claims and counts nothing', async () => {
     const pages = Number(db.pragma('page_count', { simple: true }));
     db.pragma(`max_page_count = ${pages}`);
     const names = Array.from({ length: 100 }, (_, at) => `n${at}`);
     const ends = await Promise.allSettled(names.map((name) => store.claim(accountedOf(name))));
     expect(new Set(ends.map((end) => end.status === 'rejected' && end.reason.code))).toEqual(new Set(['SQLITE_FULL']));
     expect(await Promise.all(names.map((name) => store.findClaim(keyOf(name))))).toEqual(names.map(() => null));
-    expect((await counts()).total).toBe(0);
+    expect((await store.facilitatorCounts(TODAY, null)).total).toBe(0);
     db.pragma(`max_page_count = ${pages + 1000}`);
     expect(await store.claim(accountedOf('n0'))).toBe('claimed');
   });
 
-  test('a store that is closed rejects everything', async () => {
-    db.close();
-    const key = keyOf('a');
-    const calls = [
-      () => store.claim(grantOf('a')),
-      () => store.findClaim(key),
-      () => store.recordInvoice(invoiceOf('a'), body('x')),
-      () => store.findInvoice(key),
-      () => store.keptReply(key),
-      () => store.takeLease(key, 'p:1', NOON, NOON + 1),
-      () => store.releaseLease(key, 'p:1'),
-      () => store.releaseLeasesExcept('p'),
-      () => store.releaseLeasesOf('p'),
-      () => store.storeAnswer(key, 'p:1', body('x')),
-      () => store.answer(key),
-      () => store.delivered(key, NOON, NOON),
-      () => counts(),
-      () => store.clientCount(TODAY, hashOf('client')),
-      () => store.bodyBytes(),
-      () => store.prune(NOON),
-      () => store.ping(),
-    ];
-    expect(calls).toHaveLength(Object.keys(store).length);
-    for (const call of calls) await expect(call()).rejects.toThrow('not open');
-  });
-
-  test('a store that is open can be pinged', async () => {
-    await expect(store.ping()).resolves.toBeUndefined();
-  });
-});
-
-describe('counters', () => {
-  test('count the facilitator’s claims by day, client and node; never ours, duplicates or what is capped', async () => {
-    const ours = { payTo: nodeOf('ours') };
-    await Promise.all([
-      store.claim(grantOf('one of our own')),
-      store.claim(accountedOf('a')),
-      store.claim(accountedOf('a')),
-      store.claim(accountedOf('b', {}, ours)),
-      store.claim(accountedOf('c', { clientHash: hashOf('another') }, ours)),
-      store.claim(accountedOf('d', { day: '2026-03-02' })),
-      store.claim(accountedOf('e', { clientCap: 2 })),
+  test('that has no room for an answer leaves the kept reply where it was', async () => {
+    await store.recordInvoice(invoiceOf('a'), body('kept'));
+    await store.claim(grantOf('a'));
+    await store.takeLease(keyOf('a'), 'p:1', NOON, NOON + 60_000);
+    db.pragma(`max_page_count = ${Number(db.pragma('page_count', { simple: true }))}`);
+    const tooBig = store.storeAnswer(keyOf('a'), 'p:1', Buffer.alloc(100_000));
+    await expect(tooBig).rejects.toMatchObject({ code: 'SQLITE_FULL' });
+    expect([(await store.findClaim(keyOf('a')))?.grant?.answered, await store.answer(keyOf('a'))]).toEqual([
+      false,
+      null,
     ]);
-    expect(await counts()).toEqual({ total: 4, today: 3, nodes: 2, own: 2 });
-    expect(await counts('2026-03-02')).toMatchObject({ today: 1 });
-    expect(await counts('2026-03-01')).toMatchObject({ total: 4, today: 0 });
-    expect(await store.facilitatorCounts(TODAY, null)).toMatchObject({ own: 0 });
-    const clients = [hashOf('client'), hashOf('another'), hashOf('nobody')];
-    expect(await Promise.all(clients.map((client) => store.clientCount(TODAY, client)))).toEqual([2, 1, 0]);
-  });
-
-  test('the caps hold within one batch: to the claim, and in their order', async () => {
-    const limited = (name: string, client: string) =>
-      store.claim(accountedOf(name, { dailyCap: 3, clientCap: 2, clientHash: hashOf(client) }));
-    const first = [limited('1', 'x'), limited('2', 'x'), limited('3', 'x'), limited('4', 'y'), limited('5', 'y')];
-    expect(await Promise.all(first)).toEqual(['claimed', 'claimed', 'client_cap', 'claimed', 'daily_cap']);
-    // A spent proof first, then the cap for all, which x has reached together with its own.
-    expect(await Promise.all([limited('1', 'x'), limited('6', 'x')])).toEqual(['duplicate', 'daily_cap']);
-    expect(await store.findClaim(keyOf('3'))).toBeNull();
-    // Our own routes and another day know no such cap.
-    expect(await store.claim(grantOf('3'))).toBe('claimed');
-    expect(await store.claim(accountedOf('5', { day: '2026-03-04', dailyCap: 3, clientCap: 2 }))).toBe('claimed');
-  });
-
-  test('the day’s cap holds across two connections', async () => {
-    const other = openLedgerDatabase(file);
-    const stores = [store, createLightningStore(other)];
-    const claims = Array.from({ length: 30 }, (_, at) => stores[at % 2]!.claim(accountedOf(`${at}`, { dailyCap: 7 })));
-    const outcomes = await Promise.all(claims);
-    expect(outcomes.filter((outcome) => outcome === 'claimed')).toHaveLength(7);
-    expect(outcomes.filter((outcome) => outcome === 'daily_cap')).toHaveLength(23);
-    other.close();
-  });
-
-  test('outlive the claims, which are forgotten; a client’s row lives for its day', async () => {
-    await Promise.all([store.claim(accountedOf('a')), store.claim(accountedOf('b', {}, { payTo: nodeOf('ours') }))]);
-    await store.prune(NOON + 2 * DAY);
-    expect(await store.findClaim(keyOf('a'))).toBeNull();
-    expect(await store.clientCount(TODAY, hashOf('client'))).toBe(2);
-    await store.prune(NOON + 3 * DAY);
-    expect(await counts()).toEqual({ total: 2, today: 2, nodes: 2, own: 1 });
-    expect(await store.clientCount(TODAY, hashOf('client'))).toBe(0);
+    expect(await store.keptReply(keyOf('a'))).toEqual(body('kept'));
   });
 });

@@ -1,0 +1,69 @@
+import type { ClientBase } from 'pg';
+import type { Sqlite } from '../database.ts';
+
+/** How a column of the ledger is held there; each of them has its own way through an array parameter and into a sum. */
+type ColumnType = 'text' | 'bytea' | 'bigint' | 'integer' | 'numeric' | 'boolean';
+
+/** A column of a table that is copied. */
+export interface CopyColumn {
+  readonly name: string;
+  /** What is read for it here. */
+  readonly source: string;
+  readonly type: ColumnType;
+}
+
+/** A table, parents before their children. `own`: what tells that the one row which the migrations made is not as they made it. */
+export interface CopyTable {
+  readonly name: string;
+  readonly own?: string;
+  readonly stateIsTold?: true;
+  /** Whose sum is told: money. */
+  readonly amount?: string;
+}
+
+/** Everything that a ledger holds. */
+export const COPY_TABLES: readonly CopyTable[] = [
+  { name: 'usdc_payments', stateIsTold: true, amount: 'amount' },
+  { name: 'usdc_replies' },
+  { name: 'gateway_transfers' },
+  { name: 'lightning_invoices', amount: 'amount_msat' },
+  { name: 'lightning_kept_replies' },
+  { name: 'lightning_claims', stateIsTold: true, amount: 'amount_msat' },
+  { name: 'lightning_answers' },
+  { name: 'lightning_facilitator_totals', own: 'claims <> 0 OR nodes <> 0', amount: 'claims' },
+  { name: 'lightning_facilitator_nodes', amount: 'claims' },
+  { name: 'lightning_facilitator_days', amount: 'claims' },
+  { name: 'lightning_facilitator_clients', amount: 'claims' },
+  { name: 'self_tests' },
+  { name: 'relayer_spending', amount: 'wei' },
+  { name: 'catalogue_copy' },
+  { name: 'market_listings' },
+  { name: 'market_calls' },
+  { name: 'market_state', own: 'revision <> 0' },
+];
+
+/** What is there and not here: the place of a payment among its payer's, which is the order of its reservation. */
+const DERIVED: Record<string, string> = { 'usdc_payments.place': 'rowid' };
+const TYPES: readonly string[] = ['text', 'bytea', 'bigint', 'integer', 'numeric', 'boolean'] satisfies ColumnType[];
+
+/** The columns of a table in the order of the target; throws where the two do not hold the same, which a new migration may have forgotten. */
+export async function readColumns(source: Sqlite, target: ClientBase, table: string): Promise<readonly CopyColumn[]> {
+  const { rows } = await target.query<{ name: string; type: string }>(
+    `SELECT column_name AS name, data_type AS type FROM information_schema.columns
+      WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position`,
+    [table],
+  );
+  const here = source.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table);
+  const columns = rows.map(({ name, type }) => ({ name, type, source: DERIVED[`${table}.${name}`] ?? `"${name}"` }));
+  const known = columns.filter(({ name }) => DERIVED[`${table}.${name}`] === undefined).map(({ name }) => name);
+  if ([...known].sort().join() !== [...here].sort().join())
+    throw new Error(`${table} has other columns in the target than in the source`);
+  return columns.map(({ name, type, source: from }) => {
+    if (!isColumnType(type)) throw new Error(`${table}.${name} is of a type that is not copied: ${type}`);
+    return { name, type, source: from };
+  });
+}
+
+function isColumnType(type: string): type is ColumnType {
+  return TYPES.includes(type);
+}

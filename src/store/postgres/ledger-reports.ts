@@ -1,0 +1,136 @@
+import type { PoolClient } from 'pg';
+import type { PaymentState } from '../ledger-port.ts';
+import {
+  CLAIM_STATES,
+  type Income,
+  type LedgerReports,
+  type LedgerStatus,
+  type ListedPayment,
+  PAYMENT_STATES,
+  type StateSum,
+} from '../ledger-reports-port.ts';
+import { LedgerDatabaseError, asLedgerError } from './errors.ts';
+import { ledgerPlace } from './ledger-place.ts';
+import { countLivingInstances } from './living-instances.ts';
+import { openPools } from './pool.ts';
+import { withClient } from './transaction.ts';
+
+/** A look over a large ledger takes what it takes; one that hangs must end all the same. */
+const STATEMENT_TIMEOUT_MS = 600_000;
+const ROWS_AT_ONCE = 1000;
+const UNDEFINED_TABLE = '42P01';
+/** One instant for all that is read, and nothing that others could be made to try again for. */
+const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
+
+const USDC_SUMS = 'SELECT state, count(*) AS count, sum(amount) AS amount FROM usdc_payments GROUP BY state';
+const CLAIM_SUMS = `SELECT state, count(*) AS count, sum(amount_msat) AS amount
+  FROM lightning_claims WHERE request_hash IS NOT NULL GROUP BY state`;
+const OLDEST_OPEN = `SELECT id, state, reserved_at AS "reservedAt" FROM usdc_payments
+  WHERE state IN ('reserved', 'settling', 'unknown') ORDER BY id LIMIT 1`;
+const REPLIES = `SELECT count(*) AS count, coalesce(sum(bytes), 0)::BIGINT AS bytes FROM (
+  SELECT length(body) AS bytes FROM usdc_replies
+  UNION ALL SELECT length(body) FROM lightning_kept_replies
+  UNION ALL SELECT length(body) FROM lightning_answers) AS bodies`;
+const LIGHTNING = `SELECT (SELECT count(*) FROM lightning_invoices) AS invoices,
+  (SELECT claims FROM lightning_facilitator_totals) AS "facilitatorClaims"`;
+const LIST = `SELECT id, state, amount, nonce, transaction_hash AS "transaction", block, reserved_at AS "reservedAt", ended_at AS "endedAt"
+  FROM usdc_payments WHERE $1::text IS NULL OR state = $1 ORDER BY id DESC LIMIT $2`;
+
+interface ReportsOptions {
+  readonly url: string;
+  readonly connectTimeoutMs: number;
+}
+
+/** The reports of a ledger on PostgreSQL; `living` tells how many services work on it. */
+export interface PostgresReports extends LedgerReports {
+  living(): Promise<number>;
+}
+
+/** Opens a ledger on PostgreSQL for looking: it is not migrated, and what is asked rejects with a sentence where there is none. */
+export function openPostgresReports({ url, connectTimeoutMs }: ReportsOptions): PostgresReports {
+  const pools = openPools({
+    ...{ url, connectTimeoutMs, size: 4, statementTimeoutMs: STATEMENT_TIMEOUT_MS },
+    applicationName: 'percall ledger',
+  });
+  const look = <T>(read: (client: PoolClient) => Promise<T>): Promise<T> =>
+    withClient(pools.reads, async (client) => {
+      await client.query(BEGIN);
+      const found = await read(client);
+      await client.query('COMMIT');
+      return found;
+    }).catch((error: unknown) => {
+      throw told(error, url);
+    });
+
+  return {
+    status: () => look(readStatus),
+    list: (state: PaymentState | null, limit: number) =>
+      look(async (client) => (await client.query<ListedPayment>(LIST, [state, limit])).rows),
+    income: async function* (from, to) {
+      const client = await pools.reads.connect();
+      client.on('error', ignore);
+      try {
+        await client.query(BEGIN);
+        await client.query(`DECLARE income NO SCROLL CURSOR FOR ${incomeSql(from, to)}`);
+        for (let more = true; more; ) {
+          const { rows } = await client.query<Income>(`FETCH FORWARD ${ROWS_AT_ONCE} FROM income`);
+          yield* rows;
+          more = rows.length === ROWS_AT_ONCE;
+        }
+      } catch (error) {
+        throw told(error, url);
+      } finally {
+        client.off('error', ignore);
+        // In the middle of its transaction: whoever comes next gets another.
+        client.release(true);
+      }
+    },
+    living: () => look(countLivingInstances),
+    close: pools.close,
+  };
+}
+
+async function readStatus(client: PoolClient): Promise<LedgerStatus> {
+  const rows = async <Row extends object>(text: string): Promise<Row[]> => (await client.query<Row>(text)).rows;
+  const [oldestOpen] = await rows<NonNullable<LedgerStatus['oldestOpen']>>(OLDEST_OPEN);
+  const [replies] = await rows<LedgerStatus['replies']>(REPLIES);
+  const [lightning] = await rows<NonNullable<LedgerStatus['lightning']>>(LIGHTNING);
+  return {
+    sums: [
+      ...sumsOf('usdc', PAYMENT_STATES, await rows(USDC_SUMS)),
+      ...sumsOf('lightning', CLAIM_STATES, await rows(CLAIM_SUMS)),
+    ],
+    oldestOpen: oldestOpen ?? null,
+    replies: replies ?? { count: 0, bytes: 0 },
+    lightning: lightning ?? null,
+  };
+}
+
+type SumRow = Pick<StateSum, 'state' | 'count' | 'amount'>;
+
+function sumsOf(rail: StateSum['rail'], states: readonly string[], rows: readonly SumRow[]): StateSum[] {
+  return states.map((state) => {
+    const row = rows.find((one) => one.state === state);
+    return { rail, state, count: row?.count ?? 0, amount: row?.amount ?? 0n };
+  });
+}
+
+/** A cursor takes no parameters everywhere, so the bounds stand in its text: whole numbers. */
+function incomeSql(from: number, to: number): string {
+  const [first, end] = [BigInt(from), BigInt(to)];
+  return `SELECT 'usdc' AS rail, id, amount, ended_at AS at, transaction_hash AS hash, block
+            FROM usdc_payments WHERE state = 'settled' AND ended_at >= ${first} AND ended_at < ${end}
+          UNION ALL
+          SELECT 'lightning', NULL, amount_msat, claimed_at, payment_hash, NULL
+            FROM lightning_claims WHERE request_hash IS NOT NULL AND claimed_at >= ${first} AND claimed_at < ${end}
+          ORDER BY at, hash, id`;
+}
+
+function told(error: unknown, url: string): Error {
+  const plain = asLedgerError(error);
+  return plain instanceof LedgerDatabaseError && plain.code === UNDEFINED_TABLE
+    ? new Error(`there is no ledger in ${ledgerPlace(url)}`)
+    : plain;
+}
+
+function ignore(): void {}

@@ -1,0 +1,147 @@
+import { Client } from 'pg';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { InstancesStore } from '../../src/store/instances-port.ts';
+import type { LedgerStores } from '../../src/store/ledger-stores.ts';
+import { type InstancesShare, openInstances } from '../../src/store/postgres/open-instances.ts';
+import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
+import { hash32, reservation } from '../support/ledger-rows.ts';
+import { freshDatabase } from '../support/postgres-run.ts';
+
+const [LEASE_MS, LIVING_MS] = [60_000, 60_000];
+const quiet = { warn: () => {} };
+
+describePostgres('instances that share a ledger', () => {
+  let url: string;
+  let share: InstancesShare;
+  let store: InstancesStore;
+  beforeEach(async () => {
+    url = await freshDatabase();
+    share = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: quiet });
+    store = share.store;
+  });
+  afterEach(() => share.close());
+
+  const beat = (bootId: string, leaseMs = LEASE_MS, livingMs = LIVING_MS) => store.beat(bootId, leaseMs, livingMs);
+
+  test('have one that leads, whoever of many asks first, and the number stays while it does', async () => {
+    const names = Array.from({ length: 16 }, (_, at) => `i${at}`);
+    const told = await Promise.all(names.map((name) => beat(name)));
+    const leading = names.filter((_, at) => told[at]?.fence !== null);
+    expect(leading).toHaveLength(1);
+    const again = await Promise.all(names.map((name) => beat(name)));
+    expect(again.map(({ fence }) => fence)).toEqual(told.map(({ fence }) => fence));
+    expect(again.map(({ living }) => living.toSorted())).toEqual(names.map(() => names.toSorted()));
+  });
+
+  test('get another one, with a higher number, once the lease is over or given back', async () => {
+    const { fence: first } = await beat('a', 0);
+    const { fence: second } = await beat('b');
+    expect(second).toBeGreaterThan(first ?? Number.POSITIVE_INFINITY);
+    expect((await beat('a')).fence).toBeNull();
+    await store.leave('b');
+    const { fence: third, living } = await beat('a');
+    expect(third).toBeGreaterThan(second ?? Number.POSITIVE_INFINITY);
+    expect(living).toEqual(['a']);
+  });
+
+  test('hear what the one that leads says, and nothing of one that led before', async () => {
+    const { fence } = await beat('a', 0);
+    expect(await store.say(fence ?? 0, 'too late')).toBe(false);
+    const { fence: next } = await beat('b');
+    expect(await store.say(fence ?? 0, 'of before')).toBe(false);
+    expect((await beat('a')).said).toBeNull();
+    expect(await store.say(next ?? 0, 'of now')).toBe(true);
+    expect((await beat('a')).said).toBe('of now');
+    await store.leave('b');
+    expect((await beat('a')).said).toBeNull();
+  });
+
+  test('tell the dead, whether missed or known to be, until they are forgotten', async () => {
+    await Promise.all([beat('leader'), beat('known')]);
+    await beat('missed');
+    expect((await beat('leader', LEASE_MS, 0)).dead.toSorted()).toEqual(['known', 'leader', 'missed']);
+    await store.bury('known');
+    expect(await beat('leader')).toMatchObject({ dead: ['known'] });
+    await store.forget('known');
+    expect(await beat('leader')).toMatchObject({ dead: [] });
+    await store.bury('missed');
+    expect((await beat('missed')).living.toSorted()).toEqual(['leader', 'missed']);
+  });
+
+  test('have a free lease when the one that led is known to be dead, and when another one is they have not', async () => {
+    const { fence } = await beat('a');
+    await store.bury('b');
+    expect((await beat('c')).fence).toBeNull();
+    await store.bury('a');
+    expect((await beat('c')).fence).toBeGreaterThan(fence ?? Number.POSITIVE_INFINITY);
+  });
+
+  test('write nothing down under a number that is over, and everything under the one that holds', async () => {
+    const stores: LedgerStores = await openPostgresStores({ url, ...POSTGRES_LIMITS, clock: systemClock });
+    try {
+      await stores.payments.reserve(reservation('p', 'n'), 0, null);
+      await stores.payments.move('p', ['reserved'], 'settling', {}, { store: Buffer.from('reply') });
+      const { fence: old } = await beat('a', 0);
+      const { fence } = await beat('b');
+      const note = (under: number | null) =>
+        stores.payments.noteBroadcast([{ id: 'p', transaction: hash32('t') }], ['settling'], under ?? -1);
+      expect([...(await note(old))]).toEqual([]);
+      expect((await stores.payments.get('p'))?.transaction).toBeNull();
+      expect([...(await note(fence))]).toEqual(['p']);
+      expect((await stores.payments.get('p'))?.transaction).toEqual(hash32('t'));
+    } finally {
+      await stores.close();
+    }
+  });
+
+  test('count a client’s calls together, each call once, and another client’s apart', async () => {
+    const other = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: quiet });
+    try {
+      const both = [share.windows('calls'), other.windows('calls')] as const;
+      const counts = await Promise.all(Array.from({ length: 64 }, (_, at) => both[at % 2 === 0 ? 0 : 1].count('one')));
+      const sorted = counts.map(({ count }) => count).sort((a, b) => a - b);
+      expect(sorted).toEqual(Array.from({ length: 64 }, (_, at) => at + 1));
+      expect((await both[1].count('two')).count).toBe(1);
+      expect((await other.windows('others').count('one')).count).toBe(1);
+    } finally {
+      await other.close();
+    }
+  });
+
+  test('hear each other’s words, and again after the wire was cut', async () => {
+    const other = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: quiet });
+    const heard = new Set<string>();
+    other.words.onAsked((id) => heard.add(id));
+    const sayUntilHeard = async (id: string) => {
+      for (let tries = 0; tries < 200 && !heard.has(id); tries++) {
+        share.words.ask(id);
+        await new Promise((next) => setTimeout(next, 25));
+      }
+      return heard.has(id);
+    };
+    try {
+      expect(await sayUntilHeard('before')).toBe(true);
+      const client = new Client({ connectionString: url });
+      await client.connect();
+      await client.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'percall words'",
+      );
+      await client.end();
+      expect(await sayUntilHeard('after')).toBe(true);
+    } finally {
+      await other.close();
+    }
+  });
+
+  test('may all start at once on a database that is empty', async () => {
+    const empty = await freshDatabase('template1');
+    const opened = await Promise.all(
+      Array.from({ length: 4 }, () => openPostgresStores({ url: empty, ...POSTGRES_LIMITS, clock: systemClock })),
+    );
+    const kinds = await Promise.all(opened.map(({ payments }) => payments.find(reservation('p', 'n'))));
+    await Promise.all(opened.map((stores) => stores.close()));
+    expect(kinds).toEqual([null, null, null, null]);
+  });
+});

@@ -1,0 +1,132 @@
+import { inspect } from 'node:util';
+import { Client } from 'pg';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { LedgerStores } from '../../src/store/ledger-stores.ts';
+import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
+import { hash32, reservation } from '../support/ledger-rows.ts';
+import { accountedOf, nodeOf, TODAY } from '../support/lightning-rows.ts';
+import { freshDatabase } from '../support/postgres-run.ts';
+
+const INSERT = `
+  INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
+                             request_hash, client_hash, reserved_at, place)
+  SELECT 'stranger', network, contract, payer, request_hash, state, boot_id, amount, pay_to, 0, 1, request_hash, client_hash, 1, 99
+    FROM usdc_payments LIMIT 1`;
+
+describePostgres('transactions that meet', () => {
+  let stores: LedgerStores;
+  let stranger: Client;
+  /** Not the stranger: within a transaction the list of what others do stands still. */
+  let watcher: Client;
+  let retries: number;
+  beforeEach(async () => {
+    const url = await freshDatabase();
+    retries = 0;
+    const onRetry = () => void retries++;
+    stores = await openPostgresStores({ url, ...POSTGRES_LIMITS, clock: systemClock, onRetry });
+    [stranger, watcher] = [new Client({ connectionString: url }), new Client({ connectionString: url })];
+    await Promise.all([stranger.connect(), watcher.connect()]);
+  });
+  afterEach(async () => {
+    await Promise.all([stranger.end(), watcher.end()]);
+    await stores.close();
+  });
+
+  /** Resolves when the stores wait for a lock that the stranger holds. */
+  async function untilTheyWait(): Promise<void> {
+    const waiting =
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    for (;;) {
+      const { rows } = await watcher.query<{ count: string }>(waiting);
+      if (Number(rows[0]?.count) > 0) return;
+      await new Promise((next) => setTimeout(next, 5));
+    }
+  }
+
+  test('are tried again: a claim whose counter another program has changed is made and counted once', async () => {
+    await stranger.query('BEGIN');
+    await stranger.query('UPDATE lightning_facilitator_totals SET claims = claims + 10');
+    const claims = Promise.all(['a', 'b', 'a'].map((name) => stores.lightning.claim(accountedOf(name))));
+    await untilTheyWait();
+    expect(retries).toBe(0);
+    await stranger.query('COMMIT');
+    expect(await claims).toEqual(['claimed', 'claimed', 'duplicate']);
+    expect(retries).toBe(1);
+    const counts = await stores.lightning.facilitatorCounts(TODAY, nodeOf('theirs'));
+    expect(counts).toEqual({ total: 12, today: 2, nodes: 1, own: 2 });
+  });
+
+  test('are not tried again where nothing was in their way', async () => {
+    await stranger.query('BEGIN');
+    await stranger.query('SELECT claims FROM lightning_facilitator_totals FOR UPDATE');
+    const claim = stores.lightning.claim(accountedOf('a'));
+    await untilTheyWait();
+    await stranger.query('ROLLBACK');
+    expect([await claim, retries]).toEqual(['claimed', 0]);
+  });
+
+  test('cannot pass a payer’s cap between them: one of both is undone', async () => {
+    await stores.payments.reserve(reservation('a', 'a'), 0, null);
+    await stranger.query('BEGIN ISOLATION LEVEL SERIALIZABLE');
+    await stranger.query("SELECT count(*) FROM usdc_payments WHERE state = 'reserved'");
+    await stranger.query(INSERT);
+    expect(await stores.payments.reserve(reservation('b', 'b'), 2, null)).toBe(true);
+    await expect(stranger.query('COMMIT')).rejects.toMatchObject({ code: '40001' });
+    expect((await stores.payments.countByState()).reserved).toBe(2);
+  });
+
+  test('that wait for each other’s locks are told apart by the database, and ours is tried again or goes first', async () => {
+    await stores.payments.reserve(reservation('a', 'a'), 0, null);
+    await stores.payments.reserve(reservation('b', 'b'), 0, null);
+    await stranger.query('BEGIN');
+    await stranger.query("UPDATE usdc_payments SET checked_block = 1 WHERE id = 'b'");
+    const moves = Promise.all(['a', 'b'].map((id) => stores.payments.move(id, ['reserved'], 'settling', {})));
+    await untilTheyWait();
+    // Now each waits for the other; whichever PostgreSQL ends, ours is done.
+    const theirs = await stranger.query("UPDATE usdc_payments SET checked_block = 1 WHERE id = 'a'").then(
+      () => 'done',
+      (error) => error.code,
+    );
+    await stranger.query('COMMIT');
+    expect(await moves).toEqual([true, true]);
+    expect(theirs === '40P01' || retries > 0).toBe(true);
+  });
+
+  test('share nothing but the time: a write that breaks a rule rejects alone, and is told without its row', async () => {
+    const secret = Buffer.alloc(32, 0xab);
+    const ends = await Promise.allSettled([
+      stores.payments.reserve(reservation('a', 'a'), 0, null),
+      stores.payments.reserve(reservation('b', 'b', { amount: 0n, clientHash: secret }), 0, null),
+      stores.payments.reserve(reservation('c', 'c'), 0, null),
+    ]);
+    expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    const told = ends.map((end) => (end.status === 'rejected' ? end.reason : null))[1];
+    expect(told).toMatchObject({ name: 'LedgerDatabaseError', code: '23514' });
+    expect(inspect(told, { depth: 9, showHidden: true })).not.toContain(secret.toString('hex'));
+  });
+
+  test('are SERIALIZABLE and synchronous, whatever the database’s own defaults are', async () => {
+    await stranger.query(`
+      ALTER DATABASE ${stranger.database} SET synchronous_commit = off;
+      CREATE TABLE seen (isolation TEXT, synchronous TEXT);
+      CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO seen VALUES (current_setting('transaction_isolation'), current_setting('synchronous_commit')); RETURN NEW;
+      END $$;
+      CREATE TRIGGER see BEFORE INSERT OR UPDATE ON usdc_payments FOR EACH ROW EXECUTE FUNCTION see();
+      CREATE TRIGGER see BEFORE INSERT ON lightning_claims FOR EACH ROW EXECUTE FUNCTION see();
+      CREATE TRIGGER see BEFORE INSERT ON market_listings FOR EACH ROW EXECUTE FUNCTION see();
+      CREATE TRIGGER see BEFORE INSERT ON relayer_spending FOR EACH ROW EXECUTE FUNCTION see();`);
+    await stores.payments.reserve(reservation('a', 'a'), 0, null);
+    await stores.payments.move('a', ['reserved'], 'settling', {});
+    await stores.payments.noteBroadcast([{ id: 'a', transaction: hash32('t') }], ['settling']);
+    await stores.lightning.claim(accountedOf('a'));
+    await stores.spending.add('2026-11-21', { wei: 1n, gas: 1n, transactions: 1, payments: 1 });
+    const times = { pricedAt: 1, checkedAt: 1, dueAt: 1, failures: 0, reason: null, offlineAt: null };
+    const listing = { place: 'a/x', domain: 'a', listing: '{}', method: 'GET', ...times } as const;
+    await stores.market.put(listing, 1, { total: 1, perDomain: 1 });
+    const { rows } = await stranger.query('SELECT isolation, synchronous, count(*)::int FROM seen GROUP BY 1, 2');
+    expect(rows).toEqual([{ isolation: 'serializable', synchronous: 'on', count: 6 }]);
+  });
+});

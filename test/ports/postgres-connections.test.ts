@@ -1,0 +1,170 @@
+import { inspect } from 'node:util';
+import { Client } from 'pg';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { LedgerStores } from '../../src/store/ledger-stores.ts';
+import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
+import { describePostgres } from '../support/ledger-adapters.ts';
+import { reservation } from '../support/ledger-rows.ts';
+import { accountedOf, nodeOf } from '../support/lightning-rows.ts';
+import { freshDatabase } from '../support/postgres-run.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+
+/** Short, because these tests wait for them. */
+const LIMITS = { poolSize: 5, connectTimeoutMs: 400, statementTimeoutMs: 400 };
+/** Far beyond what the limits add up to, and far from for ever. */
+const BOUND_MS = 10_000;
+
+describePostgres('a connection to PostgreSQL', () => {
+  let url: string;
+  let proxy: TcpProxy;
+  let stores: LedgerStores;
+  let direct: LedgerStores;
+  beforeEach(async () => {
+    url = await freshDatabase();
+    proxy = await startTcpProxy(Number(new URL(url).port));
+    const through = url.replace(/:\d+\//, `:${proxy.port}/`);
+    stores = await openPostgresStores({ url: through, ...LIMITS, clock: systemClock });
+    direct = await openPostgresStores({ url, ...LIMITS, clock: systemClock });
+  });
+  afterEach(async () => {
+    await Promise.all([stores.close(), direct.close()]);
+    await proxy.close();
+  });
+
+  const reserve = (id: string, of = stores) => of.payments.reserve(reservation(id, id), 0, null);
+  /** How a call ended, or that it had not within the bound. */
+  const end = (call: Promise<unknown>): Promise<unknown> =>
+    Promise.race([
+      call.then(
+        (value) => value,
+        () => 'rejected',
+      ),
+      new Promise((late) => setTimeout(() => late('late'), BOUND_MS).unref()),
+    ]);
+  /** The first result of a call that works again, once the broken connections are gone. */
+  async function untilItWorks<T>(call: () => Promise<T>): Promise<T> {
+    for (let tries = 0; ; tries++) {
+      try {
+        return await call();
+      } catch (error) {
+        if (tries === 20) throw error;
+      }
+    }
+  }
+
+  test('that breaks while nobody uses it costs at most the next call, and no process', async () => {
+    expect(await reserve('a')).toBe(true);
+    expect(await stores.payments.get('a')).not.toBeNull();
+    proxy.cut();
+    expect(await untilItWorks(() => stores.payments.get('a'))).toMatchObject({ id: 'a' });
+    expect(await untilItWorks(() => reserve('b'))).toBe(true);
+  });
+
+  test('that breaks before COMMIT was answered rejects, is not tried again, and what was done is done once', async () => {
+    await reserve('before');
+    await stores.lightning.claim(accountedOf('before'));
+    proxy.loseAnswerTo('lost-answer', 200);
+    expect(await end(reserve('lost-answer'))).toBe('rejected');
+    expect(await untilItWorks(() => stores.payments.get('lost-answer'))).toMatchObject({ state: 'reserved' });
+    expect(await untilItWorks(() => reserve('lost-answer'))).toBe(false);
+
+    proxy.loseAnswerTo('lost-day-1', 200);
+    const claim = accountedOf('lost', { day: 'lost-day-1' });
+    expect(await end(stores.lightning.claim(claim))).toBe('rejected');
+    const counted = await untilItWorks(() => stores.lightning.facilitatorCounts('lost-day-1', nodeOf('theirs')));
+    expect(counted).toEqual({ total: 2, today: 1, nodes: 1, own: 2 });
+    expect(await stores.lightning.claim(claim)).toBe('duplicate');
+  });
+
+  test('that breaks under many writes loses none that was acknowledged and makes none twice', async () => {
+    const ids = Array.from({ length: 300 }, (_, at) => `p${at}`);
+    const writes = ids.map(async (id, at) => {
+      for (let turn = 0; turn < at % 30; turn++) await new Promise((next) => setTimeout(next, 1));
+      return reserve(id);
+    });
+    setTimeout(proxy.cut, 12);
+    const ends = await Promise.all(writes.map(end));
+    expect(ends).not.toContain('late');
+    const there = new Set((await direct.payments.listByState(['reserved'], 1000)).map(({ id }) => id));
+    expect(ids.filter((id, at) => ends[at] === true && !there.has(id))).toEqual([]);
+    // Whoever heard nothing asks again; then every one is there once.
+    const again = await Promise.all(ids.map((id) => untilItWorks(() => reserve(id))));
+    expect(ids.filter((_, at) => ends[at] === true && again[at] === true)).toEqual([]);
+    expect((await direct.payments.listByState(['reserved'], 1000)).map(({ id }) => id)).toEqual(ids.toSorted());
+  });
+
+  test('that is half open fails in bounded time, for reads, writes and new connections, and heals', async () => {
+    await reserve('a');
+    await stores.payments.get('a');
+    proxy.freeze();
+    const calls = [stores.payments.get('a'), reserve('b'), stores.ping(), stores.market.drop('x')];
+    const more = Array.from({ length: 20 }, () => stores.payments.get('a'));
+    expect(await Promise.all([...calls, ...more].map(end))).toEqual(Array.from({ length: 24 }, () => 'rejected'));
+    proxy.thaw();
+    expect(await untilItWorks(() => reserve('c'))).toBe(true);
+    expect(await direct.payments.get('b')).toBeNull();
+  });
+
+  test('whose statement waits too long for somebody’s lock rejects, and nothing of it was done', async () => {
+    const stranger = new Client({ connectionString: url });
+    await stranger.connect();
+    await stranger.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
+    const told = await Promise.allSettled([reserve('a'), reserve('b')]);
+    expect(told.map((one) => one.status === 'rejected' && inspect(one.reason))).toEqual([
+      expect.stringContaining('statement timeout'),
+      expect.stringContaining('statement timeout'),
+    ]);
+    // The other lane has its own turn.
+    expect(await end(stores.lightning.claim(accountedOf('a')))).toBe('claimed');
+    await stranger.query('ROLLBACK');
+    expect(await direct.payments.get('a')).toBeNull();
+    expect(await reserve('a')).toBe(true);
+    await stranger.end();
+  });
+
+  test('left in the middle of a transaction is ended by the server, and its locks with it', async () => {
+    // The server has begun and holds the lane's turn; it hears neither what was to come nor that nobody is there.
+    proxy.goDeafAfter('BEGIN ISOLATION');
+    expect(await end(reserve('stuck'))).toBe('rejected');
+    expect(await end(untilItWorks(() => reserve('next', direct)))).toBe(true);
+    expect(await direct.payments.get('stuck')).toBeNull();
+  });
+
+  test('is one of a bounded number, named for whoever looks', async () => {
+    await Promise.all(Array.from({ length: 200 }, (_, at) => (at % 2 ? stores.payments.get('a') : reserve(`p${at}`))));
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    const { rows } = await client.query<{ count: number }>(
+      "SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'percall'",
+    );
+    await client.end();
+    expect(rows[0]?.count).toBeGreaterThan(1);
+    expect(rows[0]?.count).toBeLessThanOrEqual(LIMITS.poolSize);
+  });
+
+  test('that cannot be made is told without the password', async () => {
+    await proxy.close();
+    const open = openPostgresStores({
+      url: `postgres://user:hunter2@127.0.0.1:${proxy.port}/ledger`,
+      ...LIMITS,
+      clock: systemClock,
+    });
+    const error = await open.catch((reason) => reason);
+    expect(error).toBeInstanceOf(Error);
+    expect(`${error.stack} ${JSON.stringify(error)}`).not.toContain('hunter2');
+    proxy = await startTcpProxy(Number(new URL(url).port));
+  });
+
+  test('to a server that takes no writes is not ready', async () => {
+    await expect(stores.ping()).resolves.toBeUndefined();
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    await client.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`);
+    await client.end();
+    proxy.cut();
+    const told = await Promise.all(Array.from({ length: 5 }, () => stores.ping().catch((error) => error.message)));
+    expect(told).not.toContain(undefined);
+    expect(await stores.ping().catch((error) => error.message)).toBe('the database takes no writes');
+  });
+});

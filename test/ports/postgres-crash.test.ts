@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import type { LedgerStores } from '../../src/store/ledger-stores.ts';
+import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
+import { reservation } from '../support/ledger-rows.ts';
+import { accountedOf, NOON } from '../support/lightning-rows.ts';
+import { type Postgres, startPostgres } from '../support/postgres.ts';
+import { seed, seededRandom } from '../support/random.ts';
+
+const KILLS = process.env.SLOW ? 50 : 3;
+const WRITES = 400;
+
+describePostgres('PostgreSQL that dies under the ledger', () => {
+  let server: Postgres;
+  let stores: LedgerStores;
+  beforeAll(async () => {
+    server = await startPostgres();
+    await server.createDatabase('ledger');
+    stores = await openPostgresStores({ url: server.url('ledger'), ...POSTGRES_LIMITS, clock: systemClock });
+  });
+  afterAll(async () => {
+    await stores?.close();
+    await server?.stop();
+  });
+
+  test(
+    `${KILLS} times kill -9 in the middle of writes: none that was acknowledged is lost, none is made twice, and the stores go on (SEED=${seed})`,
+    async () => {
+      const random = seededRandom('postgres-crash');
+      const sum = { acknowledged: 0, unheard: 0, notDone: 0 };
+      for (let round = 0; round < KILLS; round++) {
+        const context = `SEED=${seed}, round ${round}`;
+        const names = Array.from({ length: WRITES }, (_, at) => `${round}-${at}`);
+        const write = async (name: string, at: number) => {
+          await new Promise((next) => setTimeout(next, random() * 60));
+          return at % 2 === 0
+            ? stores.payments.reserve(reservation(name, name), 0, null)
+            : stores.lightning.claim(
+                accountedOf(name, { day: '2026-03-03', clientCap: 1e6, dailyCap: 1e6 }, { claimedAt: NOON }),
+              );
+        };
+        const ends = Promise.all(names.map((name, at) => write(name, at).catch(() => 'unheard' as const)));
+        await new Promise((next) => setTimeout(next, random() * 60));
+        await server.kill();
+        const first = await ends;
+        await server.restart();
+        await untilReady();
+        // Whoever heard nothing asks again, and so does everybody else.
+        const second = await Promise.all(names.map(write));
+        for (const [at, name] of names.entries()) {
+          const won = (end: unknown) => end === true || end === 'claimed';
+          if (first[at] === 'unheard') sum[won(second[at]) ? 'notDone' : 'unheard']++;
+          else {
+            expect([won(first[at]), won(second[at])], `${context}, ${name}`).toEqual([true, false]);
+            sum.acknowledged++;
+          }
+        }
+      }
+      const all = (WRITES / 2) * KILLS;
+      expect((await stores.payments.countByState()).reserved).toBe(all);
+      expect(await stores.lightning.facilitatorCounts('2026-03-03', null)).toMatchObject({ total: all, today: all });
+      // The kills must have met writes on their way, or this test has shown nothing.
+      expect(sum.acknowledged).toBeGreaterThan(0);
+      expect(sum.unheard + sum.notDone).toBeGreaterThan(0);
+      process.stdout.write(`${KILLS} kills of PostgreSQL, seed ${seed}: ${JSON.stringify(sum)}\n`);
+    },
+    KILLS * 30_000,
+  );
+
+  async function untilReady(): Promise<void> {
+    for (let tries = 0; tries < 100; tries++) {
+      const works = await Promise.all(Array.from({ length: 8 }, () => stores.ping())).then(
+        () => true,
+        () => false,
+      );
+      if (works) return;
+      await new Promise((next) => setTimeout(next, 20));
+    }
+    throw new Error('the stores did not come back');
+  }
+});

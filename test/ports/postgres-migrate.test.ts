@@ -1,0 +1,119 @@
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
+import { openLedgerDatabase } from '../../src/store/database.ts';
+import { migrate } from '../../src/store/postgres/migrate.ts';
+import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
+import { reservation } from '../support/ledger-rows.ts';
+import { freshDatabase } from '../support/postgres-run.ts';
+
+const STORE = join(import.meta.dirname, '../../src/store');
+const filesOf = (folder: string): string[] => readdirSync(folder).filter((name) => name.endsWith('.sql'));
+
+describePostgres('the schema of PostgreSQL', () => {
+  let url: string;
+  let client: Client;
+  let folder: string;
+  beforeEach(async () => {
+    url = await freshDatabase('template1');
+    client = new Client({ connectionString: url });
+    await client.connect();
+    folder = mkdtempSync(join(tmpdir(), 'percall-migrate-'));
+  });
+  afterEach(async () => {
+    await client.end();
+    rmSync(folder, { recursive: true });
+  });
+
+  const open = () => openPostgresStores({ url, ...POSTGRES_LIMITS, clock: systemClock });
+  const column = async (sql: string): Promise<unknown[]> =>
+    (await client.query(sql)).rows.map((row) => Object.values(row)[0]);
+  const versions = async () => (await column('SELECT version FROM ledger_migrations ORDER BY version')).map(Number);
+  const run = (directory: string) =>
+    migrate({ url, connectTimeoutMs: 5000, name: 'the ledger x', nowMs: 1, directory });
+
+  test('is made once by instances that start at the same moment, and all of them serve', async () => {
+    const opened = await Promise.all(Array.from({ length: 6 }, open));
+    expect(await versions()).toEqual(
+      filesOf(join(STORE, 'postgres/migrations')).map((name) => Number(name.slice(0, 3))),
+    );
+    const tried = await Promise.all(opened.map((one, at) => one.payments.reserve(reservation(`p${at}`, 'n'), 0, null)));
+    expect(tried.filter(Boolean)).toHaveLength(1);
+    expect(await column('SELECT count(*) FROM lightning_facilitator_totals')).toEqual(['1']);
+    await Promise.all(opened.map((one) => one.close()));
+  });
+
+  test('has the tables and columns that SQLite has, and of a payment its place', async () => {
+    await (await open()).close();
+    const theirs = await column(
+      "SELECT table_name || '.' || column_name FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1",
+    );
+    const sqlite = openLedgerDatabase(join(folder, 'ledger.db'));
+    const ours = sqlite
+      .prepare(
+        "SELECT m.name || '.' || c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' ORDER BY 1",
+      )
+      .pluck()
+      .all();
+    sqlite.close();
+    expect(ours.filter((one) => !theirs.includes(one))).toEqual([]);
+    const tables = new Set(ours.map((one) => String(one).split('.')[0]));
+    const more = theirs.filter((one) => !ours.includes(one) && tables.has(String(one).split('.')[0]));
+    expect(more).toEqual(['usdc_payments.place']);
+  });
+
+  test('of a newer program is refused, and nothing of it is touched', async () => {
+    await (await open()).close();
+    await client.query('INSERT INTO ledger_migrations (version, applied_at) VALUES (999, 1)');
+    const newest = Number(filesOf(join(STORE, 'postgres/migrations')).at(-1)?.slice(0, 3));
+    const { port, pathname } = new URL(url);
+    await expect(open()).rejects.toThrow(
+      `the ledger 127.0.0.1:${port}${pathname} is of version 999; this program knows ${newest}: start the newer program`,
+    );
+  });
+
+  test('takes what is new, one step after the other, each whole or not at all', async () => {
+    writeFileSync(join(folder, '001-first.sql'), 'CREATE TABLE a (n BIGINT); INSERT INTO a VALUES (1);');
+    await run(folder);
+    writeFileSync(join(folder, '002-second.sql'), 'INSERT INTO a VALUES (2);');
+    writeFileSync(join(folder, '004-broken.sql'), 'INSERT INTO a VALUES (4); INSERT INTO nowhere VALUES (4);');
+    await expect(run(folder)).rejects.toThrow('nowhere');
+    expect([await versions(), await column('SELECT n FROM a ORDER BY n')]).toEqual([
+      [1, 2],
+      ['1', '2'],
+    ]);
+    writeFileSync(join(folder, '004-broken.sql'), 'INSERT INTO a VALUES (4);');
+    await Promise.all([run(folder), run(folder), run(folder)]);
+    expect([await versions(), await column('SELECT n FROM a ORDER BY n')]).toEqual([
+      [1, 2, 4],
+      ['1', '2', '4'],
+    ]);
+  });
+
+  test('of an instance that died in the middle of a step is finished by the next', async () => {
+    cpSync(join(STORE, 'postgres/migrations'), folder, { recursive: true });
+    await run(folder);
+    const died = new Client({ connectionString: url });
+    died.on('error', () => {});
+    await died.connect();
+    await died.query('BEGIN; INSERT INTO ledger_migrations VALUES (500, 1); CREATE TABLE half (n BIGINT)');
+    writeFileSync(join(folder, '500-half.sql'), 'CREATE TABLE half (n BIGINT)');
+    const next = run(folder);
+    await client.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%half%' AND pid <> pg_backend_pid() AND state LIKE 'idle in%'",
+    );
+    await next;
+    expect((await versions()).at(-1)).toBe(500);
+    await died.end();
+  });
+
+  test('of SQLite and of PostgreSQL are numbered alike', () => {
+    expect(filesOf(join(STORE, 'postgres/migrations'))).toEqual(
+      expect.arrayContaining(filesOf(join(STORE, 'migrations'))),
+    );
+  });
+});

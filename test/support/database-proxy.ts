@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** How PostgreSQL acknowledges a transaction: the tag of a CommandComplete. */
+const COMMITTED = Buffer.from('COMMIT\0');
+
+/** What becomes of an acknowledged COMMIT: the connection breaks before its client hears of it, or nothing comes any more. */
+export type CommitLoss = 'cut' | 'swallow';
+
+interface Pair {
+  readonly client: Socket;
+  readonly server: Socket;
+  /** Nothing passes any more, for good: as where a firewall has forgotten the connection. */
+  deaf: boolean;
+  /** Its transaction is the one whose COMMIT is to be lost. */
+  marked: boolean;
+}
+
+/**
+ * The wire between an instance and PostgreSQL, and what befalls wires. Connections that went deaf stay so; `heal` lets new ones through.
+ */
+export async function startDatabaseProxy(databaseUrl: string) {
+  const target = Number(new URL(databaseUrl).port);
+  const pairs = new Set<Pair>();
+  let state: 'open' | 'away' | 'deaf' = 'open';
+  let delayMs = 0;
+  let losing: { how: CommitLoss; mark: Buffer; lost: () => void } | null = null;
+
+  function reset({ client, server }: Pair): void {
+    client.resetAndDestroy();
+    server.resetAndDestroy();
+  }
+
+  /** Passes what comes on, in its order, later where there is a delay. */
+  function pipe(pair: Pair, from: Socket, to: Socket, isLost: (data: Buffer) => boolean): void {
+    let last: Promise<unknown> = Promise.resolve();
+    const after = (step: () => void) => {
+      last = Promise.all([last, delayMs > 0 && delay(delayMs)]).then(() => {
+        if (!pair.deaf && !to.destroyed) step();
+      });
+    };
+    from.on('data', (data) => {
+      if (!pair.deaf && !isLost(data)) after(() => to.write(data));
+    });
+    from.on('end', () => after(() => to.end()));
+  }
+
+  function marks(pair: Pair, data: Buffer): false {
+    if (losing && data.includes(losing.mark)) pair.marked = true;
+    return false;
+  }
+
+  function loses(pair: Pair, data: Buffer): boolean {
+    if (!losing || !pair.marked || !data.includes(COMMITTED)) return false;
+    const { how, lost } = losing;
+    losing = null;
+    if (how === 'cut') reset(pair);
+    pair.deaf = true;
+    lost();
+    return true;
+  }
+
+  function join(client: Socket): void {
+    client.on('error', () => {});
+    if (state === 'away') return void client.resetAndDestroy();
+    const server = connect({ port: target, host: '127.0.0.1', allowHalfOpen: true });
+    const pair = { client, server, deaf: state === 'deaf', marked: false };
+    pairs.add(pair);
+    pipe(pair, client, server, (data) => marks(pair, data));
+    pipe(pair, server, client, (data) => loses(pair, data));
+    server.on('error', () => {});
+    for (const [one, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      one.on('close', () => {
+        pairs.delete(pair);
+        // A deaf wire does not even tell that the other end has hung up.
+        if (!pair.deaf) other.destroy();
+      });
+    }
+  }
+
+  const listener = createServer({ allowHalfOpen: true }, join).listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const url = new URL(databaseUrl);
+  url.port = String((listener.address() as AddressInfo).port);
+
+  return {
+    /** Of the database, through here. */
+    url: url.href,
+    /** Each packet comes so much later, until `heal`. */
+    delay: (ms: number): void => {
+      delayMs = ms;
+    },
+    /** Breaks every connection; new ones are let through. */
+    cut: (): void => {
+      for (const pair of pairs) reset(pair);
+    },
+    /** Hangs up towards the instance, and goes on to take what it sends. */
+    halfClose: (): void => {
+      for (const { client } of pairs) client.end();
+    },
+    /** Breaks every connection, and every new one, until `heal`. */
+    away: (): void => {
+      state = 'away';
+      for (const pair of pairs) reset(pair);
+    },
+    /** Lets nothing through and tells nobody; new connections are as deaf, until `heal`. */
+    swallow: (): void => {
+      state = 'deaf';
+      for (const pair of pairs) pair.deaf = true;
+    },
+    /**
+     * Loses the answer to the next COMMIT that the database makes on a connection whose client has sent these bytes since, or anything at
+     * all; resolves when that has happened.
+     */
+    loseCommit: (how: CommitLoss, mark: string | Uint8Array = ''): Promise<void> => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      for (const pair of pairs) pair.marked = false;
+      losing = { how, mark: Buffer.from(mark), lost: resolve };
+      return promise;
+    },
+    heal: (): void => {
+      [state, delayMs, losing] = ['open', 0, null];
+    },
+    stop: async (): Promise<void> => {
+      for (const pair of pairs) reset(pair);
+      listener.close();
+      await once(listener, 'close');
+    },
+  };
+}
+
+export type DatabaseProxy = Awaited<ReturnType<typeof startDatabaseProxy>>;

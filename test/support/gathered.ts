@@ -1,0 +1,6 @@
+/** Everything that comes, as a list. */
+export async function gathered<T>(coming: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const one of coming) all.push(one);
+  return all;
+}
