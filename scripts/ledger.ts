@@ -1,12 +1,14 @@
+import { join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { systemClock } from '../src/lib/clock.ts';
-import { type LedgerReports, openLedgerReports } from '../src/store/ledger-reports.ts';
+import type { LedgerReports } from '../src/store/ledger-reports-port.ts';
 import { type LedgerCommand, readLedgerCommand } from './lib/ledger-command.ts';
 import { incomeCsv } from './lib/ledger-csv.ts';
-import { dataDirectory, existingDatabase } from './lib/ledger-file.ts';
+import { dataDirectory } from './lib/ledger-file.ts';
 import { listJson, listText, statusJson, statusText } from './lib/ledger-text.ts';
-import { runOperatorCommand, say } from './lib/operator-command.ts';
+import { openReports, postgresUrl, whereIsLedger } from './lib/ledger-where.ts';
+import { runOperatorCommand, say, UsageError } from './lib/operator-command.ts';
 
 const USAGE = `Looks into the ledger, also while the service runs, and brings open payments to their end.
 
@@ -14,6 +16,7 @@ const USAGE = `Looks into the ledger, also while the service runs, and brings op
   npm run -s ledger -- list [--state STATE] [--limit N] [--json]
   npm run -s ledger -- export --csv [--from DATE] [--to DATE]
   npm run -s ledger -- reconcile [--timeout SECONDS]
+  npm run -s ledger -- copy [--from FILE] [--to URL]
 
   status       payments and sums by rail and state, the oldest open payment, kept replies
   list         USDC payments, newest first (at most 50)
@@ -24,7 +27,12 @@ const USAGE = `Looks into the ledger, also while the service runs, and brings op
   reconcile    asks the chain about each open payment and settles what was promised: it may send transactions, with the service's own
                configuration. The service does the same by itself; this is for when it is stopped, and refuses while it runs
     --timeout  how long to wait for the chain (default 120 s)
-  --data-dir   where ledger.db is (default: DATA_DIR from the environment or .env, else data)
+  copy         moves a ledger from a file into an empty database of PostgreSQL's, whole or not at all, and compares counts and sums;
+               no service may run on either
+    --from     the file (default: ledger.db in the data directory)
+    --to       postgres://… (default: LEDGER_URL, where other users of this machine do not see its password)
+  --data-dir   where ledger.db is (default: the database of LEDGER_URL where that is set, from the environment or .env; else DATA_DIR,
+               else data)
   --help       this text
 
 The answer goes to standard output, everything else to standard error.
@@ -32,17 +40,19 @@ Exit code: 0 done, 1 failed or something is still open, 2 wrong usage.`;
 
 const print = (line: string): void => console.log(line);
 
-async function show(reports: LedgerReports, command: Exclude<LedgerCommand, { name: 'reconcile' }>): Promise<void> {
+type Look = Exclude<LedgerCommand, { name: 'reconcile' | 'copy' }>;
+
+async function show(reports: LedgerReports, command: Look): Promise<void> {
   if (command.name === 'export') {
     const csv = incomeCsv(reports.income(command.from, command.to));
     return pipeline(Readable.from(csv), process.stdout, { end: false });
   }
   const now = systemClock.nowMs();
   if (command.name === 'status') {
-    const status = reports.status();
+    const status = await reports.status();
     return print(command.json ? JSON.stringify(statusJson(status, now)) : statusText(status, now).join('\n'));
   }
-  const payments = reports.list(command.state, command.limit);
+  const payments = await reports.list(command.state, command.limit);
   print(command.json ? JSON.stringify(listJson(payments)) : listText(payments).join('\n'));
 }
 
@@ -52,19 +62,28 @@ await runOperatorCommand(USAGE, async () => {
     print(USAGE);
     return 0;
   }
-  const dataDir = dataDirectory(command.dataDir);
-  const file = existingDatabase(dataDir, 'ledger.db');
+  if (command.name === 'copy') return copy(command);
+  const where = whereIsLedger(command.dataDir);
   if (command.name === 'reconcile') {
     // Loaded when it is asked for: it brings half the service with it, and a look at the ledger should not wait for that.
     const { reconcileLedger } = await import('./lib/ledger-reconcile.ts');
-    const env = { ...process.env, DATA_DIR: dataDir };
-    return (await reconcileLedger({ env, timeoutMs: command.timeoutMs, print, say })) ? 0 : 1;
+    return (await reconcileLedger({ env: process.env, where, timeoutMs: command.timeoutMs, print, say })) ? 0 : 1;
   }
-  const reports = openLedgerReports(file);
+  const reports = openReports(where);
   try {
     await show(reports, command);
     return 0;
   } finally {
-    reports.close();
+    await reports.close();
   }
 });
+
+async function copy({ dataDir, from, to }: Extract<LedgerCommand, { name: 'copy' }>): Promise<number> {
+  const url = to ?? process.env.LEDGER_URL;
+  if (!url) throw new UsageError('copy needs --to or LEDGER_URL');
+  const { moveLedger } = await import('./lib/ledger-copy.ts');
+  const file = from === undefined ? join(dataDirectory(dataDir), 'ledger.db') : resolve(from);
+  const target = postgresUrl(url, to === undefined ? 'LEDGER_URL' : '--to');
+  await moveLedger({ from: file, url: target, nowMs: systemClock.nowMs(), print, say });
+  return 0;
+}

@@ -9,6 +9,8 @@ export type LedgerCommand = { readonly dataDir: string | undefined } & (
   | { readonly name: 'list'; readonly state: PaymentState | null; readonly limit: number; readonly json: boolean }
   | { readonly name: 'reconcile'; readonly timeoutMs: number }
   | { readonly name: 'export'; readonly from: number; readonly to: number }
+  /** `from` is a file and `to` a database; undefined: the service's own. */
+  | { readonly name: 'copy'; readonly from: string | undefined; readonly to: string | undefined }
 );
 
 const STATES: readonly PaymentState[] = ['reserved', 'settling', 'unknown', 'settled', 'failed'];
@@ -32,6 +34,8 @@ export function readLedgerCommand(args: readonly string[]): LedgerCommand | null
       return readReconcile(rest);
     case 'export':
       return readExport(rest);
+    case 'copy':
+      return readCopy(rest);
     default:
       throw new UsageError(name === undefined ? 'a command is needed' : `unknown command: ${name}`);
   }
@@ -72,6 +76,14 @@ function readExport(args: string[]): LedgerCommand | null {
   const to = values.to === undefined ? Number.MAX_SAFE_INTEGER : dayStart(values.to, '--to') + DAY_MS;
   if (from >= to) throw new UsageError('--from is after --to');
   return { name: 'export', dataDir: values['data-dir'], from, to };
+}
+
+function readCopy(args: string[]): LedgerCommand | null {
+  const values = parse(args, { ...COMMON, from: { type: 'string' }, to: { type: 'string' } });
+  if (values.help) return null;
+  if (values.from !== undefined && values['data-dir'] !== undefined)
+    throw new UsageError('--from names the file: --data-dir has nothing to add');
+  return { name: 'copy', dataDir: values['data-dir'], from: values.from, to: values.to };
 }
 
 function parse<const T extends ParseArgsOptionsConfig>(args: string[], options: T) {

@@ -1,6 +1,7 @@
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { formatUnits } from '../../src/lib/units.ts';
-import type { LedgerStatus, ListedPayment, StateSum } from '../../src/store/ledger-reports.ts';
+import type { LedgerStatus, ListedPayment, StateSum } from '../../src/store/ledger-reports-port.ts';
+import { textTable } from './text-table.ts';
 
 /** USDC's ERC-20 face has 6 decimals. */
 const USDC_DECIMALS = 6;
@@ -13,7 +14,7 @@ const hex = (bytes: Uint8Array | null): string | null => bytes && bytesToHex(byt
 export function statusText(status: LedgerStatus, now: number): string[] {
   const { sums, oldestOpen, replies, lightning } = status;
   return [
-    ...table([['rail', 'state', 'payments', 'sum'], ...sums.map(sumCells)]),
+    ...textTable([['rail', 'state', 'payments', 'sum'], ...sums.map(sumCells)]),
     oldestOpen
       ? `oldest open payment: ${oldestOpen.id}, ${oldestOpen.state}, reserved ${seconds(now - oldestOpen.reservedAt)} s ago (${iso(oldestOpen.reservedAt)})`
       : 'no open payment',
@@ -54,7 +55,7 @@ export function listText(payments: readonly ListedPayment[]): string[] {
     const usdc = formatUnits(amount, USDC_DECIMALS);
     return [id, state, usdc, iso(reservedAt), iso(endedAt), bytesToHex(nonce), hex(transaction) ?? '-'];
   });
-  return table([['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction'], ...cells]);
+  return textTable([['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction'], ...cells]);
 }
 
 /** The same for a program. */
@@ -71,14 +72,4 @@ export function listJson(payments: readonly ListedPayment[]): object {
       endedAt: endedAt === null ? null : seconds(endedAt),
     })),
   };
-}
-
-function table(rows: readonly string[][]): string[] {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
 }

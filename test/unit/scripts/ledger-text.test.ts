@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { incomeCsv } from '../../../scripts/lib/ledger-csv.ts';
 import { listJson, listText, statusJson, statusText } from '../../../scripts/lib/ledger-text.ts';
-import type { Income, LedgerStatus, ListedPayment } from '../../../src/store/ledger-reports.ts';
+import type { Income, LedgerStatus, ListedPayment } from '../../../src/store/ledger-reports-port.ts';
+import { gathered } from '../../support/gathered.ts';
 
 const AT = Date.UTC(2026, 0, 31, 23, 59, 59, 250);
 
@@ -70,17 +71,17 @@ test('a listed payment shows its hashes, and what is not there yet as - or null'
   });
 });
 
-test('income is CSV with a header, CRLF, exact amounts, and no field that needs quotes', () => {
+test('income is CSV with a header, CRLF, exact amounts, and no field that needs quotes', async () => {
   const income: Income[] = [
     { rail: 'usdc', id: '0a', amount: 1500n, at: AT, hash: Buffer.alloc(32, 0xab), block: 7 },
     { rail: 'lightning', id: null, amount: 25_000n, at: AT, hash: Buffer.alloc(32, 0xcd), block: null },
   ];
-  const csv = [...incomeCsv(income)].join('');
+  const csv = (await gathered(incomeCsv(income))).join('');
   expect(csv).toBe(
     `rail,id,amount,unit,at,transaction,block\r\n` +
       `usdc,0a,0.0015,USDC,2026-01-31T23:59:59.250Z,0x${'ab'.repeat(32)},7\r\n` +
       `lightning,${'cd'.repeat(32)},25000,msat,2026-01-31T23:59:59.250Z,${'cd'.repeat(32)},\r\n`,
   );
   expect(csv.replaceAll('\r\n', '')).toMatch(/^[\w,.:-]*$/);
-  expect([...incomeCsv([])]).toEqual(['rail,id,amount,unit,at,transaction,block\r\n']);
+  expect(await gathered(incomeCsv([]))).toEqual(['rail,id,amount,unit,at,transaction,block\r\n']);
 });

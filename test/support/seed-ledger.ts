@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto';
+import Database from 'better-sqlite3';
+
+const NETWORK = 'lnbtc:000000000019d6689c085ae165831e93';
+
+/** Puts rows into every table of a ledger's file that a short life of a service leaves empty, with the values that are hardest to carry. */
+export function seedLedger(file: string): void {
+  const db = new Database(file);
+  const put = (table: string, row: Record<string, unknown>) => {
+    const names = Object.keys(row);
+    db.prepare(`INSERT INTO ${table} (${names}) VALUES (${names.map((name) => `@${name}`)})`).run(row);
+  };
+  db.pragma('foreign_keys = ON');
+  const payment = {
+    ...{
+      network: 'eip155:5042',
+      contract: randomBytes(20),
+      payer: randomBytes(20),
+      boot_id: 'long gone',
+      amount: 2n ** 62n,
+    },
+    ...{
+      pay_to: randomBytes(20),
+      valid_after: '0',
+      valid_before: String(2n ** 256n - 1n),
+      request_hash: randomBytes(32),
+    },
+    ...{ client_hash: randomBytes(32), reserved_at: 1, settling_at: 2, ended_at: 3, deliveries: 7 },
+  };
+  const ended = (id: string, more: object) => put('usdc_payments', { ...payment, id, nonce: randomBytes(32), ...more });
+  ended('a', { state: 'settled', transaction_hash: randomBytes(16), block: 9, identifier_hash: randomBytes(32) });
+  ended('b', { state: 'failed', reason: 'cancelled, “said” the {chain}, \\ and "so" did we', checked_block: 5 });
+  put('gateway_transfers', {
+    payment_id: 'a',
+    transfer_id: randomBytes(16),
+    status: 'batched',
+    checks: 3,
+    next_check_at: 4,
+  });
+  const invoice = () => ({
+    network: NETWORK,
+    payment_hash: randomBytes(32),
+    amount_msat: String(2n ** 70n),
+    pay_to: randomBytes(33),
+  });
+  const kept = { ...invoice(), request_hash: randomBytes(32), issued_at: 1, forget_at: 2 };
+  put('lightning_invoices', kept);
+  const { network, payment_hash } = kept;
+  put('lightning_kept_replies', { network, payment_hash, body: Buffer.alloc(0) });
+  const grant = { claimed_at: 1, keep_until: 2, request_hash: randomBytes(32), redeem_until: 3 };
+  put('lightning_claims', {
+    ...invoice(),
+    ...grant,
+    state: 'claimed',
+    answer: 'none',
+    lease_holder: 'x',
+    lease_until: 5,
+  });
+  const delivered = { ...invoice(), ...grant, state: 'delivered', delivered_at: 4, answer: 'kept' };
+  put('lightning_claims', delivered);
+  put('lightning_answers', { network, payment_hash: delivered.payment_hash, body: randomBytes(5000) });
+  const test = { ok: 1, latency_ms: 5, transaction_hash: randomBytes(32), not_charged: 1 };
+  put('self_tests', { at: 1, ...test });
+  put('self_tests', { at: 2, ok: 0, not_charged: 0, reason: 'not_served' });
+  put('relayer_spending', { day: '2020-01-01', wei: String(2n ** 90n), gas: 1, transactions: 2, payments: 3 });
+  put('catalogue_copy', { id: 1, read_at: 1, digest: randomBytes(32), entries: JSON.stringify(['é \u0000 €', null]) });
+  const listing = {
+    domain: 'a.example',
+    listing: '{}',
+    method: 'GET',
+    listed_at: 1,
+    priced_at: 2,
+    checked_at: 3,
+    due_at: 4,
+  };
+  const figures = { failures: 0, calls: 1, answered: 1, revision: 6 };
+  put('market_listings', { place: 'a.example/ü', ...listing, ...figures });
+  put('market_calls', { place: 'a.example/ü', at: 5, latency_ms: null });
+  db.prepare('UPDATE market_state SET revision = 6').run();
+  db.close();
+}

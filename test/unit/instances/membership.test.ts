@@ -1,0 +1,177 @@
+import { expect, test } from 'vitest';
+import { createMembership, type Leading } from '../../../src/instances/membership.ts';
+import type { InstancesStore, Standing } from '../../../src/store/instances-port.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+
+const NOON = Date.UTC(2026, 2, 3, 12);
+const SECOND = 1000;
+
+/** An instance whose ledger answers each beat as the test says, and what it has been asked to do. */
+function newInstance() {
+  const clock = createManualClock(NOON);
+  const done: string[] = [];
+  const ledger = {
+    fence: 1 as number | null,
+    dead: [] as string[],
+    said: null as string | null,
+    /** Whether beats are answered. */
+    answers: true,
+  };
+  const never = new Promise<never>(() => {});
+  const store: InstancesStore = {
+    beat: async (bootId): Promise<Standing> => {
+      if (!ledger.answers) return never;
+      return { fence: ledger.fence, living: [bootId], dead: [...ledger.dead], said: ledger.said };
+    },
+    say: async (fence, text) => done.push(`said ${text} under ${fence}`) > 0,
+    bury: async () => {},
+    forget: async (bootId) => {
+      ledger.dead = ledger.dead.filter((one) => one !== bootId);
+      done.push(`forgot ${bootId}`);
+    },
+    leave: async () => void done.push('left'),
+  };
+  const leading: Leading = {
+    lead: async (fence) => void done.push(`lead ${fence}`),
+    follow: async () => void done.push('follow'),
+    takeOver: async (dead) => void done.push(`took over ${dead.join()}`),
+    word: () => null,
+  };
+  const log = { info: () => {}, warn: () => {} };
+  const membership = createMembership({ store, bootId: 'me', clock, log });
+  /** Moves on by whole beats, so that each has its turn. */
+  const seconds = async (count: number) => {
+    for (let at = 0; at < count; at++) {
+      await clock.advance(SECOND);
+      for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+    }
+  };
+  return { clock, ledger, leading, membership, done, seconds };
+}
+
+test('leads once while it holds the lease, and hands it over when it stops', async () => {
+  const { leading, membership, done, seconds } = newInstance();
+  await membership.start(leading);
+  await seconds(20);
+  expect(membership.leads()).toBe(true);
+  await membership.stop();
+  expect(membership.leads()).toBe(false);
+  expect(done).toEqual(['lead 1', 'follow', 'left']);
+});
+
+test('does not lead where another one does, and begins when the lease is its own', async () => {
+  const { ledger, leading, membership, done, seconds } = newInstance();
+  ledger.fence = null;
+  await membership.start(leading);
+  await seconds(3);
+  expect([membership.leads(), done]).toEqual([false, []]);
+  ledger.fence = 7;
+  await seconds(2);
+  expect([membership.leads(), done]).toEqual([true, ['lead 7']]);
+  await membership.stop();
+});
+
+test('ends leading by itself before the lease is over where the ledger does not answer, and begins under a new number', async () => {
+  const { ledger, leading, membership, done, seconds } = newInstance();
+  await membership.start(leading);
+  ledger.answers = false;
+  await seconds(3);
+  expect(membership.leads()).toBe(true);
+  await seconds(2);
+  expect(membership.leads()).toBe(false);
+  await seconds(3);
+  expect(done).toEqual(['lead 1', 'follow']);
+  [ledger.answers, ledger.fence] = [true, 5];
+  await seconds(4);
+  expect([membership.leads(), done]).toEqual([true, ['lead 1', 'follow', 'lead 5']]);
+  await membership.stop();
+});
+
+test('that gained the lease anew while it slept ends what it led under the old number', async () => {
+  const { ledger, leading, membership, done, seconds } = newInstance();
+  await membership.start(leading);
+  ledger.fence = 3;
+  await seconds(2);
+  expect(done).toEqual(['lead 1', 'follow', 'lead 3']);
+  await membership.stop();
+});
+
+test('a beginning that fails is ended and tried again', async () => {
+  const { leading, membership, done, seconds } = newInstance();
+  let fails = 2;
+  const shaky: Leading = {
+    ...leading,
+    lead: async (fence) => {
+      if (fails-- > 0) throw new Error('the ledger cannot be read');
+      await leading.lead(fence);
+    },
+  };
+  await expect(membership.start(shaky)).rejects.toThrow('cannot be read');
+  expect(membership.leads()).toBe(false);
+  await membership.stop();
+  const other = newInstance();
+  fails = 0;
+  let failing = 0;
+  await other.membership.start({
+    ...other.leading,
+    lead: async (fence) => {
+      if (fence === 2 && failing++ === 0) throw new Error('the ledger cannot be read');
+      await other.leading.lead(fence);
+    },
+  });
+  other.ledger.fence = 2;
+  await other.seconds(4);
+  expect(other.done).toEqual(['lead 1', 'follow', 'follow', 'lead 2']);
+  expect(other.membership.leads()).toBe(true);
+  await other.membership.stop();
+  expect(done).toEqual(['follow', 'left']);
+  await seconds(1);
+});
+
+test('beats go on while what the dead left is taken over, which happens once', async () => {
+  const { ledger, leading, membership, done, seconds } = newInstance();
+  const { promise: taken, resolve: finish } = Promise.withResolvers<void>();
+  ledger.dead = ['dead'];
+  await membership.start({
+    ...leading,
+    takeOver: async (dead) => {
+      await leading.takeOver(dead);
+      await taken;
+    },
+  });
+  await seconds(30);
+  expect([membership.leads(), done]).toEqual([true, ['lead 1', 'took over dead']]);
+  finish();
+  await seconds(2);
+  expect(done).toEqual(['lead 1', 'took over dead', 'forgot dead']);
+  await membership.stop();
+});
+
+test('what could not be taken over is tried again, and nobody is forgotten before', async () => {
+  const { ledger, leading, membership, done, seconds } = newInstance();
+  let failures = 2;
+  ledger.dead = ['dead'];
+  await membership.start({
+    ...leading,
+    takeOver: async (dead) => {
+      if (failures-- > 0) throw new Error('the ledger cannot be written');
+      await leading.takeOver(dead);
+    },
+  });
+  await seconds(5);
+  expect(done).toEqual(['lead 1', 'took over dead', 'forgot dead']);
+  await membership.stop();
+});
+
+test('the leader’s word is not kept for longer than the ledger is heard', async () => {
+  const { ledger, leading, membership, seconds } = newInstance();
+  [ledger.fence, ledger.said] = [null, 'word'];
+  await membership.start(leading);
+  await seconds(2);
+  expect(membership.said()).toBe('word');
+  ledger.answers = false;
+  await seconds(8);
+  expect(membership.said()).toBeNull();
+  // Its last beat is under way, and is given up first.
+  await Promise.all([membership.stop(), seconds(3)]);
+});
