@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Part } from './cluster/part.ts';
 import type { Config } from './config.ts';
@@ -90,6 +90,7 @@ async function succeed(file: string, bootId: string, { store }: InstancesShare, 
   const before = readOr(file, '').trim();
   if (before !== '')
     await store.bury(before).catch((err: unknown) => log.warn({ err }, 'the last start was not buried'));
+  mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${bootId}\n`);
 }
 

@@ -59,6 +59,11 @@ export function seedLedger(file: string): void {
   const delivered = { ...invoice(), ...grant, state: 'delivered', delivered_at: 4, answer: 'kept' };
   put('lightning_claims', delivered);
   put('lightning_answers', { network, payment_hash: delivered.payment_hash, body: randomBytes(5000) });
+  // More than are carried at once.
+  const many = db.prepare('INSERT INTO lightning_facilitator_clients (day, client_hash, claims) VALUES (?, ?, ?)');
+  db.transaction(() => {
+    for (let at = 0; at < 2500; at++) many.run('2020-01-01', randomBytes(32), at);
+  })();
   const test = { ok: 1, latency_ms: 5, transaction_hash: randomBytes(32), not_charged: 1 };
   put('self_tests', { at: 1, ...test });
   put('self_tests', { at: 2, ok: 0, not_charged: 0, reason: 'not_served' });

@@ -9,7 +9,7 @@ import {
   PAYMENT_STATES,
   type StateSum,
 } from '../ledger-reports-port.ts';
-import { LedgerDatabaseError, asLedgerError } from './errors.ts';
+import { asLedgerError, LedgerDatabaseError } from './errors.ts';
 import { ledgerPlace } from './ledger-place.ts';
 import { countLivingInstances } from './living-instances.ts';
 import { openPools } from './pool.ts';

@@ -1,0 +1,30 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createLedger } from '../../../src/payment/ledger.ts';
+import { adapters, type OpenLedger } from '../../support/ledger-adapters.ts';
+import { reservation } from '../../support/ledger-rows.ts';
+
+let opened: OpenLedger;
+beforeEach(async () => {
+  opened = await (adapters[0] as (typeof adapters)[number]).open();
+});
+afterEach(() => opened.close());
+
+test('whoever reserves hears the id before the row can be there, so that no upkeep takes it for one that nobody serves', async () => {
+  const told: string[] = [];
+  const heardFirst: boolean[] = [];
+  const store = opened.stores.payments;
+  const watched = {
+    ...store,
+    reserve: (...given: Parameters<typeof store.reserve>) => {
+      heardFirst.push(told.includes(given[0].id));
+      return store.reserve(...given);
+    },
+  };
+  const limits = { storeBytes: 1000, keepSeconds: 1, maxDeliveries: 1, maxOpen: 0 };
+  const ledger = createLedger({ store: watched, clock: systemClock, bootId: 'boot', ...limits });
+  const id = await ledger.reserve(reservation('any', 'n'), false, (given) => told.push(given));
+  expect([id, heardFirst]).toEqual([told[0], [true]]);
+  expect(await ledger.reserve(reservation('any', 'n'), false, (given) => told.push(given))).toBeNull();
+  expect(told).toHaveLength(2);
+});
