@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** A server under measurement, in its own process. */
 export interface Subject {
   readonly origin: string;
+  readonly pid: number;
   stop(): Promise<void>;
 }
 
@@ -21,7 +22,7 @@ export async function startSubject(
   for (let tries = 0; tries < 600; tries++) {
     if (child.exitCode !== null) throw new Error(`${file} ended with ${child.exitCode}`);
     const answer = await fetch(origin + path).catch(() => null);
-    if (answer) return { origin, stop: () => stop(child) };
+    if (answer) return { origin, pid: child.pid ?? 0, stop: () => stop(child) };
     await delay(50);
   }
   throw new Error(`${file} did not answer in 30 s`);

@@ -1,5 +1,6 @@
 import { benchCollector } from './collector.ts';
 import { benchExtract } from './extract.ts';
+import { benchLedger } from './ledger.ts';
 import { benchPaid } from './paid.ts';
 import { benchProof } from './proof.ts';
 import { benchSearch } from './search.ts';
@@ -16,6 +17,7 @@ const benches: Record<string, () => Promise<void>> = {
   search: benchSearch,
   settle: benchSettle,
   workers: benchWorkers,
+  ledger: benchLedger,
 };
 
 const names = process.argv.slice(2);

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type Postgres, startPostgres } from '../../scripts/lib/postgres.ts';
 import { balanceOf, newBuyer, present } from '../support/buyer.ts';
 import { presentUntilServed, servedBy, until, usesOf } from '../support/crew.ts';
 import { type Instances, leaderOf, startInstances } from '../support/instances.ts';
-import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
+import { adapters } from '../support/ledger-adapters.ts';
 import { call } from '../support/service.ts';
 import { proofNow, settleOver } from '../support/settle-calls.ts';
 
@@ -11,10 +12,9 @@ import { proofNow, settleOver } from '../support/settle-calls.ts';
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const PATH = '/v1/paid/fees/estimate';
-const found = findPostgres();
-if ('missing' in found) process.stdout.write(`instances are not tested: ${found.missing}\n`);
+const isMissing = adapters.some(({ name, missing }) => name === 'postgres' && missing !== null);
 
-describe.skipIf('missing' in found).each([2, 4])('%i instances over one ledger', (count) => {
+describe.skipIf(isMissing).each([2, 4])('%i instances over one ledger', (count) => {
   let network: EmbeddedNetwork;
   let postgres: Postgres;
   let service: Instances;

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { findPostgres, type Postgres, startPostgres } from '../../scripts/lib/postgres.ts';
 import { newBuyer, type Payment, present } from '../support/buyer.ts';
 import { presentUntilServed, until } from '../support/crew.ts';
 import { type Instances, leaderOf, startInstances } from '../support/instances.ts';
 import { expectEvenBooks, judgeSale, untilAllAreReady, untilNothingIsOpen } from '../support/instances-judge.ts';
-import { findPostgres, type Postgres, startPostgres } from '../support/postgres.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
 /** For each number of instances. */

@@ -4,11 +4,11 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { LedgerStores } from '../../src/store/ledger-stores.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
+import { type DatabaseProxy, startDatabaseProxy } from '../support/database-proxy.ts';
 import { describePostgres } from '../support/ledger-adapters.ts';
 import { reservation } from '../support/ledger-rows.ts';
 import { accountedOf, nodeOf } from '../support/lightning-rows.ts';
 import { freshDatabase } from '../support/postgres-run.ts';
-import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /** Short, because these tests wait for them. */
 const LIMITS = { poolSize: 5, connectTimeoutMs: 400, statementTimeoutMs: 400 };
@@ -17,19 +17,18 @@ const BOUND_MS = 10_000;
 
 describePostgres('a connection to PostgreSQL', () => {
   let url: string;
-  let proxy: TcpProxy;
+  let proxy: DatabaseProxy;
   let stores: LedgerStores;
   let direct: LedgerStores;
   beforeEach(async () => {
     url = await freshDatabase();
-    proxy = await startTcpProxy(Number(new URL(url).port));
-    const through = url.replace(/:\d+\//, `:${proxy.port}/`);
-    stores = await openPostgresStores({ url: through, ...LIMITS, clock: systemClock });
+    proxy = await startDatabaseProxy(url);
+    stores = await openPostgresStores({ url: proxy.url, ...LIMITS, clock: systemClock });
     direct = await openPostgresStores({ url, ...LIMITS, clock: systemClock });
   });
   afterEach(async () => {
     await Promise.all([stores.close(), direct.close()]);
-    await proxy.close();
+    await proxy.stop();
   });
 
   const reserve = (id: string, of = stores) => of.payments.reserve(reservation(id, id), 0, null);
@@ -53,6 +52,15 @@ describePostgres('a connection to PostgreSQL', () => {
     }
   }
 
+  /** Resolves when a statement waits for a lock. */
+  async function untilOneWaits(): Promise<void> {
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    const waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while ((await client.query(waiting)).rows.length === 0) await new Promise((next) => setTimeout(next, 5));
+    await client.end();
+  }
+
   test('that breaks while nobody uses it costs at most the next call, and no process', async () => {
     expect(await reserve('a')).toBe(true);
     expect(await stores.payments.get('a')).not.toBeNull();
@@ -64,14 +72,16 @@ describePostgres('a connection to PostgreSQL', () => {
   test('that breaks before COMMIT was answered rejects, is not tried again, and what was done is done once', async () => {
     await reserve('before');
     await stores.lightning.claim(accountedOf('before'));
-    proxy.loseAnswerTo('lost-answer', 200);
+    const first = proxy.loseCommit('cut', 'lost-answer');
     expect(await end(reserve('lost-answer'))).toBe('rejected');
+    await first;
     expect(await untilItWorks(() => stores.payments.get('lost-answer'))).toMatchObject({ state: 'reserved' });
     expect(await untilItWorks(() => reserve('lost-answer'))).toBe(false);
 
-    proxy.loseAnswerTo('lost-day-1', 200);
+    const second = proxy.loseCommit('cut', 'lost-day-1');
     const claim = accountedOf('lost', { day: 'lost-day-1' });
     expect(await end(stores.lightning.claim(claim))).toBe('rejected');
+    await second;
     const counted = await untilItWorks(() => stores.lightning.facilitatorCounts('lost-day-1', nodeOf('theirs')));
     expect(counted).toEqual({ total: 2, today: 1, nodes: 1, own: 2 });
     expect(await stores.lightning.claim(claim)).toBe('duplicate');
@@ -97,11 +107,11 @@ describePostgres('a connection to PostgreSQL', () => {
   test('that is half open fails in bounded time, for reads, writes and new connections, and heals', async () => {
     await reserve('a');
     await stores.payments.get('a');
-    proxy.freeze();
+    proxy.swallow();
     const calls = [stores.payments.get('a'), reserve('b'), stores.ping(), stores.market.drop('x')];
     const more = Array.from({ length: 20 }, () => stores.payments.get('a'));
     expect(await Promise.all([...calls, ...more].map(end))).toEqual(Array.from({ length: 24 }, () => 'rejected'));
-    proxy.thaw();
+    proxy.heal();
     expect(await untilItWorks(() => reserve('c'))).toBe(true);
     expect(await direct.payments.get('b')).toBeNull();
   });
@@ -124,9 +134,16 @@ describePostgres('a connection to PostgreSQL', () => {
   });
 
   test('left in the middle of a transaction is ended by the server, and its locks with it', async () => {
-    // The server has begun and holds the lane's turn; it hears neither what was to come nor that nobody is there.
-    proxy.goDeafAfter('BEGIN ISOLATION');
-    expect(await end(reserve('stuck'))).toBe('rejected');
+    const stranger = new Client({ connectionString: url });
+    await stranger.connect();
+    await stranger.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
+    const stuck = reserve('stuck');
+    await untilOneWaits();
+    // Now the server begins and takes the turn; it hears neither what was to come nor that nobody is there any more.
+    proxy.swallow();
+    await stranger.query('ROLLBACK');
+    await stranger.end();
+    expect(await end(stuck)).toBe('rejected');
     expect(await end(untilItWorks(() => reserve('next', direct)))).toBe(true);
     expect(await direct.payments.get('stuck')).toBeNull();
   });
@@ -144,16 +161,16 @@ describePostgres('a connection to PostgreSQL', () => {
   });
 
   test('that cannot be made is told without the password', async () => {
-    await proxy.close();
+    await proxy.stop();
     const open = openPostgresStores({
-      url: `postgres://user:hunter2@127.0.0.1:${proxy.port}/ledger`,
+      url: `postgres://user:hunter2@127.0.0.1:${new URL(proxy.url).port}/ledger`,
       ...LIMITS,
       clock: systemClock,
     });
     const error = await open.catch((reason) => reason);
     expect(error).toBeInstanceOf(Error);
     expect(`${error.stack} ${JSON.stringify(error)}`).not.toContain('hunter2');
-    proxy = await startTcpProxy(Number(new URL(url).port));
+    proxy = await startDatabaseProxy(url);
   });
 
   test('to a server that takes no writes is not ready', async () => {

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
 import { describe } from 'vitest';
+import { findPostgres } from '../../scripts/lib/postgres.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { openLedgerDatabase } from '../../src/store/database.ts';
 import type { LedgerStores } from '../../src/store/ledger-stores.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { createSqliteStores } from '../../src/store/sqlite-stores.ts';
-import { findPostgres } from './postgres.ts';
 import { freshDatabase } from './postgres-run.ts';
 
 /** A ledger without rows; what is opened of it is closed with it. */

@@ -1,8 +1,8 @@
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { startPostgres } from '../../scripts/lib/postgres.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
-import { startPostgres } from './postgres.ts';
 
 // A process of its own that keeps one server for all test files of a run: `postgres-keeper.ts FOLDER PID`.
 // It writes down where the server is, and ends it when the run's process is gone, however that went.
@@ -21,6 +21,9 @@ const lives = (): boolean => {
     return false;
   }
 };
+async function untilTheEnd(): Promise<void> {
+  while (lives()) await new Promise((next) => setTimeout(next, LOOK_MS));
+}
 
 try {
   const server = await startPostgres();
@@ -30,11 +33,13 @@ try {
     const limits = { poolSize: 4, connectTimeoutMs: 10_000, statementTimeoutMs: 60_000 };
     await (await openPostgresStores({ url, ...limits, clock: systemClock })).close();
     tell('url', server.url(''));
-    while (lives()) await new Promise((next) => setTimeout(next, LOOK_MS));
+    await untilTheEnd();
   } finally {
     await server.stop();
   }
 } catch (error) {
   if (existsSync(folder)) tell('error', String(error));
+  // Every test file is to hear it, and none to try again.
+  await untilTheEnd();
 }
 rmSync(folder, { recursive: true, force: true });

@@ -1,10 +1,10 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { freePort } from '../../scripts/embedded/free-port.ts';
+import { freePort } from '../embedded/free-port.ts';
 
 const DEBIAN = '/usr/lib/postgresql';
 const READY_MS = 30_000;
@@ -18,6 +18,8 @@ const SETTINGS = {
 
 /** A PostgreSQL server of its own, on this machine alone. */
 export interface Postgres {
+  /** Of the postmaster. */
+  pid(): number;
   /** postgres://… of one of its databases. */
   url(database: string): string;
   /** Makes an empty database, or a copy of another one, which nobody may be connected to. */
@@ -34,9 +36,9 @@ export interface Postgres {
 export function findPostgres(): { readonly bin: string } | { readonly missing: string } {
   for (const version of listed(DEBIAN).sort((a, b) => Number(b) - Number(a))) {
     const bin = join(DEBIAN, version, 'bin');
-    if (listed(bin).includes('initdb')) return { bin };
+    if (existsSync(join(bin, 'initdb'))) return { bin };
   }
-  const onPath = (process.env.PATH ?? '').split(':').find((folder) => listed(folder).includes('initdb'));
+  const onPath = (process.env.PATH ?? '').split(':').find((folder) => existsSync(join(folder, 'initdb')));
   return onPath
     ? { bin: onPath }
     : { missing: `no initdb under ${DEBIAN} or on the PATH (Debian: apt-get install postgresql)` };
@@ -52,11 +54,16 @@ export async function startPostgres(): Promise<Postgres> {
   if (user) chownSync(folder, user.uid, user.gid);
   const data = join(folder, 'data');
   const port = await freePort();
-  execFileSync(
-    join(bin, 'initdb'),
-    ['-D', data, '-U', 'percall', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'],
-    { ...user, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] },
-  );
+  try {
+    execFileSync(
+      join(bin, 'initdb'),
+      ['-D', data, '-U', 'percall', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'],
+      { ...user, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] },
+    );
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
   const url = (database: string) => `postgres://percall@127.0.0.1:${port}/${database}`;
   let server: ChildProcess | null = null;
 
@@ -95,6 +102,7 @@ export async function startPostgres(): Promise<Postgres> {
 
   await start();
   return {
+    pid: () => server?.pid ?? 0,
     url,
     createDatabase: async (name, template) => {
       const client = new Client({ connectionString: url('postgres') });

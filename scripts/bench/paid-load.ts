@@ -1,0 +1,90 @@
+import { Agent, request } from 'undici';
+import { addressOf } from '../../src/lib/secp256k1.ts';
+import { AUTHORIZATION_USED } from '../../src/payment/usdc/token.ts';
+import { createAccount } from '../embedded/accounts.ts';
+import type { EmbeddedNetwork } from '../embedded/network.ts';
+import { percentile } from './lib.ts';
+import { type Challenge, signPayment } from './payments.ts';
+
+export const SECONDS = 12;
+/** One buyer makes few calls, and receipt polling spreads them in steps of 200 ms: it is measured for longer. */
+const SECONDS_ALONE = 30;
+/** More than a buyer can spend in one round: it closes its loop through blocks of half a second. */
+const paymentsOf = (buyers: number): number => (buyers > 64 ? 30 : 60);
+
+/** Who sells, at one address or at several that share the work. */
+export interface Seller {
+  readonly name: string;
+  readonly urls: readonly string[];
+  /** Who pays the gas. */
+  readonly relayer: string;
+  challenge: Challenge;
+}
+/** What one round showed; times in milliseconds. */
+export interface Measure {
+  perSecond: number;
+  mean: number;
+  p50: number;
+  p99: number;
+  /** Gas of the relayer's transactions for each payment that they settled. */
+  gas: number;
+}
+
+/** One round: so many buyers, each his next call as soon as the one before was answered, with payments signed before the clock starts. */
+export async function measurePaid(network: EmbeddedNetwork, seller: Seller, buyers: number): Promise<Measure> {
+  const agent = new Agent({ connections: buyers, pipelining: 1, headersTimeout: 120_000 });
+  const latencies: number[] = [];
+  const wallets = await Promise.all(
+    Array.from({ length: buyers }, async () => {
+      const key = Buffer.from(createAccount().privateKey.slice(2), 'hex');
+      const each = paymentsOf(buyers);
+      await network.fundUsdc(addressOf(key), BigInt(seller.challenge.amount) * BigInt(each));
+      return Array.from({ length: each }, () => signPayment(key, seller.challenge));
+    }),
+  );
+  const firstBlock = Number(await network.rpc<string>('eth_blockNumber', []));
+  const from = performance.now();
+  const until = from + (buyers === 1 ? SECONDS_ALONE : SECONDS) * 1000;
+  await Promise.all(
+    wallets.map(async (payments, buyer) => {
+      const url = seller.urls[buyer % seller.urls.length] as string;
+      for (const payment of payments) {
+        // Calls come at any moment of a block, not in step with the one before.
+        await new Promise((wait) => setTimeout(wait, Math.random() * (buyers === 1 ? 500 : 20)));
+        if (performance.now() > until) return;
+        const sent = performance.now();
+        const answer = await request(url, { dispatcher: agent, headers: { 'payment-signature': payment } });
+        await answer.body.text();
+        if (answer.statusCode !== 200) throw new Error(`${seller.name} answered ${answer.statusCode}`);
+        latencies.push(performance.now() - sent);
+      }
+    }),
+  );
+  const seconds = (performance.now() - from) / 1000;
+  await agent.close();
+  const gas = await gasPerPayment(network, seller.relayer, firstBlock + 1);
+  const mean = latencies.reduce((sum, latency) => sum + latency, 0) / latencies.length;
+  return {
+    perSecond: latencies.length / seconds,
+    mean,
+    p50: percentile(latencies, 0.5),
+    p99: percentile(latencies, 0.99),
+    gas,
+  };
+}
+
+/** What settling has cost since a block, by the chain's own receipts. */
+async function gasPerPayment(network: EmbeddedNetwork, relayer: string, firstBlock: number): Promise<number> {
+  const last = Number(await network.rpc<string>('eth_blockNumber', []));
+  let gas = 0;
+  let payments = 0;
+  for (let block = firstBlock; block <= last; block++) {
+    type Mined = { from: string; gasUsed: string; logs: { topics: string[] }[] };
+    for (const receipt of await network.rpc<Mined[]>('eth_getBlockReceipts', [`0x${block.toString(16)}`])) {
+      if (receipt.from.toLowerCase() !== relayer) continue;
+      gas += Number(receipt.gasUsed);
+      payments += receipt.logs.filter(({ topics }) => topics[0] === AUTHORIZATION_USED).length;
+    }
+  }
+  return gas / payments;
+}
