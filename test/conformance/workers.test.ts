@@ -204,6 +204,8 @@ describe('when something dies', () => {
 
   test('an API process, by kill -9: others serve on, it is replaced, and nobody is charged for nothing', async () => {
     let charged = 0;
+    // In a single round all may have had their answers already: a block can be mined at any moment of it.
+    let unanswered = 0;
     for (const afterMs of [60, 200, 350]) {
       const [victim] = crew();
       const payments = await signMany(12);
@@ -212,11 +214,12 @@ describe('when something dies', () => {
       process.kill(victim!, 'SIGKILL');
       const heard = await Promise.all(answers);
       expect(heard.filter((answer) => answer?.status === 200).length).toBeGreaterThan(0);
-      expect(heard.filter((answer) => answer === null).length).toBeGreaterThan(0);
+      unanswered += heard.filter((answer) => answer === null).length;
       charged += await judge(payments, heard);
       await until('another serves in its place', async () => (await metric('api_processes')) === WORKERS);
       expect(crew()).not.toContain(victim);
     }
+    expect(unanswered).toBeGreaterThan(0);
     expect(charged).toBeGreaterThan(0);
     expect(await metric('api_process_restarts_total')).toBe(3);
   });
