@@ -6,8 +6,8 @@ export default defineConfig({
     setupFiles: ['test/support/loopback-only.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,
-    // Two cores: suites that start real nodes would starve each other beyond two.
-    maxWorkers: 2,
+    // Two cores, and suites that wait for blocks, processes and time-outs half of their time; beyond three real nodes starve each other.
+    maxWorkers: 3,
     // Files share the modules of their worker: loading them anew for each took twice as long as the quick tests themselves.
     isolate: false,
   },

@@ -319,9 +319,12 @@ describe('one proof is one answer', () => {
       const [answer] = await raw(target);
       expect([400, 402], target).toContain(answer?.status);
     }
-    for (const target of [`/${path}`, path.replace('/test', '//test'), `http://evil.example?${path}`]) {
+    for (const target of [`/${path}`, path.replace('/test', '//test')]) {
       expect((await raw(target))[0]?.status, target).toBe(404);
     }
+    // Its path is the landing page's, which sells nothing.
+    const [page] = await raw(`http://evil.example?${path}`);
+    expect([page?.status, page?.body.startsWith('<!doctype html>')]).toEqual([200, true]);
   });
 
   test('on one connection with its requests in a row: one run, and both get the bytes or are told to wait', async () => {

@@ -19,7 +19,7 @@ import { call } from '../support/service.ts';
 import { formsOf } from '../support/settle-calls.ts';
 import { type SlowChain, startSlowChain } from '../support/slow-chain.ts';
 
-const KILLS = process.env.SLOW ? 200 : 10;
+const KILLS = process.env.SLOW ? 200 : 5;
 const BUYERS = 6;
 /** Longer than a presentation takes, so that kills fall before, into and behind it. */
 const LONGEST_MS = 800;

@@ -18,7 +18,7 @@ import {
 import { createProcess } from '../support/process.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
-const ROUNDS = Number(process.env.KILLS ?? (process.env.SLOW ? 50 : 5));
+const ROUNDS = Number(process.env.KILLS ?? (process.env.SLOW ? 50 : 3));
 const BUYERS = 8;
 const WORKERS = 2;
 const PATH = '/v1/paid/fees/estimate';
