@@ -46,7 +46,7 @@ const spendable = () => ({
 });
 
 const until = async (look: () => Promise<boolean>): Promise<void> => {
-  for (let tries = 0; tries < 100; tries++) {
+  for (let tries = 0; tries < 600; tries++) {
     if (await look()) return;
     await new Promise((next) => setTimeout(next, 50));
   }
