@@ -5,15 +5,15 @@ import { systemClock } from '../../src/lib/clock.ts';
 import type { LedgerStores } from '../../src/store/ledger-stores.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../support/database-proxy.ts';
-import { describePostgres } from '../support/ledger-adapters.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
 import { reservation } from '../support/ledger-rows.ts';
 import { accountedOf, nodeOf } from '../support/lightning-rows.ts';
 import { freshDatabase } from '../support/postgres-run.ts';
 
 /** Short, because these tests wait for them. */
-const LIMITS = { poolSize: 5, connectTimeoutMs: 400, statementTimeoutMs: 400 };
+const LIMITS = { poolSize: 5, connectTimeoutMs: 1200, statementTimeoutMs: 1200 };
 /** Far beyond what the limits add up to, and far from for ever. */
-const BOUND_MS = 10_000;
+const BOUND_MS = 20_000;
 
 describePostgres('a connection to PostgreSQL', () => {
   let url: string;
@@ -149,7 +149,11 @@ describePostgres('a connection to PostgreSQL', () => {
   });
 
   test('is one of a bounded number, named for whoever looks', async () => {
-    await Promise.all(Array.from({ length: 200 }, (_, at) => (at % 2 ? stores.payments.get('a') : reserve(`p${at}`))));
+    const ample = await openPostgresStores({ ...POSTGRES_LIMITS, url, poolSize: LIMITS.poolSize, clock: systemClock });
+    await Promise.all([stores.close(), direct.close()]);
+    await Promise.all(
+      Array.from({ length: 200 }, (_, at) => (at % 2 ? ample.payments.get('a') : reserve(`p${at}`, ample))),
+    );
     const client = new Client({ connectionString: url });
     await client.connect();
     // The server notices a moment later that connections of before are gone.
@@ -161,6 +165,7 @@ describePostgres('a connection to PostgreSQL', () => {
       expect(rows[0]?.count).toBeLessThanOrEqual(LIMITS.poolSize);
     }, 10_000);
     await client.end();
+    await ample.close();
   });
 
   test('that cannot be made is told without the password', async () => {

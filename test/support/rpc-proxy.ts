@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 
 /** `drop`: the call never arrives and is never answered; `deaf`: it arrives, the answer does not; `refuse`: an error of its own. */
 export type Fault = 'drop' | 'deaf' | 'refuse';
@@ -32,19 +32,24 @@ export async function startRpcProxy(target: string) {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk) => chunks.push(chunk));
-    request.on('end', async () => {
-      const body = Buffer.concat(chunks).toString('utf8');
-      const calls = ([JSON.parse(body)].flat() as Call[]).map((call, index) => ({ ...call, index }));
-      const fault = calls.map(({ method }) => faults[method] ?? faults['*']).find(Boolean);
-      if (fault === 'drop') return;
-      const refusal = { error: { code: -32000, message: 'not today' } };
-      const replies =
-        fault === 'refuse' ? calls.map(({ id }) => ({ jsonrpc: '2.0', id, ...refusal })) : await answer(calls);
-      if (fault === 'deaf') return;
-      response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify(body.startsWith('[') ? replies : replies[0]));
-    });
+    // A node that has gone meanwhile takes the connection along.
+    request.on(
+      'end',
+      () => void serve(Buffer.concat(chunks).toString('utf8'), response).catch(() => response.destroy()),
+    );
   });
+
+  async function serve(body: string, response: ServerResponse): Promise<void> {
+    const calls = ([JSON.parse(body)].flat() as Call[]).map((call, index) => ({ ...call, index }));
+    const fault = calls.map(({ method }) => faults[method] ?? faults['*']).find(Boolean);
+    if (fault === 'drop') return;
+    const refusal = { error: { code: -32000, message: 'not today' } };
+    const replies =
+      fault === 'refuse' ? calls.map(({ id }) => ({ jsonrpc: '2.0', id, ...refusal })) : await answer(calls);
+    if (fault === 'deaf') return;
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify(body.startsWith('[') ? replies : replies[0]));
+  }
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
   const address = server.address();
   return {

@@ -17,8 +17,13 @@ export async function startSlowChain(target: string): Promise<SlowChain> {
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     await delay(waitMs());
     const headers = { 'content-type': 'application/json' };
-    const answer = await fetch(target, { method: 'POST', body: Buffer.concat(chunks), headers });
-    response.writeHead(answer.status, headers).end(Buffer.from(await answer.arrayBuffer()));
+    try {
+      const answer = await fetch(target, { method: 'POST', body: Buffer.concat(chunks), headers });
+      response.writeHead(answer.status, headers).end(Buffer.from(await answer.arrayBuffer()));
+    } catch {
+      // A node that has gone meanwhile takes the connection along.
+      response.destroy();
+    }
   });
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
   return {
