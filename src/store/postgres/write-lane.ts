@@ -7,6 +7,7 @@ import { commit, rollback, withClient } from './transaction.ts';
 /** Writes of one transaction at most: what waits for it must not wait long. */
 const MAX_BATCH = 128;
 
+const [LOOK, LEAVE] = [fixed('BEGIN ISOLATION LEVEL READ COMMITTED'), fixed('ROLLBACK')];
 const BEGIN = fixed('BEGIN ISOLATION LEVEL SERIALIZABLE');
 const AWAIT_TURN = statement<{ turn: string }>('SELECT name FROM ledger_turns WHERE name = @turn FOR UPDATE');
 const TAKE_TURN = statement<{ turn: string }>('UPDATE ledger_turns SET taken = taken + 1 WHERE name = @turn');
@@ -104,8 +105,10 @@ type Turns = Record<'await' | 'take', Statement>;
 
 function transact(pool: Pool, turns: Turns, statements: readonly Statement[]): Promise<Result[]> {
   return withClient(pool, async (client) => {
-    // Whoever waited too long for the turn hears it where the turn is taken.
-    const [, ...begun] = await Promise.allSettled([turns.await, BEGIN, turns.take].map((one) => client.query(one)));
+    // The wait is undone rather than ended, because a row lock that is committed costs a sync to disk. Whoever waited too long hears it where
+    // the turn is taken.
+    const beginning = [LOOK, turns.await, LEAVE, BEGIN, turns.take];
+    const [, , ...begun] = await Promise.allSettled(beginning.map((one) => client.query(one)));
     try {
       throwFirst(begun);
     } catch (error) {
