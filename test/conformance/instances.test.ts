@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 const PATH = '/v1/paid/fees/estimate';
 const isMissing = adapters.some(({ name, missing }) => name === 'postgres' && missing !== null);
 
-describe.skipIf(isMissing).each([2, 4])('%i instances over one ledger', (count) => {
+describe.skipIf(isMissing).each(process.env.SLOW ? [2, 4] : [4])('%i instances over one ledger', (count) => {
   let network: EmbeddedNetwork;
   let postgres: Postgres;
   let service: Instances;
