@@ -4,9 +4,9 @@ import { addressOf } from '../../src/lib/secp256k1.ts';
 import { freePort } from '../embedded/free-port.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../embedded/network.ts';
 import { embeddedEnvironment } from '../embedded/serve.ts';
-import { lightningProof } from '../lib/lightning-proofs.ts';
+import { childrenOf } from '../lib/child-processes.ts';
 import { type Postgres, startPostgres } from '../lib/postgres.ts';
-import { openRawClient, postOf } from '../lib/raw-client.ts';
+import { openClients, settleAll, settleRequests } from './claims.ts';
 import { median, percentile, type Subject, startSubject } from './lib.ts';
 import { type Measure, measurePaid, SECONDS } from './paid-load.ts';
 import { readChallenge } from './payments.ts';
@@ -95,28 +95,19 @@ interface Claimed {
   readonly p99: number;
 }
 
+/** Every instance has its share of the connections and of the claims. */
 async function claim(subjects: readonly Subject[]): Promise<Claimed> {
-  const createdAt = Math.floor(Date.now() / 1000);
-  const bodies = Array.from({ length: CLAIMS }, () =>
-    JSON.stringify(lightningProof({ createdAt, maxTimeoutSeconds: 3600 }).body),
+  const shares = await Promise.all(
+    subjects.map(async ({ origin }) => ({
+      clients: await openClients(origin, CONNECTIONS / subjects.length),
+      requests: settleRequests(origin, CLAIMS / subjects.length),
+    })),
   );
-  const times: number[] = [];
-  let next = 0;
-  const started = performance.now();
-  await Promise.all(
-    Array.from({ length: CONNECTIONS }, async (_, connection) => {
-      const { origin } = subjects[connection % subjects.length] as Subject;
-      const client = await openRawClient(origin);
-      for (let body = bodies[next++]; body; body = bodies[next++]) {
-        const sent = performance.now();
-        const answer = await client.send(postOf(origin, '/facilitator/settle', body));
-        times.push(performance.now() - sent);
-        if (!answer.startsWith('{"success":true')) throw new Error(`not claimed: ${answer}`);
-      }
-      client.close();
-    }),
-  );
-  return { perSecond: (CLAIMS / (performance.now() - started)) * 1000, p99: percentile(times, 0.99) };
+  const settled = await Promise.all(shares.map(({ clients, requests }) => settleAll(clients, requests)));
+  for (const client of shares.flatMap(({ clients }) => clients)) client.close();
+  const tookMs = Math.max(...settled.map((share) => share.tookMs));
+  const times = settled.flatMap((share) => share.times);
+  return { perSecond: (CLAIMS / tookMs) * 1000, p99: percentile(times, 0.99) };
 }
 
 interface Spent<T> {
@@ -140,10 +131,6 @@ async function spending<T>(
   const result = await work();
   const after = read();
   return { result, instancesMs: after.instances - before.instances, postgresMs: after.postgres - before.postgres };
-}
-
-function childrenOf(pid: number): number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 }
 
 /** User and system time of a process, from Linux's own account. */

@@ -3,11 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkProof } from '../../src/payment/lightning/proof.ts';
 import { freePort } from '../embedded/free-port.ts';
-import { type LightningProof, lightningProof } from '../lib/lightning-proofs.ts';
-import { openRawClient, postOf } from '../lib/raw-client.ts';
+import { lightningProof } from '../lib/lightning-proofs.ts';
+import { openClients, settleAll, settleRequests } from './claims.ts';
 import { median, percentile, startSubject } from './lib.ts';
-
-type RawClient = Awaited<ReturnType<typeof openRawClient>>;
 
 const CONNECTIONS = 64;
 const ROUNDS = 3;
@@ -23,14 +21,12 @@ export async function benchSettle(): Promise<void> {
   const file = join(import.meta.dirname, 'servers/facilitator.ts');
   const env = { ...NO_LIMITS, LEDGER_FILE: join(folder, 'ledger.db'), LOG_LEVEL: 'warn' };
   const subject = await startSubject(file, await freePort(), '/facilitator/supported', env);
-  const clients = await Promise.all(Array.from({ length: CONNECTIONS }, () => openRawClient(subject.origin)));
+  const clients = await openClients(subject.origin, CONNECTIONS);
   const rates: number[] = [];
   const latencies: number[] = [];
   try {
     for (let round = 0; round <= ROUNDS; round++) {
-      const requests = sign(round === 0 ? WARM_UP : CLAIMS).map(({ body }) =>
-        postOf(subject.origin, '/facilitator/settle', JSON.stringify(body)),
-      );
+      const requests = settleRequests(subject.origin, round === 0 ? WARM_UP : CLAIMS);
       const before = await spentBy(subject.origin);
       const { tookMs, times } = await settleAll(clients, requests);
       if (round === 0) continue;
@@ -52,37 +48,15 @@ export async function benchSettle(): Promise<void> {
   report(median(rates), latencies);
 }
 
-function sign(count: number): LightningProof[] {
-  const createdAt = Math.floor(Date.now() / 1000);
-  return Array.from({ length: count }, () => lightningProof({ createdAt, maxTimeoutSeconds: 3600 }));
-}
-
 async function spentBy(origin: string) {
   const answer = await fetch(`${origin}/spent`);
   return (await answer.json()) as { claims: number; commits: number; cpuMicroseconds: number };
 }
 
-/** Sends every request once, each client its next as soon as the one before it was answered; throws unless all are claimed. */
-async function settleAll(clients: readonly RawClient[], requests: readonly Uint8Array[]) {
-  const times: number[] = [];
-  let next = 0;
-  const started = performance.now();
-  const work = async ({ send }: RawClient) => {
-    for (let bytes = requests[next++]; bytes; bytes = requests[next++]) {
-      const sent = performance.now();
-      const answer = await send(bytes);
-      times.push(performance.now() - sent);
-      if (!answer.startsWith('{"success":true')) throw new Error(`not claimed: ${answer}`);
-    }
-  };
-  await Promise.all(clients.map(work));
-  return { tookMs: performance.now() - started, times };
-}
-
 /** Microseconds that the checks of one proof take by themselves. */
 function checkMicroseconds(): number {
-  const proofs = sign(2000);
   const now = Math.floor(Date.now() / 1000);
+  const proofs = Array.from({ length: 2000 }, () => lightningProof({ createdAt: now }));
   const once = () => {
     const started = performance.now();
     for (const { body } of proofs) checkProof(body.paymentPayload, body.paymentRequirements, { now });

@@ -1,6 +1,6 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { backUpDatabase } from '../../src/store/backup.ts';
+import { backUpDatabase, flush } from '../../src/store/backup.ts';
 
 /** What instances with CHAIN_DB_URL read. */
 const NAME = 'chain.db';
@@ -39,14 +39,5 @@ function isAlive(pid: number): boolean {
     return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
-function flush(directory: string): void {
-  const opened = openSync(directory, 'r');
-  try {
-    fsyncSync(opened);
-  } finally {
-    closeSync(opened);
   }
 }

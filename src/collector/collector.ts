@@ -2,10 +2,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChainClient } from '../chain/client.ts';
 import { watchHeads } from '../chain/heads.ts';
 import type { Clock } from '../lib/clock.ts';
-import { sizeOf } from '../lib/coverage.ts';
 import { createChainFacts } from '../store/chain-facts.ts';
 import { createChainLookups } from '../store/chain-lookups.ts';
 import { type ChainWrites, createChainWrites } from '../store/chain-writes.ts';
+import { readCollected } from '../store/collected-status.ts';
 import type { CollectorStatus, CollectorView } from '../store/collector-status.ts';
 import type { Sqlite } from '../store/database.ts';
 import { createBackfill } from './backfill.ts';
@@ -42,8 +42,6 @@ const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 15_000;
 /** Leaves one request for the head lane. */
 const BACKGROUND_RESERVE = 1;
-/** Blocks over which the time between blocks is reported: ten minutes on Arc. */
-const BLOCK_TIME_OVER = 1200;
 
 /**
  * Reads the chain into the database, in two lanes that share one request budget: the head (see follow.ts) and the past (see backfill.ts).
@@ -169,18 +167,12 @@ function createState(
 }
 
 function readStatus(context: CollectorContext, backfill: CollectorStatus['backfill']): CollectorStatus {
-  const { state, writes, facts, lookups } = context;
-  const { full } = writes.coverage();
-  const top = full.at(-1)?.to;
-  const at = top === undefined ? null : lookups.atOf(top);
+  const { state, writes } = context;
   return {
+    ...readCollected(context, writes.coverage().full),
     head: state.head,
     headAdvancedMs: state.headAdvancedMs,
     headCheckedMs: state.headCheckedMs,
-    collected: top === undefined || at === null ? null : { number: top, at },
-    firstCollected: facts.first(),
-    blocksCollected: sizeOf(full) + facts.rolledUp(),
-    blockTimeSeconds: lookups.blockTime(BLOCK_TIME_OVER),
     backfill,
     version: writes.version(),
     counters: {

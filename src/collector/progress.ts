@@ -1,4 +1,4 @@
-import { missingFrom, sizeOf } from '../lib/coverage.ts';
+import { missingFrom, shareOf, sizeOf } from '../lib/coverage.ts';
 import type { CoverageKind } from '../store/chain-facts.ts';
 import type { CollectorStatus } from '../store/collector-status.ts';
 import type { Backfill } from './backfill.ts';
@@ -28,26 +28,28 @@ export function createProgress(context: CollectorContext, backfill: Backfill): P
   let loggedMs = clock.nowMs();
   let told = false;
 
-  function gapOf(kind: CoverageKind): { missing: number; share: number } {
+  function missingBlocks(): number {
+    const window = backfill.window('full');
+    return window === null ? Number.NaN : sizeOf(missingFrom(writes.coverage().full, window));
+  }
+
+  function filled(kind: CoverageKind): number {
     const window = backfill.window(kind);
-    if (window === null) return { missing: Number.NaN, share: 0 };
-    const size = window.to - window.from + 1;
-    const missing = sizeOf(missingFrom(writes.coverage()[kind], window));
-    return { missing, share: size <= 0 ? 1 : 1 - missing / size };
+    return window === null ? 0 : shareOf(writes.coverage()[kind], window, 1);
   }
 
   function read(): CollectorStatus['backfill'] {
-    const full = gapOf('full');
+    const missing = missingBlocks();
     const first = samples[0];
     const seconds = first ? (clock.nowMs() - first.ms) / 1000 : 0;
-    const rate = first && seconds > 0 ? Math.max(first.missing - full.missing, 0) / seconds : 0;
-    const secondsLeft = full.missing === 0 ? 0 : rate > 0 ? full.missing / rate : null;
+    const rate = first && seconds > 0 ? Math.max(first.missing - missing, 0) / seconds : 0;
+    const secondsLeft = missing === 0 ? 0 : rate > 0 ? missing / rate : null;
     return {
-      share: rounded(full.share),
-      blocksPerSecond: full.missing > 0 ? Math.round(rate * 10) / 10 : 0,
+      share: filled('full'),
+      blocksPerSecond: missing > 0 ? Math.round(rate * 10) / 10 : 0,
       secondsLeft: secondsLeft === null ? null : Math.ceil(secondsLeft),
-      feesShare: rounded(gapOf('fees').share),
-      logsShare: scanners.length === 0 ? 1 : rounded(gapOf('logs').share),
+      feesShare: filled('fees'),
+      logsShare: scanners.length === 0 ? 1 : filled('logs'),
     };
   }
 
@@ -55,7 +57,7 @@ export function createProgress(context: CollectorContext, backfill: Backfill): P
     read,
     note() {
       const nowMs = clock.nowMs();
-      const { missing } = gapOf('full');
+      const missing = missingBlocks();
       if (Number.isNaN(missing)) return;
       samples = [...samples.filter(({ ms }) => nowMs - ms <= RATE_OVER_MS), { ms: nowMs, missing }].slice(-600);
       if (missing === 0) {
@@ -68,9 +70,4 @@ export function createProgress(context: CollectorContext, backfill: Backfill): P
       }
     },
   };
-}
-
-/** Down to a ten-thousandth, never up: 1 means complete. */
-function rounded(share: number): number {
-  return Math.floor(share * 10_000) / 10_000;
 }

@@ -11,8 +11,10 @@ const VERSIONED_MAX_AGE_MS = 1000;
 
 /** The bytes of an answer with the headers that belong to them. */
 export interface Answer {
-  readonly body: string;
+  readonly body: string | Buffer;
   readonly contentType: string;
+  /** Left out where the body is as it is. */
+  readonly contentEncoding?: 'br' | 'gzip';
   readonly etag: string;
   readonly cacheControl: string;
 }
@@ -22,15 +24,11 @@ interface Entry extends Answer {
   readonly version: number;
 }
 
-/** Prepares an answer from its text. The ETag is strong: a hash of the very bytes. */
-export function createAnswer(
-  body: string,
-  maxAgeSeconds: number,
-  contentType = 'application/json; charset=utf-8',
-): Answer {
+/** Prepares an answer from its JSON. The ETag is strong: a hash of the very bytes. */
+export function createAnswer(body: string, maxAgeSeconds: number): Answer {
   return {
     body,
-    contentType,
+    contentType: 'application/json; charset=utf-8',
     etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`,
     cacheControl: `public, max-age=${maxAgeSeconds}`,
   };
@@ -45,12 +43,13 @@ export function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer:
     reply.code(304).send();
     return;
   }
+  if (answer.contentEncoding) reply.header('content-encoding', answer.contentEncoding);
   reply.header('content-type', answer.contentType);
   reply.send(answer.body);
 }
 
 /** Whether an `If-None-Match` names the tag (RFC 9110, 13.1.2): a list or `*`; the comparison is weak. */
-export function holdsEtag(ifNoneMatch: string, etag: string): boolean {
+function holdsEtag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') return true;
   return ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);
 }

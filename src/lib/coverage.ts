@@ -38,6 +38,13 @@ export function missingFrom(coverage: Coverage, window: Span): Coverage {
   return missing;
 }
 
+/** How much of `window` is in the set, from 0 to 1, `ofNothing` of an empty one. Down to a ten-thousandth, never up: 1 means complete. */
+export function shareOf(coverage: Coverage, window: Span, ofNothing: 0 | 1): number {
+  const size = window.to - window.from + 1;
+  const share = size <= 0 ? ofNothing : 1 - sizeOf(missingFrom(coverage, window)) / size;
+  return Math.floor(share * 10_000) / 10_000;
+}
+
 /** How many numbers the set holds. */
 export function sizeOf(coverage: Coverage): number {
   return coverage.reduce((sum, { from, to }) => sum + to - from + 1, 0);

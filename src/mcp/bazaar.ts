@@ -1,5 +1,6 @@
 import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { discoveryForm } from '../payment/bazaar.ts';
 
 /**
  * x402's discovery extension for a tool: how it is called and an example of what it answers, so that a facilitator that sees its payments
@@ -14,34 +15,16 @@ export function bazaarExtension(endpoint: Pick<Endpoint<never>, 'example' | 'sum
     inputSchema,
     example: endpoint.example.params,
   };
+  const properties = {
+    type: { type: 'string', const: 'mcp' },
+    toolName: { type: 'string' },
+    description: { type: 'string' },
+    transport: { type: 'string', enum: ['streamable-http'] },
+    inputSchema: { type: 'object' },
+    example: { type: 'object' },
+  };
+  const info = { input, output: { type: 'json', example: endpoint.example.result } };
   return {
-    bazaar: {
-      info: { input, output: { type: 'json', example: endpoint.example.result } },
-      schema: {
-        $schema: 'https://json-schema.org/draft/2020-12/schema',
-        type: 'object',
-        properties: {
-          input: {
-            type: 'object',
-            properties: {
-              type: { type: 'string', const: 'mcp' },
-              toolName: { type: 'string' },
-              description: { type: 'string' },
-              transport: { type: 'string', enum: ['streamable-http'] },
-              inputSchema: { type: 'object' },
-              example: { type: 'object' },
-            },
-            required: ['type', 'toolName', 'inputSchema'],
-            additionalProperties: false,
-          },
-          output: {
-            type: 'object',
-            properties: { type: { type: 'string' }, example: { type: 'object' } },
-            required: ['type'],
-          },
-        },
-        required: ['input'],
-      },
-    },
+    bazaar: discoveryForm(info, { properties, required: ['type', 'toolName', 'inputSchema'] }, { type: 'object' }),
   };
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
-import { type Encoded, encode } from './encodings.ts';
+import { type Encodable, type Encoded, encodeWhenAsked } from '../http/encodings.ts';
 
 const FOLDER = join(import.meta.dirname, 'assets');
 const require = createRequire(import.meta.url);
@@ -10,6 +10,7 @@ const require = createRequire(import.meta.url);
 const LIBRARIES: Readonly<Record<string, string>> = {
   'uplot.js': require.resolve('uplot/dist/uPlot.iife.min.js'),
   'uplot.css': require.resolve('uplot/dist/uPlot.min.css'),
+  'swagger-ui.js': require.resolve('swagger-ui-dist/swagger-ui-bundle.js'),
 };
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
@@ -27,33 +28,32 @@ const FILES = new Map(
     ...Object.entries(LIBRARIES),
   ].filter(([name]) => extname(name) in CONTENT_TYPES),
 );
-const byName = new Map<string, { readonly path: string; readonly encoded: Encoded }>();
-const byPath = new Map<string, Encoded>();
-for (const name of FILES.keys()) read(name);
-
-/** Where an asset is served; the name changes with the bytes. Throws on a name that there is none of, so that no page links to nothing. */
-export function assetPath(name: string): string {
-  return read(name).path;
-}
+const byName = new Map<string, string>();
+const byPath = new Map<string, Encodable>();
+for (const name of FILES.keys()) assetPath(name);
 
 /** The asset that is served under a path, or undefined. */
-export function findAsset(path: string): Encoded | undefined {
-  return byPath.get(path);
+export async function findAsset(path: string): Promise<Encoded | undefined> {
+  return byPath.get(path)?.encoded();
 }
 
-/** Reads a file once. What a script imports from beside it is read first, because the import must name the hash: a cached script never meets another's newer version. */
-function read(name: string) {
+/**
+ * Where an asset is served; the name changes with the bytes. Throws on a name that there is none of, so that no page links to nothing.
+ * A file is read once. What a script imports from beside it is read first, because the import must name the hash: a cached script never
+ * meets another's newer version.
+ */
+export function assetPath(name: string): string {
   const known = byName.get(name);
-  if (known) return known;
+  if (known !== undefined) return known;
   const file = FILES.get(name);
   if (file === undefined) throw new Error(`there is no asset ${name}`);
   const extension = extname(name);
   const source = readFileSync(file, 'utf8');
   const text =
-    name in LIBRARIES ? source : source.replace(IMPORT, (_all, from, other) => `${from}'${read(other).path}'`);
-  const encoded = encode(text, CONTENT_TYPES[extension] ?? '', 'kept');
-  const path = `/assets/${name.slice(0, -extension.length)}.${encoded.hash}${extension}`;
-  byName.set(name, { path, encoded });
-  byPath.set(path, encoded);
-  return { path, encoded };
+    name in LIBRARIES ? source : source.replace(IMPORT, (_all, from, other) => `${from}'${assetPath(other)}'`);
+  const asset = encodeWhenAsked(Buffer.from(text), CONTENT_TYPES[extension] ?? '');
+  const path = `/assets/${name.slice(0, -extension.length)}.${asset.hash}${extension}`;
+  byName.set(name, path);
+  byPath.set(path, asset);
+  return path;
 }

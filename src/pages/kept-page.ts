@@ -1,5 +1,5 @@
+import type { Encoded } from '../http/encodings.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Encoded } from './encodings.ts';
 import { encodePage } from './send.ts';
 
 /** So long a page that is the same for everybody may be sent again: a crowd costs one page a second. */

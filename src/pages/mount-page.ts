@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NotFound } from '../errors.ts';
+import type { Encoded } from '../http/encodings.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
 import { findAsset } from './assets.ts';
-import type { Encoded } from './encodings.ts';
 import { sendAsset, sendPage } from './send.ts';
 
 const METHODS = ['GET', 'HEAD'];
@@ -31,7 +31,7 @@ export function mountAssets(app: FastifyInstance): void {
     method: METHODS,
     url,
     handler: async (request, reply) => {
-      const asset = findAsset(`/assets/${request.params.file}`);
+      const asset = await findAsset(`/assets/${request.params.file}`);
       if (asset === undefined) throw new NotFound('There is no such asset; a page names those that are.');
       sendAsset(request, reply, asset);
       return reply;

@@ -1,40 +1,22 @@
 import type { FastifyInstance } from 'fastify';
-import { refuseOtherMethods } from '../http/methods.ts';
 import { TAGS } from '../http/openapi-text.ts';
 import { assetPath } from './assets.ts';
 import { html } from './html.ts';
 import { mountPage } from './mount-page.ts';
-import { type LibraryFile, openLibrary } from './reference-library.ts';
-import { encodePage, sendAsset } from './send.ts';
+import { encodePage } from './send.ts';
 import { renderPage } from './shell.ts';
 
-const METHODS = ['GET', 'HEAD'];
-
 /**
- * Mounts `/docs`: the reference drawn in the browser from `/openapi.json`, by a library that is served from here.
+ * Mounts `/docs`: the reference drawn in the browser from `/openapi.json`, by a library that is one of our assets.
  * The page has the policy of all others, without exceptions: what is tried in it goes to its own origin and nowhere else.
  */
 export function mountReference(app: FastifyInstance): void {
-  const library = openLibrary();
-  mountLibrary(app, library);
-  const page = encodePage(renderReference(library.path));
+  const page = encodePage(renderReference());
   mountPage(app, '/docs', () => page);
 }
 
-function mountLibrary(app: FastifyInstance, { path, encoded }: LibraryFile): void {
-  app.route({
-    method: METHODS,
-    url: path,
-    handler: async (request, reply) => {
-      sendAsset(request, reply, await encoded());
-      return reply;
-    },
-  });
-  refuseOtherMethods(app, path, METHODS);
-}
-
 /** The scripts run in the order in which they stand here, once the page is read. */
-function renderReference(library: string): string {
+function renderReference(): string {
   const body = html`<section>
 <h1>API reference</h1>
 <p class="lead">Every route with its parameters, answers and errors, drawn from <a href="/openapi.json">/openapi.json</a>.
@@ -47,7 +29,7 @@ and in <a href="/llms.txt">/llms.txt</a> as text.</p></noscript>
 <p id="reference-answer" class="unseen" role="status"></p>
 <div id="reference"><p>Drawing the reference …</p></div>
 </section>
-<script src="${library}" defer></script>
+<script src="${assetPath('swagger-ui.js')}" defer></script>
 <script src="${assetPath('reference.js')}" type="module"></script>`;
   return renderPage({
     title: 'API reference',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { own } from '../lib/own-property.ts';
 
 /**
  * Of one extension, as JSON. It travels in every 402 and comes back in every stock client's payment: with the rest of a challenge, in base64,
@@ -68,7 +69,7 @@ function readParam({ example }: Described, name: string, param: z.core.$ZodType)
     required: !z.safeParse(param, undefined).success,
     // As its schema has it; in a query everything is text.
     example: schema.type === 'integer' && given !== undefined ? Number(given) : given,
-    schema: { ...compact(schema, 0), minimum, maximum },
+    schema: { ...compact(schema, 0, undefined), minimum, maximum },
     description,
   };
 }
@@ -82,57 +83,73 @@ function describe(params: readonly Param[], output: Json, result: Json, { words,
     additionalProperties: false,
   };
   const shown = params.filter((param) => param.example !== undefined).map((param) => [param.name, param.example]);
+  const input = { type: 'http', method: 'GET', queryParams: Object.fromEntries(shown) };
+  const properties = {
+    type: { type: 'string', const: 'http' },
+    method: { type: 'string', enum: ['GET'] },
+    queryParams,
+  };
+  return discoveryForm(
+    { input, output: { type: 'json', ...(example && { example: result }) } },
+    { properties, required: ['type', 'method'] },
+    { ...compact(output, depth, example && result), type: 'object' },
+  );
+}
+
+/** The official form: `info` and the schema that holds for it, made of its input's members and the schema of its example. */
+export function discoveryForm(
+  info: { readonly input: Json; readonly output: Json },
+  input: { readonly properties: Json; readonly required: readonly string[] },
+  example: Json,
+) {
   return {
-    info: {
-      input: { type: 'http', method: 'GET', queryParams: Object.fromEntries(shown) },
-      output: { type: 'json', ...(example && { example: result }) },
-    },
+    info,
     schema: {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
       properties: {
-        input: {
-          type: 'object',
-          properties: {
-            type: { type: 'string', const: 'http' },
-            method: { type: 'string', enum: ['GET'] },
-            queryParams,
-          },
-          required: ['type', 'method'],
-          additionalProperties: false,
-        },
-        output: {
-          type: 'object',
-          properties: { type: { type: 'string' }, example: { ...compact(output, depth), type: 'object' } },
-          required: ['type'],
-        },
+        input: { type: 'object', ...input, additionalProperties: false },
+        output: { type: 'object', properties: { type: { type: 'string' }, example }, required: ['type'] },
       },
       required: ['input'],
     },
   };
 }
 
-/** Names and types of a schema, down to a depth: all it says is true, and only what it does not say is missing. */
-function compact(schema: Json, depth: number): Json {
+/**
+ * Names and types of a schema, down to a depth: all it says is true, and only what it does not say is missing. What the example shows of
+ * nested values is not said again.
+ */
+function compact(schema: Json, depth: number, example: unknown): Json {
   const { type, const: only, enum: values, properties, items, anyOf } = schema;
-  if (Array.isArray(anyOf)) return compactUnion(anyOf, depth);
+  if (Array.isArray(anyOf)) return compactUnion(anyOf, depth, example);
+  const within = (one: Json, key: PropertyKey) => {
+    const shown = own(example, key);
+    return compact(one, isShown(one, shown) ? 0 : depth - 1, shown);
+  };
   const members = depth > 0 && properties ? Object.entries(properties as Record<string, Json>) : null;
   return {
     ...(type !== undefined && { type }),
     ...(only !== undefined && { const: only }),
     ...(values !== undefined && { enum: values }),
-    ...(members && { properties: Object.fromEntries(members.map(([name, one]) => [name, compact(one, depth - 1)])) }),
-    ...(depth > 0 && items !== undefined && { items: compact(items as Json, depth - 1) }),
+    ...(members && { properties: Object.fromEntries(members.map(([name, one]) => [name, within(one, name)])) }),
+    ...(depth > 0 && items !== undefined && { items: within(items as Json, 0) }),
   };
 }
 
+/** Whether an example shows every field and element of its schema; it cannot show what else one of some values could be. */
+function isShown(schema: Json, example: unknown): boolean {
+  const isWhole = typeof example === 'object' && !/null|\[\]|\{\}/.test(JSON.stringify(example));
+  return isWhole && !/"(enum|const)":/.test(JSON.stringify(schema));
+}
+
 /** What may be null says so beside its type, in a few characters instead of a union. */
-function compactUnion(anyOf: readonly Json[], depth: number): Json {
-  const [first, ...more] = anyOf.filter(({ type }) => type !== 'null').map((one) => compact(one, depth));
+function compactUnion(anyOf: readonly Json[], depth: number, example: unknown): Json {
+  const [first, ...more] = anyOf.filter(({ type }) => type !== 'null').map((one) => compact(one, depth, example));
   const plain = first !== undefined && more.length === 0 && typeof first.type === 'string';
   if (plain && anyOf.length === 2 && first.const === undefined) {
     const values = Array.isArray(first.enum) ? { enum: [...first.enum, null] } : {};
     return { ...first, ...values, type: [first.type, 'null'] };
   }
-  return { anyOf: anyOf.map((one) => compact(one, depth)) };
+  return { anyOf: anyOf.map((one) => compact(one, depth, example)) };
 }

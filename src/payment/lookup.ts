@@ -3,7 +3,7 @@ import { hexToBytes } from '../lib/hex.ts';
 import type { GatewayTransferStore } from '../store/gateway-transfers.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ledger-port.ts';
 import type { Claim, LightningStore } from '../store/lightning-port.ts';
-import { transactionText, transferIdBytes } from './usdc/transaction-id.ts';
+import { isTransferId, transactionText, transferIdBytes } from './usdc/transaction-id.ts';
 
 /** A payment as anyone may see it: never the route, the request or the payer. */
 export interface FoundPayment {
@@ -53,7 +53,8 @@ export function createLookup(options: LookupOptions) {
   }
 
   async function show(payment: Payment): Promise<FoundPayment> {
-    return showPayment(payment, (await transfers.batchOf(payment.id)) ?? payment.transaction, options.explorerUrl);
+    const batch = isTransferId(payment.transaction) ? await transfers.batchOf(payment.id) : null;
+    return showPayment(payment, batch ?? payment.transaction, options.explorerUrl);
   }
 
   return async (id: string): Promise<{ payments: FoundPayment[] }> => {

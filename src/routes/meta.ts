@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import { NotFound, Unavailable } from '../errors.ts';
-import { type Answer, createAnswer, sendAnswer } from '../http/cache.ts';
+import { encodeWhenAsked, sendEncoded } from '../http/encodings.ts';
 import { sendProblem } from '../http/errors.ts';
 import { createLlmsText } from '../http/llms-text.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
@@ -16,7 +16,8 @@ import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { createOffer, termsOf } from '../payment/requirements.ts';
 
 /** Documents change with a deployment only. */
-const DOCUMENT_MAX_AGE_SECONDS = 60;
+const DOCUMENT_CACHE = 'public, max-age=60';
+const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** What the service knows of its own state; `ready` is what a load balancer acts on. */
 export interface Readiness {
@@ -39,7 +40,7 @@ export function requirementsUnder(config: MetaDeps['config']): RequirementOf {
   return (endpoint) => createOffer(endpoint, terms).requirement;
 }
 
-/** Mounts the documents that describe the catalogue: their bytes are prepared here, once. */
+/** Mounts the documents that describe the catalogue: their bytes are made here, once, and packed when they are first asked for. */
 export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Promise<void> {
   const { catalogue, clock, config } = deps;
   const { publicOrigin } = config;
@@ -58,14 +59,21 @@ export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Prom
     '/.well-known/x402.json': wellKnown,
   };
   for (const [url, document] of Object.entries(documents)) {
-    mountDocument(app, url, createAnswer(JSON.stringify(document), DOCUMENT_MAX_AGE_SECONDS));
+    mountDocument(app, url, JSON.stringify(document), JSON_TYPE);
   }
-  const llms = createAnswer(createLlmsText(described), DOCUMENT_MAX_AGE_SECONDS, 'text/plain; charset=utf-8');
-  mountDocument(app, '/llms.txt', llms);
+  mountDocument(app, '/llms.txt', createLlmsText(described), 'text/plain; charset=utf-8');
 }
 
-function mountDocument(app: FastifyInstance, url: string, answer: Answer): void {
-  app.route({ method: ['GET', 'HEAD'], url, handler: (request, reply) => sendAnswer(request, reply, answer) });
+function mountDocument(app: FastifyInstance, url: string, text: string, contentType: string): void {
+  const document = encodeWhenAsked(Buffer.from(text), contentType);
+  app.route({
+    method: ['GET', 'HEAD'],
+    url,
+    handler: async (request, reply) => {
+      sendEncoded(request, reply, await document.encoded(), DOCUMENT_CACHE);
+      return reply;
+    },
+  });
   refuseOtherMethods(app, url, ['GET', 'HEAD']);
 }
 

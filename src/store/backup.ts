@@ -93,7 +93,8 @@ function readContents(db: Sqlite): Contents {
   return { version: Number(db.pragma('user_version', { simple: true })), rows: Object.fromEntries(rows) };
 }
 
-function flush(path: string): void {
+/** Returns when a file or a directory is on disk. */
+export function flush(path: string): void {
   const file = openSync(path, 'r');
   try {
     fsyncSync(file);

@@ -15,15 +15,9 @@ import { catalogue } from '../../src/catalogue/catalogue.ts';
 import { entriesOn, listedPath, pathOn } from '../../src/catalogue/paths.ts';
 import { bazaarExtension } from '../../src/payment/bazaar.ts';
 import { decodePayment, encodeHeader } from '../../src/payment/header.ts';
-import { createOffer, type Terms } from '../../src/payment/requirements.ts';
+import { createOffer } from '../../src/payment/requirements.ts';
+import { TERMS } from '../support/terms.ts';
 
-const TERMS: Terms = {
-  network: 'eip155:5042',
-  usdc: `0x36${'0'.repeat(38)}`,
-  payTo: `0x${'5e'.repeat(20)}`,
-  publicOrigin: 'https://data.percall.example',
-  gatewayWallet: `0x${'77'.repeat(20)}`,
-};
 const paid = entriesOn(catalogue, 'paid');
 const priced = [...new Set([...paid, ...entriesOn(catalogue, 'lightning')])];
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { childrenOf } from '../../scripts/lib/child-processes.ts';
 import { newBuyer, type Payment, present } from '../support/buyer.ts';
 import {
   isAlive,
@@ -14,7 +15,6 @@ import {
   until,
   untilNothingIsOpen,
   usesOf,
-  workersOf,
 } from '../support/crew.ts';
 import { ask } from '../support/kill-ledger.ts';
 import { payFor, presentProof } from '../support/lightning-buyer.ts';
@@ -45,7 +45,7 @@ const sign = () => buyer.sign(service.origin, PATH);
 const signMany = (count: number) => Promise.all(Array.from({ length: count }, sign));
 const show = (payment: Payment) => present(service.origin, PATH, payment);
 const kindsOf = (answers: readonly Answer[], pick: (answer: Answer) => unknown) => [...new Set(answers.map(pick))];
-const crew = () => workersOf(service.pid());
+const crew = () => childrenOf(service.pid());
 
 /** A crew over a folder of its own. */
 async function start(env: Record<string, string> = {}): Promise<void> {

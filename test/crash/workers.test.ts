@@ -4,17 +4,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { childrenOf } from '../../scripts/lib/child-processes.ts';
 import { newBuyer, type Payment, present } from '../support/buyer.ts';
-import {
-  isAlive,
-  presentUntilServed,
-  stateOf,
-  sums,
-  until,
-  untilNothingIsOpen,
-  usesOf,
-  workersOf,
-} from '../support/crew.ts';
+import { isAlive, presentUntilServed, stateOf, sums, until, untilNothingIsOpen, usesOf } from '../support/crew.ts';
 import { createProcess } from '../support/process.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
@@ -44,7 +36,7 @@ const random = seededRandom('workers');
 
 /** Kills one API process, two in a row, or the primary, which is started again. Returns in a word what it did. */
 async function kill(): Promise<string> {
-  const crew = workersOf(service.pid());
+  const crew = childrenOf(service.pid());
   const drawn = random();
   if (drawn < 0.3) {
     await service.kill();
@@ -78,7 +70,7 @@ test(
     const told: Record<string, number> = {};
     const buyers = await Promise.all(Array.from({ length: BUYERS }, () => newBuyer(network, 10_000_000n)));
     for (let round = 0; round < ROUNDS; round++) {
-      await until('the crew is whole', () => workersOf(service.pid()).length === WORKERS);
+      await until('the crew is whole', () => childrenOf(service.pid()).length === WORKERS);
       await presentUntilServed(service.origin, PATH, await buyers[0]!.sign(service.origin, PATH));
       const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origin, PATH)));
       const spreadMs = random() * 600;

@@ -1,3 +1,4 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createTestApp, listen, sendRaw } from './harness.ts';
 
@@ -131,6 +132,37 @@ describe('/openapi.json', () => {
       headers: { 'if-none-match': String(answer.headers.etag) },
     });
     expect([again.statusCode, again.body]).toEqual([304, '']);
+  });
+
+  it('goes out in the encoding that is accepted, the same bytes in each, with a tag and a 304 of its own', async () => {
+    t = await createTestApp();
+    const asked = (accept: string, etag = '') =>
+      t.app.inject({ url: '/openapi.json', headers: { 'accept-encoding': accept, 'if-none-match': etag } });
+    const [br, gzip, plain, bare] = await Promise.all([
+      asked('gzip, br'),
+      asked('gzip'),
+      asked('identity'),
+      t.app.inject('/openapi.json'),
+    ]);
+    const all = [br, gzip, plain, bare];
+    expect(all.map(({ headers }) => headers['content-encoding'])).toEqual(['br', 'gzip', undefined, undefined]);
+    expect(JSON.stringify(JSON.parse(plain.body))).toBe(plain.body);
+    for (const bytes of [brotliDecompressSync(br.rawPayload), gunzipSync(gzip.rawPayload), bare.rawPayload]) {
+      expect(bytes.equals(plain.rawPayload)).toBe(true);
+    }
+    expect(br.rawPayload.length).toBeLessThan(plain.rawPayload.length / 4);
+    for (const { headers } of all) {
+      expect(headers).toMatchObject({
+        'content-type': 'application/json; charset=utf-8',
+        'cache-control': 'public, max-age=60',
+        vary: 'accept-encoding',
+      });
+    }
+    const tags = [br, gzip, plain].map(({ headers }) => String(headers.etag));
+    expect(new Set(tags).size).toBe(3);
+    const again = await asked('gzip, br', tags[0]);
+    expect([again.statusCode, again.body, again.headers['content-encoding']]).toEqual([304, '', undefined]);
+    expect((await asked('gzip', tags[0])).statusCode).toBe(200);
   });
 });
 

@@ -9,12 +9,6 @@ import type { Answer } from './service.ts';
 
 const PATIENCE_MS = 30_000;
 
-/** The API processes of a primary: its children. */
-export function workersOf(primary: number): number[] {
-  const children = readFileSync(`/proc/${primary}/task/${primary}/children`, 'utf8');
-  return children.split(' ').filter(Boolean).map(Number);
-}
-
 /** Which process gave an answer: request ids begin with one's own mark. */
 export const servedBy = ({ headers }: Answer): string => String(headers['x-request-id']).replace(/-[^-]*$/, '');
 

@@ -15,10 +15,15 @@ export function transferIdBytes(text: string): Uint8Array | null {
   return UUID.test(text) ? hexToBytes(`0x${text.replaceAll('-', '')}`) : null;
 }
 
+/** Whether a ledger row's transaction is a Gateway transfer's id. */
+export function isTransferId(bytes: Uint8Array | null): bytes is Uint8Array {
+  return bytes?.length === TRANSFER_BYTES;
+}
+
 /** A ledger row's transaction as buyers see it: a transaction hash, a Gateway transfer's id, or null while there is neither. */
 export function transactionText(bytes: Uint8Array | null): string | null {
   if (bytes?.length === HASH_BYTES) return bytesToHex(bytes);
-  if (bytes?.length !== TRANSFER_BYTES) return null;
+  if (!isTransferId(bytes)) return null;
   return bytesToHex(bytes)
     .slice(2)
     .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');

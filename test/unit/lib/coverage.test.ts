@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Coverage, cover, missingFrom, sizeOf, uncover } from '../../../src/lib/coverage.ts';
+import { type Coverage, cover, missingFrom, shareOf, sizeOf, uncover } from '../../../src/lib/coverage.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 
 const span = (from: number, to: number) => ({ from, to });
@@ -22,6 +22,13 @@ describe('coverage', () => {
     expect(missingFrom([span(3, 4), span(8, 20)], span(1, 10))).toEqual([span(1, 2), span(5, 7)]);
     expect(missingFrom([], span(5, 4))).toEqual([]);
     expect(missingFrom([span(1, 10)], span(2, 9))).toEqual([]);
+  });
+
+  test('the share of a window is never rounded up to all of it, and that of an empty window is what the caller says', () => {
+    const all = span(1, 30_000);
+    expect([shareOf([all], all, 0), shareOf([], all, 1), shareOf([span(15_001, 40_000)], all, 1)]).toEqual([1, 0, 0.5]);
+    expect(shareOf([span(1, 29_999)], all, 0)).toBe(0.9999);
+    expect([shareOf([all], span(5, 4), 0), shareOf([], span(5, 4), 1)]).toEqual([0, 1]);
   });
 
   test(`agrees with plain sets over random steps (SEED=${seed})`, () => {

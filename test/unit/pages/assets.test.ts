@@ -8,27 +8,27 @@ const names = readdirSync(FOLDER).filter((name) => /\.(js|css|svg)$/.test(name))
 const scripts = names.filter((name) => name.endsWith('.js'));
 
 describe('an asset', () => {
-  test('is served under a name that holds its hash, each of ours and uPlot’s', () => {
+  test('is served under a name that holds its hash, each of ours and uPlot’s', async () => {
     expect(names.length).toBeGreaterThan(5);
     for (const name of [...names, 'uplot.js', 'uplot.css']) {
       const path = assetPath(name);
-      const asset = findAsset(path);
+      const asset = await findAsset(path);
       expect(path).toBe(`/assets/${name.replace(/(\.\w+)$/, `.${asset?.hash}$1`)}`);
       expect(asset?.contentType).toMatch(/^(text\/(javascript|css)|image\/svg\+xml); charset=utf-8$/);
     }
   });
 
-  test('that there is none of is not found, and not linked to', () => {
-    expect(findAsset('/assets/pages.css')).toBeUndefined();
-    expect(findAsset('/assets/../assets.ts')).toBeUndefined();
+  test('that there is none of is not found, and not linked to', async () => {
+    expect(await findAsset('/assets/pages.css')).toBeUndefined();
+    expect(await findAsset('/assets/../assets.ts')).toBeUndefined();
     expect(() => assetPath('gone.js')).toThrow('gone.js');
     expect(() => assetPath('tsconfig.json')).toThrow();
   });
 
-  test('imports its neighbours under their hashed names', () => {
+  test('imports its neighbours under their hashed names', async () => {
     for (const name of scripts) {
       const source = readFileSync(join(FOLDER, name), 'utf8');
-      const served = findAsset(assetPath(name))?.forms.identity.bytes.toString() ?? '';
+      const served = (await findAsset(assetPath(name)))?.forms.identity.bytes.toString() ?? '';
       const imports = [...source.matchAll(/^(?:import|export)[^;]*?'\.\/([\w-]+\.js)';/gm)].map(
         ([, other]) => `${other}`,
       );

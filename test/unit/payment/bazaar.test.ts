@@ -7,16 +7,9 @@ import { plainText } from '../../../src/discovery/plain-text.ts';
 import { describeParams } from '../../../src/http/param-docs.ts';
 import { bazaarExtension } from '../../../src/payment/bazaar.ts';
 import { lightningChallenge } from '../../../src/payment/lightning/challenge.ts';
-import { createOffer, type Terms } from '../../../src/payment/requirements.ts';
+import { createOffer } from '../../../src/payment/requirements.ts';
+import { TERMS } from '../../support/terms.ts';
 
-/** Both ways to pay in USDC, so that nothing is left out of a 402. */
-const TERMS: Terms = {
-  network: 'eip155:5042',
-  usdc: `0x36${'0'.repeat(38)}`,
-  payTo: `0x${'5e'.repeat(20)}`,
-  publicOrigin: 'https://data.percall.example',
-  gatewayWallet: `0x${'77'.repeat(20)}`,
-};
 /** Characters of a description that the market takes from a stranger. */
 const MARKET_KEEPS = 200;
 const paid = entriesOn(catalogue, 'paid');
@@ -139,6 +132,41 @@ function toldBy(endpoint: ReturnType<typeof endpointOf>) {
     input: JSON.stringify(schema.properties.input).includes('"q":{"type":"string"'),
   };
 }
+
+test('the answer’s schema says of nested values what the example does not show, and nothing else', () => {
+  const pair = z.object({ at: z.int(), rate: z.string().nullable() });
+  const result = z.object({
+    shown: pair,
+    withNull: pair,
+    absent: pair.optional(),
+    unknown: pair.nullable(),
+    list: z.array(pair),
+    empty: z.array(pair),
+    choice: z.object({ way: z.enum(['up', 'down']) }),
+    deep: z.object({ inner: pair, more: pair.nullable() }),
+  });
+  const whole = { at: 1, rate: '2' };
+  const example = {
+    ...{ shown: whole, withNull: { at: 1, rate: null }, unknown: null, list: [whole], empty: [] },
+    ...{ choice: { way: 'up' }, deep: { inner: whole, more: null } },
+  };
+  const endpoint = { params: z.object({}), result, example: { params: {}, result: example } };
+  const { schema } = bazaarExtension(endpoint as never).bazaar as { schema: { properties: { output: Output } } };
+  const told = { properties: { at: { type: 'integer' }, rate: { type: ['string', 'null'] } } };
+  expect(schema.properties.output.properties.example.properties).toEqual({
+    shown: { type: 'object' },
+    withNull: { type: 'object', ...told },
+    absent: { type: 'object', ...told },
+    unknown: { type: ['object', 'null'], ...told },
+    list: { type: 'array' },
+    empty: { type: 'array', items: { type: 'object', ...told } },
+    choice: { type: 'object', properties: { way: { type: 'string', enum: ['up', 'down'] } } },
+    deep: {
+      type: 'object',
+      properties: { inner: { type: 'object' }, more: { type: ['object', 'null'], ...told } },
+    },
+  });
+});
 
 describe('an extension that would be too large', () => {
   test.each([
