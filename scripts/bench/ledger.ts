@@ -79,7 +79,7 @@ async function startInstance(network: EmbeddedNetwork, postgres: Postgres, { nam
     DATA_DIR: join(network.dataDir, `${name.replace(' ', '-')}-${at}`),
     ...(database && { LEDGER_URL: postgres.url(database) }),
     ...{ PUBLIC_ORIGIN: `http://127.0.0.1:${port}`, LOG_LEVEL: 'error', PAYER_MAX_OPEN: '0', COLLECTOR: 'off' },
-    ...{ FACILITATOR_PER_MINUTE: '0', FACILITATOR_DAILY_CAP: '100000000' },
+    ...{ FACILITATOR_PER_MINUTE: '100000000', FACILITATOR_DAILY_CAP: '100000000' },
   });
 }
 

@@ -150,7 +150,8 @@ describePostgres('the network between one of two instances and the ledger', () =
     test('of a claim: it is not told as claimed, and was made once', async () => {
       await untilAllAreReady(service);
       const proof = proofNow();
-      const lost = proxy.loseCommit(how, Buffer.from(proof.paymentHash, 'hex'));
+      // In hex, as the values of an array travel.
+      const lost = proxy.loseCommit(how, proof.paymentHash);
       const [ends] = await Promise.all([settleOver(troubled(), [proof], 1), lost]);
       expect(ends).toEqual(['replay_store_unavailable']);
       expect(await settleOver(sound(), [proof, proof], 1)).toEqual(['duplicate_settlement', 'duplicate_settlement']);

@@ -1,5 +1,6 @@
 import type { LightningStore, ProofKey } from '../lightning-port.ts';
 import { claimWrite, createClaimReads } from './lightning-claims.ts';
+import { COUNTED_CLAIMS, countedClaim } from './lightning-counted-claims.ts';
 import { ANSWER, grantWrites } from './lightning-grants.ts';
 import { createInvoiceReads, recordInvoiceWrite } from './lightning-invoices.ts';
 import { PRUNE_CHUNK, pruneSteps } from './lightning-prune.ts';
@@ -22,7 +23,8 @@ export function createLightningStore({ pools, lane, ping }: LightningStoreOption
     recordInvoice: (record, sealedReply) => write(recordInvoiceWrite(record, sealedReply)),
     findInvoice: invoices.find,
     keptReply: invoices.keptReply,
-    claim: (claim) => write(claimWrite(claim)),
+    claim: async (claim) =>
+      claim.account ? lane.share(COUNTED_CLAIMS, countedClaim(claim, claim.account)) : write(claimWrite(claim)),
     findClaim: claims.find,
     takeLease: (key, holder, now, until) => write(grantWrites.takeLease(key, holder, now, until)),
     releaseLease: (key, holder) => write(grantWrites.releaseLease(key, holder)),

@@ -7,7 +7,7 @@ import { openPools } from './pool.ts';
 import { createRetry } from './retry.ts';
 import { openPostgresWindows } from './shared-windows.ts';
 import { fixed } from './statement.ts';
-import { createTransact } from './transaction.ts';
+import { createRun, createTransact } from './transaction.ts';
 import { openWords } from './words.ts';
 
 /** A beat that takes longer is as good as none: the lease must not run out behind it. */
@@ -47,7 +47,7 @@ export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstanc
   return {
     store: createInstancesStore(createTransact(beats.writes, retry, BEGIN)),
     words,
-    windows: openPostgresWindows(createTransact(counts.writes, retry, BEGIN), salt),
+    windows: openPostgresWindows(createRun(counts.writes, retry), salt),
     close: async () => {
       await words.close();
       await Promise.all([beats.close(), counts.close()]);

@@ -5,7 +5,7 @@ import { fixed, type Statement } from './statement.ts';
 
 const [COMMIT, ROLLBACK] = [fixed('COMMIT'), fixed('ROLLBACK')];
 
-/** Runs one statement of a transaction. */
+/** Runs one statement and resolves with its rows. */
 export type Run = <Row extends object>(statement: Statement) => Promise<Row[]>;
 
 /** Runs steps in one transaction, whole or not at all, and resolves once they are on disk; they are run anew when another's transaction undid them. */
@@ -28,6 +28,20 @@ export function createTransact(pool: Pool, retry: Retry, begin: Statement): Tran
       });
     try {
       return await retry(attempt);
+    } catch (error) {
+      throw asLedgerError(error);
+    }
+  };
+}
+
+/**
+ * Runs one statement as a transaction of its own, anew when another's undid it. The server ends it without hearing from us again, so whoever
+ * falls asleep in the middle holds no lock.
+ */
+export function createRun(pool: Pool, retry: Retry): Run {
+  return async <Row extends object>(one: Statement): Promise<Row[]> => {
+    try {
+      return (await retry(() => withClient(pool, (client) => client.query<Row>(one)))).rows;
     } catch (error) {
       throw asLedgerError(error);
     }

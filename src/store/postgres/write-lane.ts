@@ -21,15 +21,32 @@ export interface Write<T> {
   read(results: readonly Result[]): T;
 }
 
+/** Writes that can share one statement where they come one after the other; each must end as it would by itself. */
+export interface Kind<Item, T> {
+  /** Whether one more may come into the statement of these. */
+  admits(items: readonly Item[], next: Item): boolean;
+  /** All of them, which tells how each went. */
+  write(items: readonly Item[]): Write<readonly T[]>;
+}
+
+/** A write that shares nothing. */
+const ALONE: Kind<Write<unknown>, unknown> = {
+  admits: () => false,
+  write: ([only]) => ({ statements: only?.statements ?? [], read: (results) => [only?.read(results)] }),
+};
+
 /** Runs writes, in the order in which they came; each resolves once it is on disk. */
 export interface WriteLane {
   write<T>(write: Write<T>): Promise<T>;
+  /** Runs one write of a kind. */
+  share<Item, T>(kind: Kind<Item, T>, item: Item): Promise<T>;
   /** Resolves when nothing waits any more. */
   idle(): Promise<void>;
 }
 
 interface Waiting {
-  readonly write: Write<unknown>;
+  readonly kind: Kind<unknown, unknown>;
+  readonly item: unknown;
   resolve(value: unknown): void;
   reject(error: unknown): void;
 }
@@ -43,7 +60,8 @@ interface LaneOptions {
 
 /**
  * Lets concurrent writes share one durable SERIALIZABLE transaction and two round trips, as group commit does on SQLite.
- * 1. Writes wait for the end of the event loop's turn, or of the transaction before theirs; one transaction runs at a time.
+ * 1. Writes wait for the end of the event loop's turn, or of the transaction before theirs; one transaction runs at a time. Neighbours of one
+ *    kind become one statement: what each statement costs both sides is most of what a short write costs.
  * 2. It waits for its turn among the instances, begins, takes the turn and sends everything up to COMMIT at once. The wait is outside of the
  *    transaction, because what a transaction sees is what was there when it began: two that overlap are told to try again, and pages that both
  *    touch are enough for that. A turn makes a queue of it; what the turn does not cover is what SERIALIZABLE is for.
@@ -69,34 +87,62 @@ export function createWriteLane({ pool, retry, turn }: LaneOptions): WriteLane {
 
   async function run(batch: readonly Waiting[]): Promise<void> {
     try {
-      settle(batch, await retry(() => transact(pool, turns, statementsOf(batch))));
+      const steps = stepsOf(batch);
+      const statements = steps.flatMap(({ write }) => write.statements);
+      settle(steps, await retry(() => transact(pool, turns, statements)));
     } catch (error) {
       if (isOwnFault(error) && batch.length > 1) for (const one of batch) await run([one]);
       else for (const one of batch) one.reject(asLedgerError(error));
     }
   }
 
+  const share = <Item, T>(kind: Kind<Item, T>, item: Item): Promise<T> =>
+    new Promise<T>((resolve, reject) => {
+      // Items of a kind meet no other kind's.
+      waiting.push({
+        kind: kind as Kind<unknown, unknown>,
+        item,
+        resolve: resolve as (value: unknown) => void,
+        reject,
+      });
+      running ??= drain();
+    });
+
   return {
-    write: <T>(write: Write<T>) =>
-      new Promise<T>((resolve, reject) => {
-        waiting.push({ write, resolve: resolve as (value: unknown) => void, reject });
-        running ??= drain();
-      }),
+    share,
+    write: <T>(write: Write<T>) => share(ALONE as Kind<Write<T>, T>, write),
     idle: async () => {
       while (running) await running;
     },
   };
 }
 
-const statementsOf = (batch: readonly Waiting[]): Statement[] => batch.flatMap(({ write }) => write.statements);
+interface Step {
+  readonly write: Write<readonly unknown[]>;
+  readonly waiting: readonly Waiting[];
+}
 
-function settle(batch: readonly Waiting[], results: readonly Result[]): void {
+/** The batch in its order, neighbours of one kind together. */
+function stepsOf(batch: readonly Waiting[]): Step[] {
+  const groups: { kind: Waiting['kind']; items: unknown[]; waiting: Waiting[] }[] = [];
+  for (const one of batch) {
+    const last = groups.at(-1);
+    if (last && last.kind === one.kind && last.kind.admits(last.items, one.item)) {
+      last.items.push(one.item);
+      last.waiting.push(one);
+    } else groups.push({ kind: one.kind, items: [one.item], waiting: [one] });
+  }
+  return groups.map(({ kind, items, waiting }) => ({ write: kind.write(items), waiting }));
+}
+
+function settle(steps: readonly Step[], results: readonly Result[]): void {
   const left = [...results];
-  for (const { write, resolve, reject } of batch) {
+  for (const { write, waiting } of steps) {
     try {
-      resolve(write.read(left.splice(0, write.statements.length)));
+      const told = write.read(left.splice(0, write.statements.length));
+      for (const [at, { resolve }] of waiting.entries()) resolve(told[at]);
     } catch (error) {
-      reject(error);
+      for (const { reject } of waiting) reject(error);
     }
   }
 }

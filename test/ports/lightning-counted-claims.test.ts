@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest';
+import type { ClaimOutcome, NewClaim } from '../../src/store/lightning-port.ts';
+import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
+import { createLightningModel } from '../support/lightning-model.ts';
+import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';
+import { seed, seededRandom } from '../support/random.ts';
+
+/** PostgreSQL pays for every reading. */
+const DAYS = { sqlite: 40, postgres: process.env.SLOW ? 400 : 12 };
+const BURSTS = 4;
+const CLIENTS = ['x', 'y', 'z'];
+const NODES = ['ours', 'theirs', 'another'];
+const OUTCOMES: readonly ClaimOutcome[] = ['claimed', 'duplicate', 'daily_cap', 'client_cap'];
+const range = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
+
+describeLedgers('many facilitator’s claims at once', (adapter) => {
+  const ledger = useLedger(adapter, { synced: false });
+  const days = DAYS[adapter.name];
+
+  test(`end as they would one by one, and are counted exactly: ${days} days of bursts (SEED=${seed})`, async () => {
+    const random = seededRandom('lightning-counted-claims');
+    const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
+    const model = createLightningModel();
+    const seen = new Map<ClaimOutcome, number>();
+    const store = ledger.stores.lightning;
+
+    /** Names come again within a burst and later; now and then a cap or a day differs, or a claim of ours is among them. */
+    const someClaim = (day: number, caps: { dailyCap: number; clientCap: number }): [string, NewClaim] => {
+      const name = `${pick([day, day, day, day - 1])}-${Math.floor(random() * 40)}`;
+      const payTo = nodeOf(pick(NODES));
+      if (random() < 0.05) return [name, grantOf(name, { payTo })];
+      const account = { day: dayOf(random() < 0.05 ? day + 1 : day), clientHash: hashOf(pick(CLIENTS)), ...caps };
+      if (random() < 0.05) account.dailyCap += 2;
+      return [name, accountedOf(name, account, { payTo })];
+    };
+
+    for (const day of range(days)) {
+      const caps = { dailyCap: pick([1, 8, 20, 1000]), clientCap: pick([1, 3, 10, 1000]) };
+      for (const burst of range(BURSTS)) {
+        const claims = range(pick([1, 2, 5, 30])).map(() => someClaim(day, caps));
+        const should = claims.map(([name, claim]) => model.claim(name, claim));
+        const told = await Promise.all(claims.map(([, claim]) => store.claim(claim)));
+        expect(told, `SEED=${seed}, day ${day}, burst ${burst}`).toEqual(should);
+        for (const outcome of told) seen.set(outcome, (seen.get(outcome) ?? 0) + 1);
+      }
+      const own = nodeOf('ours');
+      expect(await store.facilitatorCounts(dayOf(day), own)).toEqual(model.counts(dayOf(day), own));
+      for (const client of CLIENTS.map(hashOf)) {
+        expect(await store.clientCount(dayOf(day), client)).toBe(model.clientCount(dayOf(day), client));
+      }
+    }
+    expect([...seen.keys()].toSorted()).toEqual(OUTCOMES.toSorted());
+  });
+
+  test('reject alone where one is malformed, and the others are made and counted once', async () => {
+    const store = ledger.stores.lightning;
+    const names = range(8).map((at) => `proof ${at}`);
+    const claims = names.map((name, at) => accountedOf(name, {}, at === 3 ? { payTo: Buffer.alloc(32) } : {}));
+    const ends = await Promise.allSettled(claims.map((claim) => store.claim(claim)));
+    expect(ends.map((end) => (end.status === 'fulfilled' ? end.value : 'rejected'))).toEqual(
+      names.map((_, at) => (at === 3 ? 'rejected' : 'claimed')),
+    );
+    const counts = await store.facilitatorCounts(TODAY, nodeOf('theirs'));
+    expect(counts).toEqual({ total: 7, today: 7, nodes: 1, own: 7 });
+    expect(await store.findClaim(keyOf('proof 3'))).toBeNull();
+  });
+
+  test('keep what each of them said', async () => {
+    const store = ledger.stores.lightning;
+    const claims = range(5).map((at) =>
+      accountedOf(
+        `proof ${at}`,
+        {},
+        { amountMsat: 2n ** 64n + BigInt(at), claimedAt: NOON + at, payTo: nodeOf(`${at}`) },
+      ),
+    );
+    await Promise.all(claims.map((claim) => store.claim(claim)));
+    for (const [at, { payTo, amountMsat, claimedAt }] of claims.entries()) {
+      expect(await store.findClaim(keyOf(`proof ${at}`))).toMatchObject({ payTo, amountMsat, claimedAt, grant: null });
+    }
+  });
+});
+
+const dayOf = (day: number): string => new Date(NOON + day * 86_400_000).toISOString().slice(0, 10);
