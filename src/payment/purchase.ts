@@ -8,6 +8,7 @@ import { bytesToHex } from '../lib/hex.ts';
 import type { Payment, PaymentKey } from '../store/ledger-port.ts';
 import { decodeEip3009, decodePayment } from './header.ts';
 import { hashClient, hashRequest, type Ledger } from './ledger.ts';
+import { createReadSoon } from './ledger-patience.ts';
 import type { Order, Presentation } from './order.ts';
 import type { PayerFailures } from './payer-failures.ts';
 import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
@@ -39,6 +40,7 @@ interface PurchaseOptions<S> {
 export function createPurchase<S>(options: PurchaseOptions<S>) {
   const { ledger, settlement, railFor, failures, serve, sources, clock, network, log } = options;
   const serving = new Set<string>();
+  const soon = createReadSoon(clock);
 
   async function purchase(
     endpoint: Endpoint<S>,
@@ -65,7 +67,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     // 3. A known authorization is judged by its row: a price or a time that has changed since must not turn it into a 402.
     // Before that, the identifier: with another payload it is a buyer's mistake, whatever became of either.
     await checkIdentifier(order);
-    const known = await ledger.find(order.key);
+    const known = await soon(ledger.find(order.key));
     if (known && !mayTakeOver(known, order)) return again(known, order);
     // 4-5. Cheap checks, then the signature.
     const requirement = rail.requirement(plain);
@@ -119,14 +121,15 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       return await serve(id, order, known, signal);
     } catch (error) {
       failures.note(bytesToHex(order.authorization.from));
+      const isDoubted = error instanceof IntentInDoubt;
+      const reason = isDoubted ? error.cause : error;
       // An unreadable store must not hide why the call failed; reconciliation gives the reservation back later.
       const isGiven = await ledger.abandon(id).catch((err) => {
         log.error({ err, payment: id }, 'a reservation was not given back');
-        return false;
+        return isDoubted ? false : null;
       });
-      if (!(error instanceof IntentInDoubt)) throw error;
-      // Kept after all and not taken back: whoever finds it will settle it.
-      throw isGiven ? error.cause : settlementUnknown(error.cause);
+      // Kept after all and not taken back, or taken by whoever held this process for dead: what becomes of the payment is not known here.
+      throw isGiven === false ? settlementUnknown(reason) : reason;
     }
   }
 
@@ -152,7 +155,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
 
   /** An identifier that is held stands for one payload only. The reservation is what decides; this tells why it was lost, or will be. */
   async function checkIdentifier(order: Order<S>): Promise<void> {
-    const holder = order.identifierHash && (await ledger.findByIdentifier(order.identifierHash));
+    const holder = order.identifierHash && (await soon(ledger.findByIdentifier(order.identifierHash)));
     if (holder && !(sameKey(holder, order.key) && samePayload(holder, order))) throw identifierConflict();
   }
 

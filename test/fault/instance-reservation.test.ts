@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { UpstreamFailed } from '../../src/errors.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLedger } from '../../src/payment/ledger.ts';
+import { openSqliteStores } from '../../src/store/sqlite-stores.ts';
+import { newBuyer, present } from '../support/buyer.ts';
+import { until, usesOf } from '../support/crew.ts';
+import { moodyEndpoint } from '../support/moody-endpoint.ts';
+import { type Answer, type Service, startService } from '../support/service.ts';
+
+const PATH = '/v1/paid/test/moody';
+/** Long enough to act while a handler runs. */
+const SLOW_MS = 400;
+const moody = moodyEndpoint();
+
+let network: EmbeddedNetwork;
+let service: Service;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  service = await startService(network, { catalogue: [moody.endpoint], env: { COLLECTOR: 'off' } });
+});
+afterAll(async () => {
+  await service?.stop();
+  await network?.stop();
+});
+
+/** What another instance does that holds this one for dead. */
+async function takeOver(): Promise<number> {
+  const stores = openSqliteStores(join(service.dataDir, 'ledger.db'));
+  const limits = { storeBytes: 1000, keepSeconds: 1, maxDeliveries: 1, maxOpen: 0 };
+  const ledger = createLedger({ store: stores.payments, clock: systemClock, bootId: 'another', ...limits });
+  const { released } = await ledger.recover();
+  await stores.close();
+  return released;
+}
+
+/** Presents a payment whose handler takes its time; `meanwhile` happens while it runs. */
+async function sell(payment: { header: string }, meanwhile: () => Promise<unknown>): Promise<Answer> {
+  const before = moody.runs();
+  moody.slow(SLOW_MS);
+  const answer = present(service.origin, PATH, payment);
+  await until('its handler runs', () => moody.runs() > before);
+  await meanwhile();
+  const heard = await answer;
+  moody.slow(0);
+  return heard;
+}
+
+const told = ({ status, body }: Answer) => {
+  const { code, charged } = JSON.parse(body) as { code?: string; charged?: unknown };
+  return [status, code, charged];
+};
+
+const FAILED = [502, 'upstream_failed', false];
+const UNKNOWN = [503, 'settlement_unknown', 'unknown'];
+
+test.each([
+  ['succeeds', 'is there', [200, undefined, undefined], false],
+  ['fails', 'is there', FAILED, false],
+  ['succeeds', 'was taken away meanwhile', UNKNOWN, true],
+  ['fails', 'was taken away meanwhile', UNKNOWN, true],
+] as const)(
+  'a handler that %s while its reservation %s is told as %j, and the same payment buys once',
+  async (how, _where, answered, isTaken) => {
+    const payment = await (await newBuyer(network)).sign(service.origin, PATH);
+    if (how === 'fails') moody.fail(new UpstreamFailed('test', 'moody'), 1);
+    const heard = await sell(payment, async () => {
+      if (isTaken) expect(await takeOver()).toBe(1);
+    });
+    expect(told(heard)).toEqual(answered);
+    expect(await usesOf(network, payment)).toBe(heard.status === 200 ? 1 : 0);
+    expect((await present(service.origin, PATH, payment)).status).toBe(200);
+    expect(await usesOf(network, payment)).toBe(1);
+  },
+);

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { createBundle } from '../../../src/lib/bundle.ts';
+
+const turn = () => new Promise((next) => setImmediate(next));
+
+test('what is said in one turn is sent once and in its order, and what is said in the next by itself', async () => {
+  const sent: (readonly number[])[] = [];
+  const say = createBundle<number>((items) => sent.push(items));
+  for (const item of [3, 1, 2]) say(item);
+  expect(sent).toEqual([]);
+  await turn();
+  expect(sent).toEqual([[3, 1, 2]]);
+  say(4);
+  await turn();
+  await turn();
+  expect(sent).toEqual([[3, 1, 2], [4]]);
+});
+
+test('what is said while a message is sent goes with the next one', async () => {
+  const sent: (readonly string[])[] = [];
+  const say = createBundle<string>((items) => {
+    sent.push(items);
+    if (sent.length === 1) say('answer');
+  });
+  say('question');
+  await turn();
+  await turn();
+  expect(sent).toEqual([['question'], ['answer']]);
+});
