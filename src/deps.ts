@@ -69,10 +69,10 @@ export async function createDeps(
   const collector = worker || !chainDb ? null : openCollector({ chain, db: chainDb, clock, log, settings, watch });
   const endpoints = nameEndpoints(network.rpcUrls);
   const probe = chainDb && settings.enabled && !worker ? openProbe(config, createProbeWrites(chainDb), log) : null;
-  const ledger = await openLedger(config, part, clock, log);
+  const metrics = createMetrics();
+  const ledger = await openLedger(config, part, clock, log, metrics);
   const { stores, bootId, instance } = ledger;
   const { payments: store, selfTests, spending, transfers } = stores;
-  const metrics = createMetrics();
   // What is read from shared files is told by one process.
   const shared = worker ? new Registry() : metrics;
   const watched = createPaymentMetrics(metrics, { store, clock, storeBytes: config.replies.storeBytes, shared });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
+import { Counter, Registry } from 'prom-client';
 import type { Part } from './cluster/part.ts';
 import type { Config } from './config.ts';
 import { createMembership, type Membership } from './instances/membership.ts';
@@ -48,8 +49,14 @@ export interface Instance {
   ): Promise<void>;
 }
 
-/** Opens the ledger that the configuration names: a file of this machine, or a database that several instances share. */
-export async function openLedger(config: Config, part: Part, clock: Clock, log: Logger): Promise<OpenLedger> {
+/** Opens the ledger that the configuration names: a file of this machine, or a database that several instances share, whose retries `registry` counts. */
+export async function openLedger(
+  config: Config,
+  part: Part,
+  clock: Clock,
+  log: Logger,
+  registry = new Registry(),
+): Promise<OpenLedger> {
   const worker = part.kind === 'worker' ? part : null;
   const bootId = worker?.bootId ?? randomUUID();
   const { url, poolSize, connectTimeoutMs, statementTimeoutMs } = config.ledger;
@@ -66,7 +73,13 @@ export async function openLedger(config: Config, part: Part, clock: Clock, log: 
       },
     };
   }
-  const stores = await openPostgresStores({ url, poolSize, connectTimeoutMs, statementTimeoutMs, clock });
+  const retries = new Counter({
+    name: 'ledger_retries_total',
+    help: 'Transactions that were run anew because PostgreSQL had undone them for another one',
+    registers: [registry],
+  });
+  const onRetry = () => retries.inc();
+  const stores = await openPostgresStores({ url, poolSize, connectTimeoutMs, statementTimeoutMs, clock, onRetry });
   const share = openInstances({ url, connectTimeoutMs, clock, log });
   await succeed(join(config.dataDir, 'boot-id'), bootId, share, log);
   const membership = createMembership({ store: share.store, bootId, clock, log });

@@ -32,17 +32,3 @@ export type ToPrimary =
   | { readonly kind: 'settle'; readonly ids: readonly string[] }
   | { readonly kind: 'measured'; readonly ask: number; readonly metrics: readonly MetricJson[] }
   | { readonly kind: 'read'; readonly ask: number };
-
-/** Collects what is said within one turn of the event loop and sends it as one message. */
-export function createBundle<T>(send: (items: readonly T[]) => void): (item: T) => void {
-  let waiting: T[] = [];
-  return (item) => {
-    waiting.push(item);
-    if (waiting.length > 1) return;
-    setImmediate(() => {
-      const items = waiting;
-      waiting = [];
-      send(items);
-    });
-  };
-}

@@ -1,10 +1,11 @@
 import type { Registry } from 'prom-client';
 import { Unavailable } from '../errors.ts';
+import { createToldRefusals } from '../instances/told-refusals.ts';
+import { createBundle } from '../lib/bundle.ts';
 import type { Clock } from '../lib/clock.ts';
-import { bytesToHex } from '../lib/hex.ts';
 import type { SettlingProcess } from '../payment/usdc/handover.ts';
 import type { CollectorView } from '../store/collector-status.ts';
-import { type Beat, createBundle, type ToPrimary, type ToWorker } from './messages.ts';
+import type { Beat, ToPrimary, ToWorker } from './messages.ts';
 
 /** Without a word for this long the primary hangs: it speaks every second. */
 const SILENCE_MS = 5000;
@@ -106,15 +107,7 @@ export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): P
     settling: {
       ask: settle,
       onEnded: (listener) => void listeners.ended.add(listener),
-      unavailable: () => silence() ?? known().refusals.unavailable,
-      gatewayUnavailable: () => silence() ?? known().refusals.gatewayUnavailable,
-      rails: () => known().refusals.rails,
-      refuses: (payer) => {
-        const { payers } = known().refusals;
-        if (payers.length === 0) return null;
-        const hex = bytesToHex(payer);
-        return payers.find(([refused]) => refused === hex)?.[1] ?? null;
-      },
+      ...createToldRefusals(() => known().refusals, silence),
     },
     collector: { status: () => known().collector },
     ready,

@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
-import type { InstancesStore, Standing } from '../store/instances-port.ts';
+import { inTime } from '../lib/in-time.ts';
+import { type InstancesStore, LIVING_MS, type Standing } from '../store/instances-port.ts';
 
 /** How often an instance says that it lives. */
 const BEAT_MS = 1000;
@@ -7,8 +8,6 @@ const BEAT_MS = 1000;
 const LEASE_MS = 6000;
 /** It stops to lead by itself before that, so that two lead at most where clocks run at different speeds or a process was asleep. */
 const MARGIN_MS = 1500;
-/** Without a word for this long an instance is dead: what it left open is taken over. Longer than a lease, so that the leader's own is. */
-const LIVING_MS = 15_000;
 /** Without a word from the ledger for this long nobody knows what the leader would say. */
 const SILENT_MS = 5000;
 /** A beat that takes longer is none: the lease must not run out behind it, nor a leader go on because it waits. */
@@ -66,23 +65,12 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
 
   const leads = () => leadingAs !== null && clock.nowMs() < heldUntilMs;
 
-  /** What comes too late counts for nothing: it may be older than what was heard since. */
-  async function inTime<T>(asked: Promise<T>): Promise<T> {
-    const timer = new AbortController();
-    const late = clock.sleep(PATIENCE_MS, timer.signal).then(() => {
-      throw new Error(`the ledger did not answer in ${PATIENCE_MS} ms`);
-    });
-    try {
-      return await Promise.race([asked, late]);
-    } finally {
-      timer.abort();
-      late.catch(() => {});
-    }
-  }
+  const patiently = <T>(asked: Promise<T>): Promise<T> =>
+    inTime(asked, PATIENCE_MS, clock, () => new Error(`the ledger did not answer in ${PATIENCE_MS} ms`));
 
   async function beat(): Promise<Standing> {
     const askedMs = clock.nowMs();
-    const told = await inTime(store.beat(bootId, LEASE_MS, LIVING_MS));
+    const told = await patiently(store.beat(bootId, LEASE_MS, LIVING_MS));
     standing = told;
     heardMs = askedMs;
     heldUntilMs = told.fence === null ? Number.NEGATIVE_INFINITY : askedMs + LEASE_MS - MARGIN_MS;
@@ -133,7 +121,7 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
     if (leadingAs === null) await beginLeading(leading, fence);
     if (told.dead.length > 0) buried ??= bury(leading, told.dead);
     const word = leading.word();
-    if (word !== null) await inTime(store.say(fence, word));
+    if (word !== null) await patiently(store.say(fence, word));
   }
 
   async function run(leading: Leading): Promise<void> {
@@ -159,7 +147,7 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
     stop: async () => {
       ended.abort();
       await loop;
-      await inTime(store.leave(bootId)).catch(() => {});
+      await patiently(store.leave(bootId)).catch(() => {});
     },
   };
 }

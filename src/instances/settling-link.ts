@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { bytesToHex } from '../lib/hex.ts';
 import type { Refusals } from '../payment/usdc/carrier.ts';
 import type { SettlingProcess } from '../payment/usdc/handover.ts';
 import type { Words } from '../store/instances-port.ts';
 import type { Membership } from './membership.ts';
+import { createToldRefusals } from './told-refusals.ts';
 
 const refusalsShape = z.object({
   unavailable: z.string().nullable(),
@@ -34,21 +34,7 @@ export function createSettlingLink(membership: Pick<Membership, 'said'>, words: 
   return {
     ask: words.ask,
     onEnded: words.onTold,
-    unavailable: () => {
-      const refusals = known();
-      return refusals ? refusals.unavailable : NOBODY;
-    },
-    gatewayUnavailable: () => {
-      const refusals = known();
-      return refusals ? refusals.gatewayUnavailable : NOBODY;
-    },
-    rails: () => known()?.rails ?? {},
-    refuses: (payer) => {
-      const refused = known()?.payers ?? [];
-      if (refused.length === 0) return null;
-      const hex = bytesToHex(payer);
-      return refused.find(([other]) => other === hex)?.[1] ?? null;
-    },
+    ...createToldRefusals(known, () => (known() ? null : NOBODY)),
   };
 }
 

@@ -1,3 +1,6 @@
+/** Without a word for this long, in milliseconds, an instance is dead: what it left open is taken over. Longer than a lease, so that the leader's own is. */
+export const LIVING_MS = 15_000;
+
 /** What one instance learns when it says that it lives. Times by the ledger's own clock, so that instances' clocks need not agree. */
 export interface Standing {
   /** The number of the lease where it is this instance's; null where another one leads. It grows by one whenever the lease changes hands. */

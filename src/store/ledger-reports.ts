@@ -9,6 +9,7 @@ import {
   PAYMENT_STATES,
   type StateSum,
 } from './ledger-reports-port.ts';
+import { OPEN } from './payment-columns.ts';
 
 const SETTLED = `
   SELECT 'usdc' AS rail, id, CAST(amount AS TEXT) AS amount, ended_at AS at, transaction_hash AS hash, block
@@ -72,7 +73,7 @@ function oldestOpen(db: Sqlite): LedgerStatus['oldestOpen'] {
   const row = db
     .prepare<[], NonNullable<LedgerStatus['oldestOpen']>>(
       `SELECT id, state, reserved_at AS reservedAt FROM usdc_payments
-        WHERE state IN ('reserved', 'settling', 'unknown') ORDER BY id LIMIT 1`,
+        WHERE state IN ${OPEN} ORDER BY id LIMIT 1`,
     )
     .get();
   return row ?? null;

@@ -1,7 +1,8 @@
 import type { Sqlite } from './database.ts';
 import { groupCommitOf } from './group-commit.ts';
 import type { LedgerStore, Payment, PaymentState, ReplyChange } from './ledger-port.ts';
-import { createLedgerWrites, OPEN } from './ledger-writes.ts';
+import { createLedgerWrites } from './ledger-writes.ts';
+import { OPEN } from './payment-columns.ts';
 import { type PaymentRow, paymentFromRow } from './payment-row.ts';
 import { createStatements, marks } from './statements.ts';
 

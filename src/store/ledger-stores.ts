@@ -9,7 +9,6 @@ import type { SettledReads } from './settled-reads.ts';
 
 /** Everything that the ledger's database holds, whichever database that is. */
 export interface LedgerStores {
-  readonly kind: 'sqlite' | 'postgres';
   readonly payments: LedgerStore;
   readonly lightning: LightningStore;
   readonly transfers: GatewayTransferStore;

@@ -1,9 +1,7 @@
 import type { Sqlite } from './database.ts';
 import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from './ledger-port.ts';
+import { CHANGE_COLUMNS, OPEN } from './payment-columns.ts';
 import { createStatements, marks } from './statements.ts';
-
-/** Open: may still end in a transfer, so it holds part of the payer's balance. */
-export const OPEN = "('reserved', 'settling', 'unknown')";
 
 // A row that failed holds no identifier; the words are those of the index, which decides between two that race.
 const RESERVE = `
@@ -19,24 +17,13 @@ const RESERVE = `
          reserved_at = @reservedAt, transaction_hash = NULL, block = NULL, ended_at = NULL
    WHERE state = 'failed' AND reason = @reusableReason`;
 
-const COLUMNS: Record<keyof PaymentChange, string> = {
-  bootId: 'boot_id',
-  signature: 'signature',
-  checkedBlock: 'checked_block',
-  transaction: 'transaction_hash',
-  block: 'block',
-  reason: 'reason',
-  settlingAt: 'settling_at',
-  endedAt: 'ended_at',
-};
-
 /** The port's writes, synchronous; each belongs into a transaction that took the write lock when it began. */
 export function createLedgerWrites(db: Sqlite) {
   const sql = createStatements(db);
 
   function changeState(id: string, from: readonly PaymentState[], to: PaymentState, change: PaymentChange): boolean {
     const keys = (Object.keys(change) as (keyof PaymentChange)[]).filter((key) => change[key] !== undefined);
-    const sets = ['state = ?', ...keys.map((key) => `${COLUMNS[key]} = ?`)].join(', ');
+    const sets = ['state = ?', ...keys.map((key) => `${CHANGE_COLUMNS[key]} = ?`)].join(', ');
     const statement = sql(`UPDATE usdc_payments SET ${sets} WHERE id = ? AND state IN (${marks(from)})`);
     return statement.run(to, ...keys.map((key) => change[key] ?? null), id, ...from).changes === 1;
   }

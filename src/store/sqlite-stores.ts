@@ -18,7 +18,6 @@ export function openSqliteStores(file: string): LedgerStores {
 export function createSqliteStores(db: Sqlite): LedgerStores {
   const payments = createLedgerStore(db);
   return {
-    kind: 'sqlite',
     payments,
     lightning: createLightningStore(db),
     transfers: createGatewayTransferStore(db),

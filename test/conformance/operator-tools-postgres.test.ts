@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { embeddedEnvironment } from '../../scripts/embedded/serve.ts';
-import { findPostgres, type Postgres, startPostgres } from '../../scripts/lib/postgres.ts';
+import { type Postgres, startPostgres } from '../../scripts/lib/postgres.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present } from '../support/buyer.ts';
 import { until } from '../support/crew.ts';
+import { describePostgres } from '../support/ledger-adapters.ts';
 import { type Run, runCommand } from '../support/operator-command.ts';
 import { createProcess } from '../support/process.ts';
 import { seedLedger } from '../support/seed-ledger.ts';
@@ -20,15 +21,10 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const PATH = '/v1/paid/fees/estimate';
 const PRICE = 500n;
-const found = findPostgres();
-if ('missing' in found) {
-  if (process.env.REQUIRE_POSTGRES === '1') throw new Error(`REQUIRE_POSTGRES=1, but ${found.missing}`);
-  process.stdout.write(`moving a ledger to PostgreSQL is not tested: ${found.missing}\n`);
-}
 
 type Rows = Record<string, unknown>[];
 
-describe.skipIf('missing' in found)('a ledger that outgrows its machine', () => {
+describePostgres('a ledger that outgrows its machine', () => {
   let network: EmbeddedNetwork;
   let postgres: Postgres;
   let folder: string;

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { balanceOf, decoded, newBuyer, present } from '../support/buyer.ts';
+import { until } from '../support/crew.ts';
 import { signForGateway } from '../support/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '../support/local-facilitator.ts';
@@ -45,14 +46,6 @@ const spendable = () => ({
   allowedAssets: [{ network: 'eip155:5042' as const, asset: network.usdc, maxAmountPerPayment: '5000' }],
 });
 
-const until = async (look: () => Promise<boolean>): Promise<void> => {
-  for (let tries = 0; tries < 600; tries++) {
-    if (await look()) return;
-    await new Promise((next) => setTimeout(next, 50));
-  }
-  throw new Error('it did not come to that');
-};
-
 describe('a facilitator of others in place of our relayer', () => {
   let facilitator: LocalFacilitator;
   let service: Service;
@@ -64,7 +57,7 @@ describe('a facilitator of others in place of our relayer', () => {
       ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50', EXPLORER_URL: 'https://explorer.example' },
     };
     service = await startService(network, { env });
-    await until(async () => (await readiness(service)).status === 200);
+    await until('it is ready', async () => (await readiness(service)).status === 200);
   });
   afterAll(async () => {
     await service.stop();
@@ -104,7 +97,7 @@ describe('a facilitator of others in place of our relayer', () => {
     facilitator.fault(null);
     // The money had moved: either the chain told within the wait, or the same payment gets the answer later.
     let answer = first;
-    await until(async () => {
+    await until('the answer is there', async () => {
       if (answer.status === 503) expect(JSON.parse(answer.body).charged).toBe('unknown');
       if (answer.status !== 200) answer = await present(service.origin, PATH, payment);
       return answer.status === 200;
@@ -117,7 +110,10 @@ test('a facilitator that does not settle on our network makes the service unread
   const other = await startGatewayStandIn(1, WALLET);
   const env = { SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: `${other.url}/v1/x402`, RECONCILE_INTERVAL_MS: '100' };
   const service = await startService(network, { env });
-  await until(async () => !(await readiness(service)).checks.facilitator.detail.includes('not asked'));
+  await until(
+    'the facilitator was asked',
+    async () => !(await readiness(service)).checks.facilitator.detail.includes('not asked'),
+  );
   expect(await readiness(service)).toMatchObject({
     status: 503,
     checks: { facilitator: { ok: false, detail: expect.stringMatching(/does not list this network/) } },
@@ -137,7 +133,7 @@ describe('the Gateway beside our relayer', () => {
       ...{ EXPLORER_URL: 'https://explorer.example' },
     };
     service = await startService(network, { env });
-    await until(async () => (await readiness(service)).checks.gateway?.detail === undefined);
+    await until('the Gateway is fine', async () => (await readiness(service)).checks.gateway?.detail === undefined);
   });
   afterAll(async () => {
     await service.stop();
@@ -193,7 +189,7 @@ describe('the Gateway beside our relayer', () => {
     expect(sent.payments).toMatchObject([{ rail: 'usdc', state: 'settled', transaction: receipt.transaction }]);
     expect(sent.payments[0]).toMatchObject({ block: null, explorerUrl: null });
     const hash = gateway.batch();
-    await until(async () => (await service.get(`/v1/payments/${hash}`)).status === 200);
+    await until('the batch is known', async () => (await service.get(`/v1/payments/${hash}`)).status === 200);
     const [found] = (await lookup(service, receipt.transaction)).payments;
     expect(found).toMatchObject({ transaction: hash, explorerUrl: `https://explorer.example/tx/${hash}` });
     expect((await lookup(service, hash)).payments).toContainEqual(found);
@@ -229,7 +225,7 @@ describe('the Gateway beside our relayer', () => {
     gateway.fault('hangs after');
     let answer = await present(service.origin, PATH, payment);
     gateway.fault(null);
-    await until(async () => {
+    await until('the answer is there', async () => {
       expect([200, 503, 409]).toContain(answer.status);
       if (answer.status !== 200) answer = await present(service.origin, PATH, payment);
       return answer.status === 200;
@@ -249,12 +245,12 @@ describe('the Gateway beside our relayer', () => {
     expect((await present(crew.origin, PATH, kept)).status).toBe(200);
     gateway.fault('hangs after');
     const broken = present(crew.origin, PATH, left).catch(() => null);
-    await until(async () => gateway.depositOf(left.address) < 5000n);
+    await until('the money has moved', () => gateway.depositOf(left.address) < 5000n);
     await crew.kill();
     gateway.fault(null);
     expect((await broken)?.status).not.toBe(200);
     await crew.start();
-    await until(async () => (await present(crew.origin, PATH, left)).status === 200);
+    await until('the answer is there', async () => (await present(crew.origin, PATH, left)).status === 200);
     expect((await present(crew.origin, PATH, kept)).status).toBe(200);
     for (const { address, requirement } of [kept, left])
       expect(gateway.depositOf(address)).toBe(5000n - BigInt(requirement.amount));
@@ -271,7 +267,10 @@ describe('the Gateway beside our relayer', () => {
     expect([refused.status, JSON.parse(refused.body).charged]).toEqual([502, false]);
     const buyer = await newBuyer(network);
     expect((await present(off.origin, PATH, await buyer.sign(off.origin, PATH))).status).toBe(200);
-    await until(async () => (await readiness(off)).checks.gateway.detail !== 'not offered well: not asked yet');
+    await until(
+      'the Gateway was asked',
+      async () => (await readiness(off)).checks.gateway.detail !== 'not offered well: not asked yet',
+    );
     expect(await readiness(off)).toMatchObject({ status: 200, checks: { gateway: { ok: true } } });
     await off.stop();
     expect(gateway.depositOf(payment.address)).toBe(5000n);

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { findPostgres, type Postgres, startPostgres } from '../../scripts/lib/postgres.ts';
+import { type Postgres, startPostgres } from '../../scripts/lib/postgres.ts';
 import { newBuyer, type Payment, present } from '../support/buyer.ts';
 import { presentUntilServed, until } from '../support/crew.ts';
 import { type Instances, leaderOf, startInstances } from '../support/instances.ts';
 import { expectEvenBooks, judgeSale, untilAllAreReady, untilNothingIsOpen } from '../support/instances-judge.ts';
+import { describePostgres } from '../support/ledger-adapters.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
 /** For each number of instances. */
@@ -14,14 +15,12 @@ const BUYERS = 8;
 const PATH = '/v1/paid/fees/estimate';
 /** How long a batch may take to come. */
 const BATCH_MS = 5000;
-const found = findPostgres();
-if ('missing' in found) process.stdout.write(`instances are not killed: ${found.missing}\n`);
 
 type Buyer = Awaited<ReturnType<typeof newBuyer>>;
 const random = seededRandom('instances');
 const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
 
-describe.skipIf('missing' in found)('instances that are killed', () => {
+describePostgres('instances that are killed', () => {
   let network: EmbeddedNetwork;
   let postgres: Postgres;
   let buyers: Buyer[];

@@ -1,12 +1,8 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { expect, test } from 'vitest';
+import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
 
 describeLedgers('the catalogue’s copy', (adapter) => {
-  let ledger: OpenLedger;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
 
   test('is none at first', async () => {
     const { catalogue } = ledger.stores;

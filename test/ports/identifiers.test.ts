@@ -1,19 +1,13 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { LedgerStore } from '../../src/store/ledger-port.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { expect, test } from 'vitest';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger-rows.ts';
 
 const identifierHash = hash32('identifier');
 const named = (id: string, nonce: string) => reservation(id, nonce, { identifierHash });
 
 describeLedgers('a payment identifier', (adapter) => {
-  let ledger: OpenLedger;
-  let store: LedgerStore;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-    store = ledger.stores.payments;
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
+  const store = ofNow(() => ledger.stores.payments);
 
   const end = async (id: string, to: 'settled' | 'failed', reason: string | null = null) => {
     await store.move(id, ['reserved'], 'settling', {}, { store: Buffer.from('reply') });

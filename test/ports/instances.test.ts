@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { LedgerStores } from '../../src/store/ledger-stores.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger-rows.ts';
 import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';
 
@@ -9,13 +9,11 @@ const ROUNDS = 5;
 const range = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
 
 describeLedgers('two instances over one ledger', (adapter) => {
-  let ledger: OpenLedger;
+  const ledger = useLedger(adapter);
   let both: readonly LedgerStores[];
   beforeEach(async () => {
-    ledger = await adapter.open();
     both = [ledger.stores, await ledger.another()];
   });
-  afterEach(() => ledger.close());
 
   /** The same call many times at once, from one instance and the other in turn; some a little later, so that they meet in every way. */
   const race = <T>(call: (stores: LedgerStores, at: number) => Promise<T>, count = CALLS): Promise<T[]> =>

@@ -1,18 +1,12 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { LightningStore } from '../../src/store/lightning-port.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { describe, expect, test } from 'vitest';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 import { accountedOf, DAY, grantOf, hashOf, invoiceOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';
 
 const body = (text: string): Buffer => Buffer.from(text);
 
 describeLedgers('the Lightning rail', (adapter) => {
-  let ledger: OpenLedger;
-  let store: LightningStore;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-    store = ledger.stores.lightning;
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
+  const store = ofNow(() => ledger.stores.lightning);
 
   const counts = (day = TODAY) => store.facilitatorCounts(day, nodeOf('ours'));
 

@@ -1,19 +1,13 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { LightningStore } from '../../src/store/lightning-port.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 import { accountedOf, DAY, grantOf, HOUR, invoiceOf, keyOf, NOON } from '../support/lightning-rows.ts';
 
 const MINUTE = 60_000;
 const body = (text: string): Buffer => Buffer.from(text);
 
 describeLedgers('granted claims', (adapter) => {
-  let ledger: OpenLedger;
-  let store: LightningStore;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-    store = ledger.stores.lightning;
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
+  const store = ofNow(() => ledger.stores.lightning);
 
   const grant = async (name: string) => (await store.findClaim(keyOf(name)))?.grant;
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { LightningStore } from '../../src/store/lightning-port.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
 import { createLightningModel } from '../support/lightning-model.ts';
 import { accountedOf, DAY, grantOf, HOUR, hashOf, invoiceOf, keyOf, NOON, nodeOf } from '../support/lightning-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
@@ -107,11 +107,7 @@ async function readings({ store, model, now }: World): Promise<readonly [unknown
 }
 
 describeLedgers('the Lightning rail’s store', (adapter) => {
-  let ledger: OpenLedger;
-  beforeEach(async () => {
-    ledger = await adapter.open({ synced: false });
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter, { synced: false });
 
   const bursts = BURSTS[adapter.name];
   const inTime = { timeout: 30_000 + MOST_BURSTS * 100 };

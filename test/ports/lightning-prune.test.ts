@@ -1,6 +1,5 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { LightningStore } from '../../src/store/lightning-port.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { expect, test } from 'vitest';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 import { accountedOf, DAY, grantOf, HOUR, invoiceOf, keyOf, NOON } from '../support/lightning-rows.ts';
 
 const MINUTE = 60_000;
@@ -9,13 +8,8 @@ const { keepUntil } = grantOf('a');
 const REDEEM_UNTIL = NOON + 7 * DAY;
 
 describeLedgers('forgetting', (adapter) => {
-  let ledger: OpenLedger;
-  let store: LightningStore;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-    store = ledger.stores.lightning;
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
+  const store = ofNow(() => ledger.stores.lightning);
 
   /** What is left of a proof: its record, the kept reply, the claim, the answer. */
   async function left(name: string): Promise<string> {

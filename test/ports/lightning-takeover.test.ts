@@ -1,16 +1,10 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { LightningStore } from '../../src/store/lightning-port.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { expect, test } from 'vitest';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 import { accountedOf, DAY, grantOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';
 
 describeLedgers('a claim in the place of another', (adapter) => {
-  let ledger: OpenLedger;
-  let store: LightningStore;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-    store = ledger.stores.lightning;
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
+  const store = ofNow(() => ledger.stores.lightning);
 
   // Whoever carried the buyer's payment knows its preimage, and can have his own node's invoice over the same hash claimed by anyone.
   const grantedNow = async (name: string) => (await store.findClaim(keyOf(name)))?.grant ?? null;

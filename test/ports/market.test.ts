@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { ListingRow, MarketStore } from '../../src/store/market-port.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { describe, expect, test } from 'vitest';
+import type { ListingRow } from '../../src/store/market-port.ts';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 
 const BOUNDS = { total: 5, perDomain: 3 };
 
@@ -20,13 +20,8 @@ const row = (more: Partial<ListingRow> = {}): ListingRow => ({
 const failed = (more: Partial<ListingRow>) => row({ reason: 'timeout', failures: 1, ...more });
 
 describeLedgers('the market’s store', (adapter) => {
-  let ledger: OpenLedger;
-  let store: MarketStore;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-    store = ledger.stores.market;
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
+  const store = ofNow(() => ledger.stores.market);
 
   describe('listing', () => {
     test('happens once a place; a second time changes what is known and keeps when it began', async () => {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { LedgerStore, Payment } from '../../src/store/ledger-port.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { describeLedgers, type OpenLedger, useLedger } from '../support/ledger-adapters.ts';
 import { createLedgerModel, type ModelRow } from '../support/ledger-model.ts';
 import { hash32, reservation } from '../support/ledger-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
@@ -139,11 +139,7 @@ async function forgetEnded({ sql }: OpenLedger, model: World['model']): Promise<
 }
 
 describeLedgers('the payments’ store', (adapter) => {
-  let ledger: OpenLedger;
-  beforeEach(async () => {
-    ledger = await adapter.open({ synced: false });
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter, { synced: false });
 
   const bursts = BURSTS[adapter.name];
   const inTime = { timeout: 30_000 + MOST_BURSTS * 100 };

@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { LedgerStore } from '../../src/store/ledger-port.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger-rows.ts';
 
 const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
@@ -10,13 +10,8 @@ const body = (text: string): Buffer => Buffer.from(text);
 const settledReply = { store: body('reply') };
 
 describeLedgers('payments', (adapter) => {
-  let ledger: OpenLedger;
-  let store: LedgerStore;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-    store = ledger.stores.payments;
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
+  const store = ofNow(() => ledger.stores.payments);
 
   const settle = async (id: string) => {
     await store.move(id, ['reserved'], 'settling', {}, settledReply);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { SelfTestRun, SelfTestStore } from '../../src/store/selftest-port.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { expect, test } from 'vitest';
+import type { SelfTestRun } from '../../src/store/selftest-port.ts';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 
 const good = (at: number): SelfTestRun => ({
   ...{ at, ok: true, latencyMs: 700, transaction: randomBytes(32), notCharged: true, reason: null },
@@ -12,13 +12,8 @@ const bad = (at: number, changes: Partial<SelfTestRun> = {}): SelfTestRun => ({
 });
 
 describeLedgers('the self-test’s store', (adapter) => {
-  let ledger: OpenLedger;
-  let store: SelfTestStore;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-    store = ledger.stores.selfTests;
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
+  const store = ofNow(() => ledger.stores.selfTests);
   const record = (...runs: SelfTestRun[]) => Promise.all(runs.map((run) => store.record(run, 0)));
 
   test('gives back what it was given, newest first, as many as asked for', async () => {

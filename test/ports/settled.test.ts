@@ -1,14 +1,10 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { expect, test } from 'vitest';
+import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
 import { reservation } from '../support/ledger-rows.ts';
 import { accountedOf, grantOf, NOON } from '../support/lightning-rows.ts';
 
 describeLedgers('what was earned', (adapter) => {
-  let ledger: OpenLedger;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
 
   const plain = Buffer.alloc(20, 0x36);
   const gateway = Buffer.alloc(20, 0x77);

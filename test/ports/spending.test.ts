@@ -1,14 +1,10 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { expect, test } from 'vitest';
+import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
 
 const one = { wei: 3n, gas: 100n, transactions: 1, payments: 2 };
 
 describeLedgers('the relayer’s spending', (adapter) => {
-  let ledger: OpenLedger;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
 
   test('adds up by day, in more than 64 bits, and every process sees it', async () => {
     const { spending } = ledger.stores;

@@ -1,19 +1,13 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { LedgerStores } from '../../src/store/ledger-stores.ts';
-import { describeLedgers, type OpenLedger } from '../support/ledger-adapters.ts';
+import { expect, test } from 'vitest';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger-rows.ts';
 
 /** A transfer's id, 16 bytes. */
 const transferOf = (name: string): Buffer => Buffer.from(hash32(name).subarray(0, 16));
 
 describeLedgers('the Gateway’s transfers', (adapter) => {
-  let ledger: OpenLedger;
-  let stores: LedgerStores;
-  beforeEach(async () => {
-    ledger = await adapter.open();
-    stores = ledger.stores;
-  });
-  afterEach(() => ledger.close());
+  const ledger = useLedger(adapter);
+  const stores = ofNow(() => ledger.stores);
 
   async function settle(id: string, transaction: Uint8Array): Promise<boolean> {
     await stores.payments.reserve(reservation(id, id), 0, null);

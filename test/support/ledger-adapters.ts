@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
-import { describe } from 'vitest';
+import { afterEach, beforeEach, describe } from 'vitest';
 import { findPostgres } from '../../scripts/lib/postgres.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { openLedgerDatabase } from '../../src/store/database.ts';
@@ -60,6 +60,25 @@ export function describeLedgers(title: string, suite: (adapter: Adapter) => void
   for (const adapter of adapters) {
     describe.skipIf(adapter.missing !== null)(`${title} (${adapter.name})`, () => suite(adapter));
   }
+}
+
+/** A ledger of its own for each test of a suite, closed after it: what is asked of the returned one is asked of the running test's. */
+export function useLedger(adapter: Adapter, options?: OpenOptions): OpenLedger {
+  let open: OpenLedger;
+  beforeEach(async () => {
+    open = await adapter.open(options);
+  });
+  afterEach(() => open.close());
+  return ofNow(() => open);
+}
+
+/** Stands for what `find` gives at the moment when it is used: for names of a suite whose tests have each their own. */
+export function ofNow<T extends object>(find: () => T): T {
+  return new Proxy({} as T, {
+    get: (_, name) => Reflect.get(find(), name),
+    ownKeys: () => Reflect.ownKeys(find()),
+    getOwnPropertyDescriptor: (_, name) => Reflect.getOwnPropertyDescriptor(find(), name),
+  });
 }
 
 async function openSqlite({ synced = true }: OpenOptions = {}): Promise<OpenLedger> {

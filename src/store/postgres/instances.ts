@@ -1,18 +1,19 @@
 import type { InstancesStore } from '../instances-port.ts';
+import { NOW } from './database-clock.ts';
 import { fixed, statement } from './statement.ts';
 import type { Transact } from './transaction.ts';
-
-/** The database's own clock, which all instances share. */
-const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT';
 
 const SEEN = statement<{ bootId: string }>(
   `INSERT INTO instances (boot_id, seen_at) VALUES (@bootId, ${NOW}) ON CONFLICT (boot_id) DO UPDATE SET seen_at = ${NOW}`,
 );
+const RENEW = statement<{ bootId: string; leaseMs: number }>(
+  `UPDATE instance_lease SET until = ${NOW} + @leaseMs::BIGINT WHERE id = 1 AND holder = @bootId RETURNING fence`,
+);
+// Whoever notes a broadcast under the lease's number holds the row by its key until that is on disk. A renewal leaves the key alone and waits for
+// nobody; the lease changes hands only where nobody holds it so, and a beat that finds it held goes on without: the next one comes in a second.
 const TAKE = statement<{ bootId: string; leaseMs: number }>(
-  `UPDATE instance_lease
-      SET fence = CASE WHEN holder = @bootId THEN fence ELSE fence + 1 END,
-          said = CASE WHEN holder = @bootId THEN said END, holder = @bootId, until = ${NOW} + @leaseMs::BIGINT
-    WHERE id = 1 AND (holder = @bootId OR until <= ${NOW})
+  `UPDATE instance_lease SET fence = fence + 1, said = NULL, holder = @bootId, until = ${NOW} + @leaseMs::BIGINT
+    WHERE id = (SELECT id FROM instance_lease WHERE id = 1 AND until <= ${NOW} FOR UPDATE SKIP LOCKED)
     RETURNING fence`,
 );
 const SAID = fixed(`SELECT said FROM instance_lease WHERE id = 1 AND until > ${NOW}`);
@@ -34,7 +35,8 @@ export function createInstancesStore(transact: Transact): InstancesStore {
     beat: (bootId, leaseMs, livingMs) =>
       transact(async (run) => {
         await run(SEEN({ bootId }));
-        const [lease] = await run<{ fence: number }>(TAKE({ bootId, leaseMs }));
+        const [own] = await run<{ fence: number }>(RENEW({ bootId, leaseMs }));
+        const [lease] = own ? [own] : await run<{ fence: number }>(TAKE({ bootId, leaseMs }));
         const [told] = await run<{ said: string | null }>(SAID);
         const all = await run<{ bootId: string; isLiving: boolean }>(ALL({ livingMs }));
         const named = (living: boolean) => all.filter(({ isLiving }) => isLiving === living).map((one) => one.bootId);

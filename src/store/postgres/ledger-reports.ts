@@ -9,6 +9,7 @@ import {
   PAYMENT_STATES,
   type StateSum,
 } from '../ledger-reports-port.ts';
+import { OPEN } from '../payment-columns.ts';
 import { asLedgerError, LedgerDatabaseError } from './errors.ts';
 import { ledgerPlace } from './ledger-place.ts';
 import { countLivingInstances } from './living-instances.ts';
@@ -26,7 +27,7 @@ const USDC_SUMS = 'SELECT state, count(*) AS count, sum(amount) AS amount FROM u
 const CLAIM_SUMS = `SELECT state, count(*) AS count, sum(amount_msat) AS amount
   FROM lightning_claims WHERE request_hash IS NOT NULL GROUP BY state`;
 const OLDEST_OPEN = `SELECT id, state, reserved_at AS "reservedAt" FROM usdc_payments
-  WHERE state IN ('reserved', 'settling', 'unknown') ORDER BY id LIMIT 1`;
+  WHERE state IN ${OPEN} ORDER BY id LIMIT 1`;
 const REPLIES = `SELECT count(*) AS count, coalesce(sum(bytes), 0)::BIGINT AS bytes FROM (
   SELECT length(body) AS bytes FROM usdc_replies
   UNION ALL SELECT length(body) FROM lightning_kept_replies

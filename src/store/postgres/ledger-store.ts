@@ -1,5 +1,6 @@
 import type { LedgerStore, Payment, PaymentKey, PaymentState } from '../ledger-port.ts';
-import { ledgerWrites, OPEN, PURGE_CHUNK } from './ledger-writes.ts';
+import { OPEN } from '../payment-columns.ts';
+import { ledgerWrites, PURGE_CHUNK } from './ledger-writes.ts';
 import type { Pools } from './pool.ts';
 import { fixed, type Statement, statement } from './statement.ts';
 import type { WriteLane } from './write-lane.ts';

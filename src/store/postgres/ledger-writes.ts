@@ -1,9 +1,7 @@
 import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../ledger-port.ts';
+import { CHANGE_COLUMNS, OPEN } from '../payment-columns.ts';
 import { type Statement, statement } from './statement.ts';
 import type { Write } from './write-lane.ts';
-
-/** Open: may still end in a transfer, so it holds part of the payer's balance. */
-export const OPEN = "('reserved', 'settling', 'unknown')";
 
 // A row that failed holds no identifier; the words are those of the index, which decides between two that race.
 // A place is free again when its payment has ended, so the next one is after all that are open, which is all that is asked of it.
@@ -23,17 +21,6 @@ const RESERVE = statement<NewPayment & { maxOpen: number; reusableReason: string
          transaction_hash = NULL, block = NULL, ended_at = NULL
    WHERE usdc_payments.state = 'failed' AND usdc_payments.reason = @reusableReason::text`);
 
-const COLUMNS: Record<keyof PaymentChange, string> = {
-  bootId: 'boot_id',
-  signature: 'signature',
-  checkedBlock: 'checked_block',
-  transaction: 'transaction_hash',
-  block: 'block',
-  reason: 'reason',
-  settlingAt: 'settling_at',
-  endedAt: 'ended_at',
-};
-
 const REPLIES = {
   drop: 'DELETE FROM usdc_replies WHERE payment_id IN (SELECT id FROM moved)',
   store: 'INSERT INTO usdc_replies (payment_id, body) SELECT id, @body::bytea FROM moved',
@@ -43,7 +30,8 @@ const REPLIES = {
 const ACCEPT = `INSERT INTO gateway_transfers (payment_id, transfer_id, next_check_at)
                 SELECT id, transaction_hash, 0 FROM moved WHERE length(transaction_hash) = 16`;
 
-// Nothing leaves without this, so an instance whose lease has gone to another one sends nothing any more.
+// Nothing leaves without this, so an instance whose lease has gone to another one sends nothing any more. The lease is held until the note is on
+// disk: nobody takes it meanwhile, and where somebody has since this transaction began it is undone and tried anew.
 const NOTE = statement<{
   ids: string[];
   transactions: Uint8Array[];
@@ -53,7 +41,8 @@ const NOTE = statement<{
   UPDATE usdc_payments SET transaction_hash = noted.transaction_hash
     FROM ROWS FROM (unnest(@ids::text[]), unnest(@transactions::bytea[])) AS noted (id, transaction_hash)
    WHERE usdc_payments.id = noted.id AND state = ANY(@where::text[])
-     AND (@fence::bigint IS NULL OR EXISTS (SELECT 1 FROM instance_lease WHERE instance_lease.id = 1 AND fence = @fence::bigint))
+     AND (@fence::bigint IS NULL
+      OR EXISTS (SELECT 1 FROM instance_lease WHERE instance_lease.id = 1 AND fence = @fence::bigint FOR KEY SHARE))
   RETURNING usdc_payments.id`);
 
 const RELEASABLE = 'id = @id AND state = ANY(@from::text[]) AND transaction_hash IS NULL';
@@ -85,7 +74,7 @@ const moves = new Map<string, (values: Values) => Statement>();
 
 function moveStatement(to: PaymentState, change: PaymentChange, reply: ReplyChange | undefined) {
   const keys = (Object.keys(change) as (keyof PaymentChange)[]).filter((key) => change[key] !== undefined).sort();
-  const sets = ['state = @to', ...keys.map((key) => `${COLUMNS[key]} = @${key}`)].join(', ');
+  const sets = ['state = @to', ...keys.map((key) => `${CHANGE_COLUMNS[key]} = @${key}`)].join(', ');
   const steps = [
     `moved AS (UPDATE usdc_payments SET ${sets} WHERE id = @id AND state = ANY(@from::text[]) RETURNING id, transaction_hash)`,
     ...(reply ? [`reply AS (${REPLIES[reply === 'drop' ? reply : 'store' in reply ? 'store' : 'keep']})`] : []),

@@ -1,9 +1,8 @@
 import type { ClientBase } from 'pg';
+import { LIVING_MS } from '../instances-port.ts';
+import { NOW } from './database-clock.ts';
 
-/** Longer than a living instance is ever silent, by what instances hold of each other. */
-const LIVING_MS = 15_000;
-const COUNT = `SELECT count(*) AS living FROM instances
-  WHERE seen_at > (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT - ${LIVING_MS}`;
+const COUNT = `SELECT count(*) AS living FROM instances WHERE seen_at > ${NOW} - ${LIVING_MS}`;
 
 /** How many services work on this ledger now, by the database's own clock; one that was killed counts for 15 seconds more. */
 export async function countLivingInstances(client: Pick<ClientBase, 'query'>): Promise<number> {

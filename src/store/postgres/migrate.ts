@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, DatabaseError } from 'pg';
+import { migrationsIn, newestVersion } from '../schema-version.ts';
 import { asLedgerError } from './errors.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
@@ -35,10 +36,7 @@ export async function migrate({
   nowMs,
   directory = MIGRATIONS,
 }: MigrateOptions): Promise<void> {
-  const files = readdirSync(directory)
-    .filter((file) => /^\d{3}-.+\.sql$/.test(file))
-    .sort();
-  const newest = Number(files.at(-1)?.slice(0, 3) ?? 0);
+  const [migrations, newest] = [migrationsIn(directory), newestVersion(directory)];
   const client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true });
   // Told by the statement that it breaks.
   client.on('error', () => {});
@@ -51,9 +49,9 @@ export async function migrate({
       const last = Math.max(0, ...done);
       if (last > newest)
         throw new Error(`${name} is of version ${last}; this program knows ${newest}: start the newer program`);
-      const next = files.find((file) => !done.has(Number(file.slice(0, 3))));
+      const next = migrations.find(({ version }) => !done.has(version));
       if (!next) return;
-      await apply(client, Number(next.slice(0, 3)), readFileSync(join(directory, next), 'utf8'), nowMs);
+      await apply(client, next.version, readFileSync(next.path, 'utf8'), nowMs);
     }
     throw new Error(`${name} could not be brought to version ${newest}: others are at it, and do not end`);
   } catch (error) {

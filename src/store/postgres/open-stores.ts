@@ -1,7 +1,9 @@
 import type { Clock } from '../../lib/clock.ts';
+import { inTime } from '../../lib/in-time.ts';
 import type { LedgerStores } from '../ledger-stores.ts';
 import { createCatalogueStore } from './catalogue-store.ts';
 import { createGatewayTransferStore } from './gateway-transfers.ts';
+import { ledgerPlace } from './ledger-place.ts';
 import { createLedgerStore } from './ledger-store.ts';
 import { createLightningStore } from './lightning-store.ts';
 import { createMarketStore } from './market-store.ts';
@@ -37,7 +39,7 @@ interface PostgresStoresOptions {
  */
 export async function openPostgresStores(options: PostgresStoresOptions): Promise<LedgerStores> {
   const { url, connectTimeoutMs, statementTimeoutMs, clock } = options;
-  await migrate({ url, connectTimeoutMs, name: nameOf(url), nowMs: clock.nowMs() });
+  await migrate({ url, connectTimeoutMs, name: `the ledger ${ledgerPlace(url)}`, nowMs: clock.nowMs() });
   const pools = openPools({
     ...{ url, connectTimeoutMs, statementTimeoutMs },
     size: options.poolSize,
@@ -54,7 +56,6 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
   };
 
   return {
-    kind: 'postgres',
     payments: createLedgerStore({ pools, lane: lanes.payments, close, ping }),
     lightning: createLightningStore({ pools, lane: lanes.lightning, ping }),
     transfers: createGatewayTransferStore(pools, lanes.payments),
@@ -85,21 +86,6 @@ function createPing({ read }: Pools, clock: Clock): () => Promise<void> {
     asking ??= ask().finally(() => {
       asking = null;
     });
-    const timer = new AbortController();
-    const late = clock.sleep(PING_MS, timer.signal).then(() => {
-      throw new Error('the database does not answer');
-    });
-    try {
-      await Promise.race([asking, late]);
-    } finally {
-      timer.abort();
-      late.catch(() => {});
-    }
+    await inTime(asking, PING_MS, clock, () => new Error('the database does not answer'));
   };
-}
-
-/** Where the ledger is, in words for errors: whatever else a URL may carry stays out. */
-function nameOf(url: string): string {
-  const { hostname, port, pathname } = new URL(url);
-  return `the ledger ${hostname}${port && `:${port}`}${pathname}`;
 }

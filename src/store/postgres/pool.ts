@@ -35,16 +35,16 @@ export interface Pools {
  * that its client has left open), and by the client where the server does not answer at all.
  */
 export function openPools(options: PoolOptions): Pools {
-  const open = (max: number): Pool => {
+  const { statementTimeoutMs } = options;
+  const open = (max: number, waitMs: number): Pool => {
     const pool = new Pool({
       connectionString: options.url,
       max,
       connectionTimeoutMillis: options.connectTimeoutMs,
       idleTimeoutMillis: 60_000,
-      statement_timeout: options.statementTimeoutMs,
-      idle_in_transaction_session_timeout: options.statementTimeoutMs,
-      // Two statements may wait for the same lock one after the other before the server ends either.
-      query_timeout: 2 * options.statementTimeoutMs + 1000,
+      statement_timeout: statementTimeoutMs,
+      idle_in_transaction_session_timeout: statementTimeoutMs,
+      query_timeout: waitMs + 1000,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
       application_name: options.applicationName,
@@ -56,7 +56,9 @@ export function openPools(options: PoolOptions): Pools {
     pool.on('error', () => {});
     return pool;
   };
-  const [writes, reads] = [open(WRITERS), open(options.size - WRITERS)];
+  // Two statements of writers may wait for the same lock one after the other before the server ends either; readers wait for none.
+  const writes = open(WRITERS, 2 * statementTimeoutMs);
+  const reads = open(options.size - WRITERS, statementTimeoutMs);
 
   return {
     writes,

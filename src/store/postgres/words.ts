@@ -1,4 +1,5 @@
 import { Client, type Pool } from 'pg';
+import { createBundle } from '../../lib/bundle.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Words } from '../instances-port.ts';
 
@@ -66,22 +67,14 @@ export function openWords({ url, connectTimeoutMs, pool, clock, log }: WordsOpti
     }
   }
 
-  function speak(channel: string): (id: string) => void {
-    let waiting: string[] = [];
-    const send = () => {
-      const ids = waiting;
-      waiting = [];
+  const speak = (channel: string) =>
+    createBundle<string>((ids) => {
       for (let at = 0; at < ids.length; at += MOST_IDS) {
         const text = ids.slice(at, at + MOST_IDS).join(',');
         // Lost where the database is away: whoever waits looks at the row.
         pool.query('SELECT pg_notify($1, $2)', [channel, text]).catch(() => {});
       }
-    };
-    return (id) => {
-      waiting.push(id);
-      if (waiting.length === 1) setImmediate(send);
-    };
-  }
+    });
 
   const running = keepListening();
   return {

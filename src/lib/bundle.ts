@@ -1,0 +1,13 @@
+/** Collects what is said within one turn of the event loop and sends it as one message. */
+export function createBundle<T>(send: (items: readonly T[]) => void): (item: T) => void {
+  let waiting: T[] = [];
+  return (item) => {
+    waiting.push(item);
+    if (waiting.length > 1) return;
+    setImmediate(() => {
+      const items = waiting;
+      waiting = [];
+      send(items);
+    });
+  };
+}

@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { Registry } from 'prom-client';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { WHOLE } from '../../src/cluster/part.ts';
+import { loadConfig } from '../../src/config.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createLogger } from '../../src/lib/log.ts';
+import { openLedger } from '../../src/open-ledger.ts';
+import { describePostgres } from '../support/ledger-adapters.ts';
+import { accountedOf } from '../support/lightning-rows.ts';
+import { untilSomebodyWaits } from '../support/lock-waits.ts';
+import { freshDatabase } from '../support/postgres-run.ts';
+
+const ENV = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
+const RETRIES = 'ledger_retries_total';
+
+let folder: string;
+let registry: Registry;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'percall-retries-'));
+  registry = new Registry();
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const open = (url: string) => {
+  const config = loadConfig({ ...ENV, DATA_DIR: folder, LEDGER_URL: url });
+  return openLedger(config, WHOLE, systemClock, createLogger('silent'), registry);
+};
+const retries = async () => (await registry.getSingleMetric(RETRIES)?.get())?.values.map(({ value }) => value);
+
+test('a ledger in a file tells of no retries, because none can be', async () => {
+  const ledger = await open('');
+  expect(await retries()).toBeUndefined();
+  await ledger.close();
+});
+
+describePostgres('a ledger that is shared', () => {
+  test('tells of each transaction that was run anew, from none on', async () => {
+    const url = await freshDatabase();
+    const ledger = await open(url);
+    const [stranger, watcher] = [new Client({ connectionString: url }), new Client({ connectionString: url })];
+    await Promise.all([stranger.connect(), watcher.connect()]);
+    try {
+      expect(await ledger.stores.lightning.claim(accountedOf('a'))).toBe('claimed');
+      expect(await retries()).toEqual([0]);
+      await stranger.query('BEGIN');
+      await stranger.query('UPDATE lightning_facilitator_totals SET claims = claims + 1');
+      const claim = ledger.stores.lightning.claim(accountedOf('b'));
+      await untilSomebodyWaits(watcher);
+      await stranger.query('COMMIT');
+      expect([await claim, await retries()]).toEqual(['claimed', [1]]);
+    } finally {
+      await Promise.all([stranger.end(), watcher.end()]);
+      await ledger.close();
+    }
+  });
+});
