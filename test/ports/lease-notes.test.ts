@@ -1,41 +1,33 @@
-import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { LedgerStores } from '../../src/store/ledger-stores.ts';
 import { type InstancesShare, openInstances } from '../../src/store/postgres/open-instances.ts';
-import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
-import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
+import { describePostgres } from '../support/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger-rows.ts';
-import { untilSomebodyWaits } from '../support/lock-waits.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
+import { type Meddled, openMeddled, untilSomebodyWaits } from '../support/lock-waits.ts';
 
 /** A lease that holds, and one that is over when it has been taken. */
 const [LONG_MS, OVER_MS] = [60_000, 0];
 const HASH = hash32('transaction');
 
 describePostgres('a broadcast that is noted while the lease moves', () => {
-  let stores: LedgerStores;
+  let stores: Meddled['stores'];
   let share: InstancesShare;
   /** Holds a row, so that whoever comes for it waits for as long as the test says. */
-  let stranger: Client;
-  let watcher: Client;
-  let retries: number;
+  let stranger: Meddled['stranger'];
+  let watcher: Meddled['watcher'];
+  let retries: Meddled['retries'];
+  let close: Meddled['close'];
   beforeEach(async () => {
-    const url = await freshDatabase();
-    retries = 0;
-    const onRetry = () => void retries++;
-    stores = await openPostgresStores({ url, ...POSTGRES_LIMITS, clock: systemClock, onRetry });
+    const { url, ...meddled } = await openMeddled();
+    ({ stores, stranger, watcher, retries, close } = meddled);
     share = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: { warn: () => {} } });
-    [stranger, watcher] = [new Client({ connectionString: url }), new Client({ connectionString: url })];
-    await Promise.all([stranger.connect(), watcher.connect()]);
     for (const id of ['paid', 'other']) {
       await stores.payments.reserve(reservation(id, id), 0, null);
       await stores.payments.move(id, ['reserved'], 'settling', {}, { store: Buffer.from('reply') });
     }
   });
   afterEach(async () => {
-    await Promise.all([stranger.end(), watcher.end()]);
-    await Promise.all([stores.close(), share.close()]);
+    await Promise.all([close(), share.close()]);
   });
 
   const beat = async (bootId: string, leaseMs = LONG_MS) => (await share.store.beat(bootId, leaseMs, 60_000)).fence;
@@ -81,7 +73,7 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
     await letGo();
     expect([[...(await note)], await before]).toEqual([[], true]);
     expect(await noted()).toBeNull();
-    expect(retries).toBe(1);
+    expect(retries()).toBe(1);
   });
 
   test('keeps nobody waiting who renews the lease, speaks under it or gives it back', async () => {
@@ -92,7 +84,7 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
     await share.store.leave('first');
     expect(await beat('second')).toBeNull();
     await letGo();
-    expect([[...(await note)], retries]).toEqual([['paid'], 0]);
+    expect([[...(await note)], retries()]).toEqual([['paid'], 0]);
     expect(await beat('second')).toBe((first ?? 0) + 1);
   });
 
@@ -101,7 +93,7 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
     const { before, note } = await beginAndWait(first);
     expect(await beat('first')).toBe(first);
     await letGo();
-    expect([[...(await note)], await before, retries]).toEqual([['paid'], true, 0]);
+    expect([[...(await note)], await before, retries()]).toEqual([['paid'], true, 0]);
     expect(await noted()).toEqual(HASH);
   });
 

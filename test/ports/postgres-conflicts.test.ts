@@ -1,13 +1,9 @@
 import { inspect } from 'node:util';
-import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { systemClock } from '../../src/lib/clock.ts';
-import type { LedgerStores } from '../../src/store/ledger-stores.ts';
-import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
-import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
+import { describePostgres } from '../support/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger-rows.ts';
 import { accountedOf, nodeOf, TODAY } from '../support/lightning-rows.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
+import { type Meddled, openMeddled, untilSomebodyWaits } from '../support/lock-waits.ts';
 
 const INSERT = `
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
@@ -16,44 +12,25 @@ const INSERT = `
     FROM usdc_payments LIMIT 1`;
 
 describePostgres('transactions that meet', () => {
-  let stores: LedgerStores;
-  let stranger: Client;
-  /** Not the stranger: within a transaction the list of what others do stands still. */
-  let watcher: Client;
-  let retries: number;
+  let stores: Meddled['stores'];
+  let stranger: Meddled['stranger'];
+  let watcher: Meddled['watcher'];
+  let retries: Meddled['retries'];
+  let close: Meddled['close'];
   beforeEach(async () => {
-    const url = await freshDatabase();
-    retries = 0;
-    const onRetry = () => void retries++;
-    stores = await openPostgresStores({ url, ...POSTGRES_LIMITS, clock: systemClock, onRetry });
-    [stranger, watcher] = [new Client({ connectionString: url }), new Client({ connectionString: url })];
-    await Promise.all([stranger.connect(), watcher.connect()]);
+    ({ stores, stranger, watcher, retries, close } = await openMeddled());
   });
-  afterEach(async () => {
-    await Promise.all([stranger.end(), watcher.end()]);
-    await stores.close();
-  });
-
-  /** Resolves when the stores wait for a lock that the stranger holds. */
-  async function untilTheyWait(): Promise<void> {
-    const waiting =
-      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    for (;;) {
-      const { rows } = await watcher.query<{ count: string }>(waiting);
-      if (Number(rows[0]?.count) > 0) return;
-      await new Promise((next) => setTimeout(next, 5));
-    }
-  }
+  afterEach(() => close());
 
   test('are tried again: a claim whose counter another program has changed is made and counted once', async () => {
     await stranger.query('BEGIN');
     await stranger.query('UPDATE lightning_facilitator_totals SET claims = claims + 10');
     const claims = Promise.all(['a', 'b', 'a'].map((name) => stores.lightning.claim(accountedOf(name))));
-    await untilTheyWait();
-    expect(retries).toBe(0);
+    await untilSomebodyWaits(watcher);
+    expect(retries()).toBe(0);
     await stranger.query('COMMIT');
     expect(await claims).toEqual(['claimed', 'claimed', 'duplicate']);
-    expect(retries).toBe(1);
+    expect(retries()).toBe(1);
     const counts = await stores.lightning.facilitatorCounts(TODAY, nodeOf('theirs'));
     expect(counts).toEqual({ total: 12, today: 2, nodes: 1, own: 2 });
   });
@@ -62,9 +39,9 @@ describePostgres('transactions that meet', () => {
     await stranger.query('BEGIN');
     await stranger.query('SELECT claims FROM lightning_facilitator_totals FOR UPDATE');
     const claim = stores.lightning.claim(accountedOf('a'));
-    await untilTheyWait();
+    await untilSomebodyWaits(watcher);
     await stranger.query('ROLLBACK');
-    expect([await claim, retries]).toEqual(['claimed', 0]);
+    expect([await claim, retries()]).toEqual(['claimed', 0]);
   });
 
   test('cannot pass a payer’s cap between them: one of both is undone', async () => {
@@ -83,7 +60,7 @@ describePostgres('transactions that meet', () => {
     await stranger.query('BEGIN');
     await stranger.query("UPDATE usdc_payments SET checked_block = 1 WHERE id = 'b'");
     const moves = Promise.all(['a', 'b'].map((id) => stores.payments.move(id, ['reserved'], 'settling', {})));
-    await untilTheyWait();
+    await untilSomebodyWaits(watcher);
     // Now each waits for the other; whichever PostgreSQL ends, ours is done.
     const theirs = await stranger.query("UPDATE usdc_payments SET checked_block = 1 WHERE id = 'a'").then(
       () => 'done',
@@ -91,7 +68,7 @@ describePostgres('transactions that meet', () => {
     );
     await stranger.query('COMMIT');
     expect(await moves).toEqual([true, true]);
-    expect(theirs === '40P01' || retries > 0).toBe(true);
+    expect(theirs === '40P01' || retries() > 0).toBe(true);
   });
 
   test('share nothing but the time: a write that breaks a rule rejects alone, and is told without its row', async () => {

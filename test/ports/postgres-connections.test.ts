@@ -8,6 +8,7 @@ import { type DatabaseProxy, startDatabaseProxy } from '../support/database-prox
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
 import { reservation } from '../support/ledger-rows.ts';
 import { accountedOf, nodeOf } from '../support/lightning-rows.ts';
+import { untilSomebodyWaits } from '../support/lock-waits.ts';
 import { freshDatabase } from '../support/postgres-run.ts';
 
 /** Short, because these tests wait for them. */
@@ -50,15 +51,6 @@ describePostgres('a connection to PostgreSQL', () => {
         if (tries === 20) throw error;
       }
     }
-  }
-
-  /** Resolves when a statement waits for a lock. */
-  async function untilOneWaits(): Promise<void> {
-    const client = new Client({ connectionString: url });
-    await client.connect();
-    const waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while ((await client.query(waiting)).rows.length === 0) await new Promise((next) => setTimeout(next, 5));
-    await client.end();
   }
 
   test('that breaks while nobody uses it costs at most the next call, and no process', async () => {
@@ -118,7 +110,8 @@ describePostgres('a connection to PostgreSQL', () => {
 
   test('whose statement waits too long for somebody’s lock rejects, and nothing of it was done', async () => {
     const stranger = new Client({ connectionString: url });
-    await stranger.connect();
+    const watcher = new Client({ connectionString: url });
+    await Promise.all([stranger.connect(), watcher.connect()]);
     await stranger.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
     const told = await Promise.allSettled([reserve('a'), reserve('b')]);
     expect(told.map((one) => one.status === 'rejected' && inspect(one.reason))).toEqual([
@@ -135,10 +128,12 @@ describePostgres('a connection to PostgreSQL', () => {
 
   test('left in the middle of a transaction is ended by the server, and its locks with it', async () => {
     const stranger = new Client({ connectionString: url });
-    await stranger.connect();
+    const watcher = new Client({ connectionString: url });
+    await Promise.all([stranger.connect(), watcher.connect()]);
     await stranger.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
     const stuck = reserve('stuck');
-    await untilOneWaits();
+    await untilSomebodyWaits(watcher);
+    await watcher.end();
     // Now the server begins and takes the turn; it hears neither what was to come nor that nobody is there any more.
     proxy.swallow();
     await stranger.query('ROLLBACK');

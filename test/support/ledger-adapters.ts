@@ -81,28 +81,45 @@ export function ofNow<T extends object>(find: () => T): T {
   });
 }
 
-async function openSqlite({ synced = true }: OpenOptions = {}): Promise<OpenLedger> {
-  const folder = mkdtempSync(join(tmpdir(), 'percall-ledger-'));
-  const file = join(folder, 'ledger.db');
+/** What is opened of one database, one after the other or side by side. */
+async function ledgerOf(
+  open: () => Promise<LedgerStores>,
+  database: Pick<OpenLedger, 'sql' | 'retries'> & { remove?(): void },
+): Promise<OpenLedger> {
   const opened: LedgerStores[] = [];
-  const open = async () => {
-    const db = openLedgerDatabase(file);
-    if (!synced) db.pragma('synchronous = OFF');
-    const more = createSqliteStores(db);
+  const another = async () => {
+    const more = await open();
     opened.push(more);
     return more;
   };
-  let stores = await open();
+  let stores = await another();
   return {
+    ...database,
     get stores() {
       return stores;
     },
-    another: open,
+    another,
     reopen: async () => {
       await stores.close();
-      stores = await open();
+      stores = await another();
       return stores;
     },
+    close: async () => {
+      for (const one of opened) await one.close();
+      database.remove?.();
+    },
+  };
+}
+
+async function openSqlite({ synced = true }: OpenOptions = {}): Promise<OpenLedger> {
+  const folder = mkdtempSync(join(tmpdir(), 'percall-ledger-'));
+  const file = join(folder, 'ledger.db');
+  const open = async () => {
+    const db = openLedgerDatabase(file);
+    if (!synced) db.pragma('synchronous = OFF');
+    return createSqliteStores(db);
+  };
+  return ledgerOf(open, {
     sql: async (text) => {
       const db = new Database(file);
       try {
@@ -115,11 +132,8 @@ async function openSqlite({ synced = true }: OpenOptions = {}): Promise<OpenLedg
       }
     },
     retries: () => 0,
-    close: async () => {
-      for (const one of opened) await one.close();
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  });
 }
 
 /** One database for each test file: wiping it costs less than making another. */
@@ -133,30 +147,12 @@ async function openPostgres(): Promise<OpenLedger> {
   const url = await database;
   let retries = 0;
   const options = { url, ...POSTGRES_LIMITS, clock: systemClock, onRetry: () => void retries++ };
-  const opened: LedgerStores[] = [];
-  const open = async () => {
-    const more = await openPostgresStores(options);
-    opened.push(more);
-    return more;
-  };
-  let stores = await open();
-  await wipe(url);
-  return {
-    get stores() {
-      return stores;
-    },
-    another: open,
-    reopen: async () => {
-      await stores.close();
-      stores = await open();
-      return stores;
-    },
+  const ledger = await ledgerOf(() => openPostgresStores(options), {
     sql: (text) => query(url, text),
     retries: () => retries,
-    close: async () => {
-      for (const one of opened) await one.close();
-    },
-  };
+  });
+  await wipe(url);
+  return ledger;
 }
 
 async function query(url: string, text: string): Promise<Record<string, unknown>[]> {

@@ -1,10 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { x402Facilitator } from '@x402/core/facilitator';
-import { toFacilitatorEvmSigner } from '@x402/evm';
-import { ExactEvmScheme } from '@x402/evm/exact/facilitator';
-import { createPublicClient, createWalletClient, defineChain, http, nonceManager, publicActions } from 'viem';
-import { privateKeyToAccount } from 'viem/accounts';
 import type { EmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { createSdkFacilitator } from '../../scripts/lib/sdk-facilitator.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { decodeEip3009 } from '../../src/payment/header.ts';
 import { transferCalldata } from '../../src/payment/usdc/token.ts';
@@ -46,28 +42,9 @@ async function fundedAccount(network: EmbeddedNetwork) {
 
 /** The SDK's own facilitator over the embedded network, in this process. */
 async function sdkFacilitator(network: EmbeddedNetwork) {
+  const { rpcUrl, chainId, multicall3 } = network;
   const { hex } = await fundedAccount(network);
-  const chain = defineChain({
-    id: network.chainId,
-    name: 'embedded',
-    nativeCurrency: { name: 'USDC', symbol: 'USDC', decimals: 18 },
-    rpcUrls: { default: { http: [network.rpcUrl] } },
-    contracts: { multicall3: { address: network.multicall3 } },
-  });
-  const account = privateKeyToAccount(hex, { nonceManager });
-  const transport = http(network.rpcUrl);
-  const wallet = createWalletClient({ account, chain, transport, pollingInterval: 50 }).extend(publicActions);
-  const reader = createPublicClient({ chain, transport, pollingInterval: 50 });
-  const signer = toFacilitatorEvmSigner({
-    address: account.address,
-    readContract: (args) => reader.readContract(args as never),
-    verifyTypedData: (args) => reader.verifyTypedData(args as never),
-    writeContract: (args) => wallet.writeContract(args as never),
-    sendTransaction: (args) => wallet.sendTransaction(args as never),
-    waitForTransactionReceipt: (args) => reader.waitForTransactionReceipt(args),
-    getCode: (args) => reader.getCode(args),
-  });
-  return new x402Facilitator().register(`eip155:${network.chainId}`, new ExactEvmScheme(signer));
+  return createSdkFacilitator({ rpcUrl, chainId, multicall3, key: hex, pollMs: 50 });
 }
 
 /** Sends a settlement and, with the same nonce and a higher fee, another one in its place; tells the hash of the first. */
