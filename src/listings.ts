@@ -74,3 +74,5 @@ export function openListings({ config, stores, outgoing, catalogue, leads, isRea
     },
   };
 }
+
+export type Listings = ReturnType<typeof openListings>;

@@ -14,7 +14,7 @@ const MIN_FILES = 30;
  * `x:types` allows `import type` alone; `catalogue:declarations` everything of the catalogue but the list itself, which pulls in every endpoint.
  */
 const MAY_IMPORT: Record<string, readonly string[]> = {
-  // server.ts, app.ts, deps.ts, cluster/
+  // server.ts, app.ts, deps.ts and what it wires with, cluster/
   top: [
     ...['routes', 'pages', 'mcp', 'facilitator', 'discovery', 'payment', 'catalogue', 'endpoints', 'collector'],
     ...['selftest', 'instances', 'http', 'chain', 'upstream', 'store', 'lib', 'errors', 'config'],
@@ -56,7 +56,7 @@ const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   {
     name: /^(fastify|@fastify\/.*)$/,
     values: /^src\/(app\.ts|server\.ts|http\/|routes\/|pages\/|mcp\/|payment\/(lightning\/)?gate\.ts)/,
-    types: /^src\/deps\.ts$/,
+    types: /^src\/mounts\.ts$/,
   },
 ];
 
@@ -103,7 +103,7 @@ function isLoad(callee: ts.Expression): boolean {
 }
 
 function layerOf(path: string): string | undefined {
-  if (/^src\/((server|app|deps|listings|open-ledger)\.ts$|cluster\/)/.test(path)) return 'top';
+  if (/^src\/((server|app|deps|mounts|readiness|listings|open-[a-z]+)\.ts$|cluster\/)/.test(path)) return 'top';
   const layer = /^src\/([a-z-]+)(?:\.ts$|\/)/.exec(path)?.[1];
   return layer !== undefined && layer in MAY_IMPORT ? layer : undefined;
 }
@@ -217,7 +217,7 @@ describe('the checker', () => {
     ['src/selftest/x.ts', "import { catalogue } from '../catalogue/catalogue.ts';"],
     ['src/payment/x.ts', "import { x402Client } from '@x402/fetch';"],
     ['src/payment/x.ts', "import Database from 'better-sqlite3';"],
-    ['src/deps.ts', "import fastify from 'fastify';"],
+    ['src/mounts.ts', "import fastify from 'fastify';"],
     ['src/app.ts', "import { start } from '../scripts/embedded/network.ts';"],
     ['src/server.ts', "import { start } from '../scripts/embedded/network.ts';"],
     ['src/misplaced.ts', ''],
@@ -232,7 +232,7 @@ describe('the checker', () => {
     ['src/chain/x.ts', "import type { Config } from '../config.ts'; import { parseAbi } from 'viem';"],
     ['src/chain/x.ts', "import { type Config } from '../config.ts';"],
     ['src/payment/gate.ts', "import type { FastifyRequest } from 'fastify';"],
-    ['src/deps.ts', "import type { FastifyInstance } from 'fastify'; import { open } from './store/database.ts';"],
+    ['src/mounts.ts', "import type { FastifyInstance } from 'fastify'; import { open } from './store/database.ts';"],
     ['src/selftest/x.ts', "import type { Gate } from '../payment/gate.ts'; import { x402Client } from '@x402/fetch';"],
     ['src/server.ts', "const { start } = await import('../scripts/embedded/network.ts');"],
     ['src/lib/x.ts', "import { clock } from './clock.ts'; import { createHash } from 'node:crypto';"],
