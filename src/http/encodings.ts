@@ -43,7 +43,11 @@ export function encodeWhenAsked(bytes: Buffer, contentType: string): Encodable {
   return {
     hash,
     encoded: () => {
-      made ??= compress();
+      // One that failed, as for want of memory, must not fail for ever.
+      made ??= compress().catch((error: unknown) => {
+        made = undefined;
+        throw error;
+      });
       return made;
     },
   };

@@ -84,10 +84,10 @@ export interface Ledger {
   waiting(): Promise<Payment[]>;
   /**
    * Takes over what processes left that are none of `living` or this one, where `isGone` says so: forgets what was never broadcast, marks the
-   * rest unknown and ours.
+   * rest unknown and ours. Both are asked again for every row: one that was asleep may be awake by then, and sell.
    */
   recover(
-    living?: readonly string[],
+    living?: () => readonly string[],
     isGone?: (payment: Payment) => boolean,
   ): Promise<{ released: number; unknown: number }>;
   /** Rejects when the store cannot be read. */
@@ -172,21 +172,23 @@ export function createLedger(options: LedgerOptions): Ledger {
     redeliver: (id) => store.takeReply(id, maxDeliveries, clock.nowMs()),
     waiting: async () =>
       (await store.listByState(['settling'], 200)).filter(({ transaction, reason }) => !transaction && reason === null),
-    recover: (living = [], isGone = () => true) => recover(store, bootId, { living, isGone }, onMove).finally(purge),
+    recover: (living = () => [], isGone = () => true) =>
+      recover(store, bootId, { living, isGone }, onMove).finally(purge),
   };
 }
 
 async function recover(
   store: LedgerStore,
   bootId: string,
-  { living, isGone }: { living: readonly string[]; isGone: (payment: Payment) => boolean },
+  { living, isGone }: { living: () => readonly string[]; isGone: (payment: Payment) => boolean },
   onMove: OnMove,
 ): Promise<{ released: number; unknown: number }> {
   const count = { released: 0, unknown: 0 };
   for (;;) {
-    const left = (await store.listLeftBehind([bootId, ...living], 1000)).filter(isGone);
+    const left = (await store.listLeftBehind([bootId, ...living()], 1000)).filter(isGone);
     if (left.length === 0) return count;
     for (const row of left) {
+      if (living().includes(row.bootId)) continue;
       // The hash is on disk before the transaction is on its way: without one, nothing was sent.
       if (row.transaction === null && (await store.release(row.id, [row.state]))) {
         count.released++;

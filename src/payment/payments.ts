@@ -143,7 +143,7 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   async function takeOver(dead: readonly string[] = []): Promise<void> {
     const isGone = ({ bootId: holder, reservedAt }: Payment) =>
       dead.includes(holder) || reservedAt <= clock.nowMs() - patienceMs;
-    const left = await ledger.recover(living?.() ?? [], isGone);
+    const left = await ledger.recover(living, isGone);
     if (left.released + left.unknown > 0) log.warn(left, 'took over payments of a process that died');
   }
 

@@ -5,6 +5,7 @@ import { listedPath } from '../catalogue/paths.ts';
 import { AppError, TooMany, Unavailable } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
+import { LIVING_MS } from '../store/instances-port.ts';
 import type { Payment, PaymentKey } from '../store/ledger-port.ts';
 import { decodeEip3009, decodePayment } from './header.ts';
 import { hashClient, hashRequest, type Ledger } from './ledger.ts';
@@ -35,7 +36,7 @@ interface PurchaseOptions<S> {
 
 /**
  * One paid request, in the order that the payment README numbers. `purchase` throws PaymentRefused (402), BadParameter (400) and other
- * AppErrors; none of them has moved money, except 503 `settlement_unknown`, which says so.
+ * AppErrors; none of them has moved money, except those that say `charged: "unknown"`.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
   const { ledger, settlement, railFor, failures, serve, sources, clock, network, log } = options;
@@ -117,19 +118,21 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     known: Payment | null,
     signal: AbortSignal,
   ): Promise<Served> {
+    const reservedMs = clock.nowMs();
     try {
       return await serve(id, order, known, signal);
     } catch (error) {
       failures.note(bytesToHex(order.authorization.from));
       const isDoubted = error instanceof IntentInDoubt;
       const reason = isDoubted ? error.cause : error;
-      // An unreadable store must not hide why the call failed; reconciliation gives the reservation back later.
+      // An unreadable store must not hide why the call failed; reconciliation gives the reservation back later. Unless nobody knows whether it was
+      // taken: then whoever held this process for dead may have sold it.
       const isGiven = await ledger.abandon(id).catch((err) => {
         log.error({ err, payment: id }, 'a reservation was not given back');
-        return isDoubted ? false : null;
+        return !isDoubted && clock.nowMs() - reservedMs < LIVING_MS;
       });
       // Kept after all and not taken back, or taken by whoever held this process for dead: what becomes of the payment is not known here.
-      throw isGiven === false ? settlementUnknown(reason) : reason;
+      throw isGiven ? reason : settlementUnknown(reason);
     }
   }
 
@@ -162,7 +165,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   /** Somebody else was faster, or the payer has too much open. */
   async function lostReservation(order: Order<S>): Promise<Delivery> {
     await checkIdentifier(order);
-    const holder = await ledger.find(order.key);
+    const holder = await soon(ledger.find(order.key));
     if (holder && !mayTakeOver(holder, order)) return again(holder, order);
     throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
   }

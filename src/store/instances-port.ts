@@ -24,7 +24,7 @@ export interface InstancesStore {
   say(fence: number, text: string): Promise<boolean>;
   /**
    * Says that an instance lives no more, for whoever knows it for certain: the next beat of the leader tells it among the dead, and its lease
-   * is free. One that lives all the same is back at its own next beat, and leads no more.
+   * is free. One that lives all the same is back at its own next beat, and leads on if nobody took the lease before.
    */
   bury(bootId: string): Promise<void>;
   /** Strikes an instance off, once everything that it left has been taken over. */

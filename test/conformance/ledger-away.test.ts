@@ -76,10 +76,10 @@ describePostgres('while the ledger is away', () => {
       expect(failing(told)).toContain('ledger');
     });
 
-    test('what is sold for USDC is refused before its handler runs, and nothing is charged', async () => {
+    test('what is sold for USDC is refused before its handler runs, and whether the payment was taken before is not known', async () => {
       const before = moody.runs();
       const answer = await present(service.origin, `${PATH}?tag=${how}`, payment);
-      expect(problem(answer)).toEqual([503, 'ledger_unavailable', false]);
+      expect(problem(answer)).toEqual([503, 'ledger_unavailable', 'unknown']);
       expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
       expect(moody.runs()).toBe(before);
       expect(await usesOf(network, payment)).toBe(0);

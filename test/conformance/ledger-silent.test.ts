@@ -15,7 +15,7 @@ const PATH = '/v1/paid/test/moody';
 const CLIENT_GIVES_UP_MS = 8000;
 const moody = moodyEndpoint();
 
-// With the time-outs as they are by default: what a buyer meets.
+// With the ledger's time-outs as they are by default: what a buyer meets.
 describePostgres('a ledger from which nothing comes any more', () => {
   let network: EmbeddedNetwork;
   let proxy: DatabaseProxy;
@@ -26,7 +26,7 @@ describePostgres('a ledger from which nothing comes any more', () => {
     proxy = await startDatabaseProxy(await freshDatabase());
     service = await startService(network, {
       catalogue: [moody.endpoint],
-      env: { LEDGER_URL: proxy.url, COLLECTOR: 'off' },
+      env: { LEDGER_URL: proxy.url, COLLECTOR: 'off', SETTLE_WAIT_MS: '1500' },
     });
     buyer = await newBuyer(network);
     await until('it is ready', async () => (await service.get('/readyz')).status === 200);
@@ -49,7 +49,7 @@ describePostgres('a ledger from which nothing comes any more', () => {
     const payments = await Promise.all([1, 2, 3].map(() => buyer.sign(service.origin, PATH)));
     const before = moody.runs();
     proxy.swallow();
-    const refused = [503, 'ledger_unavailable', false];
+    const refused = [503, 'ledger_unavailable', 'unknown'];
     expect(await Promise.all(payments.map(show))).toEqual([refused, refused, refused]);
     expect(moody.runs()).toBe(before);
     proxy.heal();
@@ -58,5 +58,18 @@ describePostgres('a ledger from which nothing comes any more', () => {
     // Together: each finds out about one of the connections that are deaf for good.
     await Promise.all(payments.map((payment) => presentUntilServed(service.origin, PATH, payment)));
     expect(await uses()).toEqual([1, 1, 1]);
+  });
+
+  test('does not have a payment said to be uncharged that was sent before', async () => {
+    const payment = await buyer.sign(service.origin, PATH);
+    await network.pauseMining();
+    expect(await show(payment)).toEqual([503, 'settlement_unknown', 'unknown']);
+    await network.resumeMining();
+    await until('it is on the chain', async () => (await usesOf(network, payment)) === 1);
+    proxy.swallow();
+    expect(await show(payment)).toEqual([503, 'ledger_unavailable', 'unknown']);
+    proxy.heal();
+    await presentUntilServed(service.origin, PATH, payment);
+    expect(await usesOf(network, payment)).toBe(1);
   });
 });

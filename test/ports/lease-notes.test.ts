@@ -76,6 +76,16 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
     expect(retries()).toBe(1);
   });
 
+  test('is not written either when the lease was renewed first and then taken', async () => {
+    const first = await beat('first');
+    const { before, note } = await beginAndWait(first);
+    expect(await beat('first', OVER_MS)).toBe(first);
+    expect(await beat('second')).toBe((first ?? 0) + 1);
+    await letGo();
+    expect([[...(await note)], await before]).toEqual([[], true]);
+    expect(await noted()).toBeNull();
+  });
+
   test('keeps nobody waiting who renews the lease, speaks under it or gives it back', async () => {
     const first = await beat('first');
     const { note } = await noteAndWait(first);

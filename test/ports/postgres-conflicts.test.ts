@@ -84,6 +84,18 @@ describePostgres('transactions that meet', () => {
     expect(inspect(told, { depth: 9, showHidden: true })).not.toContain(secret.toString('hex'));
   });
 
+  test('are few where one of many writes breaks a rule: it is looked for by halves', async () => {
+    const taken = async () =>
+      Number((await stranger.query("SELECT taken FROM ledger_turns WHERE name = 'lightning'")).rows[0]?.taken);
+    const before = await taken();
+    const names = Array.from({ length: 64 }, (_, at) => `proof ${at}`);
+    const claims = names.map((name, at) => accountedOf(name, {}, at === 5 ? { payTo: Buffer.alloc(32) } : {}));
+    const ends = await Promise.allSettled(claims.map((claim) => stores.lightning.claim(claim)));
+    expect(ends.map(({ status }) => status === 'rejected')).toEqual(names.map((_, at) => at === 5));
+    // What fails leaves no trace in the count; of each half one part is done.
+    expect((await taken()) - before).toBeLessThanOrEqual(Math.log2(64));
+  });
+
   test('are SERIALIZABLE and synchronous, whatever the database’s own defaults are', async () => {
     await stranger.query(`
       ALTER DATABASE ${stranger.database} SET synchronous_commit = off;

@@ -1,7 +1,10 @@
 import type { Invoice } from './bolt11.ts';
 
-/** Currency, amount without a leading zero (or a sign, a point, a second spelling of any kind), multiplier. */
-const PREFIX = /^ln(bcrt|bc|tbs|tb)([1-9][0-9]*)([munp]?)$/;
+/**
+ * Currency, amount without a leading zero (or a sign, a point, a second spelling of any kind), multiplier. All bitcoin there will ever be has 20
+ * digits in picobitcoin; what a database could not hold is no amount.
+ */
+const PREFIX = /^ln(bcrt|bc|tbs|tb)([1-9][0-9]{0,29})([munp]?)$/;
 
 /** Millisatoshis in one unit of each multiplier; `p` is a tenth of one and stands in the code. */
 const UNIT_MSAT = { '': 100_000_000_000n, m: 100_000_000n, u: 100_000n, n: 100n };

@@ -65,8 +65,8 @@ interface LaneOptions {
  * 2. It waits for its turn among the instances, begins, takes the turn and sends everything up to COMMIT at once. The wait is outside of the
  *    transaction, because what a transaction sees is what was there when it began: two that overlap are told to try again, and pages that both
  *    touch are enough for that. A turn makes a queue of it; what the turn does not cover is what SERIALIZABLE is for.
- * 3. A transaction that another one's undid is tried again, whole. One that breaks a rule is undone, and its writes run each by itself, so that
- *    the one at fault rejects alone.
+ * 3. A transaction that another one's undid is tried again, whole. One that breaks a rule is undone, and its writes run in halves, and halves of
+ *    those, so that the one at fault rejects alone.
  * 4. Nothing resolves before COMMIT was answered. Where the connection is lost before that, all of its writes reject, and whether they are in the
  *    database is not known.
  */
@@ -91,7 +91,9 @@ export function createWriteLane({ pool, retry, turn }: LaneOptions): WriteLane {
       const statements = steps.flatMap(({ write }) => write.statements);
       settle(steps, await retry(() => transact(pool, turns, statements)));
     } catch (error) {
-      if (isOwnFault(error) && batch.length > 1) for (const one of batch) await run([one]);
+      const half = Math.ceil(batch.length / 2);
+      if (isOwnFault(error) && batch.length > 1)
+        for (const part of [batch.slice(0, half), batch.slice(half)]) await run(part);
       else for (const one of batch) one.reject(asLedgerError(error));
     }
   }

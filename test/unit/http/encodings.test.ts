@@ -57,3 +57,21 @@ test('a text encoded when asked has its name before, and is compressed once', as
   expect(other).toBe(one);
   expect(one.hash).toBe(hash);
 });
+
+test('a text whose compression failed is compressed when it is asked for again', async () => {
+  const bytes = Buffer.from(TEXT);
+  const { encoded } = encodeWhenAsked(bytes, 'text/plain');
+  let failures = 0;
+  // As where there is no memory for it: the first to look at the bytes fails.
+  Object.defineProperty(bytes, 'length', {
+    configurable: true,
+    get: () => {
+      failures += 1;
+      throw new Error('no memory');
+    },
+  });
+  await expect(encoded()).rejects.toThrow('no memory');
+  expect(failures).toBe(1);
+  Reflect.deleteProperty(bytes, 'length');
+  expect((await encoded()).forms.identity.bytes.toString()).toBe(TEXT);
+});

@@ -168,6 +168,22 @@ describe('replies', () => {
   });
 });
 
+test('recovery lets go of one that wakes while it is taken over: what it sells from then on is its own', async () => {
+  const asleep = open('asleep');
+  await asleep.reserve(payment(), false);
+  await asleep.reserve(payment(), false);
+  const awake: string[] = [];
+  const sold = payment();
+  const wakeUp = () => {
+    awake.push('asleep');
+    return true;
+  };
+  expect(await open('living').recover(() => awake, wakeUp)).toEqual({ released: 0, unknown: 0 });
+  expect(await asleep.reserve(sold, false)).not.toBeNull();
+  expect(await open('living').recover(() => awake)).toEqual({ released: 0, unknown: 0 });
+  expect((await asleep.find(sold))?.state).toBe('reserved');
+});
+
 test('recovery forgets what was never sent, takes over the rest, and leaves the living alone', async () => {
   const dead = open('dead');
   const [reserved, unsent, sent, ended] = [payment(), payment(), payment(), payment(randomBytes(32), randomBytes(20))];
