@@ -284,8 +284,8 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
         Promise.all(grown.map(({ address }) => stage.network.rpc('anvil_setCode', [address, ENDLESS])));
       const order = random() < 0.5 ? [...sales, ...late] : [...late, ...sales];
       await against(stage, random, order, grow);
-      // Whoever was told 503 asks again, and by then may be refused for what he burnt.
-      const refused = /^402 invalid_exact_evm_transaction_failed$|^429 payer_refused$/;
+      // Whoever was told 503 asks again, and by then may be refused for what he burnt, or be tried out anew.
+      const refused = /^402 invalid_exact_evm_transaction_(simulation_)?failed$|^429 payer_refused$/;
       return new Map([...all(sales, SERVED), ...all(late, refused)]);
     },
   },
