@@ -10,6 +10,9 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json ./
 COPY src ./src
+# The operator's tools: npm run ledger, npm run backup.
+COPY scripts/ledger.ts scripts/backup.ts ./scripts/
+COPY scripts/lib ./scripts/lib
 RUN mkdir /data && chown node:node /data
 USER node
 VOLUME /data
