@@ -14,7 +14,7 @@ import type { SettlingProcess } from './payment/usdc/handover.ts';
 import type { LedgerStores } from './store/ledger-stores.ts';
 import { type InstancesShare, openInstances } from './store/postgres/open-instances.ts';
 import { openPostgresStores } from './store/postgres/open-stores.ts';
-import { openSharedWindows } from './store/shared-windows.ts';
+import { openSharedWindows, prepareSharedWindows } from './store/shared-windows.ts';
 import { openSqliteStores } from './store/sqlite-stores.ts';
 
 /** Rows of instances that nobody knows are left alone for this long: one that has just started is about to be known. */
@@ -62,7 +62,9 @@ export async function openLedger(
   const { url, poolSize, connectTimeoutMs, statementTimeoutMs } = config.ledger;
   if (url === null) {
     const stores = openSqliteStores(join(config.dataDir, 'ledger.db'));
-    const shared = worker && openSharedWindows(join(config.dataDir, 'limits.db'), worker.runId, clock);
+    const limitsFile = join(config.dataDir, 'limits.db');
+    if (part.kind === 'primary') prepareSharedWindows(limitsFile);
+    const shared = worker && openSharedWindows(limitsFile, worker.runId, clock);
     return {
       ...{ stores, bootId, windows: shared?.open, instance: null },
       nearWindows: shared?.open ?? (() => createMinuteWindows(clock)),

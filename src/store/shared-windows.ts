@@ -32,10 +32,8 @@ export function openSharedWindows(
   salt: string,
   clock: Clock,
 ): { open(name: string): MinuteWindows; close(): void } {
-  const db = new Database(file, { timeout: BUSY_MS });
-  db.pragma('journal_mode = WAL');
-  db.pragma('synchronous = OFF');
-  db.exec(SCHEMA);
+  const db = openFile(file);
+  db.pragma(`busy_timeout = ${BUSY_MS}`);
   const add = db.prepare<object, { count: number; endsAt: number }>(COUNT);
   const forget = db.prepare(
     `DELETE FROM minute_windows WHERE name = @name AND (ends_at <= @now OR client IN
@@ -64,4 +62,20 @@ export function openSharedWindows(
     },
     close: () => void db.close(),
   };
+}
+
+/**
+ * Makes the file, before any of the processes that share it opens it: of two that turn a new one into a WAL database at once, SQLite tells one at
+ * once that it is locked, however long it would have waited.
+ */
+export function prepareSharedWindows(file: string): void {
+  openFile(file).close();
+}
+
+function openFile(file: string): Database.Database {
+  const db = new Database(file);
+  db.pragma('journal_mode = WAL');
+  db.pragma('synchronous = OFF');
+  db.exec(SCHEMA);
+  return db;
 }
