@@ -72,6 +72,12 @@ describePostgres('the instance that leads falls asleep in the middle of a batch'
       'the other one leads',
       async () => JSON.parse(await (await fetch(`${second}/readyz`)).text()).checks.instances.leads === true,
     );
+    // Woken before that, it tells who waits that it cannot say: true, and no answer yet.
+    const settled = "SELECT count(*)::int AS n FROM usdc_payments WHERE state = 'settled'";
+    await until(
+      'it has settled what it found',
+      async () => (await service.ask<{ n: number }>(settled))[0]?.n === PAYMENTS,
+    );
     wake();
     process.kill(sleeper, 'SIGCONT');
 

@@ -117,7 +117,9 @@ async function observe(page: Page): Promise<Observed> {
   page.on('pageerror', (error) => observed.pageErrors.push(error.stack ?? error.message));
   page.on('request', (request) => observed.requests.push(request.url()));
   page.on('requestfailed', (request) => {
-    observed.failedRequests.push(`${request.url()}: ${request.failure()?.errorText ?? 'no reason given'}`);
+    const reason = request.failure()?.errorText ?? 'no reason given';
+    // What was still under way when the test left the page; a policy's refusal has another name.
+    if (reason !== 'net::ERR_ABORTED') observed.failedRequests.push(`${request.url()}: ${reason}`);
   });
   await page.exposeFunction('reportCspViolation', (text: string) => observed.cspViolations.push(text));
   // Text, because the tests are type-checked without the DOM; the browser's own tools stand above the page's CSP.
