@@ -106,23 +106,10 @@ export async function createDeps(
   const readiness = createReadiness({ payments, lightning, collector: sources.collector, ledger, link });
   const isReady = async () => (await readiness()).ready;
   const listings = openListings({ config, stores, outgoing, catalogue, leads: ledger.leads, isReady, clock, log });
-  const { purchase } = payments;
-  const { feeSteps } = collecting;
   const mounts = createMounts({
-    ...{
-      config,
-      catalogue,
-      sources,
-      purchase,
-      lightning,
-      facilitator,
-      listings,
-      ledger,
-      feeSteps,
-      readiness,
-      clock,
-      log,
-    },
+    ...{ config, catalogue, sources, lightning, facilitator, listings, ledger, readiness, clock, log },
+    purchase: payments.purchase,
+    feeSteps: collecting.feeSteps,
   });
   await payments.start();
   await instance?.join(payments, lightningStore.releaseLeasesOf);

@@ -27,11 +27,10 @@ interface CollectingParts {
 export function openCollecting({ config, chain, link, clock, log }: CollectingParts) {
   const data = openChainData(config, link, log);
   const { collector: settings, network, watch } = config;
-  const own =
-    link || !data.db
-      ? null
-      : openCollector({ ...{ chain, db: data.db, clock, log, settings }, watch: { ...watch, usdc: network.usdc } });
-  const probe = data.db && settings.enabled && !link ? openProbe(config, data.db, log) : null;
+  // Written by one process, and never a copy.
+  const db = link ? null : data.db;
+  const own = db && openCollector({ chain, db, clock, log, settings, watch: { ...watch, usdc: network.usdc } });
+  const probe = db && settings.enabled ? openProbe(config, db, log) : null;
 
   return {
     collector: data.collector ?? link?.collector ?? own ?? NO_COLLECTOR,

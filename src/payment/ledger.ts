@@ -84,7 +84,7 @@ export interface Ledger {
   waiting(): Promise<Payment[]>;
   /**
    * Takes over what processes left that are none of `living` or this one, where `isGone` says so: forgets what was never broadcast, marks the
-   * rest unknown and ours. Both are asked again for every row: one that was asleep may be awake by then, and sell.
+   * rest unknown and ours. `living` is asked again for every row: one that was asleep may be awake by then, and sell.
    */
   recover(
     living?: () => readonly string[],

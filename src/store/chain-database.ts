@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Sqlite } from './database.ts';
 import { migrate } from './migrate.ts';
-import { newestVersion } from './schema-version.ts';
+import { readMigrations } from './schema-version.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'chain-migrations');
 /** Pages kept in memory, in KiB: the newest hours of `blocks` and its index fit. */
@@ -48,7 +48,7 @@ export function openCopiedChain(file: string): Sqlite {
   try {
     if (db.pragma('journal_mode', { simple: true }) === 'wal')
       throw new Error(`${file} is no copy: a service writes to it, or did (make one with the backup command)`);
-    const [version, newest] = [Number(db.pragma('user_version', { simple: true })), newestVersion(MIGRATIONS)];
+    const [version, newest] = [Number(db.pragma('user_version', { simple: true })), readMigrations(MIGRATIONS).newest];
     if (version !== newest) throw new Error(`${file} is of version ${version}; this program reads ${newest}`);
     return db;
   } catch (error) {

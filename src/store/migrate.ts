@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Sqlite } from './database.ts';
-import { migrationsIn, newestVersion } from './schema-version.ts';
+import { readMigrations } from './schema-version.ts';
 
 /**
  * Applies the numbered files of a directory that this database has not seen, each in one transaction.
@@ -8,10 +8,10 @@ import { migrationsIn, newestVersion } from './schema-version.ts';
  */
 export function migrate(db: Sqlite, directory: string): void {
   const done = Number(db.pragma('user_version', { simple: true }));
-  const newest = newestVersion(directory);
+  const { migrations, newest } = readMigrations(directory);
   if (done > newest)
     throw new Error(`${db.name} is of version ${done}; this program knows ${newest}: start the newer program`);
-  for (const { version, path } of migrationsIn(directory)) {
+  for (const { version, path } of migrations) {
     if (version <= done) continue;
     const sql = readFileSync(path, 'utf8');
     db.transaction(() => {

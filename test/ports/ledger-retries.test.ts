@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Client } from 'pg';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WHOLE } from '../../src/cluster/part.ts';
@@ -11,8 +10,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { openLedger } from '../../src/open-ledger.ts';
 import { describePostgres } from '../support/ledger-adapters.ts';
 import { accountedOf } from '../support/lightning-rows.ts';
-import { untilSomebodyWaits } from '../support/lock-waits.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
+import { openMeddled, untilSomebodyWaits } from '../support/lock-waits.ts';
 
 const ENV = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 const RETRIES = 'ledger_retries_total';
@@ -39,10 +37,8 @@ test('a ledger in a file tells of no retries, because none can be', async () => 
 
 describePostgres('a ledger that is shared', () => {
   test('tells of each transaction that was run anew, from none on', async () => {
-    const url = await freshDatabase();
+    const { url, stranger, watcher, close } = await openMeddled();
     const ledger = await open(url);
-    const [stranger, watcher] = [new Client({ connectionString: url }), new Client({ connectionString: url })];
-    await Promise.all([stranger.connect(), watcher.connect()]);
     try {
       expect(await ledger.stores.lightning.claim(accountedOf('a'))).toBe('claimed');
       expect(await retries()).toEqual([0]);
@@ -53,8 +49,7 @@ describePostgres('a ledger that is shared', () => {
       await stranger.query('COMMIT');
       expect([await claim, await retries()]).toEqual(['claimed', [1]]);
     } finally {
-      await Promise.all([stranger.end(), watcher.end()]);
-      await ledger.close();
+      await Promise.all([ledger.close(), close()]);
     }
   });
 });

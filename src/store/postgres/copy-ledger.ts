@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
 import type { Sqlite } from '../database.ts';
-import { newestVersion } from '../schema-version.ts';
+import { readMigrations } from '../schema-version.ts';
 import { checkTallies, createTally, type SourceValue, type Tally, tallyTarget } from './copy-check.ts';
 import { COPY_TABLES, type CopyColumn, type CopyTable, readColumns } from './copy-columns.ts';
 import { asLedgerError } from './errors.ts';
@@ -68,7 +68,10 @@ export async function copyLedger(options: CopyOptions): Promise<readonly CopiedT
 }
 
 function checkSource(source: Sqlite, file: string): void {
-  const [version, newest] = [Number(source.pragma('user_version', { simple: true })), newestVersion(SQLITE_MIGRATIONS)];
+  const [version, newest] = [
+    Number(source.pragma('user_version', { simple: true })),
+    readMigrations(SQLITE_MIGRATIONS).newest,
+  ];
   if (version > newest)
     throw new Error(`${file} is of version ${version}; this program knows ${newest}: use the newer program`);
   if (version < newest)

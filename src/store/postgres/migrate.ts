@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, DatabaseError } from 'pg';
-import { migrationsIn, newestVersion } from '../schema-version.ts';
+import { readMigrations } from '../schema-version.ts';
 import { asLedgerError } from './errors.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
@@ -36,7 +36,7 @@ export async function migrate({
   nowMs,
   directory = MIGRATIONS,
 }: MigrateOptions): Promise<void> {
-  const [migrations, newest] = [migrationsIn(directory), newestVersion(directory)];
+  const { migrations, newest } = readMigrations(directory);
   const client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true });
   // Told by the statement that it breaks.
   client.on('error', () => {});

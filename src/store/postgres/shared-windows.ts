@@ -44,8 +44,9 @@ export function openPostgresWindows(run: Run, salt: string): OpenWindows {
 
   function count(name: string, given: string): Promise<Counted> {
     const key = { name, client: createHash('sha256').update(salt).update(given).digest() };
-    const window = waiting.get(keyOf(key)) ?? { ...key, calls: [] };
-    waiting.set(keyOf(key), window);
+    const id = keyOf(key);
+    const window = waiting.get(id) ?? { ...key, calls: [] };
+    waiting.set(id, window);
     const call = Promise.withResolvers<Counted>();
     window.calls.push(call);
     if (!isRunning) void drain();
