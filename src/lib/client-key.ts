@@ -2,6 +2,7 @@ import ipaddr from 'ipaddr.js';
 
 /** What is no address (a proxy may pass on anything) is kept as text, bounded. */
 const MAX_TEXT = 64;
+const NETWORK_SUFFIX = '::/64';
 
 /**
  * The key under which a client is counted: its IPv4 address, or the /64 of its IPv6 address.
@@ -13,5 +14,20 @@ export function clientKey(ip: string): string {
   const address = ipaddr.IPv6.parse(ip);
   if (address.isIPv4MappedAddress()) return address.toIPv4Address().toString();
   const network = address.parts.slice(0, 4).map((part) => part.toString(16));
-  return `${network.join(':')}::/64`;
+  return `${network.join(':')}${NETWORK_SUFFIX}`;
+}
+
+/**
+ * The /48 that a client's /64 lies in, as a second key; null for a client that is no IPv6 network.
+ * A /48 is what one site gets from its provider (RFC 6177), and holds 65,536 networks: without a limit of its own one host is that many clients.
+ */
+export function siteKey(client: string): string | null {
+  if (!client.endsWith(NETWORK_SUFFIX)) return null;
+  return `${client.slice(0, -NETWORK_SUFFIX.length).split(':').slice(0, 3).join(':')}::/48`;
+}
+
+/** Every key under which a client is counted: its own, and its site's where it has one. */
+export function keysOf(client: string): readonly string[] {
+  const site = siteKey(client);
+  return site === null ? [client] : [client, site];
 }

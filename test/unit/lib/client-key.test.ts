@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clientKey } from '../../../src/lib/client-key.ts';
+import { clientKey, keysOf, siteKey } from '../../../src/lib/client-key.ts';
 
 describe('clientKey', () => {
   it.each([
@@ -21,4 +21,15 @@ describe('clientKey', () => {
     expect(clientKey('x'.repeat(9000))).toHaveLength(64);
     expect(clientKey(':'.repeat(9000))).toHaveLength(64);
   });
+});
+
+test.each([
+  ['203.0.113.7', null],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1::/48'],
+  ['2001:db8::1', '2001:db8:0::/48'],
+  ['unix:socket', null],
+])('the site of %s is %s', (ip, site) => {
+  const client = clientKey(ip);
+  expect(siteKey(client)).toBe(site);
+  expect(keysOf(client)).toEqual(site === null ? [client] : [client, site]);
 });
