@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { clientKey, keysOf, siteKey } from '../../../src/lib/client-key.ts';
 
 describe('clientKey', () => {
