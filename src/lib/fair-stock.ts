@@ -15,7 +15,7 @@ export interface FairStock {
 }
 
 /**
- * Shares a stock so that whoever comes last finds something: a client gets more only while it holds no more than is left.
+ * Shares a stock so that the client that comes last finds something: a client gets more only while it holds no more than is left.
  * One greedy client ends with half of the stock, n of them with 1/(n+1) each, and as much is left for the next
  * (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with alpha = 1).
  * An IPv6 client is held to it twice: as its /64, and together with all others of its /48.
