@@ -1,5 +1,6 @@
 import { benchCollector } from './collector.ts';
 import { benchExtract } from './extract.ts';
+import { benchFlood } from './flood.ts';
 import { benchLedger } from './ledger.ts';
 import { benchPaid } from './paid.ts';
 import { benchProof } from './proof.ts';
@@ -8,7 +9,8 @@ import { benchSettle } from './settle.ts';
 import { benchUnpaid } from './unpaid.ts';
 import { benchWorkers } from './workers.ts';
 
-const benches: Record<string, () => Promise<void>> = {
+/** Each is given the words that follow the names, from the first option on; most take none. */
+const benches: Record<string, (options: readonly string[]) => Promise<void>> = {
   unpaid: benchUnpaid,
   paid: benchPaid,
   collector: benchCollector,
@@ -18,12 +20,20 @@ const benches: Record<string, () => Promise<void>> = {
   settle: benchSettle,
   workers: benchWorkers,
   ledger: benchLedger,
+  flood: benchFlood,
 };
 
-const names = process.argv.slice(2);
+const words = process.argv.slice(2);
+const firstOption = words.findIndex((word) => word.startsWith('--'));
+const names = firstOption < 0 ? words : words.slice(0, firstOption);
+const options = firstOption < 0 ? [] : words.slice(firstOption);
 const unknown = names.filter((name) => !benches[name]);
 if (unknown.length > 0) {
   console.error(`no such bench: ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`);
   process.exit(2);
 }
-for (const name of names.length > 0 ? names : Object.keys(benches)) await benches[name]?.();
+if (options.length > 0 && names.join() !== 'flood') {
+  console.error(`only flood takes options, and alone: ${options.join(' ')}`);
+  process.exit(2);
+}
+for (const name of names.length > 0 ? names : Object.keys(benches)) await benches[name]?.(options);

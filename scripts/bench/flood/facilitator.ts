@@ -1,0 +1,22 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { createAccount } from '../../embedded/accounts.ts';
+import type { EmbeddedNetwork } from '../../embedded/network.ts';
+import type { FacilitatorOptions } from './facilitator-worker.ts';
+import type { Served } from './json-http.ts';
+
+/** Starts the SDK's facilitator over the embedded network, in a thread of its own. */
+export async function startFacilitator(network: EmbeddedNetwork): Promise<Served> {
+  const { rpcUrl, chainId, multicall3 } = network;
+  const account = createAccount();
+  await network.fundNative(account.address, 10n ** 21n);
+  const workerData: FacilitatorOptions = { rpcUrl, chainId, multicall3, key: account.privateKey };
+  const worker = new Worker(new URL('./facilitator-worker.ts', import.meta.url), { workerData });
+  const [url] = await once(worker, 'message');
+  return {
+    url: String(url),
+    stop: async () => {
+      await worker.terminate();
+    },
+  };
+}
