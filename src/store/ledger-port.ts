@@ -14,12 +14,21 @@ export interface Payment extends PaymentKey {
   readonly id: string;
   readonly state: PaymentState;
   readonly bootId: string;
+  /** What the payer signed. */
   readonly amount: bigint;
   readonly payTo: Uint8Array;
   readonly validAfter: bigint;
   readonly validBefore: bigint;
   readonly signature: Uint8Array | null;
+  /** SHA-256 of all that an authorization is; null in a row from before it was kept. */
+  readonly authorizationHash: Uint8Array | null;
   readonly requestHash: Uint8Array;
+  /** What this request cost when it was reserved; null in a row from before it was kept. */
+  readonly price: bigint | null;
+  /** What the evidence says was paid; null before the payment has settled, and in a row from before it was kept. */
+  readonly charged: bigint | null;
+  /** Whether code stood at the payer's address when the payment was verified; null before that. */
+  readonly payerHasCode: boolean | null;
   readonly clientHash: Uint8Array;
   readonly identifierHash: Uint8Array | null;
   readonly checkedBlock: number | null;
@@ -31,16 +40,31 @@ export interface Payment extends PaymentKey {
   readonly deliveries: number;
 }
 
-export type NewPayment = Omit<
-  Payment,
-  'state' | 'signature' | 'checkedBlock' | 'transaction' | 'block' | 'reason' | 'endedAt' | 'deliveries'
->;
+/** What a reservation sets; the rest comes with later moves. */
+export interface NewPayment extends Omit<Payment, SetLater | 'authorizationHash' | 'price'> {
+  readonly authorizationHash: Uint8Array;
+  readonly price: bigint;
+}
+
+type SetLater =
+  | 'state'
+  | 'signature'
+  | 'charged'
+  | 'payerHasCode'
+  | 'checkedBlock'
+  | 'transaction'
+  | 'block'
+  | 'reason'
+  | 'endedAt'
+  | 'deliveries';
 
 /** Columns that a move may set along with the state; a signature of null wipes it. */
 export interface PaymentChange {
   readonly bootId?: string;
   readonly signature?: Uint8Array | null;
   readonly checkedBlock?: number | null;
+  readonly payerHasCode?: boolean;
+  readonly charged?: bigint;
   readonly transaction?: Uint8Array | null;
   readonly block?: number | null;
   readonly reason?: string | null;
@@ -64,16 +88,21 @@ export interface LedgerStore {
   findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
    * Inserts a reservation unless the key has a row, another payment holds the identifier or the payer has `maxOpen` open ones already
-   * (0: any number). A row that failed for `reusableReason` is taken over (null: none is). True for exactly one caller.
+   * (0: any number). A row of the very same authorization that failed for `reusableReason` is taken over for this request (null: none is).
+   * True for exactly one caller.
    */
   reserve(payment: NewPayment, maxOpen: number, reusableReason: string | null): Promise<boolean>;
-  /** Sets the state where it is one of `from`, and what becomes of the reply, in one step; false when it was not. */
+  /**
+   * Sets the state where it is one of `from`, and what becomes of the reply, in one step; false when it was not. With `fence`, false where the
+   * lease of that number is over: a store that one process holds has none.
+   */
   move(
     id: string,
     from: readonly PaymentState[],
     to: PaymentState,
     change: PaymentChange,
     reply?: ReplyChange,
+    fence?: number,
   ): Promise<boolean>;
   /** Notes the transactions that are about to be broadcast, all in one step; returns the ids of the rows in one of these states, the only ones noted. With `fence`, none where the lease of that number is over: a store that one process holds has none. */
   noteBroadcast(
@@ -95,8 +124,10 @@ export interface LedgerStore {
   purgeReplies(now: number): Promise<number>;
   /** Bytes of all kept replies. */
   replyBytes(): Promise<number>;
-  /** Rows in one of these states, oldest first. */
-  listByState(states: readonly PaymentState[], limit: number): Promise<Payment[]>;
+  /** Rows in one of these states, oldest first, at most `limit`; with `after`, those whose id comes after it. */
+  listByState(states: readonly PaymentState[], limit: number, after?: string): Promise<Payment[]>;
+  /** Whether a payment of this payer has ever settled. */
+  hasSettled(payer: Omit<PaymentKey, 'nonce'>): Promise<boolean>;
   /** Open rows of any process but these, oldest first. */
   listLeftBehind(living: readonly string[], limit: number): Promise<Payment[]>;
   /** Rejects when the store cannot be read; costs one row. */

@@ -65,10 +65,18 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
       const row = sql('SELECT coalesce(sum(length(body)), 0) AS bytes FROM usdc_replies').get();
       return (row as { bytes: number }).bytes + waitingBytes;
     },
-    listByState: async (states, limit) =>
+    listByState: async (states, limit, after = '') =>
       all(
-        sql(`SELECT * FROM usdc_payments WHERE state IN (${marks(states)}) ORDER BY id LIMIT ?`).all(...states, limit),
+        sql(`SELECT * FROM usdc_payments WHERE state IN (${marks(states)}) AND id > ? ORDER BY id LIMIT ?`).all(
+          ...states,
+          after,
+          limit,
+        ),
       ),
+    hasSettled: async ({ network, contract, payer }) =>
+      sql(
+        "SELECT 1 FROM usdc_payments WHERE network = ? AND contract = ? AND payer = ? AND state = 'settled' LIMIT 1",
+      ).get(network, contract, payer) !== undefined,
     listLeftBehind: async (living, limit) =>
       all(
         sql(

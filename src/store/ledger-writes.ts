@@ -6,16 +6,16 @@ import { createStatements, marks } from './statements.ts';
 // A row that failed holds no identifier; the words are those of the index, which decides between two that race.
 const RESERVE = `
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
-                             request_hash, client_hash, identifier_hash, reserved_at)
+                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at)
   SELECT @id, @network, @contract, @payer, @nonce, 'reserved', @bootId, @amount, @payTo, @validAfter, @validBefore,
-         @requestHash, @clientHash, @identifierHash, @reservedAt
+         @authorizationHash, @requestHash, @price, @clientHash, @identifierHash, @reservedAt
    WHERE (@maxOpen = 0
       OR (SELECT count(*) FROM usdc_payments WHERE payer = @payer AND state IN ${OPEN}) < @maxOpen)
      AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE identifier_hash = @identifierHash AND state <> 'failed')
   ON CONFLICT (network, contract, payer, nonce) DO UPDATE
-     SET id = @id, state = 'reserved', boot_id = @bootId, request_hash = @requestHash, identifier_hash = @identifierHash,
-         reserved_at = @reservedAt, transaction_hash = NULL, block = NULL, ended_at = NULL
-   WHERE state = 'failed' AND reason = @reusableReason`;
+     SET id = @id, state = 'reserved', boot_id = @bootId, request_hash = @requestHash, price = @price,
+         identifier_hash = @identifierHash, reserved_at = @reservedAt, transaction_hash = NULL, block = NULL, ended_at = NULL
+   WHERE state = 'failed' AND reason = @reusableReason AND authorization_hash = @authorizationHash`;
 
 /** The port's writes, synchronous; each belongs into a transaction that took the write lock when it began. */
 export function createLedgerWrites(db: Sqlite) {
@@ -25,7 +25,7 @@ export function createLedgerWrites(db: Sqlite) {
     const keys = (Object.keys(change) as (keyof PaymentChange)[]).filter((key) => change[key] !== undefined);
     const sets = ['state = ?', ...keys.map((key) => `${CHANGE_COLUMNS[key]} = ?`)].join(', ');
     const statement = sql(`UPDATE usdc_payments SET ${sets} WHERE id = ? AND state IN (${marks(from)})`);
-    return statement.run(to, ...keys.map((key) => change[key] ?? null), id, ...from).changes === 1;
+    return statement.run(to, ...keys.map((key) => boundValue(change[key])), id, ...from).changes === 1;
   }
 
   function changeReply(id: string, reply: ReplyChange): void {
@@ -81,4 +81,10 @@ export function createLedgerWrites(db: Sqlite) {
     },
     purgeReplies: (now: number): number => sql('DELETE FROM usdc_replies WHERE keep_until <= ?').run(now).changes,
   };
+}
+
+/** A value as SQLite binds it. */
+function boundValue(value: PaymentChange[keyof PaymentChange]): Exclude<typeof value, boolean | undefined> {
+  if (value === undefined) return null;
+  return typeof value === 'boolean' ? Number(value) : value;
 }

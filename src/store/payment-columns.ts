@@ -8,6 +8,8 @@ export const CHANGE_COLUMNS: Record<keyof PaymentChange, string> = {
   bootId: 'boot_id',
   signature: 'signature',
   checkedBlock: 'checked_block',
+  payerHasCode: 'payer_has_code',
+  charged: 'charged',
   transaction: 'transaction_hash',
   block: 'block',
   reason: 'reason',

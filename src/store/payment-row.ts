@@ -14,7 +14,11 @@ export interface PaymentRow {
   valid_after: string;
   valid_before: string;
   signature: Uint8Array | null;
+  authorization_hash: Uint8Array | null;
   request_hash: Uint8Array;
+  price: number | null;
+  charged: number | null;
+  payer_has_code: number | null;
   client_hash: Uint8Array;
   identifier_hash: Uint8Array | null;
   checked_block: number | null;
@@ -41,7 +45,11 @@ export function paymentFromRow(row: PaymentRow): Payment {
     validAfter: BigInt(row.valid_after),
     validBefore: BigInt(row.valid_before),
     signature: row.signature,
+    authorizationHash: row.authorization_hash,
     requestHash: row.request_hash,
+    price: row.price === null ? null : BigInt(row.price),
+    charged: row.charged === null ? null : BigInt(row.charged),
+    payerHasCode: row.payer_has_code === null ? null : row.payer_has_code === 1,
     clientHash: row.client_hash,
     identifierHash: row.identifier_hash,
     checkedBlock: row.checked_block,

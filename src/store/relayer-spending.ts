@@ -4,6 +4,8 @@ import { groupCommitOf } from './group-commit.ts';
 /** What one transaction of the relayer's, or all of a day, cost and settled. */
 export interface Spending {
   readonly wei: bigint;
+  /** The part of it that settled nothing. */
+  readonly failedWei: bigint;
   readonly gas: bigint;
   readonly transactions: number;
   readonly payments: number;
@@ -18,24 +20,29 @@ export interface RelayerSpendingStore {
 
 interface Row {
   readonly wei: string;
+  readonly failedWei: string;
   readonly gas: number;
   readonly transactions: number;
   readonly payments: number;
 }
 
-const NOTHING: Spending = { wei: 0n, gas: 0n, transactions: 0, payments: 0 };
+/** Of a day on which nothing was sent. */
+export const NOTHING_SPENT: Spending = { wei: 0n, failedWei: 0n, gas: 0n, transactions: 0, payments: 0 };
 
 /** The relayer's spending on the ledger's database. */
 export function createRelayerSpending(db: Sqlite): RelayerSpendingStore {
-  const read = db.prepare<[string], Row>('SELECT wei, gas, transactions, payments FROM relayer_spending WHERE day = ?');
+  const read = db.prepare<[string], Row>(
+    'SELECT wei, failed_wei AS failedWei, gas, transactions, payments FROM relayer_spending WHERE day = ?',
+  );
   const write = db.prepare(
-    `INSERT OR REPLACE INTO relayer_spending (day, wei, gas, transactions, payments)
-     VALUES (@day, @wei, @gas, @transactions, @payments)`,
+    `INSERT OR REPLACE INTO relayer_spending (day, wei, failed_wei, gas, transactions, payments)
+     VALUES (@day, @wei, @failedWei, @gas, @transactions, @payments)`,
   );
 
   function spentOn(day: string): Spending {
     const row = read.get(day);
-    return row ? { ...row, wei: BigInt(row.wei), gas: BigInt(row.gas) } : NOTHING;
+    if (!row) return NOTHING_SPENT;
+    return { ...row, wei: BigInt(row.wei), failedWei: BigInt(row.failedWei), gas: BigInt(row.gas) };
   }
 
   function add(day: string, more: Spending): void {
@@ -43,6 +50,7 @@ export function createRelayerSpending(db: Sqlite): RelayerSpendingStore {
     write.run({
       day,
       wei: String(before.wei + more.wei),
+      failedWei: String(before.failedWei + more.failedWei),
       gas: before.gas + more.gas,
       transactions: before.transactions + more.transactions,
       payments: before.payments + more.payments,

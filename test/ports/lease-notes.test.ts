@@ -118,4 +118,27 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
     await stranger.query('COMMIT');
     expect([[...(await note)], await noted()]).toEqual([[], null]);
   });
+
+  /** As the settling process gives a payment up: a move that asks for the lease. */
+  const giveUp = (fence: number | null) =>
+    stores.payments.move('paid', ['settling'], 'failed', { reason: 'gone', endedAt: 1 }, 'drop', fence ?? -1);
+  const state = async () => (await stores.payments.get('paid'))?.state;
+
+  test('a payment is given up under the lease that holds, and under no other', async () => {
+    const first = await beat('first', OVER_MS);
+    const second = await beat('second');
+    expect([await giveUp(first), await state(), await stores.payments.replyBytes()]).toEqual([false, 'settling', 10]);
+    expect([await giveUp(second), await state(), await stores.payments.replyBytes()]).toEqual([true, 'failed', 5]);
+  });
+
+  test('a payment is not given up when another one has taken the lease since the transaction began', async () => {
+    const first = await beat('first', OVER_MS);
+    await hold('other');
+    const before = stores.payments.move('other', ['settling'], 'unknown', {});
+    const given = giveUp(first);
+    await untilSomebodyWaits(watcher);
+    expect(await beat('second')).toBe((first ?? 0) + 1);
+    await letGo();
+    expect([await before, await given, await state()]).toEqual([true, false, 'settling']);
+  });
 });

@@ -42,9 +42,12 @@ function reserveStep({ store, model, pick, ids }: World): Step {
   const [maxOpen, reusable] = [pick([0, 2, 3]), pick([null, REVERTED])];
   const payer = payerOf(nonce);
   const identifierHash = identifier === null ? null : hash32(identifier);
-  const row = reservation(id, nonce, { payer: addressOf(payer), identifierHash });
+  // Mostly the very same one again, sometimes another content under the same nonce.
+  const authorization = pick([nonce, nonce, nonce, `another ${nonce}`]);
+  const authorizationHash = hash32(authorization);
+  const row = reservation(id, nonce, { payer: addressOf(payer), identifierHash, authorizationHash });
   const verb = model.rows().some((one) => one.nonce === nonce) ? 'takes over' : 'reserves';
-  const should = model.reserve({ id, nonce, payer, identifier }, maxOpen, reusable);
+  const should = model.reserve({ id, nonce, authorization, payer, identifier }, maxOpen, reusable);
   return { what: `${id} ${verb} ${nonce} as ${identifier}`, is: store.reserve(row, maxOpen, reusable), should };
 }
 

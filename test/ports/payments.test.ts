@@ -24,20 +24,24 @@ describeLedgers('payments', (adapter) => {
 
   describe('a reservation', () => {
     test('comes back as it went in, by its key and by its id', async () => {
-      const given = reservation('a', 'a', { amount: 2n ** 53n - 1n, identifierHash: hash32('identifier') });
+      const terms = { amount: 2n ** 53n - 1n, price: 2n ** 53n - 2n };
+      const given = reservation('a', 'a', { ...terms, identifierHash: hash32('identifier') });
       expect(await store.reserve(given, 0, null)).toBe(true);
       const empty = {
         signature: null,
         checkedBlock: null,
+        charged: null,
+        payerHasCode: null,
         transaction: null,
         block: null,
         reason: null,
         endedAt: null,
       };
       const bytes = (value: Uint8Array | null) => value && Buffer.from(value);
-      const { nonce, identifierHash } = given;
+      const { nonce, identifierHash, authorizationHash } = given;
       const wanted = { ...given, ...empty, state: 'reserved', deliveries: 0 };
-      const row = { ...wanted, nonce: bytes(nonce), identifierHash: bytes(identifierHash) };
+      const hashes = { identifierHash: bytes(identifierHash), authorizationHash: bytes(authorizationHash) };
+      const row = { ...wanted, nonce: bytes(nonce), ...hashes };
       expect(await store.find(given)).toEqual(row);
       expect(await store.get('a')).toEqual(row);
       expect([await store.get('b'), await store.find({ ...given, nonce: hash32('b') })]).toEqual([null, null]);
@@ -75,6 +79,27 @@ describeLedgers('payments', (adapter) => {
       expect(await again('a', 'reverted')).toBe(false);
     });
 
+    test('takes over a row of the very same authorization alone, for what its new request is and costs', async () => {
+      await store.reserve(reservation('a', 'n'), 0, null);
+      await fail('a', 'reverted');
+      const other = reservation('b', 'n', { authorizationHash: hash32('another signature') });
+      expect(await store.reserve(other, 0, 'reverted')).toBe(false);
+      expect(await store.get('a')).toMatchObject({ state: 'failed', price: 500n });
+      const again = reservation('c', 'n', { price: 700n, amount: 9n, payTo: Buffer.alloc(20, 9) });
+      expect(await store.reserve(again, 0, 'reverted')).toBe(true);
+      const { requestHash, price } = again;
+      expect(await store.get('c')).toMatchObject({ state: 'reserved', price, requestHash, amount: 500n });
+      expect((await store.get('c'))?.payTo).toEqual(Buffer.alloc(20, 1));
+    });
+
+    test('takes over no row from before the hash of its authorization was kept', async () => {
+      await store.reserve(reservation('a', 'n'), 0, null);
+      await fail('a', 'reverted');
+      await ledger.sql('UPDATE usdc_payments SET authorization_hash = NULL, price = NULL');
+      expect(await store.reserve(reservation('b', 'n'), 0, 'reverted')).toBe(false);
+      expect(await store.get('a')).toMatchObject({ state: 'failed', authorizationHash: null, price: null });
+    });
+
     test('that breaks a rule rejects alone, and the rest of its turn is done', async () => {
       const writes = [
         store.reserve(reservation('a', 'a'), 0, null),
@@ -109,6 +134,26 @@ describeLedgers('payments', (adapter) => {
       const end = { transaction, block: 99, signature: null, reason: null, endedAt: 1_800_000_000_123 };
       await store.move('a', ['unknown'], 'settled', end, { keepUntil: 5 });
       expect(await store.get('a')).toMatchObject({ ...end, state: 'settled', checkedBlock: 12 });
+    });
+
+    test('keeps what was learned: code at the payer, and what was paid', async () => {
+      for (const id of ['a', 'b']) await store.reserve(reservation(id, id), 0, null);
+      expect(await store.get('a')).toMatchObject({ payerHasCode: null, charged: null });
+      await store.move('a', ['reserved'], 'settling', { payerHasCode: true });
+      await store.move('b', ['reserved'], 'settling', { payerHasCode: false });
+      expect([(await store.get('a'))?.payerHasCode, (await store.get('b'))?.payerHasCode]).toEqual([true, false]);
+      await store.move('a', ['settling'], 'settled', { charged: 2n ** 53n - 1n, endedAt: 1 });
+      await store.move('b', ['settling'], 'settled', { charged: 0n, endedAt: 1 });
+      expect([(await store.get('a'))?.charged, (await store.get('b'))?.charged]).toEqual([2n ** 53n - 1n, 0n]);
+      expect((await store.get('a'))?.payerHasCode).toBe(true);
+    });
+
+    test('under a lease that nobody holds happens where one process holds the ledger, and nowhere else', async () => {
+      await store.reserve(reservation('a', 'a'), 0, null);
+      const isAlone = adapter.name === 'sqlite';
+      expect(await store.move('a', ['reserved'], 'settling', { checkedBlock: 7 }, settledReply, 1)).toBe(isAlone);
+      expect((await store.get('a'))?.state).toBe(isAlone ? 'settling' : 'reserved');
+      expect(await store.replyBytes()).toBe(isAlone ? 5 : 0);
     });
 
     test('that cannot keep its reply leaves the state as it was', async () => {
@@ -248,6 +293,35 @@ describeLedgers('payments', (adapter) => {
       await store.reserve(reservation('02', 'b'), 0, null);
       await store.reserve(reservation('03', 'a'), 0, 'reverted');
       expect(await promised(store, '03')).toBe(500n);
+    });
+  });
+
+  describe('the list by state', () => {
+    test('goes on after an id, oldest first, as many as asked for', async () => {
+      const ids = many(7, (at) => `p${at}`);
+      for (const id of ids) await store.reserve(reservation(id, id), 0, null);
+      await store.move('p2', ['reserved'], 'settling', {});
+      await store.move('p4', ['reserved'], 'failed', { reason: 'gone' });
+      const listed = async (states: Parameters<LedgerStore['listByState']>[0], limit: number, after?: string) =>
+        (await store.listByState(states, limit, after)).map(({ id }) => id);
+      expect(await listed(['reserved', 'settling'], 3)).toEqual(['p0', 'p1', 'p2']);
+      expect(await listed(['reserved', 'settling'], 3, 'p2')).toEqual(['p3', 'p5', 'p6']);
+      expect(await listed(['reserved', 'settling'], 3, 'p6')).toEqual([]);
+      expect(await listed(['reserved'], 100, '')).toEqual(['p0', 'p1', 'p3', 'p5', 'p6']);
+      // An id that is not there any more, as one that has ended meanwhile.
+      expect(await listed(['settling', 'failed'], 100, 'p3')).toEqual(['p4']);
+    });
+  });
+
+  describe('a payer', () => {
+    test('has settled once one of its payments on that contract and network has, whatever became of others', async () => {
+      for (const id of ['a', 'b', 'c']) await store.reserve(reservation(id, id), 0, null);
+      await fail('b', 'reverted');
+      expect(await store.hasSettled(reservation('x', 'x'))).toBe(false);
+      await settle('a');
+      expect(await store.hasSettled(reservation('x', 'x'))).toBe(true);
+      for (const other of [{ payer: Buffer.alloc(20, 8) }, { contract: Buffer.alloc(20, 8) }, { network: 'eip155:1' }])
+        expect(await store.hasSettled(reservation('x', 'x', other))).toBe(false);
     });
   });
 

@@ -111,7 +111,7 @@ describePostgres('transactions that meet', () => {
     await stores.payments.move('a', ['reserved'], 'settling', {});
     await stores.payments.noteBroadcast([{ id: 'a', transaction: hash32('t') }], ['settling']);
     await stores.lightning.claim(accountedOf('a'));
-    await stores.spending.add('2026-11-21', { wei: 1n, gas: 1n, transactions: 1, payments: 1 });
+    await stores.spending.add('2026-11-21', { wei: 1n, failedWei: 0n, gas: 1n, transactions: 1, payments: 1 });
     const times = { pricedAt: 1, checkedAt: 1, dueAt: 1, failures: 0, reason: null, offlineAt: null };
     const listing = { place: 'a/x', domain: 'a', listing: '{}', method: 'GET', ...times } as const;
     await stores.market.put(listing, 1, { total: 1, perDomain: 1 });

@@ -76,6 +76,27 @@ describePostgres('the schema of PostgreSQL', () => {
     );
   });
 
+  test('from before authorizations were hashed keeps its payments, and tells nothing that it did not know', async () => {
+    const last = '014-authorizations.sql';
+    cpSync(join(STORE, 'postgres/migrations'), folder, { recursive: true, filter: (path) => !path.endsWith(last) });
+    await run(folder);
+    const bytes = (length: number, byte: number) => `'\\x${Buffer.alloc(length, byte).toString('hex')}'`;
+    const hashes = `${bytes(20, 9)}, '0', '1', ${bytes(32, 7)}, ${bytes(32, 7)}`;
+    await client.query(
+      `INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after,
+                                  valid_before, request_hash, client_hash, reserved_at, place, reason)
+       VALUES ('old', 'eip155:5042', ${bytes(20, 0x36)}, ${bytes(20, 9)}, ${bytes(32, 7)}, 'failed', 'b', 1000, ${hashes}, 1, 1, 'reverted');
+       INSERT INTO relayer_spending (day, wei, gas, transactions, payments) VALUES ('2026-11-21', 5, 1, 1, 1)`,
+    );
+    const { payments, spending, close } = await open();
+    const unknown = { authorizationHash: null, price: null, charged: null, payerHasCode: null };
+    expect(await payments.get('old')).toMatchObject({ state: 'failed', amount: 1000n, ...unknown });
+    expect(await spending.spentOn('2026-11-21')).toMatchObject({ wei: 5n, failedWei: 0n });
+    const again = reservation('again', 'old', { nonce: Buffer.alloc(32, 7) });
+    expect(await payments.reserve(again, 0, 'reverted')).toBe(false);
+    await close();
+  });
+
   test('takes what is new, one step after the other, each whole or not at all', async () => {
     writeFileSync(join(folder, '001-first.sql'), 'CREATE TABLE a (n BIGINT); INSERT INTO a VALUES (1);');
     await run(folder);

@@ -4,6 +4,8 @@ import type { PaymentState } from '../../src/store/ledger-port.ts';
 export interface ModelRow {
   id: string;
   nonce: string;
+  /** Stands for all that the authorization is. */
+  authorization: string;
   payer: string;
   identifier: string | null;
   state: PaymentState;
@@ -29,7 +31,11 @@ export function createLedgerModel() {
   };
 
   return {
-    reserve(row: Pick<ModelRow, 'id' | 'nonce' | 'payer' | 'identifier'>, maxOpen: number, reusable: string | null) {
+    reserve(
+      row: Pick<ModelRow, 'id' | 'nonce' | 'authorization' | 'payer' | 'identifier'>,
+      maxOpen: number,
+      reusable: string | null,
+    ) {
       const holder = rows.find(({ nonce }) => nonce === row.nonce);
       const open = rows.filter((one) => one.payer === row.payer && isOpen(one)).length;
       const held = rows.some((one) => row.identifier && one.identifier === row.identifier && one.state !== 'failed');
@@ -39,6 +45,7 @@ export function createLedgerModel() {
         return true;
       }
       if (holder.state !== 'failed' || reusable === null || holder.reason !== reusable) return false;
+      if (holder.authorization !== row.authorization) return false;
       Object.assign(holder, { id: row.id, identifier: row.identifier, state: 'reserved', transaction: null });
       return true;
     },

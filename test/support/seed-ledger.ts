@@ -28,7 +28,10 @@ export function seedLedger(file: string): void {
     ...{ client_hash: randomBytes(32), reserved_at: 1, settling_at: 2, ended_at: 3, deliveries: 7 },
   };
   const ended = (id: string, more: object) => put('usdc_payments', { ...payment, id, nonce: randomBytes(32), ...more });
-  ended('a', { state: 'settled', transaction_hash: randomBytes(16), block: 9, identifier_hash: randomBytes(32) });
+  ended('a', {
+    ...{ state: 'settled', transaction_hash: randomBytes(16), block: 9, identifier_hash: randomBytes(32) },
+    ...{ authorization_hash: randomBytes(32), price: 2n ** 62n, charged: 2n ** 62n, payer_has_code: 1 },
+  });
   ended('b', { state: 'failed', reason: 'cancelled, “said” the {chain}, \\ and "so" did we', checked_block: 5 });
   put('gateway_transfers', {
     payment_id: 'a',
@@ -67,7 +70,14 @@ export function seedLedger(file: string): void {
   const test = { ok: 1, latency_ms: 5, transaction_hash: randomBytes(32), not_charged: 1 };
   put('self_tests', { at: 1, ...test });
   put('self_tests', { at: 2, ok: 0, not_charged: 0, reason: 'not_served' });
-  put('relayer_spending', { day: '2020-01-01', wei: String(2n ** 90n), gas: 1, transactions: 2, payments: 3 });
+  put('relayer_spending', {
+    day: '2020-01-01',
+    wei: String(2n ** 90n),
+    failed_wei: String(2n ** 89n),
+    gas: 1,
+    transactions: 2,
+    payments: 3,
+  });
   put('catalogue_copy', { id: 1, read_at: 1, digest: randomBytes(32), entries: JSON.stringify(['é \u0000 €', null]) });
   const listing = {
     domain: 'a.example',

@@ -6,7 +6,8 @@ import { fixed, type Statement, statement } from './statement.ts';
 import type { WriteLane } from './write-lane.ts';
 
 const COLUMNS = `id, network, contract, payer, nonce, state, boot_id AS "bootId", amount, pay_to AS "payTo", valid_after AS "validAfter",
-  valid_before AS "validBefore", signature, request_hash AS "requestHash", client_hash AS "clientHash",
+  valid_before AS "validBefore", signature, authorization_hash AS "authorizationHash", request_hash AS "requestHash", price, charged,
+  payer_has_code = 1 AS "payerHasCode", client_hash AS "clientHash",
   identifier_hash AS "identifierHash", checked_block AS "checkedBlock", transaction_hash AS "transaction", block, reason,
   reserved_at AS "reservedAt", ended_at AS "endedAt", deliveries`;
 const SELECT = `SELECT ${COLUMNS} FROM usdc_payments`;
@@ -26,9 +27,12 @@ const OPEN_BEFORE = statement<Omit<PaymentKey, 'nonce'> & { id: string }>(`
    WHERE network = @network AND contract = @contract AND payer = @payer AND id <> @id AND state IN ${OPEN}
      AND place < (SELECT place FROM usdc_payments WHERE id = @id)`);
 const REPLY_BYTES = fixed('SELECT coalesce(sum(length(body)), 0) AS bytes FROM usdc_replies');
-const BY_STATE = statement<{ states: readonly PaymentState[]; limit: number }>(
-  `${SELECT} WHERE state = ANY(@states::text[]) ORDER BY id LIMIT @limit`,
+const BY_STATE = statement<{ states: readonly PaymentState[]; limit: number; after: string }>(
+  `${SELECT} WHERE state = ANY(@states::text[]) AND id > @after ORDER BY id LIMIT @limit`,
 );
+const HAS_SETTLED = statement<Omit<PaymentKey, 'nonce'>>(`
+  SELECT EXISTS (SELECT 1 FROM usdc_payments WHERE network = @network AND contract = @contract AND payer = @payer
+                    AND state = 'settled') AS settled`);
 const LEFT_BEHIND = statement<{ living: readonly string[]; limit: number }>(
   `${SELECT} WHERE state IN ${OPEN} AND boot_id <> ALL(@living::text[]) ORDER BY id LIMIT @limit`,
 );
@@ -58,11 +62,11 @@ export function createLedgerStore({ pools, lane, close, ping }: LedgerStoreOptio
     findByHash: (hash, limit) => all(BY_HASH({ hash, limit })),
     findByIdentifier: (identifierHash) => one(BY_IDENTIFIER({ identifierHash })),
     reserve: (payment, maxOpen, reusableReason) => lane.write(ledgerWrites.reserve(payment, maxOpen, reusableReason)),
-    move: async (id, from, to, change, reply) => {
+    move: async (id, from, to, change, reply, fence) => {
       const bytes = reply && reply !== 'drop' && 'store' in reply ? reply.store.length : 0;
       waitingBytes += bytes;
       try {
-        return await lane.write(ledgerWrites.move(id, from, to, change, reply));
+        return await lane.write(ledgerWrites.move(id, from, to, change, reply, fence ?? null));
       } finally {
         waitingBytes -= bytes;
       }
@@ -87,7 +91,11 @@ export function createLedgerStore({ pools, lane, close, ping }: LedgerStoreOptio
       const [row] = await pools.read<{ bytes: number }>(REPLY_BYTES);
       return (row?.bytes ?? 0) + waiting;
     },
-    listByState: (states, limit) => all(BY_STATE({ states, limit })),
+    listByState: (states, limit, after = '') => all(BY_STATE({ states, limit, after })),
+    hasSettled: async ({ network, contract, payer }) => {
+      const [row] = await pools.read<{ settled: boolean }>(HAS_SETTLED({ network, contract, payer }));
+      return row?.settled ?? false;
+    },
     listLeftBehind: (living, limit) => all(LEFT_BEHIND({ living, limit })),
     ping,
     countByState: async () => {

@@ -7,19 +7,20 @@ import type { Write } from './write-lane.ts';
 // A place is free again when its payment has ended, so the next one is after all that are open, which is all that is asked of it.
 const RESERVE = statement<NewPayment & { maxOpen: number; reusableReason: string | null }>(`
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
-                             request_hash, client_hash, identifier_hash, reserved_at, place)
+                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, place)
   SELECT @id::text, @network::text, @contract::bytea, @payer::bytea, @nonce::bytea, 'reserved', @bootId::text, @amount::numeric,
-         @payTo::bytea, @validAfter::numeric, @validBefore::numeric, @requestHash::bytea, @clientHash::bytea,
-         @identifierHash::bytea, @reservedAt::bigint,
+         @payTo::bytea, @validAfter::numeric, @validBefore::numeric, @authorizationHash::bytea, @requestHash::bytea, @price::numeric,
+         @clientHash::bytea, @identifierHash::bytea, @reservedAt::bigint,
          (SELECT coalesce(max(place), 0) + 1 FROM usdc_payments WHERE payer = @payer::bytea AND state IN ${OPEN})
    WHERE (@maxOpen::bigint = 0
       OR (SELECT count(*) FROM usdc_payments WHERE payer = @payer::bytea AND state IN ${OPEN}) < @maxOpen::bigint)
      AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE identifier_hash = @identifierHash::bytea AND state <> 'failed')
   ON CONFLICT (network, contract, payer, nonce) DO UPDATE
      SET id = excluded.id, state = 'reserved', boot_id = excluded.boot_id, request_hash = excluded.request_hash,
-         identifier_hash = excluded.identifier_hash, reserved_at = excluded.reserved_at, place = excluded.place,
+         price = excluded.price, identifier_hash = excluded.identifier_hash, reserved_at = excluded.reserved_at, place = excluded.place,
          transaction_hash = NULL, block = NULL, ended_at = NULL
-   WHERE usdc_payments.state = 'failed' AND usdc_payments.reason = @reusableReason::text`);
+   WHERE usdc_payments.state = 'failed' AND usdc_payments.reason = @reusableReason::text
+     AND usdc_payments.authorization_hash = excluded.authorization_hash`);
 
 const REPLIES = {
   drop: 'DELETE FROM usdc_replies WHERE payment_id IN (SELECT id FROM moved)',
@@ -30,8 +31,12 @@ const REPLIES = {
 const ACCEPT = `INSERT INTO gateway_transfers (payment_id, transfer_id, next_check_at)
                 SELECT id, transaction_hash, 0 FROM moved WHERE length(transaction_hash) = 16`;
 
-// Nothing leaves without this, so an instance whose lease has gone to another one sends nothing any more. The lease is held until the note is on
-// disk: nobody takes it meanwhile, and where somebody has since this transaction began it is undone and tried anew.
+// True for the instance that holds the lease of this number, and where nothing asks for one. The lease is held until the write is on disk: no other
+// instance takes it meanwhile, and where one has taken it since this transaction began, the transaction is undone and tried anew.
+const HOLDS_LEASE = `(@fence::bigint IS NULL
+      OR EXISTS (SELECT 1 FROM instance_lease WHERE instance_lease.id = 1 AND fence = @fence::bigint FOR KEY SHARE))`;
+
+// Nothing leaves without this, so an instance whose lease has gone to another one sends nothing any more.
 const NOTE = statement<{
   ids: string[];
   transactions: Uint8Array[];
@@ -41,8 +46,7 @@ const NOTE = statement<{
   UPDATE usdc_payments SET transaction_hash = noted.transaction_hash
     FROM ROWS FROM (unnest(@ids::text[]), unnest(@transactions::bytea[])) AS noted (id, transaction_hash)
    WHERE usdc_payments.id = noted.id AND state = ANY(@where::text[])
-     AND (@fence::bigint IS NULL
-      OR EXISTS (SELECT 1 FROM instance_lease WHERE instance_lease.id = 1 AND fence = @fence::bigint FOR KEY SHARE))
+     AND ${HOLDS_LEASE}
   RETURNING usdc_payments.id`);
 
 const RELEASABLE = 'id = @id AND state = ANY(@from::text[]) AND transaction_hash IS NULL';
@@ -72,11 +76,12 @@ type Values = Record<string, unknown>;
 // One for each set of columns that a move sets: a handful.
 const moves = new Map<string, (values: Values) => Statement>();
 
-function moveStatement(to: PaymentState, change: PaymentChange, reply: ReplyChange | undefined) {
+function moveStatement(to: PaymentState, change: PaymentChange, reply: ReplyChange | undefined, isFenced: boolean) {
   const keys = (Object.keys(change) as (keyof PaymentChange)[]).filter((key) => change[key] !== undefined).sort();
   const sets = ['state = @to', ...keys.map((key) => `${CHANGE_COLUMNS[key]} = @${key}`)].join(', ');
+  const where = `id = @id AND state = ANY(@from::text[])${isFenced ? ` AND ${HOLDS_LEASE}` : ''}`;
   const steps = [
-    `moved AS (UPDATE usdc_payments SET ${sets} WHERE id = @id AND state = ANY(@from::text[]) RETURNING id, transaction_hash)`,
+    `moved AS (UPDATE usdc_payments SET ${sets} WHERE ${where} RETURNING id, transaction_hash)`,
     ...(reply ? [`reply AS (${REPLIES[reply === 'drop' ? reply : 'store' in reply ? 'store' : 'keep']})`] : []),
     ...(to === 'settled' ? [`accepted AS (${ACCEPT})`] : []),
   ];
@@ -100,11 +105,14 @@ export const ledgerWrites = {
     to: PaymentState,
     change: PaymentChange,
     reply: ReplyChange | undefined,
+    fence: number | null,
   ): Write<boolean> => {
     const body = reply && reply !== 'drop' && 'store' in reply ? { body: reply.store } : {};
     const keepUntil = reply && reply !== 'drop' && 'keepUntil' in reply ? { keepUntil: reply.keepUntil } : {};
-    const values = { ...change, ...body, ...keepUntil, id, from, to };
-    return { statements: [moveStatement(to, change, reply)(values)], read: changedOne };
+    const { payerHasCode, ...rest } = change;
+    const columns = payerHasCode === undefined ? rest : { ...rest, payerHasCode: Number(payerHasCode) };
+    const values = { ...columns, ...body, ...keepUntil, id, from, to, fence };
+    return { statements: [moveStatement(to, change, reply, fence !== null)(values)], read: changedOne };
   },
   noteBroadcast: (
     entries: readonly { id: string; transaction: Uint8Array }[],

@@ -9,8 +9,8 @@ import { openLedgerDatabase, type Sqlite } from '../../../src/store/database.ts'
 import { openLedgerReports } from '../../../src/store/ledger-reports.ts';
 import { createLedgerStore } from '../../../src/store/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/lightning-store.ts';
-
 import { gathered } from '../../support/gathered.ts';
+import { sale, storedIntent } from '../../support/ledger-rows.ts';
 
 const START = 1_800_000_000_000;
 let folder: string;
@@ -39,16 +39,11 @@ async function pay(
   ledger: ReturnType<typeof openLedger>,
   state: 'reserved' | 'settling' | 'unknown' | 'settled' | 'failed',
 ) {
-  const terms = { network: 'eip155:5042', contract: randomBytes(20), payer: randomBytes(20), nonce: randomBytes(32) };
-  const hashes = { requestHash: randomBytes(32), clientHash: randomBytes(32), identifierHash: null };
-  const times = { validAfter: 0n, validBefore: 2n ** 64n };
-  const id = String(
-    await ledger.reserve({ ...terms, ...hashes, ...times, amount: 1500n, payTo: randomBytes(20) }, false),
-  );
+  const id = String(await ledger.reserve(sale(String(Math.random()), { amount: 1500n }), false));
   if (state === 'reserved') return id;
-  await ledger.storeIntent(id, { signature: randomBytes(65), checkedBlock: 1, body: Buffer.from('reply') });
+  await ledger.storeIntent(id, storedIntent());
   if (state === 'unknown') await ledger.unknown(id);
-  if (state === 'settled') await ledger.settled(id, Buffer.alloc(32, 0xab), 9);
+  if (state === 'settled') await ledger.settled(id, Buffer.alloc(32, 0xab), 9, 1500n);
   if (state === 'failed') await ledger.failed(id, 'cancelled');
   return id;
 }
