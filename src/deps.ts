@@ -4,6 +4,7 @@ import { Registry } from 'prom-client';
 import { catalogue as everything } from './catalogue/catalogue.ts';
 import type { Endpoint } from './catalogue/endpoint.ts';
 import { createChainClient } from './chain/client.ts';
+import { ranked } from './chain/rank.ts';
 import { type Part, WHOLE } from './cluster/part.ts';
 import { publishCollector } from './collector/collector-metrics.ts';
 import type { Config } from './config.ts';
@@ -60,6 +61,8 @@ export async function createDeps(
   const lightningStore = watched.watchClaims(stores.lightning);
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const sources = openSources({ config, chain, clock, collecting, selfTests, outgoing });
+  // What is free reads the chain after everything that is paid for.
+  const freeSources: Sources = { ...sources, chain: ranked(chain, 'free') };
   const payments = createPayments<Sources>({
     config,
     chain,
@@ -107,7 +110,7 @@ export async function createDeps(
   const isReady = async () => (await readiness()).ready;
   const listings = openListings({ config, stores, outgoing, catalogue, leads: ledger.leads, isReady, clock, log });
   const mounts = createMounts({
-    ...{ config, catalogue, sources, lightning, facilitator, listings, ledger, readiness, clock, log },
+    ...{ config, catalogue, sources: freeSources, lightning, facilitator, listings, ledger, readiness, clock, log },
     purchase: payments.purchase,
     feeSteps: collecting.feeSteps,
   });
@@ -121,7 +124,7 @@ export async function createDeps(
     config,
     clock,
     log,
-    sources,
+    sources: freeSources,
     catalogue,
     metrics,
     payments,

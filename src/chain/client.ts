@@ -1,7 +1,9 @@
 import { UpstreamFailed } from '../errors.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
+import { chainBusy, untilAllowed } from './allowed.ts';
 import { type AnswerError, judgeError, ProviderFailure } from './answers.ts';
 import { createProvider } from './provider.ts';
+import { PATIENCE_MS, type Rank } from './rank.ts';
 import { createRoster, type Member, type Roster } from './roster.ts';
 
 /** One JSON-RPC call. */
@@ -23,6 +25,8 @@ export interface RpcOptions {
   readonly refuse?: (outcomes: readonly RpcOutcome[]) => string | null;
   /** Told before each HTTP request that the call costs, so that a caller with a budget can keep it. */
   readonly onRequest?: () => void;
+  /** What the call is for; `sale` by default. It decides who is served while the providers limit us. */
+  readonly rank?: Rank;
 }
 
 /**
@@ -44,6 +48,8 @@ export class RpcError extends Error {
  * JSON-RPC over the configured providers, tried in order, each with the time-out and only after its chain id was found right.
  * Failing over: transport errors, time-outs, HTTP other than 200, rate limits, a method or block that the provider lacks, answers that are no JSON-RPC.
  * `request` throws RpcError for what every node would refuse; when no provider answers, both throw UpstreamFailed (502).
+ * Providers that limit us are asked within what they bear (`allowance.ts`). While that is used up, a call of a lower rank throws Unavailable
+ * (503, `chain_busy`) at once or after a moment; settlements go all the same.
  * A raw transaction may thus be sent more than once: "already known" may mean that our own first sending arrived.
  */
 export interface ChainClient {
@@ -51,6 +57,10 @@ export interface ChainClient {
   /** Scheme and host of the first provider, for `source.url`: keys live in paths. */
   readonly publicUrl: string;
   request<T>(method: string, params: readonly unknown[], options?: RpcOptions): Promise<T>;
+  /** Resolves when a request of this rank would not be refused for the providers' allowance; rejects with the signal's reason. */
+  ready(rank: Rank, signal?: AbortSignal): Promise<void>;
+  /** Requests a second that the providers bear together; infinite while one of them has never refused any for their number. */
+  requestsPerSecond(): number;
   /** One HTTP request, one outcome for each call, in order. */
   batch(calls: readonly RpcCall[], options?: RpcOptions): Promise<RpcOutcome[]>;
   /**
@@ -84,6 +94,8 @@ export type OpenChainClient = ChainClient & { close(): Promise<void>; check(): P
 
 /** Nodes refuse longer batches with -32600 (Arc's node: "batch size exceeds limit of 100"). */
 const MAX_BATCH = 100;
+/** A failure's message in these words tells of a limit and of nothing else (`provider.ts`, `answers.ts`). */
+const RATE_LIMITED = 'rate limited';
 /** JSON-RPC 2.0; Arc's public nodes answer it with "method not supported". */
 const METHOD_NOT_FOUND = -32601;
 
@@ -97,24 +109,27 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
   const [first] = providers;
   if (first === undefined) throw new Error('a chain client needs at least one RPC URL');
   const roster = createRoster(providers, { chainId, genesisHash: options.genesisHash }, clock, log);
+  const askInOrder = createAsk(roster, clock);
 
   return {
     chainId,
     publicUrl: first.origin,
     async request<T>(method: string, params: readonly unknown[], rpc: RpcOptions = {}): Promise<T> {
-      const [outcome] = await askInOrder(roster, [{ method, params }], rpc);
+      const [outcome] = await askInOrder([{ method, params }], rpc);
       if (outcome === undefined) throw new UpstreamFailed('chain', 'no answer');
       if ('error' in outcome) throw outcome.error;
       return outcome.result as T;
     },
     async batch(calls, rpc = {}) {
       if (calls.length === 0) return [];
-      if (calls.length <= MAX_BATCH) return askInOrder(roster, calls, rpc);
+      if (calls.length <= MAX_BATCH) return askInOrder(calls, rpc);
       const parts = Array.from({ length: Math.ceil(calls.length / MAX_BATCH) }, (_, part) =>
-        askInOrder(roster, calls.slice(part * MAX_BATCH, (part + 1) * MAX_BATCH), rpc),
+        askInOrder(calls.slice(part * MAX_BATCH, (part + 1) * MAX_BATCH), rpc),
       );
       return (await Promise.all(parts)).flat();
     },
+    ready: (rank, signal) => untilAllowed(roster, rank, clock, Number.POSITIVE_INFINITY, signal).then(() => {}),
+    requestsPerSecond: () => roster.inOrder().reduce((sum, { allowance }) => sum + allowance.rate(), 0),
     async everywhere(calls, { signal } = {}) {
       await Promise.allSettled(roster.inOrder().map((member) => roster.call(member, calls, signal)));
     },
@@ -129,40 +144,62 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
 
 const SILENT: ChainLog = { info: () => undefined, warn: () => undefined };
 
+type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>;
+
 /**
  * Asks one provider after another, each only for what none before it has answered:
- * 1. an answer that every honest node would give stands;
- * 2. a call refused by a limit, or by a node that lacks the method or the block, goes to the next provider;
- * 3. a provider that fails is asked nothing more, all its calls go to the next;
- * 4. answers that the caller refuses as a whole are forgotten, and the next provider is asked for all of them;
- * 5. when none is left, a call that every provider refused alike is their answer; anything else is UpstreamFailed.
+ * 1. a rank that must leave the providers' allowance to others waits, or is refused;
+ * 2. an answer that every honest node would give stands;
+ * 3. a call refused by a limit, or by a node that lacks the method or the block, goes to the next provider;
+ * 4. a provider that fails is asked nothing more, all its calls go to the next;
+ * 5. answers that the caller refuses as a whole are forgotten, and the next provider is asked for all of them;
+ * 6. when none is left, a call that every provider refused alike is their answer; where limits alone were in the way, the chain is busy;
+ *    anything else is UpstreamFailed.
  */
-async function askInOrder(roster: Roster, calls: readonly RpcCall[], rpc: RpcOptions): Promise<RpcOutcome[]> {
-  const round: Round = {
-    settled: new Array(calls.length),
-    open: calls.map((call, at) => ({ call, at })),
-    reasons: new Set(),
-  };
-  const refused: { member: Member; reason: string }[] = [];
-  for (const member of roster.inOrder()) {
-    await askMember(roster, member, round, rpc);
-    if (round.open.length > 0) continue;
-    const reason = rpc.refuse?.(round.settled) ?? null;
-    if (reason === null) {
-      for (const earlier of refused) roster.failed(earlier.member, new ProviderFailure('malformed', earlier.reason));
-      return round.settled;
+function createAsk(roster: Roster, clock: Clock): Ask {
+  return async (calls, rpc) => {
+    const { rank = 'sale', signal } = rpc;
+    const isAllowed = await untilAllowed(roster, rank, clock, PATIENCE_MS[rank], signal);
+    if (!isAllowed && rank !== 'settle') throw chainBusy();
+    const round: Round = {
+      settled: new Array(calls.length),
+      open: calls.map((call, at) => ({ call, at })),
+      reasons: new Set(),
+    };
+    const refused: { member: Member; reason: string }[] = [];
+    for (const member of askable(roster.inOrder(), rank)) {
+      await askMember(roster, member, round, rpc);
+      if (round.open.length > 0) continue;
+      const reason = rpc.refuse?.(round.settled) ?? null;
+      if (reason === null) {
+        for (const earlier of refused) roster.failed(earlier.member, new ProviderFailure('malformed', earlier.reason));
+        return round.settled;
+      }
+      round.reasons.add(reason);
+      refused.push({ member, reason });
+      round.open = calls.map((call, at) => ({ call, at }));
     }
-    round.reasons.add(reason);
-    refused.push({ member, reason });
-    round.open = calls.map((call, at) => ({ call, at }));
-  }
-  rpc.signal?.throwIfAborted();
-  const { settled, open, reasons } = round;
+    signal?.throwIfAborted();
+    return unanswered(round, rpc);
+  };
+}
+
+/** Those that bear another request, in order; for what must not fail the others too, at the end. */
+function askable(members: readonly Member[], rank: Rank): readonly Member[] {
+  const bears = ({ allowance }: Member) => allowance.free() >= 1;
+  const ready = members.filter(bears);
+  if (ready.length === members.length || PATIENCE_MS[rank] === 0) return ready;
+  return [...ready, ...members.filter((member) => !ready.includes(member))];
+}
+
+/** Rule 6. */
+function unanswered({ settled, open, reasons }: Round, { refuse }: RpcOptions): RpcOutcome[] {
   if (reasons.size === 0 && open.every(({ at }) => settled[at] !== undefined)) {
-    const reason = rpc.refuse?.(settled) ?? null;
+    const reason = refuse?.(settled) ?? null;
     if (reason === null) return settled;
     reasons.add(reason);
   }
+  if (reasons.size === 1 && reasons.has(RATE_LIMITED)) throw chainBusy();
   throw new UpstreamFailed('chain', `no provider answered (${[...reasons].join('; ') || 'none serves this chain'})`);
 }
 
@@ -173,7 +210,7 @@ interface Round {
   readonly reasons: Set<string>;
 }
 
-/** Rules 1 to 3: asks one provider for what is open, without the methods that it is known to lack. */
+/** Rules 2 to 4: asks one provider for what is open, without the methods that it is known to lack. */
 async function askMember(roster: Roster, member: Member, round: Round, { signal, onRequest }: RpcOptions) {
   const asked = round.open.filter(({ call }) => !roster.lacks(member, call.method));
   if (asked.length === 0) return;
@@ -185,19 +222,20 @@ async function askMember(roster: Roster, member: Member, round: Round, { signal,
   });
   if (answers === undefined) return;
   const done = new Set<number>();
+  let isLimited = false;
   asked.forEach(({ call, at }, position) => {
     const answer = answers[position];
     if (answer === undefined) return;
     round.settled[at] = 'error' in answer ? { error: toRpcError(answer.error) } : answer;
     const verdict = 'error' in answer ? judgeError(answer.error) : 'final';
     if (verdict === 'final') done.add(at);
-    if (verdict === 'rateLimited') {
-      round.reasons.add('rate limited');
-      roster.failed(member, new ProviderFailure('rateLimited', 'rate limited'));
-    }
+    if (verdict === 'rateLimited') isLimited = true;
     if ('error' in answer && answer.error.code === METHOD_NOT_FOUND) roster.noteLacking(member, call.method);
   });
   round.open = round.open.filter(({ at }) => !done.has(at));
+  if (!isLimited) return;
+  round.reasons.add(RATE_LIMITED);
+  roster.failed(member, new ProviderFailure('rateLimited', RATE_LIMITED));
 }
 
 function toRpcError({ code, message, data }: AnswerError): RpcError {

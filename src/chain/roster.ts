@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { type Allowance, createAllowance } from './allowance.ts';
 import { type Answer, type FailureKind, judgeError, ProviderFailure } from './answers.ts';
 import type { ChainLog, RpcCall } from './client.ts';
 import type { Provider } from './provider.ts';
@@ -6,6 +7,8 @@ import type { Provider } from './provider.ts';
 /** A provider and what we know of its health. */
 export interface Member {
   readonly provider: Provider;
+  /** How many requests it bears. */
+  readonly allowance: Allowance;
   /** Methods that it said it does not have, with the time at which it is asked again. */
   readonly lacking: Map<string, number>;
   /** Its chain id was right and it has not failed since (a rate limit apart: that says nothing about which chain it serves). */
@@ -56,10 +59,11 @@ export function createRoster(
   clock: Clock,
   log: ChainLog,
 ): Roster {
-  const members = providers.map(newMember);
+  const members = providers.map((provider) => newMember(provider, clock));
   const isLacking = ({ lacking }: Member, method: string) => (lacking.get(method) ?? 0) > clock.nowMs();
 
   function failed(member: Member, failure: ProviderFailure): void {
+    if (failure.kind === 'rateLimited') member.allowance.refused();
     const { failures, wrongChain } = member;
     if (!noteFailure(member, failure.kind, clock.nowMs())) return;
     if (failures > 0 && member.wrongChain === wrongChain) return;
@@ -102,6 +106,7 @@ export function createRoster(
     },
     async call(member, calls, signal) {
       if (!member.verified) await untilAborted(verify(member), signal);
+      member.allowance.spend();
       try {
         const answers = await member.provider.call(calls, signal);
         if (member.failures > 0) succeeded(member);
@@ -114,9 +119,10 @@ export function createRoster(
   };
 }
 
-function newMember(provider: Provider): Member {
+function newMember(provider: Provider, clock: Clock): Member {
   return {
     provider,
+    allowance: createAllowance(clock),
     lacking: new Map(),
     verified: false,
     wrongChain: false,

@@ -59,12 +59,14 @@ export function withinBudget(
     publicUrl: chain.publicUrl,
     async request(method, params, options = {}) {
       await budget.take(reserve, signal);
-      return chain.request(method, params, { signal, ...options, onRequest: spend() });
+      return chain.request(method, params, { signal, rank: 'collect', ...options, onRequest: spend() });
     },
     async batch(calls, options = {}) {
       await budget.take(reserve, signal);
-      return chain.batch(calls, { signal, ...options, onRequest: spend() });
+      return chain.batch(calls, { signal, rank: 'collect', ...options, onRequest: spend() });
     },
+    ready: chain.ready,
+    requestsPerSecond: chain.requestsPerSecond,
     everywhere: () => Promise.reject(new Error('the collector only reads')),
   };
 }

@@ -4,6 +4,9 @@ import ipaddr from 'ipaddr.js';
 const MAX_TEXT = 64;
 const NETWORK_SUFFIX = '::/64';
 
+/** An IPv6 site may do what this many clients may: it holds several of them where a provider shares one out, and not 65,536. */
+export const SITE_CLIENTS = 4;
+
 /**
  * The key under which a client is counted: its IPv4 address, or the /64 of its IPv6 address.
  * A /64 is what one household or server gets, so that rotating inside it does not make a new client; `::ffff:` addresses are IPv4.

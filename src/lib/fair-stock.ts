@@ -18,9 +18,11 @@ export interface FairStock {
  * Shares a stock so that the client that comes last finds something: a client gets more only while it holds no more than is left.
  * One greedy client ends with half of the stock, n of them with 1/(n+1) each, and as much is left for the next
  * (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with alpha = 1).
- * An IPv6 client is held to it twice: as its /64, and together with all others of its /48.
+ * An IPv6 client is held to it twice: as its /64, and together with all others of its /48. A total may change with time; what is held is then
+ * not taken back, and nothing more is given until it is within the total again.
  */
-export function createFairStock(total: number): FairStock {
+export function createFairStock(total: number | (() => number)): FairStock {
+  const size = typeof total === 'number' ? () => total : total;
   const holdings = new Map<string, number>();
   let taken = 0;
 
@@ -35,7 +37,7 @@ export function createFairStock(total: number): FairStock {
   return {
     take(client, amount = 1) {
       const keys = keysOf(client);
-      const free = total - taken;
+      const free = size() - taken;
       if (keys.some((key) => held(key) + amount > free)) return false;
       taken += amount;
       for (const key of keys) add(key, amount);
@@ -46,7 +48,7 @@ export function createFairStock(total: number): FairStock {
       taken -= given;
       for (const key of keysOf(client)) add(key, -given);
     },
-    free: () => total - taken,
+    free: () => Math.max(0, size() - taken),
     held,
     clear() {
       holdings.clear();

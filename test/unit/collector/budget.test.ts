@@ -70,6 +70,25 @@ describe('the request budget', () => {
   });
 });
 
+test('what the collector asks has its rank at the providers, unless it says another', async () => {
+  const ranks: unknown[] = [];
+  const chain = {
+    ...{ chainId: 1, publicUrl: 'x', ready: async () => {}, requestsPerSecond: () => 7 },
+    request: async (_method: string, _params: unknown, options?: { rank?: string }) => ranks.push(options?.rank),
+    batch: async (_calls: unknown, options?: { rank?: string }) => {
+      ranks.push(options?.rank);
+      return [];
+    },
+  } as unknown as ChainClient;
+  const collecting = withinBudget(chain, createBudget(100, createVirtualClock(0, 1)), 0, signal, () => {});
+  await collecting.request('a', []);
+  await collecting.batch([]);
+  await collecting.request('a', [], { rank: 'free' });
+  expect(ranks).toEqual(['collect', 'collect', 'free']);
+  expect(collecting.requestsPerSecond()).toBe(7);
+  await collecting.ready('free');
+});
+
 describe('a sizer', () => {
   test('halves down to one, says when it cannot, and doubles up to its most', () => {
     const sizer = createSizer(10, 4);

@@ -65,3 +65,13 @@ describe('a minute that clients share', () => {
     expect(minute.take('192.0.2.1')).toBe(0);
   });
 });
+
+test('a stock whose total shrinks gives nothing more until what is held is within it', () => {
+  let total = 10;
+  const stock = createFairStock(() => total);
+  expect(stock.take('a', 5)).toBe(true);
+  total = 4;
+  expect([stock.take('b'), stock.free()]).toEqual([false, 0]);
+  stock.give('a', 3);
+  expect([stock.take('b', 2), stock.free()]).toEqual([true, 0]);
+});

@@ -1,0 +1,43 @@
+import { Unavailable } from '../errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import { type Rank, RESERVE } from './rank.ts';
+import type { Member, Roster } from './roster.ts';
+
+/** How often an allowance that is used up is looked at again: short beside a block of half a second. */
+const LOOK_MS = 25;
+
+/** Whether a request of this rank leaves to those before it what is theirs. Where no provider is left to ask, that is what the caller must hear. */
+function isAllowed(members: readonly Member[], rank: Rank): boolean {
+  let [free, burst, most] = [0, 0, 0];
+  for (const { allowance } of members) {
+    const own = allowance.free();
+    free += Math.max(0, own);
+    burst += allowance.burst();
+    most = Math.max(most, own);
+  }
+  if (members.length === 0 || free === Number.POSITIVE_INFINITY) return true;
+  // A full bucket is enough for every rank, also where it is the only one and holds one request.
+  return most >= 1 && free - 1 >= RESERVE[rank] * (burst - 1);
+}
+
+/** Waits until a request of this rank may go, at most so long; false where it may not even then. Rejects with the signal's reason. */
+export async function untilAllowed(
+  roster: Pick<Roster, 'inOrder'>,
+  rank: Rank,
+  clock: Clock,
+  patienceMs: number,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const until = clock.nowMs() + patienceMs;
+  while (!isAllowed(roster.inOrder(), rank)) {
+    const leftMs = until - clock.nowMs();
+    if (leftMs <= 0) return false;
+    await clock.sleep(Math.min(LOOK_MS, leftMs), signal);
+  }
+  return true;
+}
+
+/** 503: the providers bear no more requests just now; what they bear is kept for what is more important. */
+export function chainBusy(): Unavailable {
+  return new Unavailable('chain_busy', 'The chain’s providers take no more requests just now; try again shortly.', 1);
+}

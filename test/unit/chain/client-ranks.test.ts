@@ -1,0 +1,239 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import type { Rank } from '../../../src/chain/rank.ts';
+import { Unavailable, UpstreamFailed } from '../../../src/errors.ts';
+import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+
+const open: (RpcServer | OpenChainClient)[] = [];
+afterEach(async () => {
+  for (const part of open.splice(0)) await ('close' in part ? part.close() : part.stop());
+});
+
+const BUSY = { status: 503, code: 'chain_busy', retryAfterSeconds: 1 };
+
+/** A provider that answers `ask` so many times a second by the test's clock, as public ones do, and refuses the rest. */
+async function limitedNode(clock: ManualClock, perSecond: { most: number }): Promise<RpcServer & { served(): number }> {
+  let second: number[] = [];
+  let served = 0;
+  const node = await startRpcServer({
+    ask: () => {
+      second = second.filter((atMs) => clock.nowMs() - atMs < 1000);
+      if (second.length >= perSecond.most) throw new RpcFault(-32011, 'request limit reached');
+      second.push(clock.nowMs());
+      served += 1;
+      return 'answer';
+    },
+  });
+  open.unshift(node);
+  return Object.assign(node, { served: () => served });
+}
+
+/** A client over limited providers; each has `limit`, which a test may change. */
+async function bench(providers = 1, limit = { most: 4 }) {
+  const clock = createManualClock(1_800_000_000_000);
+  const nodes = await Promise.all(Array.from({ length: providers }, () => limitedNode(clock, limit)));
+  const chain = createChainClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 5000, clock });
+  open.unshift(chain);
+  const ask = (rank?: Rank, signal?: AbortSignal) =>
+    chain.request<string>('ask', [], { ...(rank && { rank }), ...(signal && { signal }) });
+  const asked = () => nodes.reduce((sum, node) => sum + node.count('ask'), 0);
+  return { clock, nodes, limit, chain, ask, asked };
+}
+
+/** A client that has learned its provider's four a second: a fifth was refused. */
+async function learned() {
+  const opened = await bench();
+  for (let at = 0; at < 4; at++) await opened.ask();
+  await expect(opened.ask()).rejects.toMatchObject(BUSY);
+  expect(opened.chain.requestsPerSecond()).toBe(4);
+  return opened;
+}
+
+/** The same when the provider has stopped answering: less than one request a second is left. */
+async function exhausted() {
+  const opened = await learned();
+  opened.limit.most = 0;
+  for (let second = 0; second < 20; second++) {
+    const settling = opened.ask('settle').catch(() => {});
+    await opened.clock.advance(1000);
+    await settling;
+  }
+  return opened;
+}
+
+/** How a request ended, or that it has not. */
+function ended(request: Promise<unknown>) {
+  const state = { is: 'open' };
+  request.then(
+    (answer) => {
+      state.is = String(answer);
+    },
+    (error: { code?: string; message: string }) => {
+      state.is = error.code ?? error.message;
+    },
+  );
+  return state;
+}
+const turns = async () => {
+  for (let at = 0; at < 5; at++) await new Promise((next) => setImmediate(next));
+};
+
+describe('providers that never refused anything for its number', () => {
+  test('are asked for everything at once', async () => {
+    const { ask, chain } = await bench(1, { most: 1000 });
+    expect(chain.requestsPerSecond()).toBe(Number.POSITIVE_INFINITY);
+    const ranks: Rank[] = ['settle', 'sale', 'collect', 'admit', 'free'];
+    expect(await Promise.all(ranks.map((rank) => ask(rank)))).toEqual(ranks.map(() => 'answer'));
+    await chain.ready('free');
+  });
+});
+
+describe('a provider that refuses what is too much', () => {
+  test('is told apart from one that fails: the chain is busy, for a second', async () => {
+    const { ask } = await bench(1, { most: 0 });
+    const refused = ask();
+    await expect(refused).rejects.toBeInstanceOf(Unavailable);
+    await expect(refused).rejects.toMatchObject(BUSY);
+  });
+
+  test('makes the chain busy in a batch too, and is one refusal there, whatever its calls', async () => {
+    const { chain } = await bench(1, { most: 2 });
+    const calls = Array.from({ length: 5 }, () => ({ method: 'ask', params: [] }));
+    await expect(chain.batch(calls)).rejects.toMatchObject(BUSY);
+    expect(chain.requestsPerSecond()).toBe(1);
+  });
+
+  test.each<Rank>(['admit', 'free'])(
+    'leaves no request of rank %s, which is refused at once, unasked',
+    async (rank) => {
+      const { ask, asked } = await learned();
+      const before = asked();
+      await expect(ask(rank)).rejects.toMatchObject(BUSY);
+      expect(asked()).toBe(before);
+    },
+  );
+
+  test('is asked for a settlement all the same, after half a second at the longest', async () => {
+    const { ask, asked, clock, chain } = await exhausted();
+    expect(chain.requestsPerSecond()).toBeLessThan(1);
+    const before = asked();
+    const settling = ask('settle');
+    const state = ended(settling.catch(() => 'refused by the provider'));
+    await clock.advance(499);
+    expect([state.is, asked()]).toEqual(['open', before]);
+    await clock.advance(1);
+    expect(['answer', 'refused by the provider']).toContain(await settling.catch(() => 'refused by the provider'));
+    expect(asked()).toBe(before + 1);
+  });
+
+  test('is asked for a sale as soon as it bears it, before which the sale waits', async () => {
+    const { ask, asked, clock, limit } = await learned();
+    limit.most = 1000;
+    const sale = ask();
+    const before = asked();
+    await clock.advance(250);
+    expect(asked()).toBe(before);
+    await clock.advance(50);
+    expect(await sale).toBe('answer');
+  });
+
+  test('refuses a sale that has waited for two seconds, unasked', async () => {
+    const { ask, asked, clock } = await exhausted();
+    const before = asked();
+    const state = ended(ask('sale'));
+    await clock.advance(1999);
+    expect(state.is).toBe('open');
+    await clock.advance(1);
+    await turns();
+    expect([state.is, asked()]).toEqual(['chain_busy', before]);
+  });
+
+  test('bears more with quiet, so that what is learned is not for ever', async () => {
+    const { ask, chain, clock, limit } = await learned();
+    limit.most = 1000;
+    const rates: number[] = [];
+    for (let at = 0; at < 16; at++) {
+      await clock.advance(10_000);
+      expect(await ask('free')).toBe('answer');
+      rates.push(chain.requestsPerSecond());
+    }
+    expect(rates[0]).toBe(5);
+    expect(rates.at(-1)).toBe(Number.POSITIVE_INFINITY);
+    expect(await Promise.all(Array.from({ length: 50 }, () => ask('free')))).toEqual(Array(50).fill('answer'));
+  });
+
+  test('leaves a caller who goes away waiting for nothing', async () => {
+    const { ask } = await learned();
+    const leaver = new AbortController();
+    const waiting = ask('sale', leaver.signal);
+    leaver.abort(new Error('gone'));
+    await expect(waiting).rejects.toThrow('gone');
+  });
+});
+
+describe('several providers', () => {
+  test('serve a low rank within what they bear together, and an honest buyer besides', async () => {
+    const { ask, clock } = await bench(4, { most: 2 });
+    // A flood of the lowest rank, and one sale a second.
+    const sales: string[] = [];
+    for (let second = 0; second < 20; second++) {
+      const flood = Array.from({ length: 20 }, () => ask('admit').catch(() => 'refused'));
+      const sale = ask('sale').catch((error: Error) => error.message);
+      await clock.advance(1000);
+      await Promise.all(flood);
+      sales.push(await sale);
+    }
+    // The first second teaches.
+    expect(sales.slice(1).filter((answer) => answer === 'answer').length).toBeGreaterThanOrEqual(18);
+  });
+
+  test('are not asked for what cannot wait where they bear no more, while another one bears it', async () => {
+    const { ask, nodes, chain } = await bench(2);
+    const [first, second] = nodes;
+    for (let at = 0; at < 4; at++) await ask();
+    // The first refuses the fifth, which the second answers.
+    expect(await ask()).toBe('answer');
+    expect([first?.served(), second?.served()]).toEqual([4, 1]);
+    // One of them has no known limit.
+    expect(chain.requestsPerSecond()).toBe(Number.POSITIVE_INFINITY);
+    const before = first?.count('ask');
+    expect(await ask('free')).toBe('answer');
+    expect(first?.count('ask')).toBe(before);
+  });
+
+  test('that all limit us make the chain busy; where one fails in another way, it is an upstream failure', async () => {
+    const { ask, nodes } = await bench(2, { most: 0 });
+    await expect(ask()).rejects.toMatchObject(BUSY);
+    const other = await bench(2, { most: 0 });
+    if (other.nodes[1]) other.nodes[1].fault = '500';
+    await expect(other.ask()).rejects.toBeInstanceOf(UpstreamFailed);
+    expect(nodes.map((node) => node.count('ask'))).toEqual([1, 1]);
+  });
+
+  test('that all limit us are each asked for a settlement before it is refused', async () => {
+    const { ask, asked, clock } = await bench(3, { most: 0 });
+    await ask('settle').catch(() => {});
+    const before = asked();
+    const settling = ask('settle').catch((error: { code: string }) => error.code);
+    await clock.advance(500);
+    expect(await settling).toBe('chain_busy');
+    expect(asked()).toBe(before + 3);
+  });
+});
+
+describe('readiness for a rank', () => {
+  test('comes when a request of it would not be refused, and not for longer than the signal allows', async () => {
+    const { chain, clock } = await learned();
+    const state = ended(chain.ready('free').then(() => 'ready'));
+    await clock.advance(350);
+    expect(state.is).toBe('open');
+    await clock.advance(50);
+    expect(state.is).toBe('ready');
+    const { chain: other } = await learned();
+    const leaver = new AbortController();
+    const waiting = other.ready('free', leaver.signal);
+    leaver.abort(new Error('enough'));
+    await expect(waiting).rejects.toThrow('enough');
+  });
+});
