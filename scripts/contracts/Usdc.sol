@@ -197,7 +197,7 @@ contract Usdc {
 
     /// As on Arc, a movement is first told by the system in 18 decimals, then by the token in 6;
     /// the system keeps silent about nothing moved and about a transfer to oneself.
-    function _transfer(address from, address to, uint256 value) private {
+    function _transfer(address from, address to, uint256 value) internal virtual {
         require(from != address(0), "ERC20: transfer from the zero address");
         require(to != address(0), "ERC20: transfer to the zero address");
         require(value <= balanceOf[from], "ERC20: transfer amount exceeds balance");

@@ -15,6 +15,7 @@ export type ArtifactName =
   | 'Oracle'
   | 'PayerReader'
   | 'SmartWallet'
+  | 'StoppedUsdc'
   | 'SystemLog'
   | 'Token'
   | 'Trader'
