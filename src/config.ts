@@ -8,6 +8,7 @@ import {
 } from './config/collector.ts';
 import { assembleDiscovery, type DiscoveryConfig, discoveryEnvironment } from './config/discovery.ts';
 import { assembleFacilitator, type FacilitatorConfig, facilitatorEnvironment } from './config/facilitator.ts';
+import { assembleFailures, type FailureLimits, failuresEnvironment } from './config/failures.ts';
 import { whole } from './config/fields.ts';
 import { assembleLedger, type LedgerConfig, ledgerEnvironment, ledgerProblems } from './config/ledger.ts';
 import {
@@ -114,6 +115,7 @@ const environment = z.object({
   ...railsEnvironment,
   ...ledgerEnvironment,
   ...webEnvironment,
+  ...failuresEnvironment,
   HOST: z.string().default('127.0.0.1'),
   PORT: whole(4021, 0, 65535),
   WORKERS: whole(1, 1, 64),
@@ -124,7 +126,6 @@ const environment = z.object({
   RATE_LIMIT_FREE_PER_MINUTE: whole(300),
   RATE_LIMIT_PRICED_PER_MINUTE: whole(600),
   PAYER_MAX_OPEN: whole(32),
-  PAYER_FAILURES_PER_MINUTE: whole(20),
   REPLY_STORE_MB: whole(256, 1),
   REDELIVERY_SECONDS: whole(900),
   REDELIVERY_MAX: whole(5),
@@ -185,8 +186,10 @@ export interface Config {
   readonly trustedProxies: readonly string[];
   /** Requests a minute and client; 0 is off. */
   readonly rateLimits: { readonly free: number; readonly priced: number };
-  /** What one payer may have open or fail uncharged; 0 is off. */
-  readonly payerLimits: { readonly open: number; readonly failuresPerMinute: number };
+  /** Payments that one payer may have open; 0 is off. */
+  readonly maxOpenPayments: number;
+  /** What may fail uncharged; 0 is off. */
+  readonly failureLimits: FailureLimits;
   readonly replies: { readonly storeBytes: number; readonly keepSeconds: number; readonly maxDeliveries: number };
   readonly rpcTimeoutMs: number;
   readonly handlerTimeoutMs: number;
@@ -271,7 +274,8 @@ function assemble(env: z.output<typeof environment>): Config {
     logLevel: env.LOG_LEVEL,
     trustedProxies: env.TRUSTED_PROXIES,
     rateLimits: { free: env.RATE_LIMIT_FREE_PER_MINUTE, priced: env.RATE_LIMIT_PRICED_PER_MINUTE },
-    payerLimits: { open: env.PAYER_MAX_OPEN, failuresPerMinute: env.PAYER_FAILURES_PER_MINUTE },
+    maxOpenPayments: env.PAYER_MAX_OPEN,
+    failureLimits: assembleFailures(env),
     replies: {
       storeBytes: env.REPLY_STORE_MB * 1024 * 1024,
       keepSeconds: env.REDELIVERY_SECONDS,

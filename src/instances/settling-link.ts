@@ -7,9 +7,14 @@ import { createToldRefusals } from './told-refusals.ts';
 
 const refusalsShape = z.object({
   unavailable: z.string().nullable(),
+  // A leader of the version before does not say it.
+  codeRefused: z.string().nullable().default(null),
   payers: z.array(z.tuple([z.string(), z.string()])),
   gatewayUnavailable: z.string().nullable(),
-  rails: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string().optional() })),
+  rails: z.record(
+    z.string(),
+    z.object({ ok: z.boolean(), detail: z.string().optional(), sender: z.string().optional() }),
+  ),
 });
 
 const NOBODY = 'no instance settles just now';

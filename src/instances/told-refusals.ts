@@ -5,6 +5,7 @@ import type { Refusals } from '../payment/usdc/carrier.ts';
 export function createToldRefusals(known: () => Refusals | null, silence: () => string | null) {
   return {
     unavailable: () => silence() ?? known()?.unavailable ?? null,
+    refusesCode: () => known()?.codeRefused ?? null,
     gatewayUnavailable: () => silence() ?? known()?.gatewayUnavailable ?? null,
     rails: () => known()?.rails ?? {},
     refuses: (payer: Uint8Array): string | null => {

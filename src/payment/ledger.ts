@@ -15,6 +15,9 @@ export const LEGAL_FROM = {
   failed: ['settling', 'unknown'],
 } as const satisfies Partial<Record<PaymentState, readonly PaymentState[]>>;
 
+/** Rows read at once where all of a state are gone through. */
+const PAGE = 500;
+
 interface LedgerOptions {
   store: LedgerStore;
   clock: Clock;
@@ -39,6 +42,7 @@ export type OnMove = (id: string, to: PaymentState | 'released') => void;
 interface StoredIntent {
   readonly signature: Uint8Array;
   readonly checkedBlock: number;
+  readonly payerHasCode: boolean;
   readonly body: Uint8Array;
 }
 
@@ -73,15 +77,19 @@ export interface Ledger {
     entries: readonly { id: string; transaction: Uint8Array }[],
     fence?: number,
   ): Promise<ReadonlySet<string>>;
-  settled(id: string, transaction: Uint8Array, block: number): Promise<boolean>;
-  failed(id: string, reason: string): Promise<boolean>;
+  /** `paid` is what the evidence says, in USDC base units. */
+  settled(id: string, transaction: Uint8Array, block: number, paid: bigint): Promise<boolean>;
+  /** Nothing will take the money any more; with `fence`, false where that lease is over, because another instance may be sending it. */
+  failed(id: string, reason: string, fence?: number): Promise<boolean>;
   unknown(id: string): Promise<boolean>;
   /** The reply once more, if its time and number are not used up. */
   redeliver(id: string): Promise<Uint8Array | null>;
-  /** Everything that has not ended, oldest first. */
-  unfinished(): Promise<Payment[]>;
-  /** Intents that nothing was sent for yet, oldest first, some of them. */
-  waiting(): Promise<Payment[]>;
+  /** Everything that has not ended, oldest first, read page by page while it is gone through; with `after`, what comes after that id. */
+  unfinished(after?: string): AsyncIterable<Payment>;
+  /** Intents that nothing was sent for yet, oldest first, in the same way. */
+  waiting(): AsyncIterable<Payment>;
+  /** Whether a payment of this payer has ever settled here. */
+  hasSettled(key: PaymentKey): Promise<boolean>;
   /**
    * Takes over what processes left that are none of `living` or this one, where `isGone` says so: forgets what was never broadcast, marks the
    * rest unknown and ours. `living` is asked again for every row: one that was asleep may be awake by then, and sell.
@@ -138,7 +146,8 @@ export function createLedger(options: LedgerOptions): Ledger {
     purge,
     hasRoom: () => replyBytes < mostBytes,
     noteBroadcast: (entries, fence) => store.noteBroadcast(entries, LEGAL_FROM.settled, fence),
-    unfinished: () => store.listByState(['reserved', 'settling', 'unknown'], 1000),
+    unfinished: (after) => pages(store, ['reserved', 'settling', 'unknown'], after),
+    hasSettled: store.hasSettled,
 
     reserve: async (payment, takeOver, onId) => {
       const id = nextId();
@@ -149,32 +158,43 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
     release: async (id) => tell(id, 'released', await store.release(id, ['reserved'])),
     abandon: async (id) => tell(id, 'released', await store.release(id, ['reserved', 'settling'])),
-    storeIntent: async (id, { signature, checkedBlock, body }) => {
+    storeIntent: async (id, { signature, checkedBlock, payerHasCode, body }) => {
       if (replyBytes + body.length > mostBytes) return false;
-      const change = { signature, checkedBlock, settlingAt: clock.nowMs() };
+      const change = { signature, checkedBlock, payerHasCode, settlingAt: clock.nowMs() };
       // Counted before it is stored: two at once must not both see the same room.
       replyBytes += body.length;
       const moved = await store.move(id, LEGAL_FROM.settling, 'settling', change, { store: body });
       if (!moved) replyBytes -= body.length;
       return tell(id, 'settling', moved);
     },
-    settled: async (id, transaction, block) => {
+    settled: async (id, transaction, block, paid) => {
       const now = clock.nowMs();
-      const change = { transaction, block, signature: null, reason: null, endedAt: now };
+      const change = { transaction, block, charged: paid, signature: null, reason: null, endedAt: now };
       const reply = { keepUntil: now + keepSeconds * 1000 };
       return tell(id, 'settled', await store.move(id, LEGAL_FROM.settled, 'settled', change, reply));
     },
-    failed: async (id, reason) => {
+    failed: async (id, reason, fence) => {
       const change = { reason, signature: null, endedAt: clock.nowMs() };
-      return tell(id, 'failed', await store.move(id, LEGAL_FROM.failed, 'failed', change, 'drop'));
+      return tell(id, 'failed', await store.move(id, LEGAL_FROM.failed, 'failed', change, 'drop', fence));
     },
     unknown: async (id) => tell(id, 'unknown', await store.move(id, LEGAL_FROM.unknown, 'unknown', {})),
     redeliver: (id) => store.takeReply(id, maxDeliveries, clock.nowMs()),
-    waiting: async () =>
-      (await store.listByState(['settling'], 200)).filter(({ transaction, reason }) => !transaction && reason === null),
+    waiting: async function* () {
+      for await (const payment of pages(store, ['settling']))
+        if (!payment.transaction && payment.reason === null) yield payment;
+    },
     recover: (living = () => [], isGone = () => true) =>
       recover(store, bootId, { living, isGone }, onMove).finally(purge),
   };
+}
+
+/** Rows in these states, oldest first, however many; those that came into one of them meanwhile may be among them. */
+async function* pages(store: LedgerStore, states: readonly PaymentState[], after = ''): AsyncIterable<Payment> {
+  for (let last: string | undefined = after; last !== undefined; ) {
+    const page: Payment[] = await store.listByState(states, PAGE, last);
+    yield* page;
+    last = page.length < PAGE ? undefined : page.at(-1)?.id;
+  }
 }
 
 async function recover(

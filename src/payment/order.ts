@@ -20,10 +20,16 @@ export interface Order<S> {
   readonly endpoint: Endpoint<S>;
   readonly params: unknown;
   readonly authorization: Authorization;
+  /** Of all that the authorization is. */
+  readonly authorizationHash: Uint8Array;
+  /** What the request costs, in USDC base units. */
+  readonly price: bigint;
   readonly rail: PurchaseRail;
   /** The ledger's key of the authorization on that rail. */
   readonly key: PaymentKey;
   readonly requestHash: Uint8Array;
+  /** Who presents it, as limits see it. */
+  readonly client: string;
   readonly clientHash: Uint8Array;
   readonly identifierHash: Uint8Array | null;
 }

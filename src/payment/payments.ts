@@ -6,15 +6,16 @@ import type { GatewayTransferStore } from '../store/gateway-transfers.ts';
 import type { LedgerStore, Payment } from '../store/ledger-port.ts';
 import type { RelayerSpendingStore } from '../store/relayer-spending.ts';
 import type { Upstreams } from '../upstream/http.ts';
+import { createFailures } from './failures.ts';
 import { createLedger, type OnMove } from './ledger.ts';
-import { createPayerFailures } from './payer-failures.ts';
 import { createPurchase } from './purchase.ts';
 import { createRounds } from './rounds.ts';
 import { createServe } from './serve.ts';
-import { domainSeparator } from './usdc/authorization.ts';
+import { domainSeparator, neededValidity } from './usdc/authorization.ts';
 import { createChainCheck } from './usdc/chain-check.ts';
 import { createChainRail } from './usdc/chain-rail.ts';
 import { createEvidence } from './usdc/evidence.ts';
+import { MOST_VALIDITY_SECONDS } from './usdc/facilitator-request.ts';
 import { isGatewayAccepted } from './usdc/gateway.ts';
 import { createGatewayRail } from './usdc/gateway-rail.ts';
 import { createHandover, type SettlingProcess } from './usdc/handover.ts';
@@ -25,6 +26,7 @@ import type { RailProbe } from './usdc/rails.ts';
 import type { RelayerMetrics } from './usdc/relayer-metrics.ts';
 import { createSignatureCheck } from './usdc/signature.ts';
 import { DOMAIN_SEPARATOR_CALLDATA, USDC_DOMAIN } from './usdc/token.ts';
+import { createTokenWatch } from './usdc/token-watch.ts';
 import { createWallet } from './usdc/wallet.ts';
 
 interface PaymentsOptions<S> {
@@ -70,12 +72,15 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
-  const maxOpen = config.payerLimits.open;
+  const maxOpen = config.maxOpenPayments;
   const limits = { storeBytes, sharedBy: config.workers, keepSeconds, maxDeliveries, maxOpen };
   const ledger = createLedger({ store, clock, bootId, ...limits, ...(onMove && { onMove }) });
   const evidence = createEvidence(chain, usdc);
-  // Whoever sends an authorization, it does the same: without a relayer any address does for trying it out.
-  const check = createChainCheck(chain, usdc, wallet?.address ?? config.seller);
+  // Payments are tried out as what settles them will send them: by the facilitator's address where it tells one, else by ours.
+  const sender = (): `0x${string}` =>
+    (config.rails.remote ? told().probes().facilitator?.sender : wallet?.address) ?? config.seller;
+  const check = createChainCheck(chain, usdc, sender, clock);
+  const token = createTokenWatch({ chain, usdc, payTo: config.seller, sender, clock, log });
   const opened = { network: config.network, publicOrigin: config.publicOrigin, upstreams: outgoing.upstreams, clock };
   const gateway = config.rails.gateway && openGateway(config.rails.gateway, opened);
   const waitMs = config.settleWaitMs;
@@ -83,7 +88,7 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     settling && createHandover({ ledger, settling, clock, waitMs, ...(options.onLeft && { onLeft: options.onLeft }) });
   const openSettling = (fence?: number) =>
     createOwnSettling({
-      ...{ config, chain, wallet, check, evidence, gateway, ledger, fence },
+      ...{ config, chain, wallet, check, evidence, token, gateway, ledger, fence },
       ...{ spending, relayerMetrics, transfers, outgoing, clock, log },
     });
   // One of the two at least: who settles here has no other process to hand to, or leads among those that have.
@@ -93,12 +98,17 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   const settler: PurchaseRail['settler'] = {
     unavailable: () => told().settler.unavailable(),
     refuses: (payer) => told().settler.refuses?.(payer) ?? null,
+    refusesCode: () => told().settler.refusesCode?.() ?? null,
   };
   const gatewayUnavailable = () => told().gatewayUnavailable();
   const settlement = () => own?.settlement ?? (handover as NonNullable<typeof handover>);
-  const checkSignature = createSignatureCheck(check, separator);
-  const direct = createChainRail({ ledger, check, evidence, settler, checkSignature, network, usdc });
-  const batched = gateway && createGatewayRail(gateway, { unavailable: gatewayUnavailable });
+  const checkSignature = createSignatureCheck({ check, separator, settler, clock });
+  const most = config.rails.remote ? MOST_VALIDITY_SECONDS : Number.POSITIVE_INFINITY;
+  const validity = { least: neededValidity(config), most };
+  const rail = { ledger, network, clock };
+  const direct = createChainRail({ ...rail, check, evidence, settler, checkSignature, validity, usdc });
+  const batched =
+    gateway && createGatewayRail({ ...rail, gateway, settler: { unavailable: gatewayUnavailable }, times: config });
   const { handlerTimeoutMs } = config;
   const { purchase, isServed } = createPurchase<S>({
     ledger,
@@ -107,7 +117,7 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
       resume: (payment) => settlement().resume(payment),
     },
     railFor: (accepted) => (batched && isGatewayAccepted(accepted) ? batched : direct),
-    failures: createPayerFailures(config.payerLimits.failuresPerMinute, clock),
+    failures: createFailures(config.failureLimits, clock),
     serve: createServe({ ledger, sources, handlerTimeoutMs }),
     sources,
     clock,
@@ -215,9 +225,14 @@ function tellOf(settling: SettlingProcess): Pick<OwnSettling, 'settler' | 'gatew
 function railChecks(probes: Readonly<Record<string, RailProbe>>, { remote, gateway }: Config['rails']) {
   const unasked = { ok: false, detail: 'not asked yet' };
   return {
-    ...(remote && { facilitator: probes.facilitator ?? unasked }),
+    ...(remote && { facilitator: withoutSender(probes.facilitator ?? unasked) }),
     ...(gateway && { gateway: onlyTold(probes.gateway ?? unasked) }),
   };
+}
+
+/** What `/readyz` shows of a rail: the sender's address is for trying payments out alone. */
+function withoutSender({ ok, detail }: RailProbe): RailProbe {
+  return { ok, ...(detail !== undefined && { detail }) };
 }
 
 function onlyTold({ ok, detail }: RailProbe): RailProbe {

@@ -6,32 +6,39 @@ import { AppError, TooMany, Unavailable } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { LIVING_MS } from '../store/instances-port.ts';
-import type { Payment, PaymentKey } from '../store/ledger-port.ts';
-import { decodeEip3009, decodePayment } from './header.ts';
+import type { Payment } from '../store/ledger-port.ts';
+import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
+import type { Failures } from './failures.ts';
+import { decodeEip3009, decodePayment, type Envelope } from './header.ts';
+import { isSameAuthorization, isSameBuyer, isSameRequest, mayTakeOver } from './known-payment.ts';
 import { hashClient, hashRequest, type Ledger } from './ledger.ts';
 import { createReadSoon } from './ledger-patience.ts';
 import type { Order, Presentation } from './order.ts';
-import type { PayerFailures } from './payer-failures.ts';
 import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
-import { type Delivery, deliver, refusedSettlement } from './receipt.ts';
+import { type Delivery, deliver, refusedSettlement, Underpaid } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { checkAccepted } from './requirements.ts';
-import { IntentInDoubt, type Serve, type Served } from './serve.ts';
-import { paymentKey } from './usdc/authorization.ts';
-import type { RailFor } from './usdc/purchase-rail.ts';
+import { IntentInDoubt, type Serve } from './serve.ts';
+import { hashAuthorization, paymentKey } from './usdc/authorization.ts';
+import type { Asker, RailFor, Verified } from './usdc/purchase-rail.ts';
 import type { Settlement } from './usdc/settlement.ts';
-import { REVERTED } from './usdc/settler.ts';
+import { ALREADY_USED } from './usdc/settler.ts';
 
 interface PurchaseOptions<S> {
   ledger: Ledger;
   settlement: Pick<Settlement, 'settle' | 'resume'>;
   railFor: RailFor;
-  failures: PayerFailures;
+  failures: Failures;
   serve: Serve<S>;
   sources: S;
   clock: Clock;
   network: string;
   log: { error(detail: object, message: string): void };
+}
+
+/** A served order: its bytes, and what was learned of the payer before. */
+interface Served extends Verified {
+  readonly body: Uint8Array;
 }
 
 /**
@@ -48,35 +55,52 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     plain: PaymentRequirements,
     presentation: Presentation,
   ): Promise<Delivery> {
-    const { signal } = presentation;
     // 1-2. Header and parameters.
     const envelope = decodePayment(presentation.header);
-    const rail = railFor(envelope.accepted);
-    const params = parseParams(endpoint, presentation.query, true);
-    endpoint.checkParams(params, sources);
-    const authorization = decodeEip3009(envelope.payload);
-    const order: Order<S> = {
-      endpoint,
-      params,
-      authorization,
-      rail,
-      key: paymentKey(authorization, network, rail.contract),
-      requestHash: hashRequest(listedPath(endpoint), params),
-      clientHash: hashClient(authorization.nonce, presentation.client),
-      identifierHash: hashIdentifier(envelope.extensions),
-    };
+    const order = readOrder(endpoint, envelope, presentation);
     // 3. A known authorization is judged by its row: a price or a time that has changed since must not turn it into a 402.
     // Before that, the identifier: with another payload it is a buyer's mistake, whatever became of either.
     await checkIdentifier(order);
     const known = await soon(ledger.find(order.key));
     if (known && !mayTakeOver(known, order)) return again(known, order);
-    // 4-5. Cheap checks, then the signature.
-    const requirement = rail.requirement(plain);
+    const requirement = order.rail.requirement(plain);
+    const sale = () => sell(order, known, { envelope, requirement }, presentation.signal);
+    return known ? inDoubt(sale) : sale();
+  }
+
+  function readOrder(endpoint: Endpoint<S>, envelope: Envelope, { query, client }: Presentation): Order<S> {
+    const rail = railFor(envelope.accepted);
+    const params = parseParams(endpoint, query, true);
+    endpoint.checkParams(params, sources);
+    const authorization = decodeEip3009(envelope.payload);
+    return {
+      ...{ endpoint, params, authorization, rail, client },
+      key: paymentKey(authorization, network, rail.contract),
+      authorizationHash: hashAuthorization(authorization, rail.contract),
+      price: endpoint.price?.units ?? 0n,
+      requestHash: hashRequest(listedPath(endpoint), params),
+      clientHash: hashClient(authorization.nonce, client),
+      identifierHash: hashIdentifier(envelope.extensions),
+    };
+  }
+
+  async function sell(
+    order: Order<S>,
+    known: Payment | null,
+    { envelope, requirement }: { envelope: Envelope; requirement: PaymentRequirements },
+    signal: AbortSignal,
+  ): Promise<Delivery> {
+    const { authorization, rail, client } = order;
+    // 4. Cheap checks, and who must wait: nothing of ours is spent yet.
     checkAccepted(envelope.accepted, requirement);
     rail.checkAuthorization(authorization, requirement, nowSeconds(clock));
-    await rail.checkSignature(authorization, signal);
+    await checkCapacity(order);
+    // 5. The signature.
+    await rail.checkSignature(authorization, { client, signal }).catch((error) => {
+      if (error instanceof PaymentRefused) failures.noteUnproven(client);
+      throw error;
+    });
     // 6. The reservation, by one insert.
-    checkCapacity(order);
     let tried = '';
     try {
       const id = await reserve(order, known, (given) => {
@@ -85,7 +109,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       });
       if (!id) return await lostReservation(order);
       // 7-10. Chain or Gateway, handler, reply: any failure gives the authorization back.
-      const served = await serveReserved(id, order, known, signal);
+      const served = await serveReserved(id, order, known, { client, signal });
       // 11-12. Settle, then let the bytes go.
       return await settleAndDeliver(id, order, known, served);
     } finally {
@@ -93,45 +117,49 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     }
   }
 
-  function checkCapacity({ authorization: { from }, rail: { settler } }: Order<S>): void {
-    const wait = failures.retryAfterSeconds(bytesToHex(from));
-    if (wait > 0)
-      throw new TooMany('payer_failures', 'too many of this payer’s calls failed uncharged; wait a little', wait);
-    const refusal = settler.refuses?.(from);
-    if (refusal) throw new TooMany('payer_refused', `payments of this payer are not taken for now: ${refusal}`, 3600);
-    const reason = settler.unavailable();
-    if (reason) throw new Unavailable('settlement_unavailable', `payments cannot be settled now: ${reason}`);
+  async function checkCapacity({ authorization: { from }, rail: { settler }, client, key }: Order<S>): Promise<void> {
+    const refusal = failures.refusal(bytesToHex(from), client);
+    if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
+    const reason = settler.refuses?.(from);
+    if (reason) throw new TooMany('payer_refused', `payments of this payer are not taken for now: ${reason}`, 3600);
+    const shortage = settler.unavailable();
+    if (shortage) throw new Unavailable('settlement_unavailable', `payments cannot be settled now: ${shortage}`);
     if (!ledger.hasRoom())
       throw new Unavailable('reply_store_full', 'no room to keep another reply; try again later', 30);
+    const waitSeconds = failures.newPayersAfterSeconds(client);
+    if (waitSeconds > 0 && !(await ledger.hasSettled(key))) {
+      const detail =
+        'settlements for this client have failed; only payers that have paid before are taken from it for now';
+      throw new TooMany('client_refused', detail, waitSeconds);
+    }
   }
 
   function reserve(order: Order<S>, known: Payment | null, onId: (id: string) => void): Promise<string | null> {
-    const { authorization, key, requestHash, clientHash, identifierHash } = order;
+    const { authorization, authorizationHash, price, key, requestHash, clientHash, identifierHash } = order;
     const { value: amount, to: payTo, validAfter, validBefore } = authorization;
-    const terms = { amount, payTo, validAfter, validBefore };
+    const terms = { amount, payTo, validAfter, validBefore, authorizationHash, price };
     return ledger.reserve({ ...key, ...terms, requestHash, clientHash, identifierHash }, known !== null, onId);
   }
 
-  async function serveReserved(
-    id: string,
-    order: Order<S>,
-    known: Payment | null,
-    signal: AbortSignal,
-  ): Promise<Served> {
+  async function serveReserved(id: string, order: Order<S>, known: Payment | null, asker: Asker): Promise<Served> {
     const reservedMs = clock.nowMs();
+    const { authorization, rail, client } = order;
+    let isVerified = false;
     try {
-      return await serve(id, order, known, signal);
+      const verified = await rail.verify(id, authorization, known, asker);
+      isVerified = true;
+      return { ...verified, body: await serve(id, order, verified, asker.signal) };
     } catch (error) {
-      failures.note(bytesToHex(order.authorization.from));
       const isDoubted = error instanceof IntentInDoubt;
       const reason = isDoubted ? error.cause : error;
+      if (!isDoubted && isBuyersDoing(reason, isVerified)) failures.note(bytesToHex(authorization.from), client);
       // An unreadable store must not hide why the call failed; reconciliation gives the reservation back later. Unless nobody knows whether it was
-      // taken: then whoever held this process for dead may have sold it.
+      // taken: then another process that took this one for dead may have sold it.
       const isGiven = await ledger.abandon(id).catch((err) => {
         log.error({ err, payment: id }, 'a reservation was not given back');
         return !isDoubted && clock.nowMs() - reservedMs < LIVING_MS;
       });
-      // Kept after all and not taken back, or taken by whoever held this process for dead: what becomes of the payment is not known here.
+      // Kept after all and not taken back, or taken by a process that took this one for dead: what becomes of the payment is not known here.
       throw isGiven ? reason : settlementUnknown(reason);
     }
   }
@@ -140,29 +168,30 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     id: string,
     order: Order<S>,
     known: Payment | null,
-    served: Served,
+    { body, checkedBlock, hasCode }: Served,
   ): Promise<Delivery> {
-    const { authorization, rail } = order;
+    const { authorization, rail, client } = order;
     const ended = await openUntilKnown(async () => {
-      const intent = { id, authorization, fromBlock: served.checkedBlock, broadcast: false };
+      const intent = { id, authorization, fromBlock: checkedBlock, broadcast: false, hasCode };
       if (!known) return settlement.settle(intent, rail.contract);
       // One that was on the chain before may be paid by now: look before sending it again.
       const row = await ledger.get(id);
       return row && settlement.resume(row);
     });
-    if (ended?.state === 'settled') return deliver(ended, served.body);
+    if (ended?.state === 'settled') return handOut(ended, body, order.price);
     if (ended?.state !== 'failed') throw settlementUnknown();
-    failures.note(bytesToHex(authorization.from));
+    failures.note(bytesToHex(authorization.from), client);
+    if (ended.transaction !== null) failures.noteSettlement(client);
     throw refusedSettlement(ended);
   }
 
   /** An identifier that is held stands for one payload only. The reservation is what decides; this tells why it was lost, or will be. */
   async function checkIdentifier(order: Order<S>): Promise<void> {
     const holder = order.identifierHash && (await soon(ledger.findByIdentifier(order.identifierHash)));
-    if (holder && !(sameKey(holder, order.key) && samePayload(holder, order))) throw identifierConflict();
+    if (holder && !(isSameAuthorization(holder, order) && isSameRequest(holder, order))) throw identifierConflict();
   }
 
-  /** Somebody else was faster, or the payer has too much open. */
+  /** Another request was faster, or the payer has too much open. */
   async function lostReservation(order: Order<S>): Promise<Delivery> {
     await checkIdentifier(order);
     const holder = await soon(ledger.find(order.key));
@@ -170,67 +199,42 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
   }
 
-  /** The same authorization once more: its reply again, its end if it was open, or why not. */
+  /** The same authorization once more: its reply again, its end if it was open, or why not. With any other content it is another one. */
   async function again(known: Payment, order: Order<S>): Promise<Delivery> {
+    if (!isSameAuthorization(known, order)) throw new PaymentRefused(ALREADY_USED);
     refuseInFlight(known);
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
     if (payment?.state === 'failed') throw refusedSettlement(payment);
     if (payment?.state !== 'settled') throw settlementUnknown();
     const body =
-      samePayload(payment, order) && sameBuyer(payment, order)
+      isSameRequest(payment, order) && isSameBuyer(payment, order)
         ? await openUntilKnown(() => ledger.redeliver(payment.id))
         : null;
-    if (!body) throw new PaymentRefused('payment_already_used');
-    return deliver(payment, body);
+    if (!body) throw new PaymentRefused(ALREADY_USED);
+    return handOut(payment, body, payment.price ?? payment.amount);
+  }
+
+  function handOut(payment: Payment, body: Uint8Array, price: bigint): Delivery {
+    try {
+      return deliver(payment, body, price);
+    } catch (error) {
+      if (error instanceof Underpaid) log.error({ err: error }, 'ALERT: an answer was held back because less was paid');
+      throw error;
+    }
   }
 
   return { purchase, isServed: (id: string): boolean => serving.has(id) };
 }
 
-/** From a stored intent on, a failure of ours says nothing about the money: the answer is 503 `settlement_unknown`, whatever failed. */
-async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
-  try {
-    return await look();
-  } catch (cause) {
-    throw settlementUnknown(cause);
-  }
+/** Whether a failure before the intent counts against the buyer: a refused payment does, and work that was done for nothing; our own shortage does not. */
+function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
+  if (error instanceof PaymentRefused) return true;
+  return isVerified && !(error instanceof Unavailable);
 }
 
+/** The first presentation is still at it, and may take the money at any moment. */
 function refuseInFlight(known: Payment): void {
   if (known.state !== 'reserved' && known.state !== 'settling') return;
   const detail = 'this payment is being served on another connection; present it again to get the answer';
-  throw new AppError(409, 'payment_in_flight', detail, { retryAfterSeconds: 1 });
-}
-
-/** A reverted authorization is still good, but the chain shows it to everybody: only its first presenter may use it again. */
-function mayTakeOver<S>(known: Payment, order: Order<S>): boolean {
-  return known.state === 'failed' && known.reason === REVERTED && sameBuyer(known, order);
-}
-
-/** What the chain does not show: the address of the first presentation, or the payment identifier. */
-function sameBuyer<S>(payment: Payment, order: Order<S>): boolean {
-  if (equal(payment.clientHash, order.clientHash)) return true;
-  return Boolean(payment.identifierHash && order.identifierHash && equal(payment.identifierHash, order.identifierHash));
-}
-
-/** The same terms for the same request, of an authorization that is known to be the same. */
-function samePayload<S>(payment: Payment, order: Order<S>): boolean {
-  const { value, to, validAfter, validBefore } = order.authorization;
-  const terms = payment.amount === value && payment.validAfter === validAfter && payment.validBefore === validBefore;
-  return terms && equal(payment.payTo, to) && equal(payment.requestHash, order.requestHash);
-}
-
-function sameKey(a: PaymentKey, b: PaymentKey): boolean {
-  const onSameChain = a.network === b.network && equal(a.contract, b.contract);
-  return onSameChain && equal(a.payer, b.payer) && equal(a.nonce, b.nonce);
-}
-
-function equal(a: Uint8Array, b: Uint8Array): boolean {
-  return Buffer.compare(a, b) === 0;
-}
-
-function settlementUnknown(cause?: unknown): AppError {
-  const detail =
-    'the payment is on its way and its outcome not known yet; present the same payment again, it is never taken twice';
-  return new AppError(503, 'settlement_unknown', detail, { charged: 'unknown', retryAfterSeconds: 2, cause });
+  throw new AppError(409, 'payment_in_flight', detail, { charged: 'unknown', retryAfterSeconds: 1 });
 }

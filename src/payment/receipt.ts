@@ -1,4 +1,5 @@
 import type { SettleResponse } from '@x402/core/types';
+import { AppError } from '../errors.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import type { Payment } from '../store/ledger-port.ts';
 import { PaymentRefused } from './refusal.ts';
@@ -12,7 +13,13 @@ export interface Delivery {
 
 type Network = SettleResponse['network'];
 
-export function deliver(payment: Payment, body: Uint8Array): Delivery {
+/**
+ * The last check before bytes leave, for every delivery: what the evidence says was paid is at least the price of the request that they answer,
+ * in USDC base units. Throws Underpaid where it is not, which no other check should let happen.
+ */
+export function deliver(payment: Payment, body: Uint8Array, price: bigint): Delivery {
+  const paid = payment.charged ?? payment.amount;
+  if (payment.state !== 'settled' || paid < price) throw new Underpaid(payment.id, paid, price);
   const receipt: SettleResponse = {
     success: true,
     payer: bytesToHex(payment.payer),
@@ -21,6 +28,17 @@ export function deliver(payment: Payment, body: Uint8Array): Delivery {
     amount: payment.amount.toString(),
   };
   return { body, receipt };
+}
+
+/** An answer was about to leave for less than its price: a fault of ours, and one that an operator must hear of. */
+export class Underpaid extends AppError {
+  constructor(payment: string, paid: bigint, price: bigint) {
+    const detail = 'This payment does not cover this call; nothing was delivered. Look the payment up by its nonce.';
+    super(500, 'underpaid', detail, {
+      charged: 'unknown',
+      cause: { payment, paid: String(paid), price: String(price) },
+    });
+  }
 }
 
 /** The 402 of a settlement that the chain refused: x402 wants the reason in PAYMENT-RESPONSE too. */

@@ -1,8 +1,8 @@
 import { Unavailable } from '../errors.ts';
-import type { Payment } from '../store/ledger-port.ts';
 import type { Ledger } from './ledger.ts';
 import type { Order } from './order.ts';
 import { clientGone, runEndpoint } from './run-endpoint.ts';
+import type { Verified } from './usdc/purchase-rail.ts';
 
 interface ServeOptions<S> {
   ledger: Ledger;
@@ -10,34 +10,27 @@ interface ServeOptions<S> {
   handlerTimeoutMs: number;
 }
 
-/** A stored reply, and where a search for its payment on the chain starts. */
-export interface Served {
-  readonly body: Uint8Array;
-  readonly checkedBlock: number;
-}
-
 /**
  * The store failed in the very step that keeps the intent, and may have kept it: from a connection that breaks while a commit is on its
- * way nobody learns how it went.
+ * way no process learns how it went.
  */
 export class IntentInDoubt extends Error {}
 
-/** Serves a reserved order, or throws with nothing kept; the caller gives the reservation back. */
-export type Serve<S> = (id: string, order: Order<S>, known: Payment | null, signal: AbortSignal) => Promise<Served>;
+/** Serves a reserved and verified order and returns the reply, or throws with nothing kept; the caller gives the reservation back. */
+export type Serve<S> = (id: string, order: Order<S>, verified: Verified, signal: AbortSignal) => Promise<Uint8Array>;
 
-/** Steps 7 to 10 of a paid request: the rail's last look, the handler, the reply's check, the stored intent. */
+/** Steps 8 to 10 of a paid request: the handler, the reply's check, the stored intent. */
 export function createServe<S>(options: ServeOptions<S>): Serve<S> {
   const { ledger, sources, handlerTimeoutMs } = options;
 
-  return async (id, order, known, signal) => {
-    const checkedBlock = await order.rail.verify(id, order.authorization, known, signal);
+  return async (id, order, { checkedBlock, hasCode }, signal) => {
     const body = await runEndpoint(order.endpoint, order.params, { sources, timeoutMs: handlerTimeoutMs, signal });
     if (signal.aborted) throw clientGone();
-    const intent = { signature: order.authorization.signature, checkedBlock, body };
+    const intent = { signature: order.authorization.signature, checkedBlock, payerHasCode: hasCode, body };
     const stored = await ledger.storeIntent(id, intent).catch((cause) => {
       throw new IntentInDoubt('the intent was not stored for certain', { cause });
     });
     if (!stored) throw new Unavailable('reply_store_full', 'no room to keep another reply; try again later', 30);
-    return { body, checkedBlock };
+    return body;
   };
 }

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import { bytesToHex } from '../../lib/hex.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
@@ -15,14 +16,40 @@ export interface Authorization {
   readonly signature: Uint8Array;
 }
 
-/** Seconds that must be left to settle in: the SDK's own margin (@x402/evm 2.27 `verify`). */
-const SETTLE_MARGIN_SECONDS = 6n;
+/** Seconds beyond the longest serving and settling: the SDK's own margin (@x402/evm 2.27 `verify`). */
+const MARGIN_SECONDS = 6;
 
 /** ERC-6492's magic suffix: the signature of a wallet that is not deployed yet. */
 const ERC6492_SUFFIX = '6492'.repeat(16);
 
+/**
+ * Seconds that an authorization must be good for when it is presented: a handler and a settlement may take their whole time, and what has run
+ * out before it is mined would only cost gas. Times in milliseconds.
+ */
+export function neededValidity({ handlerTimeoutMs, settleWaitMs }: ServingTimes): number {
+  return Math.ceil((handlerTimeoutMs + settleWaitMs) / 1000) + MARGIN_SECONDS;
+}
+
+/** How long a handler may run, and how long a settlement is waited for. */
+export interface ServingTimes {
+  readonly handlerTimeoutMs: number;
+  readonly settleWaitMs: number;
+}
+
+/** For how long an authorization must, and may, be valid from now on, in seconds. */
+export interface ValidityBounds {
+  readonly least: number;
+  /** Infinite where we alone hold it. */
+  readonly most: number;
+}
+
 /** What needs no chain and no cryptography; the first that fails is the reason. `now` in Unix seconds. */
-export function checkAuthorization(authorization: Authorization, requirement: PaymentRequirements, now: number): void {
+export function checkAuthorization(
+  authorization: Authorization,
+  requirement: PaymentRequirements,
+  now: number,
+  { least, most }: ValidityBounds,
+): void {
   const seconds = BigInt(now);
   // 1. Made out to us.
   if (bytesToHex(authorization.to) !== requirement.payTo.toLowerCase()) {
@@ -32,11 +59,12 @@ export function checkAuthorization(authorization: Authorization, requirement: Pa
   if (authorization.value !== BigInt(requirement.amount)) {
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_value_mismatch');
   }
-  // 3. Valid now (the contract wants strictly later), and for long enough to be mined.
+  // 3. Valid now (the contract wants strictly later), for long enough to be mined, and not for longer than its outcome may be awaited.
   if (authorization.validAfter >= seconds) {
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_after');
   }
-  if (authorization.validBefore < seconds + SETTLE_MARGIN_SECONDS) {
+  const left = authorization.validBefore - seconds;
+  if (left < BigInt(least) || (most !== Number.POSITIVE_INFINITY && left > BigInt(most))) {
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_before');
   }
   // 4. A wallet that would have to be deployed at our cost is refused by name.
@@ -47,6 +75,16 @@ export function checkAuthorization(authorization: Authorization, requirement: Pa
 /** The ledger's key of an authorization. */
 export function paymentKey(authorization: Authorization, network: string, contract: Uint8Array): PaymentKey {
   return { network, contract, payer: authorization.from, nonce: authorization.nonce };
+}
+
+/**
+ * SHA-256 over all that an authorization is: the contract, the six signed fields and the signature. Another amount, recipient, time or
+ * signature under the same nonce makes another authorization.
+ */
+export function hashAuthorization(authorization: Authorization, contract: Uint8Array): Uint8Array {
+  const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
+  const fields = [contract, from, to, word(value), word(validAfter), word(validBefore), nonce];
+  return hash('sha256', Buffer.concat([...fields, signature]), 'buffer');
 }
 
 const utf8 = (text: string): Uint8Array => Buffer.from(text, 'utf8');

@@ -7,6 +7,8 @@ import type { Settler } from './settler.ts';
 /** What processes that only serve must know before they sell. */
 export interface Refusals {
   readonly unavailable: string | null;
+  /** Why payers with code are not settled; null where they are. */
+  readonly codeRefused: string | null;
   /** Payers that are not settled for now, in hex, with the reason. */
   readonly payers: readonly (readonly [payer: string, reason: string])[];
   /** Why nothing can be settled over the Gateway; null where it can, or is not offered. */
@@ -18,7 +20,7 @@ export interface Refusals {
 interface CarrierOptions {
   ledger: Pick<Ledger, 'get' | 'waiting'>;
   settlement: Pick<Settlement, 'carry'>;
-  settler: Pick<Settler, 'unavailable' | 'refuses'>;
+  settler: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
   gatewayUnavailable(): string | null;
   probes(): Readonly<Record<string, RailProbe>>;
 }
@@ -42,7 +44,7 @@ export function createCarrier({ ledger, settlement, settler, ...rails }: Carrier
      * it may have handed them over before it was the one that settles.
      */
     carryWaiting: async (): Promise<void> => {
-      for (const { id } of await ledger.waiting()) void carry(id);
+      for await (const { id } of ledger.waiting()) void carry(id);
     },
     refusals: (): Refusals => {
       const payers = [...suspects].flatMap((payer) => {
@@ -51,7 +53,8 @@ export function createCarrier({ ledger, settlement, settler, ...rails }: Carrier
         return reason ? [[payer, reason] as const] : [];
       });
       const gatewayUnavailable = rails.gatewayUnavailable();
-      return { unavailable: settler.unavailable(), payers, gatewayUnavailable, rails: rails.probes() };
+      const codeRefused = settler.refusesCode?.() ?? null;
+      return { unavailable: settler.unavailable(), codeRefused, payers, gatewayUnavailable, rails: rails.probes() };
     },
   };
 }

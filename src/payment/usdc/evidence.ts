@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ChainClient } from '../../chain/client.ts';
+import type { Rank } from '../../chain/rank.ts';
 import { account, data, index, parseAnswer, quantity, toQuantity, word } from '../../chain/wire.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Authorization } from './authorization.ts';
@@ -46,6 +47,12 @@ function endOf({ topics }: Pick<Log, 'topics'>, { from, nonce }: Authorization):
 /** What the chain says of an authorization: ended, still `open` to be used, or not to be told now. */
 export type Verdict = Outcome | { readonly kind: 'open' };
 
+/** Which block to read at, the head by default, and how important the answer is. */
+interface LookupOptions {
+  readonly atBlock?: number;
+  readonly rank?: Rank;
+}
+
 /** Public nodes refuse `eth_getLogs` over 10,000 blocks and more. */
 const LOG_SPAN = 9_999;
 
@@ -55,15 +62,11 @@ const ENDS = [AUTHORIZATION_USED, AUTHORIZATION_CANCELED];
 const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
 
 /**
- * Whether a mined transaction paid an authorization: it holds `AuthorizationUsed(from, nonce)` followed, before any other
- * `AuthorizationUsed`, by the token's own `Transfer(from, to, value)`. So each transfer pays for one authorization.
+ * What a mined transaction paid for an authorization, in USDC base units; null where it did not pay for it. It did where it holds
+ * `AuthorizationUsed(from, nonce)` followed, before any other `AuthorizationUsed`, by the token's own `Transfer(from, to, value)`. So each
+ * transfer pays for one authorization. The logs are read once, for any number of authorizations.
  */
-export function paysFor(receipt: Receipt, usdc: string, authorization: Authorization): boolean {
-  return paymentsIn(receipt, usdc)(authorization);
-}
-
-/** The same for many authorizations of one transaction: its logs are read once. */
-export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Authorization) => boolean {
+export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Authorization) => bigint | null {
   const transfers = new Map<string, Log[]>();
   let under: Log[] = [];
   for (const log of receipt.status === '0x1' ? receipt.logs : []) {
@@ -76,18 +79,20 @@ export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Auth
   return (authorization) => {
     const [from, to] = [topic(authorization.from), topic(authorization.to)];
     const used = transfers.get(`${from}${topic(authorization.nonce)}`) ?? [];
-    const paid = used.find(({ topics }) => topics[1] === from && topics[2] === to);
-    return paid !== undefined && paid.data.length === 66 && BigInt(paid.data) === authorization.value;
+    const transfer = used.find(({ topics }) => topics[1] === from && topics[2] === to);
+    if (transfer?.data.length !== 66) return null;
+    const paid = BigInt(transfer.data);
+    return paid === authorization.value ? paid : null;
   };
 }
 
 /** Reads what became of authorizations from the chain, whoever sent the transaction. `usdc` in lower case. */
 export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
-  async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number) {
+  async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, rank: Rank) {
     const topics = [ENDS, topic(authorization.from), topic(authorization.nonce)];
     for (let start = Math.max(0, fromBlock); start <= toBlock; start += LOG_SPAN) {
       const range = { fromBlock: toQuantity(start), toBlock: toQuantity(Math.min(toBlock, start + LOG_SPAN - 1)) };
-      const raw = await chain.request('eth_getLogs', [{ address: usdc, topics, ...range }]);
+      const raw = await chain.request('eth_getLogs', [{ address: usdc, topics, ...range }], { rank });
       const logs = parseAnswer(logsShape, raw, 'logs');
       const end = logs.find((log) => endOf(log, authorization));
       if (end) return end;
@@ -101,12 +106,17 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
    * 2. Unused there: open, or failed when that block is past `validBefore`.
    * 3. Used there: the logs up to it hold the use or the cancellation; its receipt tells.
    */
-  async function lookup(authorization: Authorization, fromBlock: number, atBlock?: number): Promise<Verdict> {
+  async function lookup(
+    authorization: Authorization,
+    fromBlock: number,
+    { atBlock, rank = 'settle' }: LookupOptions = {},
+  ): Promise<Verdict> {
     const tag = atBlock === undefined ? 'latest' : toQuantity(atBlock);
-    const header = parseAnswer(headerShape, await chain.request('eth_getBlockByNumber', [tag, false]), 'block header');
+    const newest = await chain.request('eth_getBlockByNumber', [tag, false], { rank });
+    const header = parseAnswer(headerShape, newest, 'block header');
     if (!header || (atBlock !== undefined && header.number !== atBlock)) return { kind: 'unknown' };
     const call = { to: usdc, data: authorizationStateCalldata(authorization.from, authorization.nonce) };
-    const answer = await chain.request('eth_call', [call, toQuantity(header.number)]);
+    const answer = await chain.request('eth_call', [call, toQuantity(header.number)], { rank });
     const state = BigInt(parseAnswer(word, answer, 'authorization state'));
     if (state === 0n) {
       const expired = header.timestamp >= authorization.validBefore;
@@ -114,15 +124,16 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
         ? { kind: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' }
         : { kind: 'open' };
     }
-    const end = await findEnd(authorization, fromBlock, header.number);
+    const end = await findEnd(authorization, fromBlock, header.number, rank);
     if (!end) return { kind: 'unknown' };
-    const found = await chain.request('eth_getTransactionReceipt', [end.transactionHash]);
+    const found = await chain.request('eth_getTransactionReceipt', [end.transactionHash], { rank });
     const receipt = readReceipt(found, end.transactionHash);
     const holdsIt = receipt?.logs.some((log) => log.address === usdc && endOf(log, authorization));
     if (!receipt || !holdsIt) return { kind: 'unknown' };
-    if (!paysFor(receipt, usdc, authorization))
-      return { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
-    return { kind: 'settled', transaction: hexToBytes(receipt.transactionHash), block: Number(receipt.blockNumber) };
+    const paid = paymentsIn(receipt, usdc)(authorization);
+    if (paid === null) return { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
+    const transaction = hexToBytes(receipt.transactionHash);
+    return { kind: 'settled', transaction, block: Number(receipt.blockNumber), paid };
   }
 
   return { lookup };

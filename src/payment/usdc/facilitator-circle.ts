@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
 import type { Upstream } from '../../upstream/http.ts';
 import type { FacilitatorClient } from './facilitator-client.ts';
-import { readReply, type SettleReply } from './facilitator-reply.ts';
+import { readReply, type SettleReply, UNHEARD } from './facilitator-reply.ts';
 import type { SettleRequest } from './facilitator-request.ts';
 import type { SellerProof } from './facilitator-seller-proof.ts';
 import { jsonOrNull, supportedKinds } from './facilitator-wire.ts';
@@ -57,7 +57,8 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
       const headers = authHeaders('status', 'GET', '');
       const got = await upstream.json({ url: `${url}/status/${paymentId}`, headers, signal }, status).catch(() => null);
       if (got?.status === 'completed') return { kind: 'accepted', transaction: got.transaction ?? '' };
-      if (got?.status === 'failed') return { kind: 'unclear', detail: 'failed after it was pending' };
+      if (got?.status === 'failed')
+        return { kind: 'unclear', detail: 'failed after it was pending', isTransport: false };
     }
     return { kind: 'pending', paymentId };
   }
@@ -69,7 +70,7 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
         if (reply.kind !== 'pending' || reply.paymentId === null || !PAYMENT_ID.test(reply.paymentId)) return reply;
         return await follow(reply.paymentId, signal);
       } catch {
-        return { kind: 'unclear', detail: 'no readable answer' };
+        return UNHEARD;
       }
     },
     supported: () => supportedKinds(upstream, `${url}/supported`, {}),

@@ -1,6 +1,6 @@
 import { HTTPFacilitatorClient } from '@x402/core/http';
 import { SettleError } from '@x402/core/types';
-import { readReply, type SettleReply } from './facilitator-reply.ts';
+import { readReply, type SettleReply, UNHEARD } from './facilitator-reply.ts';
 import type { SettleRequest } from './facilitator-request.ts';
 
 /** One kind of payment that a facilitator settles, as its `/supported` tells. */
@@ -11,12 +11,19 @@ export interface SupportedKind {
   readonly extra?: Record<string, unknown> | undefined;
 }
 
+/** What a facilitator tells of itself. */
+export interface Supported {
+  readonly kinds: readonly SupportedKind[];
+  /** The addresses that send settlements, by network or by a pattern such as `eip155:*`. */
+  readonly signers: Readonly<Record<string, readonly string[]>>;
+}
+
 /** Somebody who settles x402 payments. */
 export interface FacilitatorClient {
   /** One request and what became of it; never rejects. `id` names the payment: the same for the same attempt to sell. */
   settle(request: SettleRequest, id: string, signal: AbortSignal): Promise<SettleReply>;
   /** Rejects when the facilitator does not tell. */
-  supported(): Promise<readonly SupportedKind[]>;
+  supported(): Promise<Supported>;
 }
 
 interface HttpFacilitatorOptions {
@@ -42,16 +49,16 @@ export function createHttpFacilitator(options: HttpFacilitatorOptions): Facilita
       try {
         return readReply(200, await client.settle(paymentPayload, paymentRequirements), network);
       } catch (error) {
-        if (!(error instanceof SettleError)) return { kind: 'unclear', detail: 'no readable answer' };
+        if (!(error instanceof SettleError)) return UNHEARD;
         const { statusCode, transaction, errorReason } = error;
         return readReply(statusCode, { success: false, transaction, errorReason, network: error.network }, network);
       }
     },
     supported: async () => {
-      const { kinds } = await client.getSupported().catch(() => {
+      const { kinds, signers } = await client.getSupported().catch(() => {
         throw new Error('/supported gave no readable answer');
       });
-      return kinds;
+      return { kinds, signers: signers ?? {} };
     },
   };
 }

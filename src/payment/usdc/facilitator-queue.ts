@@ -3,10 +3,11 @@ import { orAborted } from '../../upstream/deadline.ts';
 import { createLimiter } from '../../upstream/limiter.ts';
 import type { Intent, Outcome, Settler } from './settler.ts';
 
-/** How one attempt ended; `clear` is false when the other side gave no answer that the evidence bears out. */
+/** How one attempt ended. */
 export interface Attempt {
   readonly outcome: Outcome;
-  readonly clear: boolean;
+  /** False when the way to the other side failed: no answer, a time-out, a server error, another network. What an answer says is no fault of it. */
+  readonly isHeard: boolean;
 }
 
 /** What an attempt works under. */
@@ -20,8 +21,10 @@ export interface AttemptContext {
 interface RemoteQueueOptions {
   /** One question to the other side, and the look at the evidence after it. */
   attempt(intent: Intent, context: AttemptContext): Promise<Attempt>;
+  /** Why this payer is not settled for now, or null. */
+  refuses(payer: Uint8Array): string | null;
   clock: Clock;
-  /** A job that waits longer than this stops the sale of more. */
+  /** A question that waits longer than this for its answer stops the sale of more. */
   stallMs: number;
   log: { warn(detail: object, message: string): void };
 }
@@ -30,32 +33,37 @@ interface RemoteQueueOptions {
 const RUNNING = 128;
 /** What comes beyond is found by reconciliation. */
 const WAITING = 4096;
-/** Unclear answers in a row after which nothing more is sold for a while. */
-const UNCLEAR_LIMIT = 3;
+/** Of payments that were handed over before: they must not take the places of new ones. */
+const RETRIES_RUNNING = 8;
+/** Unheard questions in a row after which nothing more is sold for a while. */
+const UNHEARD_LIMIT = 3;
 const REST_MS = 5000;
-/** The same payment is sent again after a while that doubles, up to this: whoever holds it may settle it meanwhile. */
+/** The same payment is sent again after a while that doubles, up to this: the other side may settle it meanwhile. */
 const FIRST_AGAIN_MS = 1000;
 const LONGEST_AGAIN_MS = 300_000;
 
 /**
  * The settler's side that all remote rails share: so many at once, each payment with growing pauses between its attempts, and no more
- * sales while the other side gives no clear answers. Promises never reject.
+ * sales while the other side cannot be reached. Its health is judged by new payments of plain accounts alone: what an authorization did is its
+ * payer's affair, an account with code may hang the service that runs that code, and a payment that is tried again has been judged before.
+ * Promises never reject.
  */
-export function createRemoteQueue({ attempt, clock, stallMs, log }: RemoteQueueOptions): Settler {
-  const limiter = createLimiter({ running: RUNNING, waiting: WAITING });
+export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: RemoteQueueOptions): Settler {
+  const fresh = createLimiter({ running: RUNNING, waiting: WAITING });
+  const again = createLimiter({ running: RETRIES_RUNNING, waiting: WAITING });
   const stopping = new AbortController();
   const { signal } = stopping;
-  const inTurn = <T>(ask: () => Promise<T>) => limiter.run(signal, () => orAborted(ask(), signal));
-  const waiting = new Map<symbol, number>();
+  // Questions of new payments that have no answer yet, by when they were asked.
+  const asked = new Map<symbol, number>();
   const running = new Set<Promise<unknown>>();
   // Payments without an end, by how often they were tried, the longest untried first.
   const tried = new Map<string, { times: number; notBeforeMs: number }>();
-  let unclear = 0;
+  let unheard = 0;
   let restUntilMs = 0;
 
-  function judge({ clear }: Attempt): void {
-    unclear = clear ? 0 : unclear + 1;
-    if (unclear >= UNCLEAR_LIMIT) restUntilMs = clock.nowMs() + REST_MS;
+  function judge({ isHeard }: Attempt): void {
+    unheard = isHeard ? 0 : unheard + 1;
+    if (unheard >= UNHEARD_LIMIT) restUntilMs = clock.nowMs() + REST_MS;
   }
 
   function remember(id: string, outcome: Outcome): void {
@@ -71,20 +79,33 @@ export function createRemoteQueue({ attempt, clock, stallMs, log }: RemoteQueueO
     }
   }
 
+  /** Asks in turn; whether the other side is late is told by how long this takes, not by what comes after the answer. */
+  function contextOf({ broadcast, hasCode }: Intent): AttemptContext {
+    const limiter = broadcast ? again : fresh;
+    return {
+      signal,
+      inTurn: async (ask) => {
+        const mark = Symbol('question');
+        if (!broadcast && !hasCode) asked.set(mark, clock.nowMs());
+        try {
+          return await limiter.run(signal, () => orAborted(ask(), signal));
+        } finally {
+          asked.delete(mark);
+        }
+      },
+    };
+  }
+
   async function work(intent: Intent): Promise<Outcome> {
     if (signal.aborted || clock.nowMs() < (tried.get(intent.id)?.notBeforeMs ?? 0)) return { kind: 'unknown' };
-    const mark = Symbol(intent.id);
-    waiting.set(mark, clock.nowMs());
     try {
-      const ended = await attempt(intent, { signal, inTurn });
-      judge(ended);
+      const ended = await attempt(intent, contextOf(intent));
+      if (!intent.broadcast && !intent.hasCode) judge(ended);
       remember(intent.id, ended.outcome);
       return ended.outcome;
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error, payment: intent.id }, 'a settlement could not be handed over');
       return { kind: 'unknown' };
-    } finally {
-      waiting.delete(mark);
     }
   }
 
@@ -100,10 +121,11 @@ export function createRemoteQueue({ attempt, clock, stallMs, log }: RemoteQueueO
     unavailable: () => {
       const now = clock.nowMs();
       if (signal.aborted) return 'the service is stopping';
-      if (now < restUntilMs) return 'whoever settles gives no clear answers';
-      const oldest = Math.min(now, ...waiting.values());
-      return now - oldest > stallMs ? 'earlier settlements are late' : null;
+      if (now < restUntilMs) return 'the settling service cannot be reached';
+      const oldest = Math.min(now, ...asked.values());
+      return now - oldest > stallMs ? 'the settling service does not answer' : null;
     },
+    refuses,
     stop: async () => {
       stopping.abort();
       await Promise.all(running);

@@ -8,7 +8,17 @@ export type SettleReply =
   | { readonly kind: 'accepted'; readonly transaction: string }
   | { readonly kind: 'pending'; readonly paymentId: string | null }
   | { readonly kind: 'refused'; readonly reason: string }
-  | { readonly kind: 'unclear'; readonly detail: string };
+  /** The Gateway has a transfer with this nonce already. */
+  | { readonly kind: 'used' }
+  | {
+      readonly kind: 'unclear';
+      readonly detail: string;
+      /** There was no answer at all, or one that says nothing of this payment: the way to the facilitator is at fault, not a payer. */
+      readonly isTransport: boolean;
+    };
+
+/** No answer that could be read. */
+export const UNHEARD: SettleReply = { kind: 'unclear', detail: 'no readable answer', isTransport: true };
 
 /**
  * The words with which facilitators refuse a payment while they verify it, so before a transaction: x402's, the EVM scheme's, Circle's.
@@ -49,17 +59,20 @@ const reply = z.object({
  * 200 to 499, another shape, another network, a word that nobody knows.
  */
 export function readReply(status: number, body: unknown, network: string): SettleReply {
-  if (status >= 500) return { kind: 'unclear', detail: `HTTP ${status}` };
+  if (status >= 500) return { kind: 'unclear', detail: `HTTP ${status}`, isTransport: true };
   const parsed = reply.safeParse(body);
-  if (!parsed.success) return { kind: 'unclear', detail: `HTTP ${status} without a settlement's answer` };
+  if (!parsed.success)
+    return { kind: 'unclear', detail: `HTTP ${status} without a settlement's answer`, isTransport: true };
   const { success, transaction, errorReason, extensions } = parsed.data;
-  if (parsed.data.network && parsed.data.network !== network) return { kind: 'unclear', detail: 'another network' };
+  if (parsed.data.network && parsed.data.network !== network)
+    return { kind: 'unclear', detail: 'another network', isTransport: true };
   if (success) return { kind: 'accepted', transaction: transaction ?? '' };
   if (errorReason === 'settlement_pending') {
     return { kind: 'pending', paymentId: extensions?.['settlement-status']?.paymentId ?? null };
   }
+  if (errorReason === 'nonce_already_used') return { kind: 'used' };
   if (errorReason && !transaction && BEFORE_BROADCAST.has(errorReason)) return { kind: 'refused', reason: errorReason };
-  return { kind: 'unclear', detail: describe(errorReason) };
+  return { kind: 'unclear', detail: describe(errorReason), isTransport: false };
 }
 
 /** A stranger's word for our log: only if it looks like one, because an answer may repeat what we sent, a token even. */

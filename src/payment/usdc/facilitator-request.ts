@@ -19,6 +19,11 @@ export interface SettleRequest {
 
 /** As long as buyers were told. */
 const MAX_TIMEOUT_SECONDS = 604_900;
+/**
+ * For how long an authorization may be good that others are given, seconds: what clients sign for, and ten minutes in which their clocks may differ
+ * from ours. Until it runs out a settlement without evidence is unknown.
+ */
+export const MOST_VALIDITY_SECONDS = MAX_TIMEOUT_SECONDS + 600;
 
 /**
  * The request that settles an authorization, made of nothing else: the same after a restart as before it, and silent about what was

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { Upstream } from '../../upstream/http.ts';
-import type { SupportedKind } from './facilitator-client.ts';
+import type { Supported } from './facilitator-client.ts';
 
 const supported = z.object({
+  signers: z.record(z.string(), z.array(z.string())).nullish().catch(null),
   kinds: z.array(
     z.object({
       x402Version: z.number(),
@@ -21,10 +22,10 @@ export async function supportedKinds(
   upstream: Upstream,
   url: string,
   headers: Record<string, string>,
-): Promise<readonly SupportedKind[]> {
+): Promise<Supported> {
   const answer = await upstream.json({ url, headers }, supported);
   if (answer === null) throw new Error('/supported is not there');
-  return answer.kinds;
+  return { kinds: answer.kinds, signers: answer.signers ?? {} };
 }
 
 /** A body as JSON, or null where it is none. */

@@ -1,10 +1,12 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { Evidence } from './evidence.ts';
+import { bytesToHex } from '../../lib/hex.ts';
+import type { Evidence, Verdict } from './evidence.ts';
 import type { FacilitatorClient } from './facilitator-client.ts';
 import { type Attempt, type AttemptContext, createRemoteQueue } from './facilitator-queue.ts';
 import type { SettleReply } from './facilitator-reply.ts';
 import { type RequestTerms, settleRequest } from './facilitator-request.ts';
-import { type Intent, type Outcome, REVERTED, type Settler } from './settler.ts';
+import { createPayerBans } from './payer-bans.ts';
+import { ALREADY_USED, type Intent, type Outcome, REVERTED, type Settler } from './settler.ts';
 import { HANDED_OVER } from './transaction-id.ts';
 
 interface RemoteSettlerOptions {
@@ -12,36 +14,46 @@ interface RemoteSettlerOptions {
   /** Where the truth is looked up: the chain's logs, or the Gateway's transfers. */
   evidence: Pick<Evidence, 'lookup'>;
   terms: RequestTerms;
+  /**
+   * Looks just before a new payment is handed over whether it was used before, which nothing of ours can have done; a reason ends it. Null where
+   * the evidence itself tells one's own payments from those of another ledger.
+   */
+  usedBefore: ((intent: Intent) => Promise<string | null>) | null;
   /** Made durable before anything leaves; returns the ids that still await settlement, the others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
+  /** A plain account's payment was answered and moved nothing: perhaps nobody's does. */
+  onUnsettled(): void;
   clock: Clock;
   /** Between the first two looks at the evidence; later ones are further apart. */
   pollMs: number;
   /** How long the evidence is watched after an answer. */
   watchMs: number;
-  /** A job that waits longer than this stops the sale of more. */
+  /** A question that waits longer than this stops the sale of more. */
   stallMs: number;
   log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
 const LONGEST_POLL_MS = 2000;
+const OPEN: Outcome = { kind: 'unknown' };
 
 /**
  * A settler over somebody else's facilitator. What it says moves nothing here:
- * 1. the handing over is on disk before the authorization leaves;
- * 2. one request, bounded in time, never repeated within an attempt;
- * 3. a refusal that comes before any broadcast, of an authorization that was never handed out before and is still unused:
+ * 1. a payment that was used before it was ever handed over is another ledger's, and ends;
+ * 2. the handing over is on disk before the authorization leaves;
+ * 3. one request, bounded in time, never repeated within an attempt;
+ * 4. a refusal that comes before any broadcast, of an authorization that was never handed out before and is still unused:
  *    failed, and good to be used again;
- * 4. everything else is watched in the evidence until it shows an end, and is unknown where it does not.
+ * 5. everything else is watched in the evidence until it shows an end, and is unknown where it does not.
+ * An account with code whose settlement is answered and moves nothing is refused for a day: nothing of it is at stake, and every try costs.
  */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
-  const { client, evidence, terms, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
-  const open: Outcome = { kind: 'unknown' };
+  const { client, evidence, terms, usedBefore, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
+  const bans = createPayerBans(clock);
 
-  async function look({ authorization, fromBlock }: Intent): Promise<Outcome | { kind: 'open' }> {
+  async function look({ authorization, fromBlock }: Intent): Promise<Verdict> {
     return evidence.lookup(authorization, fromBlock).catch((error) => {
       log.warn({ err: error }, 'the evidence of a settlement could not be read');
-      return open;
+      return OPEN;
     });
   }
 
@@ -53,7 +65,7 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
       if (clock.nowMs() + pause >= until) break;
       await clock.sleep(pause, signal).catch(() => {});
     }
-    return open;
+    return OPEN;
   }
 
   /** Null when the row does not wait for a settlement any more. */
@@ -64,21 +76,37 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
 
   async function attempt(intent: Intent, { signal, inTurn }: AttemptContext): Promise<Attempt> {
     const { id, broadcast } = intent;
+    const used = broadcast || !usedBefore ? null : await usedBefore(intent);
+    if (used !== null) return { outcome: { kind: 'failed', reason: used }, isHeard: true };
     const reply = await inTurn(() => handOver(intent, signal));
-    if (reply === null) return { outcome: open, clear: true };
+    if (reply === null) return { outcome: OPEN, isHeard: true };
+    const isHeard = reply.kind !== 'unclear' || !reply.isTransport;
+    // Of the first handing over this says that another ledger has used it meanwhile.
+    if (reply.kind === 'used' && usedBefore && broadcast === false)
+      return { outcome: { kind: 'failed', reason: ALREADY_USED }, isHeard };
     // Only where it is said: a resumed row may have been on its way for long.
     if (reply.kind === 'refused' && broadcast === false) {
       log.info({ payment: id, reason: reply.reason }, 'the facilitator refused a payment');
-      const verdict = await look(intent);
-      return { outcome: verdict.kind === 'open' ? { kind: 'failed', reason: REVERTED } : verdict, clear: true };
+      return { outcome: await outcomeOfRefusal(intent), isHeard };
     }
     const outcome = await watch(intent, signal);
-    if (outcome.kind === 'unknown') {
-      const said = 'detail' in reply ? reply.detail : reply.kind;
-      log.warn({ payment: id, said }, 'nothing shows what the facilitator made of a payment');
-    }
-    return { outcome, clear: outcome.kind !== 'unknown' && reply.kind !== 'unclear' };
+    if (outcome.kind !== 'settled') noteUnsettled(intent, reply, isHeard);
+    return { outcome, isHeard };
   }
 
-  return createRemoteQueue({ attempt, clock, stallMs, log });
+  async function outcomeOfRefusal(intent: Intent): Promise<Outcome> {
+    const verdict = await look(intent);
+    return verdict.kind === 'open' ? { kind: 'failed', reason: REVERTED } : verdict;
+  }
+
+  function noteUnsettled({ id, hasCode, authorization }: Intent, reply: SettleReply, isHeard: boolean): void {
+    const said = 'detail' in reply ? reply.detail : reply.kind;
+    log.warn({ payment: id, said }, 'nothing shows what the facilitator made of a payment');
+    if (!isHeard) return;
+    if (hasCode) bans.add(bytesToHex(authorization.from));
+    else options.onUnsettled();
+  }
+
+  const refuses = (payer: Uint8Array) => (bans.has(bytesToHex(payer)) ? 'its settlements move nothing' : null);
+  return createRemoteQueue({ attempt, refuses, clock, stallMs, log });
 }

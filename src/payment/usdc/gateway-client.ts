@@ -2,8 +2,13 @@ import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Upstream } from '../../upstream/http.ts';
 import type { FacilitatorClient } from './facilitator-client.ts';
-import { readReply } from './facilitator-reply.ts';
+import { readReply, UNHEARD } from './facilitator-reply.ts';
 import { jsonOrNull, supportedKinds } from './facilitator-wire.ts';
+
+/** Arc's, in Circle's own numbering of chains. */
+const ARC_DOMAIN = 26;
+/** Whole USDC and at most six places that matter. */
+const DECIMAL_USDC = /^\d{1,30}(\.\d{1,6}0*)?$/;
 
 const transfer = z.object({
   id: z.string(),
@@ -26,11 +31,16 @@ export interface GatewayClient extends FacilitatorClient {
   transfer(id: string): Promise<GatewayTransfer | null>;
   /** The transfers of a payer with this nonce: none or one, if the service heeds the question. Rejects when it cannot be told. */
   search(from: string, nonce: string): Promise<readonly GatewayTransfer[]>;
-  /** Null, or why the Gateway finds a payment wrong by its form; balances are only seen on settling. Rejects when it does not tell. */
+  /** What each of these depositors can spend, in USDC base units, in their order. Rejects when it is not told of all. */
+  balances(depositors: readonly string[]): Promise<readonly bigint[]>;
+  /** Null, or why the Gateway finds a payment wrong by its form; it looks at no balance. Rejects when it does not tell. */
   verify(request: Parameters<FacilitatorClient['settle']>[0], signal: AbortSignal): Promise<string | null>;
 }
 
 const found = z.object({ transfers: z.array(transfer) });
+const deposits = z.object({
+  balances: z.array(z.object({ domain: z.number(), depositor: z.string(), balance: z.string().regex(DECIMAL_USDC) })),
+});
 const verdict = z.object({ isValid: z.boolean(), invalidReason: z.string().nullish().catch(null) });
 const WORD = /^[a-z][a-z0-9_]{2,63}$/;
 
@@ -63,7 +73,7 @@ export function createGatewayClient({ upstream, url, token, network }: GatewayCl
         const { status, body } = await post('settle', request, signal);
         return readReply(status, jsonOrNull(body), network);
       } catch {
-        return { kind: 'unclear', detail: 'no readable answer' };
+        return UNHEARD;
       }
     },
     verify: async (request, signal) => {
@@ -75,6 +85,18 @@ export function createGatewayClient({ upstream, url, token, network }: GatewayCl
       if (isValid) return null;
       return invalidReason && WORD.test(invalidReason) ? invalidReason : 'invalid_payload';
     },
+    balances: async (depositors) => {
+      const sources = depositors.map((depositor) => ({ domain: ARC_DOMAIN, depositor }));
+      const headersOfPost = { ...headers, 'content-type': 'application/json' };
+      const body = JSON.stringify({ token: 'USDC', sources });
+      const asked = { url: `${url}/v1/balances`, method: 'POST', headers: headersOfPost, body } as const;
+      const answer = await upstream.json(asked, deposits);
+      if (answer === null) throw new UpstreamFailed(upstream.name, 'has no balances');
+      const here = answer.balances.filter(({ domain }) => domain === ARC_DOMAIN);
+      const byDepositor = new Map(here.map(({ depositor, balance }) => [depositor.toLowerCase(), unitsOf(balance)]));
+      // Who never deposited may be left out.
+      return depositors.map((depositor) => byDepositor.get(depositor.toLowerCase()) ?? 0n);
+    },
     transfer: (id) => upstream.json({ url: `${base}/transfers/${encodeURIComponent(id)}`, headers }, transfer),
     search: async (from, nonce) => {
       const query = new URLSearchParams({ from, nonce });
@@ -84,4 +106,10 @@ export function createGatewayClient({ upstream, url, token, network }: GatewayCl
     },
     supported: () => supportedKinds(upstream, `${base}/supported`, headers),
   };
+}
+
+/** USDC base units of a decimal amount of USDC. */
+function unitsOf(decimal: string): bigint {
+  const [whole = '0', fraction = ''] = decimal.split('.');
+  return BigInt(whole + fraction.slice(0, 6).padEnd(6, '0'));
 }

@@ -32,10 +32,16 @@ export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, net
     if (!pays(transfer, authorization, network))
       return { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
     const transaction = transferIdBytes(transfer.id);
-    return transaction ? { kind: 'settled', transaction, block: NO_BLOCK } : { kind: 'unknown' };
+    const paid = unitsOf(transfer.amount);
+    return transaction && paid !== null ? { kind: 'settled', transaction, block: NO_BLOCK, paid } : { kind: 'unknown' };
   }
 
-  return { lookup };
+  return {
+    lookup,
+    /** Whether the Gateway has any transfer with this payer and nonce; rejects when it does not tell. */
+    isUsed: async ({ from, nonce }: Authorization): Promise<boolean> =>
+      (await client.search(bytesToHex(from), bytesToHex(nonce))).length > 0,
+  };
 }
 
 function absent({ validBefore }: Authorization, now: bigint): Verdict {

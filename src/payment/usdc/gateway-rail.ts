@@ -1,27 +1,86 @@
-import { hexToBytes } from '../../lib/hex.ts';
+import { Unavailable } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import type { Payment } from '../../store/ledger-port.ts';
+import { settlementUnknown } from '../doubt.ts';
+import type { Ledger } from '../ledger.ts';
 import { PaymentRefused } from '../refusal.ts';
-import { checkGatewayAuthorization, gatewayRequirement } from './gateway.ts';
+import { type Authorization, paymentKey, type ServingTimes } from './authorization.ts';
+import { createGatewayCheck, gatewayRequirement } from './gateway.ts';
 import type { OpenGateway } from './open-gateway.ts';
-import type { PurchaseRail } from './purchase-rail.ts';
+import type { PurchaseRail, Verified } from './purchase-rail.ts';
+import { ALREADY_USED } from './settler.ts';
+import { createSharedReads } from './shared-reads.ts';
 
-/** A batch is looked up by its transfer, never by a block. */
-const NO_BLOCK = 0;
+/** A batch is looked up by its transfer, never by a block; the Gateway takes no payments of accounts with code. */
+const VERIFIED: Verified = { checkedBlock: 0, hasCode: false };
+/** Depositors asked for in one question: the service tells no limit, and this many fit into any request. */
+const MOST_DEPOSITORS = 20;
+/** As for payers on the chain: a moment for others to come, and no long wait behind a question that hangs. */
+const TIMES = { gatherMs: 4, pauseMs: 10, longestWaitMs: 100 };
+/** Depositors that may wait, and for how long; beyond that a client is refused at once. */
+const PLACES = 400;
+const WAIT_MS = 4000;
+
+interface GatewayRailOptions {
+  gateway: OpenGateway;
+  settler: PurchaseRail['settler'];
+  ledger: Pick<Ledger, 'openBefore'>;
+  network: string;
+  times: Pick<ServingTimes, 'handlerTimeoutMs'>;
+  clock: Clock;
+}
 
 /** The Gateway's rail: an authorization of the Gateway Wallet, judged by the Gateway alone, which holds the payer's deposit. */
-export function createGatewayRail(gateway: OpenGateway, settler: PurchaseRail['settler']): PurchaseRail {
+export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
+  const { gateway, settler, ledger, network, times, clock } = options;
+  const contract = hexToBytes(gateway.wallet);
+  const readDeposit = createSharedReads<Uint8Array, bigint>({
+    ask: (depositors) => gateway.client.balances(depositors.map(bytesToHex)),
+    ...{ ...TIMES, most: MOST_DEPOSITORS, clock },
+    queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
+  });
+
+  /** What was handed over before may have been taken after all: then its buyer has paid and is owed the answer. */
+  async function isPaid(authorization: Authorization): Promise<boolean> {
+    const verdict = await gateway.evidence.lookup(authorization);
+    if (verdict.kind === 'unknown') throw settlementUnknown();
+    return verdict.kind === 'settled';
+  }
+
+  /** One that was used before it was ever presented here was sold by another ledger, or for something else. */
+  async function checkUnused(authorization: Authorization): Promise<void> {
+    if (await gateway.evidence.isUsed(authorization)) throw new PaymentRefused(ALREADY_USED);
+  }
+
   return {
-    contract: hexToBytes(gateway.wallet),
+    contract,
     settler,
     requirement: (plain) => gatewayRequirement(plain, gateway.wallet),
-    checkAuthorization: checkGatewayAuthorization,
+    checkAuthorization: createGatewayCheck(times),
     checkSignature: gateway.checkSignature,
-    verify: async (_id, authorization, known, signal) => {
-      const reason = await gateway.verify(authorization, signal);
-      if (reason === null) return NO_BLOCK;
-      // What was handed over before may have been taken after all: then its buyer has paid and is owed the answer.
-      const verdict = known ? await gateway.evidence.lookup(authorization) : null;
-      if (verdict?.kind === 'settled') return NO_BLOCK;
-      throw new PaymentRefused(reason);
+    /** 1. The deposit covers the price and what the payer promised before; 2. the nonce is unused; 3. the Gateway finds nothing wrong with the form. */
+    verify: async (id, authorization, known: Payment | null, { client, signal }) => {
+      if (known && (await isPaid(authorization))) return VERIFIED;
+      const [deposit, promised] = await Promise.all([
+        readDeposit(authorization.from, signal, client),
+        ledger.openBefore(paymentKey(authorization, network, contract), id),
+      ]);
+      if (deposit < authorization.value + promised) throw new PaymentRefused('insufficient_balance');
+      const [reason] = await Promise.all([
+        gateway.verify(authorization, signal),
+        known ? undefined : checkUnused(authorization),
+      ]);
+      if (reason !== null) throw new PaymentRefused(reason);
+      return VERIFIED;
     },
   };
+}
+
+function busy(): Unavailable {
+  return new Unavailable(
+    'gateway_busy',
+    'Too many payments over the Gateway wait to be looked at; try again shortly.',
+    1,
+  );
 }

@@ -2,15 +2,22 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { hexToBytes } from '../../lib/hex.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import { PaymentRefused } from '../refusal.ts';
-import { type Authorization, authorizationDigest, checkAuthorization, domainSeparator } from './authorization.ts';
+import {
+  type Authorization,
+  authorizationDigest,
+  checkAuthorization,
+  domainSeparator,
+  type ServingTimes,
+} from './authorization.ts';
+import { MOST_VALIDITY_SECONDS } from './facilitator-request.ts';
 
 /** The domain under which payers sign for the Gateway Wallet, and what tells its entry in `accepts` from the plain one. */
 export const GATEWAY_DOMAIN = { name: 'GatewayWalletBatched', version: '1' } as const;
 
 /** The Gateway takes an authorization only while this is left of it, seconds: its `/supported` says so. */
-const MIN_VALIDITY_SECONDS = 604_800n;
-/** Until it is handed over the handler runs; clients sign for 100 seconds more than the Gateway wants. */
-const SERVING_SECONDS = 20n;
+const MIN_VALIDITY_SECONDS = 604_800;
+/** Beside the handler's time, for what comes before it is handed over; clients sign for 100 seconds more than the Gateway wants. */
+const HANDING_OVER_SECONDS = 5;
 
 /** The second entry of a challenge: the plain one, to be signed for the Gateway Wallet. */
 export function gatewayRequirement(plain: PaymentRequirements, wallet: `0x${string}`): PaymentRequirements {
@@ -28,19 +35,17 @@ export function isGatewayAccepted(accepted: Record<string, unknown>): boolean {
   return typeof extra === 'object' && extra !== null && 'name' in extra && extra.name === GATEWAY_DOMAIN.name;
 }
 
-/** The plain rail's cheap checks and the Gateway's own two; the first that fails is the reason. `now` in Unix seconds. */
-export function checkGatewayAuthorization(
-  authorization: Authorization,
-  requirement: PaymentRequirements,
-  now: number,
-): void {
-  checkAuthorization(authorization, requirement, now);
-  // 5. With the validity that the Gateway wants left when the call has been served.
-  if (authorization.validBefore < BigInt(now) + MIN_VALIDITY_SECONDS + SERVING_SECONDS) {
-    throw new PaymentRefused('authorization_validity_too_short');
-  }
-  // 6. Not to himself.
-  if (Buffer.compare(authorization.from, authorization.to) === 0) throw new PaymentRefused('self_transfer');
+/** The plain rail's cheap checks and the Gateway's own two; the first that fails is the reason. */
+export function createGatewayCheck({ handlerTimeoutMs }: Pick<ServingTimes, 'handlerTimeoutMs'>) {
+  const least = MIN_VALIDITY_SECONDS + Math.ceil(handlerTimeoutMs / 1000) + HANDING_OVER_SECONDS;
+  // `now` in Unix seconds.
+  return (authorization: Authorization, requirement: PaymentRequirements, now: number): void => {
+    checkAuthorization(authorization, requirement, now, { least: 0, most: MOST_VALIDITY_SECONDS });
+    // 5. With the validity that the Gateway wants left when the call has been served.
+    if (authorization.validBefore < BigInt(now + least)) throw new PaymentRefused('authorization_validity_too_short');
+    // 6. Not to itself.
+    if (Buffer.compare(authorization.from, authorization.to) === 0) throw new PaymentRefused('self_transfer');
+  };
 }
 
 /** Checks that the payer signed for the Gateway Wallet. Keys alone: the Gateway asks no contracts (ERC-1271). */

@@ -5,7 +5,7 @@ import type { RailProbe } from './rails.ts';
 import type { Settler } from './settler.ts';
 
 /** The way to the process that settles, which finds everything else in the ledger's row. */
-export interface SettlingProcess extends Required<Pick<Settler, 'unavailable' | 'refuses'>> {
+export interface SettlingProcess extends Required<Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>> {
   /** As `unavailable`, for what is paid over the Gateway. */
   gatewayUnavailable(): string | null;
   /** How the remote rails last were. */
@@ -88,7 +88,7 @@ export function createHandover({ ledger, settling, clock, waitMs, onLeft }: Hand
     resume: handOver,
     /** Gives up what is this process's and no call works on any more: a reservation is given back, an intent left to whoever settles. */
     tidy: async (isServed: (payment: Payment) => boolean): Promise<void> => {
-      for (const payment of await ledger.unfinished()) {
+      for await (const payment of ledger.unfinished()) {
         if (isServed(payment)) continue;
         if (payment.state === 'reserved') await ledger.release(payment.id);
         else if (payment.state === 'settling') await ledger.unknown(payment.id);

@@ -14,7 +14,7 @@ export interface Job {
   maxGroup: number;
   /** The relayer's nonces under which it was handed to a node. */
   readonly nonces: Set<number>;
-  /** Whether its payer was last seen with code. */
+  /** Whether its payer was ever seen with code. */
   hasCode: boolean;
   /** It was in a batch whose gas was all burnt. */
   spoilt: boolean;
@@ -30,8 +30,9 @@ export interface Job {
 export function newJob(intent: Intent, nowMs: number, end: Job['end']): Job {
   return {
     ...{ intent, end, sinceMs: nowMs, queuedMs: nowMs, ended: false },
-    ...{ maxGroup: Number.MAX_SAFE_INTEGER, nonces: new Set(), unread: 0, untoldMs: null },
-    ...{ hasCode: false, spoilt: false, mustSend: false },
+    // What an account with code does to a batch, it does to the others in it.
+    ...{ maxGroup: intent.hasCode ? 1 : Number.MAX_SAFE_INTEGER, nonces: new Set(), unread: 0, untoldMs: null },
+    ...{ hasCode: intent.hasCode, spoilt: false, mustSend: false },
   };
 }
 

@@ -8,6 +8,7 @@ import type { Job, Version } from './job.ts';
 import type { Nonces } from './nonces.ts';
 import type { PayerBans } from './payer-bans.ts';
 import { type Outcome, REVERTED } from './settler.ts';
+import type { TokenWatch } from './token-watch.ts';
 
 /** Looks at the chain for many jobs: as many at once as a public node bears. */
 const AT_ONCE = 8;
@@ -15,8 +16,9 @@ const AT_ONCE = 8;
 const UNTOLD_MS = 5000;
 
 interface JudgeOptions {
-  check: Pick<ChainCheck, 'read'>;
+  check: Pick<ChainCheck, 'read' | 'balanceAt'>;
   evidence: Pick<Evidence, 'lookup'>;
+  token: Pick<TokenWatch, 'check'>;
   usdc: `0x${string}`;
   gas: Pick<GasModel, 'learn' | 'spoilt'>;
   bans: Pick<PayerBans, 'add'>;
@@ -32,7 +34,8 @@ interface JudgeOptions {
 
 /** Says how jobs ended, from the chain alone; what it does not tell stays open. */
 export function createJudge(options: JudgeOptions) {
-  const { check, evidence, usdc, gas, bans, nonces, clock, signal, finish, requeue, requeueLater, log } = options;
+  const { check, evidence, token, usdc, gas, bans, nonces, clock, signal, finish, requeue, requeueLater, log } =
+    options;
 
   const refusePayer = ({ intent }: Job): void => bans.add(bytesToHex(intent.authorization.from));
   /** Whether something of ours with it may still be mined. */
@@ -79,23 +82,27 @@ export function createJudge(options: JudgeOptions) {
    * A transaction of ours was mined. Each job by its own logs, never by the call's success:
    * 1. the transfer is there: settled, at once;
    * 2. it is not, in a batch: what is unused tries again in half the company, so that whatever spoilt the batch ends up alone;
-   * 3. it is not, alone: the logs tell who used it, or else it was reverted.
-   * Alone, one that burnt its whole budget is not sold to for a day, paid or not.
+   * 3. it is not, alone, and nothing else of ours with it can still be mined: the logs tell who used it, or else it was reverted.
+   * Alone, one that used up its whole gas is not sold to for a day, paid or not.
    * Returns how many it paid for; 2 and 3 go on by themselves.
    */
   function mined(version: Version, receipt: Receipt): number {
     const { jobs } = version;
     const block = Number(receipt.blockNumber);
     const transaction = hexToBytes(receipt.transactionHash);
-    const isPaid = paymentsIn(receipt, usdc);
-    const paid = jobs.filter(({ intent }) => isPaid(intent.authorization));
-    for (const job of paid) finish(job, { kind: 'settled', transaction, block });
+    const paidIn = paymentsIn(receipt, usdc);
+    const paid = jobs.flatMap((job) => {
+      const amount = paidIn(job.intent.authorization);
+      if (amount !== null) finish(job, { kind: 'settled', transaction, block, paid: amount });
+      return amount === null ? [] : [job];
+    });
     const gasUsed = BigInt(receipt.gasUsed);
     const burnt = gasUsed * 10n >= version.gas * 9n;
     const [first] = jobs;
     if (jobs.length === 1 && first) {
       if (burnt) refusePayer(first);
-      if (!first.ended) void judgeAlone(first, block);
+      // Another nonce of ours may still move the money; its own end is judged when it comes.
+      if (!first.ended && !isPending(first)) void judgeAlone(first, block);
       return paid.length;
     }
     const unpaid = jobs.filter((job) => !job.ended);
@@ -114,12 +121,40 @@ export function createJudge(options: JudgeOptions) {
     return paid.length;
   }
 
-  /** Ends a job of which everything that we sent was mined by this block. Never rejects. */
-  async function judgeAlone(job: Job, block: number): Promise<void> {
+  /** Ends a job of which everything that we sent was mined by this block, as the logs say. Returns whether nothing moved. Never rejects. */
+  async function endAt(job: Job, block: number): Promise<boolean> {
     const { authorization, fromBlock } = job.intent;
-    const verdict = await evidence.lookup(authorization, fromBlock, block).catch(() => ({ kind: 'unknown' }) as const);
+    const verdict = await evidence
+      .lookup(authorization, fromBlock, { atBlock: block })
+      .catch(() => ({ kind: 'unknown' }) as const);
     if (verdict.kind === 'unknown') wait([job]);
     else finish(job, verdict.kind === 'open' ? { kind: 'failed', reason: REVERTED } : verdict);
+    return verdict.kind === 'open';
+  }
+
+  /** Ends a job that was mined alone and is not paid. Never rejects. */
+  async function judgeAlone(job: Job, block: number): Promise<void> {
+    if (await endAt(job, block)) await blame(job, block);
+  }
+
+  /**
+   * Says whose doing it was that a lone transaction moved nothing. An account with code: it passed a trial and is refused, however little gas it
+   * used. A plain account whose money has moved away: it counts among that payer's failures and no further. A plain account that has the money:
+   * the token itself, for all payers or for this one. What it had is read at the transaction's own block, because it may have come back since.
+   */
+  async function blame(job: Job, block: number): Promise<void> {
+    const { from, value } = job.intent.authorization;
+    const reading = await check.read(job.intent.authorization, signal).catch(() => null);
+    if (job.hasCode || reading?.hasCode) return refusePayer(job);
+    const balance = await check.balanceAt(from, block, signal).catch(() => null);
+    if (balance === null || balance < value) return;
+    if (await token.check()) refusePayer(job);
+  }
+
+  /** Ends jobs whose authorizations have run out, which must not be sent any more, as soon as the chain's own time says so. Never rejects. */
+  async function expire(jobs: readonly Job[]): Promise<void> {
+    for (let at = 0; at < jobs.length; at += AT_ONCE) await Promise.all(jobs.slice(at, at + AT_ONCE).map(endByLogs));
+    wait(jobs.filter((job) => !job.ended));
   }
 
   /**
@@ -134,8 +169,10 @@ export function createJudge(options: JudgeOptions) {
     for (const job of unused) {
       if (job.spoilt && job.hasCode) refusePayer(job);
       if (shown.includes(job)) continue;
-      if (job.nonces.size > 0) await judgeAlone(job, nonces.provenBlock());
-      else finish(job, { kind: 'failed', reason: REVERTED });
+      if (job.nonces.size === 0) finish(job, { kind: 'failed', reason: REVERTED });
+      else if (!(await endAt(job, nonces.provenBlock()))) continue;
+      // A trial alone turned it down, which cost nothing: its payer is not refused. The token may have turned everybody down.
+      if (!job.hasCode) void token.check();
     }
     for (const job of shown) {
       job.mustSend = true;
@@ -144,7 +181,7 @@ export function createJudge(options: JudgeOptions) {
     requeue(shown);
   }
 
-  return { mined, examine, reopen, sort };
+  return { mined, examine, reopen, expire, sort };
 }
 
 export type Judge = ReturnType<typeof createJudge>;

@@ -14,6 +14,8 @@ export interface MinedCost {
   /** How many payments were in it, and how many of them it settled. */
   readonly payments: number;
   readonly settled: number;
+  /** Its part for those that it did not settle, in wei. */
+  readonly failedWei: bigint;
 }
 
 interface MinedOptions {
@@ -37,7 +39,10 @@ export function createCollectMined({ chain, slots, nonces, judge, onMined, signa
     const paid = judge.mined(version, receipt);
     const gasUsed = BigInt(receipt.gasUsed);
     const gasPrice = BigInt(receipt.effectiveGasPrice ?? version.price.maxFeePerGas);
-    onMined({ wei: gasUsed * gasPrice, gasUsed, gasPrice, payments: version.jobs.length, settled: paid });
+    const payments = version.jobs.length;
+    const wei = gasUsed * gasPrice;
+    const failedWei = (wei * BigInt(payments - paid)) / BigInt(payments);
+    onMined({ wei, gasUsed, gasPrice, payments, settled: paid, failedWei });
     const others = jobsOf(slot).filter((job) => !version.jobs.includes(job));
     if (others.length > 0) void judge.reopen(others);
   }

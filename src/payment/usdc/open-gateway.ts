@@ -35,7 +35,7 @@ export function openGateway({ url, token, wallet, timeoutMs }: GatewayConfig, op
     evidence: createGatewayEvidence(client, caip2, clock),
     /** Throws PaymentRefused unless the payer signed for the Gateway Wallet. */
     checkSignature: createGatewaySignatureCheck(Number(caip2.split(':')[1]), wallet),
-    /** In place of the chain read before a handler: the Gateway's reason against it, or null. A balance is only seen on settling. */
+    /** The Gateway's reason against a payment's form, or null; its balance is asked for apart. */
     verify: (authorization: Authorization, signal: AbortSignal): Promise<string | null> =>
       client.verify(settleRequest(authorization, terms), signal),
   };

@@ -15,6 +15,7 @@ import type { RelayerMetrics } from './relayer-metrics.ts';
 import { createRelaying } from './relaying.ts';
 import { createSettlement } from './settlement.ts';
 import type { Settler } from './settler.ts';
+import type { TokenWatch } from './token-watch.ts';
 import type { Wallet } from './wallet.ts';
 
 interface OwnSettlingOptions {
@@ -24,6 +25,7 @@ interface OwnSettlingOptions {
   wallet: Wallet | null;
   check: ChainCheck;
   evidence: Evidence;
+  token: TokenWatch;
   gateway: OpenGateway | null;
   ledger: Ledger;
   /** The lease under which this process settles, where several may. */
@@ -42,13 +44,13 @@ interface OwnSettlingOptions {
 
 /** Settlement by this process: the rails that are on, the work on each row, and what is looked after by the timer. */
 export function createOwnSettling(options: OwnSettlingOptions) {
-  const { config, chain, wallet, check, evidence, gateway, ledger, spending, clock, log } = options;
-  const noteBroadcast: Ledger['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, options.fence);
+  const { config, chain, wallet, check, evidence, token, gateway, ledger, spending, fence, clock, log } = options;
+  const noteBroadcast: Ledger['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, fence);
   const { remote } = config.rails;
   const relaying =
     wallet && !remote
       ? createRelaying({
-          ...{ config, chain, wallet, check, evidence, noteBroadcast, spending, clock, log },
+          ...{ config, chain, wallet, check, evidence, token, noteBroadcast, spending, clock, log },
           metrics: options.relayerMetrics,
         })
       : null;
@@ -64,6 +66,7 @@ export function createOwnSettling(options: OwnSettlingOptions) {
       return relaying.settler;
     },
     evidence,
+    token,
     transfers: options.transfers,
     noteBroadcast,
     clock,
@@ -72,7 +75,7 @@ export function createOwnSettling(options: OwnSettlingOptions) {
     log,
   });
   const watch = createRailWatch(rails.probe, clock, log);
-  const settlement = createSettlement({ ledger, railOf: rails.of, clock, waitMs: config.settleWaitMs, log });
+  const settlement = createSettlement({ ledger, railOf: rails.of, clock, waitMs: config.settleWaitMs, fence, log });
   const { settler } = rails.direct;
   const gatewayUnavailable = () => rails.gateway?.settler.unavailable() ?? null;
   const carrier: Carrier = createCarrier({ ledger, settlement, settler, gatewayUnavailable, probes: watch.latest });
@@ -87,7 +90,7 @@ export function createOwnSettling(options: OwnSettlingOptions) {
     load: async () => relaying?.load(),
     /** What the timer looks after beside the rows; rejects with the first that failed, when all have been tried. */
     refresh: async (): Promise<void> => {
-      const parts = [relaying?.refresh(), rails.gateway?.batches.round(), watch.refresh()];
+      const parts = [relaying?.refresh(), token.refresh(), rails.gateway?.batches.round(), watch.refresh()];
       const failed = (await Promise.allSettled(parts)).find((part) => part.status === 'rejected');
       if (failed) throw failed.reason;
     },
@@ -101,4 +104,4 @@ export function createOwnSettling(options: OwnSettlingOptions) {
 export type OwnSettling = Pick<
   ReturnType<typeof createOwnSettling>,
   'gatewayUnavailable' | 'settlement' | 'carrier' | 'probes' | 'detail' | 'load' | 'refresh' | 'stop'
-> & { readonly settler: Pick<Settler, 'unavailable' | 'refuses'> };
+> & { readonly settler: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'> };

@@ -1,10 +1,10 @@
 import type { Clock } from '../../lib/clock.ts';
 
 const DAY_MS = 86_400_000;
-/** More than burners can afford; the oldest is forgiven first. */
+/** More than gas griefers can afford; the oldest is forgiven first. */
 const MAX_BANS = 10_000;
 
-/** Payers whose settlement burnt our gas: not sold to for a day. Kept in memory, because a restart's forgiveness costs one transaction. */
+/** Payers whose settlements cost us gas and moved nothing, or cost more than they may: not sold to for a day. Kept in memory, because a restart's forgiveness costs one transaction. */
 export function createPayerBans(clock: Clock) {
   const until = new Map<string, number>();
   return {

@@ -1,4 +1,6 @@
+import { chainBusy } from '../../chain/allowed.ts';
 import { type ChainClient, type RpcCall, RpcError, type RpcOutcome } from '../../chain/client.ts';
+import { ranked } from '../../chain/rank.ts';
 import { data, index, quantity, readOutcome } from '../../chain/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
@@ -19,6 +21,11 @@ const GATHER_MS = 4;
 const PAUSE_MS = 10;
 /** A fifth of a block: a provider that hangs costs the next buyers no more. */
 const LONGEST_WAIT_MS = 100;
+/** Payers of unproven payments that may wait at once where the providers have no limit, and how long one waits. */
+const PLACES = 4096;
+const WAIT_MS = 3000;
+/** Which part of what limited providers bear goes to looking at unproven payments, when they decide who may wait. */
+const SHARE = 0.5;
 /** 10,639 bytes with the code, of the 49,152 that a creation may have (EIP-3860); some 3M gas of the 30M that public nodes give a call. */
 const MOST_PAYERS = 150;
 /** How long a node that refuses such calls is not asked for one: it costs one request to find out that it has learned. */
@@ -54,6 +61,26 @@ export function createPayerReader(
   usdc: `0x${string}`,
   clock: Clock = systemClock,
 ): SharedRead<Payer, PayerReading> {
+  const { ask, ...times } = createAsk(chain, usdc, clock);
+  return createSharedReads({ ask, ...times });
+}
+
+/**
+ * The same for payers of whom nothing is known yet, within what the providers leave for them: requests wait until one may go, clients take turns
+ * in them, and as many payers may wait as can be read before the wait is over. Throws Unavailable, `chain_busy`, at once for what is more.
+ */
+export function createAdmissionReader(
+  chain: ChainClient,
+  usdc: `0x${string}`,
+  clock: Clock = systemClock,
+): SharedRead<Payer, PayerReading> {
+  const { ask, ...times } = createAsk(ranked(chain, 'admit'), usdc, clock);
+  const places = () => Math.min(PLACES, Math.ceil(chain.requestsPerSecond() * SHARE * MOST_PAYERS * (WAIT_MS / 1000)));
+  const queue = { places, waitMs: WAIT_MS, refusal: chainBusy };
+  return createSharedReads({ ask, ...times, ready: () => chain.ready('admit'), queue });
+}
+
+function createAsk(chain: ChainClient, usdc: `0x${string}`, clock: Clock) {
   let refusedUntilMs = 0;
 
   async function ask(payers: readonly Payer[]): Promise<readonly (PayerReading | Error)[]> {
@@ -66,7 +93,7 @@ export function createPayerReader(
   }
 
   const times = { gatherMs: GATHER_MS, pauseMs: PAUSE_MS, longestWaitMs: LONGEST_WAIT_MS };
-  return createSharedReads({ ask, ...times, most: MOST_PAYERS, clock });
+  return { ask, ...times, most: MOST_PAYERS, clock };
 }
 
 /** Null where the node refuses such a call, or answers something else, as one does that takes it for a call to nobody. */

@@ -31,6 +31,10 @@ export interface Prepared {
 /** The most gas that a transaction could be given, and how many payments one takes of so many that wait. */
 export interface Room {
   readonly gas: bigint;
+  /** What a transaction pays for each gas, in wei: a contract that is tried out at another price knows that it is tried out. */
+  readonly gasPrice: bigint;
+  /** Whether one alone is looked at too, though that takes time: failures have cost enough today. */
+  readonly isCareful: boolean;
   most(waiting: number): number;
 }
 
@@ -39,19 +43,20 @@ type Through = readonly boolean[] | null;
 
 /**
  * Looks at the chain just before sending, because a payer may have moved its money or grown code since its call was verified:
- * 1. one alone is sent as it is, since looking would cost more than it saves, unless it may have spoilt a batch;
+ * 1. a plain account's alone is sent as it is, since looking would cost more than it saves, unless it may have spoilt a batch or failures have
+ *    cost enough today;
  * 2. payers are read while their groups are simulated, so that both together cost one round trip;
  * 3. what is used, or would not go through, is set aside;
  * 4. what would go through with code at its payer's address goes alone, the rest of its group together.
  */
 export function createPrepare({ chain, check, usdc, relayer, signal }: PrepareOptions) {
   /** A batch is simulated with more gas than it will be given: what it then runs out of, somebody burns. */
-  function simulation(group: readonly Job[], gas: bigint): RpcCall {
+  function simulation(group: readonly Job[], { gas, gasPrice }: Pick<Room, 'gas' | 'gasPrice'>): RpcCall {
     const authorizations = group.map(({ intent }) => intent.authorization);
     const [only] = authorizations;
     const call =
       only && group.length === 1
-        ? { to: usdc, data: transferCalldata(only), gas: toQuantity(SETTLE_GAS) }
+        ? { to: usdc, data: transferCalldata(only), gas: toQuantity(SETTLE_GAS), gasPrice: toQuantity(gasPrice) }
         : { to: MULTICALL3, data: batchCalldata(usdc, authorizations), gas: toQuantity(gas) };
     return { method: 'eth_call', params: [{ from: relayer, ...call }, 'latest'] };
   }
@@ -69,22 +74,23 @@ export function createPrepare({ chain, check, usdc, relayer, signal }: PrepareOp
     for (const job of jobs) {
       const reading = readings.get(job);
       job.unread = reading ? 0 : job.unread + 1;
-      if (reading) job.hasCode = reading.hasCode;
+      if (reading?.hasCode) job.hasCode = true;
       if (job.hasCode) job.maxGroup = 1;
     }
     return readings;
   }
 
-  return async (jobs: readonly Job[], { gas, most }: Room): Promise<Prepared> => {
+  return async (jobs: readonly Job[], room: Room): Promise<Prepared> => {
     const untold = jobs.filter(({ untoldMs }) => untoldMs !== null);
     const told = jobs.filter(({ untoldMs }) => untoldMs === null);
     const [only] = told;
-    if (only && told.length === 1 && (only.mustSend || !only.spoilt))
+    const isPlain = only && !only.spoilt && !only.hasCode && !room.isCareful;
+    if (only && told.length === 1 && (only.mustSend || isPlain))
       return { groups: [[only]], doubtful: untold, again: [] };
     const forced = told.filter(({ mustSend }) => mustSend);
     const free = told.filter(({ mustSend }) => !mustSend);
-    const guesses = cutGroups(free, most(free.length));
-    const calls = guesses.map((group) => simulation(group, gas));
+    const guesses = cutGroups(free, room.most(free.length));
+    const calls = guesses.map((group) => simulation(group, room));
     // A node that reads but does not simulate so much says nothing of it.
     const silent = (): RpcOutcome[] => [];
     const [readings, simulated] = await Promise.all([readPayers(free), chain.batch(calls, { signal }).catch(silent)]);
@@ -106,11 +112,14 @@ function sortGroups(
     const through = throughOf(simulated[index], group.length);
     const together: Job[] = [];
     const unclear: Job[] = [];
+    // One with code may use up the gas of the others in a trial: whom that turned down is tried again without it.
+    const isSpoilt = group.length > 1 && group.some((job) => readings.get(job)?.hasCode);
     for (const [at, job] of group.entries()) {
       const reading = readings.get(job);
       if (!reading && job.unread >= UNREAD_LIMIT) groups.push([job]);
       else if (!reading) again.push(job);
-      else if (reading.used || through?.[at] === false) doubtful.push(job);
+      else if (reading.used) doubtful.push(job);
+      else if (through?.[at] === false) (isSpoilt ? again : doubtful).push(job);
       else if (through === null) unclear.push(job);
       else if (reading.hasCode) groups.push([job]);
       else together.push(job);

@@ -6,24 +6,34 @@ import type { Upstreams } from '../../upstream/http.ts';
 import type { Evidence } from './evidence.ts';
 import { createRemoteSettler } from './facilitator.ts';
 import { createCircleFacilitator } from './facilitator-circle.ts';
-import { createHttpFacilitator, type FacilitatorClient, type SupportedKind } from './facilitator-client.ts';
+import {
+  createHttpFacilitator,
+  type FacilitatorClient,
+  type Supported,
+  type SupportedKind,
+} from './facilitator-client.ts';
 import { createSellerProof } from './facilitator-seller-proof.ts';
 import { GATEWAY_DOMAIN } from './gateway.ts';
 import { createGatewayBatches } from './gateway-batches.ts';
 import { type OpenGateway, REMOTE_CONCURRENCY, REMOTE_MAX_BYTES } from './open-gateway.ts';
-import type { Settler } from './settler.ts';
+import { ALREADY_USED, type Intent, type Settler } from './settler.ts';
 import { USDC_DOMAIN } from './token.ts';
+import type { TokenWatch } from './token-watch.ts';
 
 /** One way for USDC to come in: who takes it, and where it shows that it was taken. */
 export interface Rail {
   readonly settler: Settler;
   readonly evidence: Pick<Evidence, 'lookup'>;
+  /** Whether only what this ledger handed over counts as paid, because others sell to the same recipient out of the same evidence. */
+  readonly ownOnly: boolean;
 }
 
 /** What a probe says of a rail; `/readyz` shows it. */
 export interface RailProbe {
   readonly ok: boolean;
   readonly detail?: string;
+  /** Who sends its settlements, where it tells; lower case. */
+  readonly sender?: `0x${string}`;
 }
 
 interface RailsOptions {
@@ -38,6 +48,7 @@ interface RailsOptions {
   /** Makes our own settler, where the configuration names no other. */
   relayer(): Settler;
   evidence: Pick<Evidence, 'lookup'>;
+  token: Pick<TokenWatch, 'check' | 'refusal'>;
   transfers: GatewayTransferStore;
   upstreams: Upstreams;
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
@@ -58,13 +69,21 @@ interface RailsOptions {
  */
 export function createRails(options: RailsOptions) {
   const { network, publicOrigin, evidence, noteBroadcast, clock, log } = options;
-  const settlerOf = (client: FacilitatorClient, truth: Rail['evidence'], extra: Record<string, unknown>): Rail => ({
+  const settlerOf = (
+    client: FacilitatorClient,
+    truth: Rail['evidence'],
+    extra: Record<string, unknown>,
+    usedBefore: ((intent: Intent) => Promise<string | null>) | null = null,
+  ): Rail => ({
     evidence: truth,
+    ownOnly: usedBefore !== null,
     settler: createRemoteSettler({
       client,
       evidence: truth,
       terms: { network: network.caip2, usdc: network.usdc, extra, publicOrigin },
+      usedBefore,
       noteBroadcast,
+      onUnsettled: () => void options.token.check(),
       clock,
       pollMs: options.pollMs,
       watchMs: options.waitMs,
@@ -74,12 +93,14 @@ export function createRails(options: RailsOptions) {
   });
   const remote = options.remote && openRemote(options.remote, options);
   const direct: Rail = remote
-    ? settlerOf(remote, evidence, { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' })
-    : { settler: options.relayer(), evidence };
+    ? withToken(settlerOf(remote, evidence, { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' }), options.token)
+    : { settler: options.relayer(), evidence, ownOnly: false };
 
   const opened = options.gateway;
   const gateway = opened && {
-    ...settlerOf(opened.client, opened.evidence, opened.extra),
+    ...settlerOf(opened.client, opened.evidence, opened.extra, async ({ authorization }) =>
+      (await opened.evidence.isUsed(authorization)) ? ALREADY_USED : null,
+    ),
     batches: createGatewayBatches({ client: opened.client, store: options.transfers, clock, log }),
   };
   const usdcBytes = hexToBytes(network.usdc);
@@ -127,16 +148,34 @@ function openRemote(
   return createCircleFacilitator({ upstream, url, auth, network, clock, pendingMs: waitMs });
 }
 
+/** A rail whose payments the token itself moves: while that is shut, nothing is sold over it. */
+function withToken(rail: Rail, token: RailsOptions['token']): Rail {
+  const { settler } = rail;
+  return { ...rail, settler: { ...settler, unavailable: () => settler.unavailable() ?? token.refusal() } };
+}
+
 async function supports(
   client: Pick<FacilitatorClient, 'supported'>,
   fits: (kind: SupportedKind) => boolean,
 ): Promise<RailProbe> {
   try {
-    const kinds = await client.supported();
-    return kinds.some(fits) ? { ok: true } : { ok: false, detail: '/supported does not list this network' };
+    const { kinds, signers } = await client.supported();
+    const kind = kinds.find(fits);
+    if (!kind) return { ok: false, detail: '/supported does not list this network' };
+    const sender = signersOf(signers, kind.network).find((one) => ADDRESS.test(one));
+    return { ok: true, ...(sender && { sender: sender.toLowerCase() as `0x${string}` }) };
   } catch (error) {
     return { ok: false, detail: error instanceof Error ? error.message : 'failed' };
   }
+}
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
+
+/** Those of the network itself, before those of all networks of its kind. */
+function signersOf(signers: Supported['signers'], network: string): readonly string[] {
+  return [network, `${network.split(':')[0]}:*`].flatMap((name) =>
+    Object.hasOwn(signers, name) ? (signers[name] ?? []) : [],
+  );
 }
 
 function isPlain({ x402Version, scheme, network, extra }: SupportedKind, ours: string): boolean {

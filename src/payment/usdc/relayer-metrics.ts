@@ -16,6 +16,8 @@ const COST_BOUNDS = [0.0005, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.005, 0.01, 0
 
 const SPENT = 'relayer_gas_spent_today_usdc';
 const LIMIT = 'relayer_gas_budget_usdc';
+const FAILED = 'relayer_gas_failed_today_usdc';
+const FAILED_LIMIT = 'relayer_gas_failed_budget_usdc';
 
 /** Publishes what our own relayer holds, sends and pays, so that the cost of a payment stands beside its price. */
 export function createRelayerMetrics(registry: Registry) {
@@ -49,6 +51,19 @@ export function createRelayerMetrics(registry: Registry) {
     registers,
   });
 
+  function publishSpent(name: string, help: string, readWei: () => bigint): void {
+    new Gauge({
+      ...{ name, help, registers },
+      collect() {
+        this.set(Number(readWei()) / WEI_PER_USDC);
+      },
+    });
+  }
+
+  function publishLimit(name: string, help: string, wei: bigint | null): void {
+    if (wei !== null) new Gauge({ ...{ name, help, registers } }).set(Number(wei) / WEI_PER_USDC);
+  }
+
   return {
     /** For the relayer's `onMined`. */
     mined({ wei, gasUsed, payments, settled: count }: MinedCost): void {
@@ -68,22 +83,13 @@ export function createRelayerMetrics(registry: Registry) {
       price.set(Number(gasPriceWei) / WEI_PER_GWEI);
     },
     /** Publishes what is spent of the day's budget; without a budget the limit has no sample. */
-    watchBudget(budget: Pick<GasBudget, 'spentWei' | 'dailyWei'>): void {
+    watchBudget(budget: Pick<GasBudget, 'spentWei' | 'dailyWei' | 'failedWei' | 'dailyFailuresWei'>): void {
       // Whoever settles anew brings a new one.
-      for (const name of [SPENT, LIMIT]) registry.removeSingleMetric(name);
-      new Gauge({
-        name: SPENT,
-        help: 'USDC spent on gas in this UTC day, over restarts',
-        registers,
-        collect() {
-          this.set(Number(budget.spentWei()) / WEI_PER_USDC);
-        },
-      });
-      if (budget.dailyWei === null) return;
-      const limit = new Gauge({
-        ...{ name: LIMIT, help: 'What it may spend in a day (RELAYER_DAILY_GAS_USDC)', registers },
-      });
-      limit.set(Number(budget.dailyWei) / WEI_PER_USDC);
+      for (const name of [SPENT, LIMIT, FAILED, FAILED_LIMIT]) registry.removeSingleMetric(name);
+      publishSpent(SPENT, 'USDC spent on gas in this UTC day, over restarts', budget.spentWei);
+      publishSpent(FAILED, 'Its part for transactions that settled nothing', budget.failedWei);
+      publishLimit(LIMIT, 'What it may spend in a day (RELAYER_DAILY_GAS_USDC)', budget.dailyWei);
+      publishLimit(FAILED_LIMIT, 'The same for failures (RELAYER_DAILY_FAILURES_USDC)', budget.dailyFailuresWei);
     },
   };
 }

@@ -15,20 +15,27 @@ import { createPayerBans } from './payer-bans.ts';
 import { createPrepare } from './prepare.ts';
 import { type Intent, type Outcome, REVERTED, type Settler } from './settler.ts';
 import { createSlots } from './slots.ts';
+import type { TokenWatch } from './token-watch.ts';
 import type { Wallet } from './wallet.ts';
 import { createWatch } from './watch.ts';
 
 /** At the most taken from the queue in one round. */
 const ROUND = 1000;
 const RETRY_MS = 500;
+/** A transaction that is sent now is in one of the next two blocks. */
+const MINED_WITHIN_MS = 1000;
 
 /** What the relayer is made of. */
 export interface RelayerOptions {
   chain: ChainClient;
-  check: Pick<ChainCheck, 'read'>;
+  check: Pick<ChainCheck, 'read' | 'balanceAt'>;
   usdc: `0x${string}`;
   wallet: Wallet;
   evidence: Pick<Evidence, 'lookup'>;
+  /** Tells whether the token would let any payment through. */
+  token: Pick<TokenWatch, 'check'>;
+  /** Whether failures have cost so much today that each payment is looked at before it is sent. */
+  isCareful(): boolean;
   clock: Clock;
   /** Receipts are asked for at least this often while something is in flight; a told head makes it sooner. */
   pollMs: number;
@@ -154,8 +161,9 @@ export function createRelayer(options: RelayerOptions): Relayer {
     if (!nonces.known()) nonces.learn(await minedCount());
     await fees.ready();
     const blockGas = fees.blockGas();
-    const room = { gas: gas.ceiling(blockGas), most: (waiting: number) => gas.most(blockGas, waiting) };
-    const { groups, doubtful, again } = await prepare(giveBackBanned(jobs), room);
+    const most = (waiting: number) => gas.most(blockGas, waiting);
+    const room = { gas: gas.ceiling(blockGas), gasPrice: fees.price(), isCareful: options.isCareful(), most };
+    const { groups, doubtful, again } = await prepare(takeOutExpired(giveBackBanned(jobs)), room);
     if (groups.length > 0) {
       const fresh = groups.map((group) => slots.open(group));
       watch.start();
@@ -166,7 +174,15 @@ export function createRelayer(options: RelayerOptions): Relayer {
     if (doubtful.length > 0) await judge.examine(doubtful);
   }
 
-  /** A burner's other payments: those that nobody has seen go back to him unsettled, because the next would burn as much. */
+  /** What has run out, or will have when it is mined, is not sent: it could only cost gas. */
+  function takeOutExpired(jobs: readonly Job[]): Job[] {
+    const lastSecond = BigInt(Math.floor((clock.nowMs() + MINED_WITHIN_MS) / 1000));
+    const expired = jobs.filter((job) => job.intent.authorization.validBefore <= lastSecond);
+    if (expired.length > 0) void judge.expire(expired);
+    return jobs.filter((job) => !expired.includes(job));
+  }
+
+  /** Fails a banned payer's payments that were never broadcast. Each would waste as much gas. The payer may present them again. */
   function giveBackBanned(jobs: readonly Job[]): Job[] {
     const unsent = ({ intent, nonces: { size } }: Job) => !intent.broadcast && size === 0;
     const banned = jobs.filter((job) => unsent(job) && bans.has(bytesToHex(job.intent.authorization.from)));
@@ -205,7 +221,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
       if (signal.aborted) return 'the service is stopping';
       return isLate() ? 'earlier settlements are late' : null;
     },
-    refuses: (payer) => (bans.has(bytesToHex(payer)) ? 'its payments burn gas' : null),
+    refuses: (payer) => (bans.has(bytesToHex(payer)) ? 'its payments cost gas and move nothing' : null),
     expectedWei: () => BigInt(open.size) * gas.expected() * fees.price(),
     stop: async () => {
       stopping.abort();

@@ -10,10 +10,12 @@ import { createGasWatch } from './gas-watch.ts';
 import { createRelayer, type RelayerOptions } from './relayer.ts';
 import type { RelayerMetrics } from './relayer-metrics.ts';
 import type { Settler } from './settler.ts';
+import type { TokenWatch } from './token-watch.ts';
 import type { Wallet } from './wallet.ts';
 
 interface RelayingOptions {
   config: Pick<Config, 'network' | 'collector' | 'relayer' | 'receiptPollMs' | 'settleWaitMs'>;
+  token: TokenWatch;
   chain: ChainClient;
   wallet: Wallet;
   check: ChainCheck;
@@ -32,9 +34,10 @@ interface RelayingOptions {
 
 /** Our own settler with what it learns heads from and what its gas comes from. */
 export function createRelaying(options: RelayingOptions) {
-  const { config, chain, wallet, check, evidence, noteBroadcast, metrics, clock, log } = options;
+  const { config, chain, wallet, check, evidence, token, noteBroadcast, metrics, clock, log } = options;
   const gas = createGasWatch(chain, wallet.address, metrics?.read);
-  const budget = createGasBudget({ store: options.spending, clock, dailyWei: config.relayer.dailyGasWei, log });
+  const { dailyGasWei: dailyWei, dailyFailuresWei } = config.relayer;
+  const budget = createGasBudget({ store: options.spending, clock, dailyWei, dailyFailuresWei, log });
   metrics?.watchBudget(budget);
   const heads = createHeads(config.collector.wsUrls, log);
   const relayer = createRelayer({
@@ -43,6 +46,8 @@ export function createRelaying(options: RelayingOptions) {
     usdc: config.network.usdc,
     wallet,
     evidence,
+    token,
+    isCareful: () => budget.refusesCode() !== null,
     clock,
     noteBroadcast,
     log,
@@ -59,7 +64,8 @@ export function createRelaying(options: RelayingOptions) {
   const unaffordable = () => gas.shortage(relayer.expectedWei()) ?? budget.refusal(relayer.expectedWei());
   const settler: Settler = {
     ...relayer,
-    unavailable: () => relayer.unavailable() ?? unaffordable(),
+    unavailable: () => relayer.unavailable() ?? token.refusal() ?? unaffordable(),
+    refusesCode: budget.refusesCode,
     stop: async () => {
       await relayer.stop();
       heads.close();

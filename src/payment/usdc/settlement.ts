@@ -1,8 +1,10 @@
+import type { Rank } from '../../chain/rank.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Payment } from '../../store/ledger-port.ts';
 import type { Ledger } from '../ledger.ts';
+import { createLooks } from './looks.ts';
 import type { Rail } from './rails.ts';
-import type { Intent, Outcome } from './settler.ts';
+import { ALREADY_USED, type Intent, type Outcome } from './settler.ts';
 
 interface SettlementOptions {
   ledger: Ledger;
@@ -11,20 +13,27 @@ interface SettlementOptions {
   clock: Clock;
   /** How long a buyer's connection is held for an outcome. */
   waitMs: number;
+  /** The lease under which this process settles, where several may. */
+  fence?: number | undefined;
   log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
 const OPEN: Outcome = { kind: 'unknown' };
 /** Why a timer is stopped. A reason that is given costs nothing; the one that would be made otherwise has a stack. */
 const ENDED = 'ended';
+/** Rows that one round looks at: what is left comes in the next one, so that no round is long. */
+const ROUND = 100;
 
 /**
- * Brings stored intents to their end and writes it down, whether or not somebody waits.
- * One piece of work an id at a time, from the first look at the chain to the written end: whoever comes meanwhile waits for the same,
- * so that no late answer can start again what has ended.
+ * Brings stored intents to their end and writes it down, whether or not a buyer waits.
+ * Runs one task per sale, from the first look at the evidence to the written end. A second caller waits for the same task. So a late answer
+ * cannot start again what has ended.
  */
-export function createSettlement({ ledger, railOf, clock, waitMs, log }: SettlementOptions) {
+export function createSettlement({ ledger, railOf, clock, waitMs, fence, log }: SettlementOptions) {
   const running = new Map<string, Promise<void>>();
+  const looks = createLooks(clock);
+  // Where the next round goes on.
+  let reached = '';
 
   function work(id: string, run: () => Promise<Outcome>): Promise<void> {
     const known = running.get(id);
@@ -39,8 +48,9 @@ export function createSettlement({ ledger, railOf, clock, waitMs, log }: Settlem
   }
 
   async function record(id: string, outcome: Outcome): Promise<void> {
-    if (outcome.kind === 'settled') await ledger.settled(id, outcome.transaction, outcome.block);
-    else if (outcome.kind === 'failed') await ledger.failed(id, outcome.reason);
+    looks.note(id, outcome.kind !== 'unknown');
+    if (outcome.kind === 'settled') await ledger.settled(id, outcome.transaction, outcome.block, outcome.paid);
+    else if (outcome.kind === 'failed') await ledger.failed(id, outcome.reason, fence);
     log.info(
       { payment: id, outcome: outcome.kind, ...('reason' in outcome && { reason: outcome.reason }) },
       'settlement',
@@ -53,12 +63,14 @@ export function createSettlement({ ledger, railOf, clock, waitMs, log }: Settlem
     return (await outcome) ?? OPEN;
   }
 
-  /** What the chain already tells of a row, or else its settlement (again). */
-  async function lookThenSend(payment: Payment): Promise<Outcome> {
+  /** What the evidence already tells of a row, or else its settlement (again). */
+  async function lookThenSend(payment: Payment, rank: Rank): Promise<Outcome> {
     const intent = intentOf(payment);
     const rail = railOf(payment.contract);
     if (!intent || !rail) return OPEN;
-    const verdict = await rail.evidence.lookup(intent.authorization, intent.fromBlock);
+    const verdict = await rail.evidence.lookup(intent.authorization, intent.fromBlock, { rank });
+    const wasOurs = payment.transaction !== null || payment.reason !== null;
+    if (verdict.kind === 'settled' && rail.ownOnly && !wasOurs) return { kind: 'failed', reason: ALREADY_USED };
     if (verdict.kind !== 'open') return verdict;
     // As it is now: whether it was broadcast may have changed since the caller read it.
     const row = await ledger.get(payment.id);
@@ -84,6 +96,23 @@ export function createSettlement({ ledger, railOf, clock, waitMs, log }: Settlem
     return ledger.get(id);
   }
 
+  /** Looks at one open row; false where that costs nothing now. */
+  async function reconcileOne(payment: Payment, isServed: (payment: Payment) => boolean): Promise<boolean> {
+    const { id, state } = payment;
+    if (isServed(payment) || running.has(id)) return false;
+    if (state === 'reserved') {
+      await ledger.release(id);
+      return false;
+    }
+    if (!looks.isDue(id)) return false;
+    if (state === 'settling') await ledger.unknown(id);
+    await within(
+      waitMs / 10,
+      work(id, () => lookThenSend(payment, 'collect')),
+    );
+    return true;
+  }
+
   return {
     /** Settles a fresh intent of the rail whose contract this is. */
     settle: (intent: Intent, contract: Uint8Array) =>
@@ -91,12 +120,15 @@ export function createSettlement({ ledger, railOf, clock, waitMs, log }: Settlem
         intent.id,
         work(intent.id, () => send(railOf(contract), intent)),
       ),
-    /** The same for a row that the chain may know already. */
-    resume: (payment: Payment) =>
-      wait(
-        payment.id,
-        work(payment.id, () => lookThenSend(payment)),
-      ),
+    /** The same for a row that the evidence may tell of already; a buyer who asks again at once hears what is known. */
+    resume: (payment: Payment) => {
+      const { id } = payment;
+      if (!running.has(id) && !looks.isDueForBuyer(id)) return ledger.get(id);
+      return wait(
+        id,
+        work(id, () => lookThenSend(payment, 'settle')),
+      );
+    },
     /**
      * Brings a row that another process stored to its end and returns when that is written, or cannot be. The row itself says whether the
      * chain may know it already; one that awaits no settlement is left alone.
@@ -104,26 +136,24 @@ export function createSettlement({ ledger, railOf, clock, waitMs, log }: Settlem
     carry: async (id: string): Promise<void> => {
       const payment = running.has(id) ? null : await ledger.get(id);
       if (payment && payment.state !== 'settling' && payment.state !== 'unknown') return;
-      await (payment ? work(id, () => (isFresh(payment) ? sendRow(payment) : lookThenSend(payment))) : running.get(id));
+      if (!payment) return running.get(id);
+      await work(id, () => (isFresh(payment) ? sendRow(payment) : lookThenSend(payment, 'settle')));
     },
     /**
-     * One round over everything that has not ended and that no call works on: a reservation is given back, the rest is looked up and
-     * settled. Each row's look is waited for before the next, because public nodes take few requests; its settlement is not.
+     * One round over what has not ended and no call works on, some of it where there is much: a reservation is given back, the rest is looked
+     * up and settled. A row without an end is looked at again after a pause that doubles. Each row's look is waited for before the next,
+     * because public nodes take few requests; its settlement is not.
      */
     reconcile: async (isServed: (payment: Payment) => boolean) => {
-      for (const payment of await ledger.unfinished()) {
-        const { id, state } = payment;
-        if (isServed(payment) || running.has(id)) continue;
-        if (state === 'reserved') {
-          await ledger.release(id);
-          continue;
-        }
-        if (state === 'settling') await ledger.unknown(id);
-        await within(
-          waitMs / 10,
-          work(id, () => lookThenSend(payment)),
-        );
+      let looked = 0;
+      let last = '';
+      for await (const payment of ledger.unfinished(reached)) {
+        if (await reconcileOne(payment, isServed)) looked += 1;
+        last = payment.id;
+        if (looked >= ROUND) break;
       }
+      // At the end the next round begins anew.
+      reached = looked >= ROUND ? last : '';
       await ledger.purge();
     },
     idle: () => Promise.all(running.values()),
@@ -146,5 +176,7 @@ function intentOf(payment: Payment): Intent | null {
     authorization: { from, to, value, validAfter, validBefore, nonce, signature },
     fromBlock: payment.checkedBlock ?? 0,
     broadcast: payment.transaction !== null,
+    // A row from before this was kept is treated as the one that may cost more.
+    hasCode: payment.payerHasCode ?? true,
   };
 }

@@ -3,6 +3,9 @@ import type { Authorization } from './authorization.ts';
 /** The one failure that leaves the authorization usable: our transaction was mined and moved nothing. */
 export const REVERTED = 'invalid_exact_evm_transaction_failed';
 
+/** An authorization that was spent on something else, here or by another ledger: our own word, since x402 has none. */
+export const ALREADY_USED = 'payment_already_used';
+
 /** One served, stored and still unpaid authorization. */
 export interface Intent {
   readonly id: string;
@@ -11,6 +14,8 @@ export interface Intent {
   readonly fromBlock: number;
   /** Whether a transaction with it may have been shown to a node before. */
   readonly broadcast: boolean;
+  /** Whether code stood at the payer's address when the payment was verified. */
+  readonly hasCode: boolean;
 }
 
 /**
@@ -18,7 +23,13 @@ export interface Intent {
  * a mined transaction without the transfer, an authorization cancelled, used elsewhere or expired. Everything else is `unknown`.
  */
 export type Outcome =
-  | { readonly kind: 'settled'; readonly transaction: Uint8Array; readonly block: number }
+  | {
+      readonly kind: 'settled';
+      readonly transaction: Uint8Array;
+      readonly block: number;
+      /** What the evidence says was paid, in USDC base units. */
+      readonly paid: bigint;
+    }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'unknown' };
 
@@ -33,6 +44,8 @@ export interface Settler {
   unavailable(): string | null;
   /** Why this payer is not settled for now, or null; asked in the same place. */
   refuses?(payer: Uint8Array): string | null;
+  /** Why no account with code is settled for now, or null; asked when the payer was seen to have code. */
+  refusesCode?(): string | null;
   /** Ends the work; what is still open resolves as unknown. */
   stop(): Promise<void>;
 }

@@ -1,4 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
+import { createFairStock } from '../../lib/fair-stock.ts';
+import { takeFairly } from '../../lib/take-fairly.ts';
 
 interface SharedReadsOptions<Q, A> {
   /** Answers all questions in order, an Error where one alone has no answer; rejects when none has. */
@@ -12,13 +14,25 @@ interface SharedReadsOptions<Q, A> {
   /** Questions asked together at most. */
   most: number;
   clock: Clock;
+  /** Resolves when a request may go out; at once by default. Questions that come meanwhile go with it. */
+  ready?(): Promise<void>;
+  /** What clients may have waiting, and for how long; any number for any time by default. */
+  queue?: {
+    /** Places in all, as things are now; a client gets another one only while it holds no more than are free. */
+    places(): number;
+    readonly waitMs: number;
+    /** Thrown where there is no place, or the wait was too long. */
+    refusal(): Error;
+  };
 }
 
-/** Answers a question together with others of the same time; `signal` ends this caller's waiting alone. */
-export type SharedRead<Q, A> = (question: Q, signal: AbortSignal) => Promise<A>;
+/** Answers a question together with others of the same time; `signal` ends this caller's waiting alone. Clients take turns where not all fit. */
+export type SharedRead<Q, A> = (question: Q, signal: AbortSignal, client?: string) => Promise<A>;
 
 interface Waiting<Q, A> {
   readonly question: Q;
+  readonly client: string;
+  readonly sinceMs: number;
   resolve(answer: A): void;
   reject(error: unknown): void;
 }
@@ -27,35 +41,68 @@ interface Waiting<Q, A> {
  * Lets concurrent callers share requests: the more there are and the slower the answers, the more go into one.
  * 1. A question waits a moment for others; where requests are under way, until they are answered and a moment more, which is what
  *    gathers a crowd before a fast node. Not for long, though: a request that hangs must not hold up the rest.
- * 2. As soon as there are as many as one request takes, it goes out.
- * 3. A request is nobody's own: it goes on when a caller leaves, and when it fails, it fails for all who wait for it.
+ * 2. As soon as there are as many as one request takes, it goes out. What does not fit waits for the next; clients take turns.
+ * 3. A request belongs to all who wait for it: it goes on when a caller leaves, and when it fails, it fails for all of them.
+ * 4. A client without a place in the queue, and one that waited too long, is refused.
  */
 export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): SharedRead<Q, A> {
-  const { ask, gatherMs, pauseMs, longestWaitMs, most, clock } = options;
+  const { ask, gatherMs, pauseMs, longestWaitMs, most, clock, ready, queue } = options;
+  const places = queue && createFairStock(queue.places);
   let waiting: Waiting<Q, A>[] = [];
   let underWay = 0;
+  let isHeld = false;
+  let isWatched = false;
   // Only the latest alarm sends.
   let alarms = 0;
 
   async function setAlarm(ms: number): Promise<void> {
     const alarm = ++alarms;
     await clock.sleep(ms);
-    if (alarm === alarms) void send();
+    if (alarm === alarms) send();
   }
 
-  async function send(): Promise<void> {
+  function send(): void {
     alarms++;
-    const batch = waiting;
-    waiting = [];
+    if (!ready) go();
+    else if (!isHeld) void goWhenReady(ready);
+  }
+
+  async function goWhenReady(allowed: () => Promise<void>): Promise<void> {
+    isHeld = true;
+    const error = await allowed().then(
+      () => null,
+      (reason: unknown) => ({ reason }),
+    );
+    isHeld = false;
+    if (error) fail(error.reason);
+    else go();
+  }
+
+  function go(): void {
+    const batch = takeFairly(waiting, most, ({ client }) => client);
     if (batch.length === 0) return;
+    const taken = new Set(batch);
+    waiting = waiting.filter((one) => !taken.has(one));
+    void answer(batch);
+    if (waiting.length >= most) send();
+    else if (waiting.length > 0) void setAlarm(longestWaitMs);
+  }
+
+  function fail(error: unknown): void {
+    const all = waiting;
+    waiting = [];
+    for (const one of all) one.reject(error);
+  }
+
+  async function answer(batch: readonly Waiting<Q, A>[]): Promise<void> {
     underWay++;
     try {
       const answers = await ask(batch.map(({ question }) => question));
       batch.forEach((one, at) => {
-        const answer = answers[at];
-        if (answer === undefined || answer instanceof Error)
-          one.reject(answer ?? new Error('a question without answer'));
-        else one.resolve(answer);
+        const answered = answers[at];
+        if (answered === undefined || answered instanceof Error)
+          one.reject(answered ?? new Error('a question without answer'));
+        else one.resolve(answered);
       });
     } catch (error) {
       for (const one of batch) one.reject(error);
@@ -64,18 +111,38 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
     if (underWay === 0 && waiting.length > 0) void setAlarm(pauseMs);
   }
 
-  return (question, signal) => {
-    const { promise, resolve, reject } = Promise.withResolvers<A>();
+  /** Refuses what has waited for too long, as long as anything waits. */
+  async function watch({ waitMs, refusal }: NonNullable<typeof queue>): Promise<void> {
+    for (let [oldest] = waiting; oldest; [oldest] = waiting) {
+      await clock.sleep(Math.max(0, oldest.sinceMs + waitMs - clock.nowMs()));
+      const isOver = ({ sinceMs }: Waiting<Q, A>) => clock.nowMs() - sinceMs >= waitMs;
+      const over = waiting.filter(isOver);
+      waiting = waiting.filter((one) => !over.includes(one));
+      for (const one of over) one.reject(refusal());
+    }
+    isWatched = false;
+  }
+
+  return (question, signal, client = '') => {
     if (signal.aborted) return Promise.reject(signal.reason);
-    const one = { question, resolve, reject };
+    if (queue && places && !places.take(client)) return Promise.reject(queue.refusal());
+    const { promise, resolve, reject } = Promise.withResolvers<A>();
+    const one = { question, client, sinceMs: clock.nowMs(), resolve, reject };
     const leave = () => {
       waiting = waiting.filter((other) => other !== one);
       reject(signal.reason);
     };
     signal.addEventListener('abort', leave, { once: true });
     waiting.push(one);
-    if (waiting.length === most) void send();
+    if (queue && !isWatched) {
+      isWatched = true;
+      void watch(queue);
+    }
+    if (waiting.length === most) send();
     else if (waiting.length === 1) void setAlarm(underWay === 0 ? gatherMs : longestWaitMs);
-    return promise.finally(() => signal.removeEventListener('abort', leave));
+    return promise.finally(() => {
+      places?.give(client);
+      signal.removeEventListener('abort', leave);
+    });
   };
 }

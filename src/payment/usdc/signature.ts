@@ -1,15 +1,54 @@
+import { TooMany, Unavailable } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { createFairMinute } from '../../lib/fair-minute.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import { PaymentRefused } from '../refusal.ts';
 import { type Authorization, authorizationDigest } from './authorization.ts';
 import type { ChainCheck } from './chain-check.ts';
+import type { Asker, PurchaseRail } from './purchase-rail.ts';
 
-/** Checks that the payer signed: by native recovery, or, for anything that recovery does not tell, by the payer's own contract (ERC-1271). */
-export function createSignatureCheck(check: ChainCheck, separator: Uint8Array) {
-  return async (authorization: Authorization, signal: AbortSignal): Promise<void> => {
+/** Contracts that are asked for their signature a minute, for all clients together: two a second, which share nothing with each other. */
+const CONTRACTS_PER_MINUTE = 120;
+
+interface SignatureCheckOptions {
+  check: Pick<ChainCheck, 'admit' | 'contractSigned'>;
+  /** EIP-712's, of the contract that payers sign for. */
+  separator: Uint8Array;
+  settler: Pick<PurchaseRail['settler'], 'refusesCode'>;
+  clock: Clock;
+}
+
+/**
+ * Checks that the payer signed. In this order, so that what costs nothing comes first:
+ * 1. native recovery tells of a key's own signature; 2. a read that all payers share tells whether the payer has code: without it there is no
+ * one else to ask; 3. accounts with code are settled for at all; 4. the payer's contract is asked (ERC-1271), so often a minute.
+ */
+export function createSignatureCheck({ check, separator, settler, clock }: SignatureCheckOptions) {
+  const contracts = createFairMinute(CONTRACTS_PER_MINUTE, clock);
+
+  return async (authorization: Authorization, asker: Asker): Promise<void> => {
     const digest = authorizationDigest(authorization, separator);
     const signer = recoverAddress(digest, authorization.signature);
     if (signer && Buffer.compare(signer, authorization.from) === 0) return;
-    if (await check.contractSigned(authorization, digest, signal)) return;
+    const { hasCode } = await check.admit(authorization, asker);
+    if (!hasCode) throw new PaymentRefused('invalid_exact_evm_signature');
+    checkCodeTaken(settler);
+    const waitSeconds = contracts.take(asker.client);
+    if (waitSeconds > 0)
+      throw new TooMany(
+        'contract_signatures',
+        'too many signatures of contracts were checked this minute',
+        waitSeconds,
+      );
+    if (await check.contractSigned(authorization, digest, asker.signal)) return;
     throw new PaymentRefused('invalid_exact_evm_signature');
   };
+}
+
+/** Throws 503 where accounts with code are not settled for now. */
+export function checkCodeTaken(settler: Pick<PurchaseRail['settler'], 'refusesCode'>): void {
+  const reason = settler.refusesCode?.();
+  if (!reason) return;
+  const detail = `payments of accounts with code cannot be settled now: ${reason}; a plain account can pay`;
+  throw new Unavailable('settlement_unavailable', detail, 3600);
 }

@@ -7,6 +7,7 @@ const abi = parseAbi([
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
   'function balanceOf(address account) view returns (uint256)',
   'function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)',
+  'function transfer(address to, uint256 value) returns (bool)',
 ]);
 
 /** The USDC contract's EIP-712 domain on Arc ("USDC", not "USD Coin"); the rest of it is the chain and the contract. */
@@ -46,6 +47,11 @@ export function transferCalldata(authorization: Authorization): `0x${string}` {
 
 export function authorizationStateCalldata(from: Uint8Array, nonce: Uint8Array): `0x${string}` {
   return encodeFunctionData({ abi, functionName: 'authorizationState', args: [bytesToHex(from), bytesToHex(nonce)] });
+}
+
+/** A transfer that moves nothing: it succeeds where the token lets its sender pay the recipient. */
+export function zeroTransferCalldata(to: Uint8Array): `0x${string}` {
+  return encodeFunctionData({ abi, functionName: 'transfer', args: [bytesToHex(to), 0n] });
 }
 
 export function balanceOfCalldata(account: Uint8Array): `0x${string}` {

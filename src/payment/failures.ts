@@ -1,0 +1,101 @@
+import type { FailureLimits } from '../config/failures.ts';
+import { SITE_CLIENTS, siteKey } from '../lib/client-key.ts';
+import type { Clock } from '../lib/clock.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+/** Keys remembered at once; past it the oldest window is forgotten, so that made-up payers cannot fill memory. */
+const MAX_KEYS = 10_000;
+
+/** Why a call is not taken now, and for how many seconds. */
+export interface FailureRefusal {
+  readonly code: 'payer_failures' | 'client_failures';
+  readonly detail: string;
+  readonly retryAfterSeconds: number;
+}
+
+/** Counts what fails uncharged, by payer and by client, and tells who must wait. */
+export interface Failures {
+  /** Null where both may go on. */
+  refusal(payer: string, client: string): FailureRefusal | null;
+  /** A payment that was not shown to be the payer's: anybody can name a payer, so it counts for the client alone. */
+  noteUnproven(client: string): void;
+  /** A call that failed uncharged after the payer's signature was checked. */
+  note(payer: string, client: string): void;
+  /** A settlement was sent and moved nothing: it has cost gas. */
+  noteSettlement(client: string): void;
+  /** Seconds until payers of this client that have never paid are taken again; 0 where they are. */
+  newPayersAfterSeconds(client: string): number;
+}
+
+/**
+ * Limits uncharged failures: a payment that is never charged must not drive work for ever, and a client with many payers must not either.
+ * Kept in each process's memory: it protects work and gas, not sales.
+ */
+export function createFailures(limits: FailureLimits, clock: Clock): Failures {
+  const payers = createWindows(limits.payer, MINUTE_MS, clock);
+  const clients = createClientWindows(limits.client, MINUTE_MS, clock);
+  const settlements = createClientWindows(limits.clientSettlements, DAY_MS, clock);
+
+  return {
+    refusal(payer, client) {
+      const forPayer = payers.retryAfterSeconds(payer);
+      if (forPayer > 0) return refusal('payer_failures', 'this payer’s', forPayer);
+      const forClient = clients.retryAfterSeconds(client);
+      return forClient > 0 ? refusal('client_failures', 'this client’s', forClient) : null;
+    },
+    noteUnproven: clients.note,
+    note(payer, client) {
+      payers.note(payer);
+      clients.note(client);
+    },
+    noteSettlement: settlements.note,
+    newPayersAfterSeconds: settlements.retryAfterSeconds,
+  };
+}
+
+function refusal(code: FailureRefusal['code'], whose: string, retryAfterSeconds: number): FailureRefusal {
+  return { code, detail: `too many of ${whose} calls failed uncharged; wait a little`, retryAfterSeconds };
+}
+
+/** Counts a client and its IPv6 site; a site may do what a few clients may. */
+function createClientWindows(limit: number, windowMs: number, clock: Clock) {
+  const clients = createWindows(limit, windowMs, clock);
+  const sites = createWindows(limit * SITE_CLIENTS, windowMs, clock);
+  return {
+    retryAfterSeconds(client: string): number {
+      const site = siteKey(client);
+      return Math.max(clients.retryAfterSeconds(client), site === null ? 0 : sites.retryAfterSeconds(site));
+    },
+    note(client: string): void {
+      clients.note(client);
+      const site = siteKey(client);
+      if (site !== null) sites.note(site);
+    },
+  };
+}
+
+/** Counts by key, each in a window of its own that begins with the first. */
+function createWindows(limit: number, windowMs: number, clock: Clock) {
+  const windows = new Map<string, { since: number; failures: number }>();
+
+  return {
+    retryAfterSeconds(key: string): number {
+      const window = windows.get(key);
+      if (limit === 0 || !window || window.failures < limit) return 0;
+      return Math.max(0, Math.ceil((window.since + windowMs - clock.nowMs()) / 1000));
+    },
+    note(key: string): void {
+      const now = clock.nowMs();
+      const window = windows.get(key);
+      if (window && window.since + windowMs > now) {
+        window.failures++;
+        return;
+      }
+      windows.delete(key);
+      windows.set(key, { since: now, failures: 1 });
+      const oldest = windows.keys().next().value;
+      if (windows.size > MAX_KEYS && oldest !== undefined) windows.delete(oldest);
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import type { Payment, PaymentKey } from '../store/ledger-port.ts';
+import type { Order } from './order.ts';
+import { REVERTED } from './usdc/settler.ts';
+
+/**
+ * Whether a row is of the very authorization that is presented: contract, six fields and signature. A row from before its hash was kept is
+ * told by its terms.
+ */
+export function isSameAuthorization<S>(payment: Payment, order: Order<S>): boolean {
+  if (!isSameKey(payment, order.key)) return false;
+  if (payment.authorizationHash) return equal(payment.authorizationHash, order.authorizationHash);
+  const { value, to, validAfter, validBefore } = order.authorization;
+  const terms = payment.amount === value && payment.validAfter === validAfter && payment.validBefore === validBefore;
+  return terms && equal(payment.payTo, to);
+}
+
+/** Whether a row's authorization was spent on the request that is asked for now. */
+export function isSameRequest<S>(payment: Payment, order: Order<S>): boolean {
+  return equal(payment.requestHash, order.requestHash);
+}
+
+/**
+ * Whether a reverted authorization may be used again: it is still good, but the chain shows it to everybody, so only its first presenter may,
+ * and only as it was.
+ */
+export function mayTakeOver<S>(known: Payment, order: Order<S>): boolean {
+  const isReverted = known.state === 'failed' && known.reason === REVERTED && known.authorizationHash !== null;
+  return isReverted && isSameAuthorization(known, order) && isSameBuyer(known, order);
+}
+
+/** What the chain does not show: the address of the first presentation, or the payment identifier. */
+export function isSameBuyer<S>(payment: Payment, order: Order<S>): boolean {
+  if (equal(payment.clientHash, order.clientHash)) return true;
+  return Boolean(payment.identifierHash && order.identifierHash && equal(payment.identifierHash, order.identifierHash));
+}
+
+function isSameKey(a: PaymentKey, b: PaymentKey): boolean {
+  const isOnSameChain = a.network === b.network && equal(a.contract, b.contract);
+  return isOnSameChain && equal(a.payer, b.payer) && equal(a.nonce, b.nonce);
+}
+
+function equal(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}

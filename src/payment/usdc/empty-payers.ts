@@ -1,0 +1,26 @@
+import type { Clock } from '../../lib/clock.ts';
+
+/** Six blocks on Arc: a payer that puts money in waits no longer than this. */
+const EMPTY_MS = 3000;
+/** Payers remembered at once; past it the oldest is forgotten, which costs one place in a read. */
+const MAX_PAYERS = 10_000;
+
+/** Remembers what payers were last seen to hold, so that one that holds too little is not read again for some seconds. */
+export function createEmptyPayers(clock: Clock) {
+  // The longest known first.
+  const seen = new Map<string, { readonly balance: bigint; readonly untilMs: number }>();
+
+  return {
+    /** Whether this payer was just seen to hold less than an amount, in USDC base units. */
+    isBelow(payer: string, amount: bigint): boolean {
+      const last = seen.get(payer);
+      return last !== undefined && last.untilMs > clock.nowMs() && last.balance < amount;
+    },
+    note(payer: string, balance: bigint): void {
+      seen.delete(payer);
+      seen.set(payer, { balance, untilMs: clock.nowMs() + EMPTY_MS });
+      const oldest = seen.keys().next().value;
+      if (seen.size > MAX_PAYERS && oldest !== undefined) seen.delete(oldest);
+    },
+  };
+}
