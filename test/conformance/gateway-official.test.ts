@@ -7,7 +7,7 @@ import { bytesToHex } from '../../src/lib/hex.ts';
 import { decodeEip3009 } from '../../src/payment/header.ts';
 import { settleRequest } from '../../src/payment/usdc/facilitator-request.ts';
 import {
-  checkGatewayAuthorization,
+  createGatewayCheck,
   createGatewaySignatureCheck,
   gatewayExtra,
   gatewayRequirement,
@@ -56,7 +56,7 @@ async function officialPayment() {
 
 test('a payment of the official client passes our checks, and the Gateway takes it from us', async () => {
   const { address, authorization } = await officialPayment();
-  checkGatewayAuthorization(authorization, requirement, Math.floor(Date.now() / 1000));
+  createGatewayCheck({ handlerTimeoutMs: 10_000 })(authorization, requirement, Math.floor(Date.now() / 1000));
   await createGatewaySignatureCheck(5042, WALLET)(authorization);
   gateway.deposit(address, 1000n);
   const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });

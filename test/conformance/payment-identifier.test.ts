@@ -90,7 +90,7 @@ test('while its payment is being served: the same payload is in flight, another 
   const answer = buy(payment);
   await started;
   const inFlight = await buy(payment);
-  expect(codeOf(inFlight)).toEqual([409, 'payment_in_flight', false]);
+  expect(codeOf(inFlight)).toEqual([409, 'payment_in_flight', 'unknown']);
   expect(inFlight.headers['retry-after']).toBe('1');
   expect(codeOf(await buy(other))).toEqual(CONFLICT);
   latch.open();

@@ -206,12 +206,28 @@ describe('the Gateway beside our relayer', () => {
     expect(gateway.depositOf(payment.address)).toBe(5000n - BigInt(payment.requirement.amount));
   });
 
-  test('refuses before the handler what the Gateway would not take, and after it what it did not', async () => {
+  const settlesAsked = () => gateway.asked.filter(({ path }) => path === '/v1/x402/settle').length;
+
+  test('refuses before the handler what the Gateway would not take or holds no deposit for, and after it what it did not take', async () => {
     const short = await batched(5000n, { validBefore: BigInt(Math.floor(Date.now() / 1000) + 3600) });
     const refused = await present(service.origin, PATH, short);
     expect(decoded(refused, 'payment-required').error).toBe('authorization_validity_too_short');
-    const poor = await present(service.origin, PATH, await batched(0n));
-    expect([poor.status, decoded(poor, 'payment-response')]).toMatchObject([402, { success: false, transaction: '' }]);
+    const price = BigInt(short.requirement.amount);
+    for (const deposit of [0n, price - 1n]) {
+      const settles = settlesAsked();
+      const poor = await present(service.origin, PATH, await batched(deposit));
+      expect([poor.status, decoded(poor, 'payment-required').error]).toEqual([402, 'insufficient_balance']);
+      expect([poor.headers['payment-response'], settlesAsked()]).toEqual([undefined, settles]);
+    }
+    gateway.fault('refuses');
+    const payment = await batched(price);
+    const unpaid = await present(service.origin, PATH, payment);
+    gateway.fault(null);
+    expect([unpaid.status, decoded(unpaid, 'payment-response')]).toMatchObject([
+      402,
+      { success: false, transaction: '' },
+    ]);
+    expect(gateway.depositOf(payment.address)).toBe(price);
     // The plain entry's extra over a Gateway signature: signed for another contract.
     const { authorization } = await batched(5000n);
     const [plain] = await accepts();

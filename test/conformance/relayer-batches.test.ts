@@ -12,10 +12,13 @@ import { createEvidence } from '../../src/payment/usdc/evidence.ts';
 import type { MinedCost } from '../../src/payment/usdc/mined.ts';
 import { createRelayer } from '../../src/payment/usdc/relayer.ts';
 import type { Intent, Outcome } from '../../src/payment/usdc/settler.ts';
+import { createTokenWatch } from '../../src/payment/usdc/token-watch.ts';
 import { createWallet } from '../../src/payment/usdc/wallet.ts';
 import { balanceOf } from '../support/buyer.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
+import { newOutsider } from '../support/outsider.ts';
 import { newKey, type Requirement, signAuthorization } from '../support/payments.ts';
+import { randomIntent } from '../support/token-node.ts';
 
 // The relayer itself, on a real node with Arc's block gas, contracts and fees: how many transactions it makes of what waits, and what they cost.
 
@@ -38,19 +41,25 @@ afterAll(async () => {
   await network.stop();
 });
 
-async function open(blockSharePercent = 60) {
+async function open({ blockSharePercent = 60, isCareful = false } = {}) {
   const { usdc, chainId } = network;
   const [account, seller] = [createAccount(), createAccount().address];
   await network.fundNative(account.address, 10n ** 20n);
   const chain = createChainClient({ rpcUrls: [proxy.url], chainId, timeoutMs: 2000 });
   const wallet = createWallet(account.privateKey, chainId);
   const heads = createHeads([network.wsUrl], { info: () => {}, warn: () => {} });
+  const token = createTokenWatch({
+    ...{ chain, usdc, payTo: seller, sender: () => wallet.address, clock },
+    log: { error: () => {}, info: () => {} },
+  });
   const mined: MinedCost[] = [];
   const noted: string[][] = [];
   const relayer = createRelayer({
     ...{ chain, usdc, wallet, clock, pollMs: 200, gatherMs: 100, blockSharePercent, stallMs: 20_000 },
-    check: createChainCheck(chain, usdc, wallet.address),
+    check: createChainCheck(chain, usdc, () => wallet.address),
     evidence: createEvidence(chain, usdc),
+    token,
+    isCareful: () => isCareful,
     onHead: heads.listen,
     noteBroadcast: async (entries) => {
       noted.push(entries.map(({ id }) => id));
@@ -67,11 +76,14 @@ async function open(blockSharePercent = 60) {
   const terms = { amount: String(PRICE), payTo: seller, asset: usdc, network: `eip155:${chainId}` };
   const requirement = { ...terms, scheme: 'exact', maxTimeoutSeconds: 604_900, extra: {} } satisfies Requirement;
 
-  async function newIntent(units = 5n * PRICE): Promise<Intent & { privateKey: Uint8Array; address: `0x${string}` }> {
+  async function newIntent(
+    units = 5n * PRICE,
+    overrides: Parameters<typeof signAuthorization>[2] = {},
+  ): Promise<Intent & { privateKey: Uint8Array; address: `0x${string}` }> {
     const { privateKey, address } = newKey();
     await network.fundUsdc(address, units);
-    const authorization: Authorization = signAuthorization(privateKey, requirement);
-    return { id: bytesToHex(randomBytes(8)), authorization, fromBlock: 1, broadcast: false, privateKey, address };
+    const authorization: Authorization = signAuthorization(privateKey, requirement, overrides);
+    return { ...randomIntent({ authorization }), privateKey, address };
   }
   const someIntents = async (count: number) => {
     const intents = [];
@@ -80,7 +92,7 @@ async function open(blockSharePercent = 60) {
   };
   const settle = (intents: readonly Intent[]): Promise<Outcome[]> => Promise.all(relayer.settle(intents));
   const earned = () => balanceOf(network, seller);
-  return { relayer, wallet, mined, noted, newIntent, someIntents, settle, earned };
+  return { relayer, token, wallet, mined, noted, newIntent, someIntents, settle, earned };
 }
 
 const kinds = (outcomes: readonly Outcome[]) => outcomes.map(({ kind }) => kind);
@@ -105,7 +117,7 @@ describe('what waits together', () => {
   });
 
   test('what is too much for one transaction goes in several, each within its share of the block', async () => {
-    const { settle, someIntents, mined, earned } = await open(10);
+    const { settle, someIntents, mined, earned } = await open({ blockSharePercent: 10 });
     expect(kinds(await settle(await someIntents(60)))).toEqual(Array(60).fill(SETTLED));
     expect(mined.length).toBeGreaterThan(2);
     expect(mined.length).toBeLessThan(6);
@@ -156,16 +168,74 @@ describe('a payment that would not go through', () => {
       asset: network.usdc,
       network: `eip155:${network.chainId}`,
     };
-    const all = Array.from({ length: 500 }, (_, at) => ({
-      ...{ id: String(at), fromBlock: 1, broadcast: false },
-      authorization: signAuthorization(privateKey, {
-        ...requirement,
-        scheme: 'exact',
-        maxTimeoutSeconds: 600,
-        extra: {},
-      }),
-    }));
+    const terms = { ...requirement, scheme: 'exact', maxTimeoutSeconds: 600, extra: {} };
+    const all = Array.from({ length: 500 }, () =>
+      randomIntent({ authorization: signAuthorization(privateKey, terms) }),
+    );
     expect(await settle(all)).toEqual(Array(500).fill(FAILED));
+    expect(mined).toEqual([]);
+  });
+});
+
+describe('a lone payment of an account with code', () => {
+  test('is tried out first, and costs nothing where it would not go through', async () => {
+    const { settle, newIntent, mined, noted } = await open();
+    const wallet = { ...(await newIntent()), hasCode: true };
+    await network.rpc('anvil_setCode', [wallet.address, ENDLESS]);
+    expect(await settle([wallet])).toEqual([FAILED]);
+    expect([mined, noted]).toEqual([[], []]);
+  });
+
+  test('is settled where it goes through', async () => {
+    const { settle, newIntent, mined, earned } = await open();
+    expect(kinds(await settle([{ ...(await newIntent()), hasCode: true }]))).toEqual([SETTLED]);
+    expect([mined.length, await earned()]).toEqual([1, PRICE]);
+  });
+
+  test('goes in a transaction of its own, beside others that share one', async () => {
+    const { settle, newIntent, someIntents, mined } = await open();
+    const wallet = { ...(await newIntent()), hasCode: true };
+    expect(kinds(await settle([...(await someIntents(3)), wallet, ...(await someIntents(3))]))).toEqual(
+      Array(7).fill(SETTLED),
+    );
+    expect(mined.map(({ payments }) => payments).sort()).toEqual([1, 6]);
+  });
+});
+
+describe('while failures have cost enough today', () => {
+  test('a plain account’s lone payment is tried out too, and costs nothing where it would not go through', async () => {
+    const { settle, newIntent, mined, relayer } = await open({ isCareful: true });
+    const [poor, grown, good] = [await newIntent(PRICE - 1n), await newIntent(), await newIntent()];
+    await network.rpc('anvil_setCode', [grown.address, ENDLESS]);
+    expect(await settle([poor])).toEqual([FAILED]);
+    expect(await settle([grown])).toEqual([FAILED]);
+    expect(mined).toEqual([]);
+    expect(kinds(await settle([good]))).toEqual([SETTLED]);
+    expect(relayer.refuses?.(poor.authorization.from)).toBeNull();
+  });
+});
+
+describe('an authorization that has run out', () => {
+  test('is not sent, and fails by the chain’s own time; the others are settled without it', async () => {
+    const { settle, newIntent, someIntents, mined, noted, earned } = await open();
+    const now = BigInt(Math.floor(Date.now() / 1000));
+    const over = await newIntent(5n * PRICE, { validBefore: now - 10n });
+    const [outcome, ...others] = await settle([over, ...(await someIntents(2))]);
+    expect(outcome).toEqual({ kind: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' });
+    expect(kinds(others)).toEqual([SETTLED, SETTLED]);
+    expect(noted.flat()).not.toContain(over.id);
+    expect(mined.every(({ failedWei }) => failedWei === 0n)).toBe(true);
+    expect(await earned()).toBe(2n * PRICE);
+  });
+
+  test('and was sent in time by a third party is settled', async () => {
+    const { settle, newIntent, mined, earned } = await open();
+    const now = Math.floor(Date.now() / 1000);
+    const intent = await newIntent(5n * PRICE, { validBefore: BigInt(now + 3) });
+    await (await newOutsider(network)).submit(intent.authorization);
+    await vi.waitFor(async () => expect(await earned()).toBe(PRICE), { timeout: 10_000 });
+    await vi.waitFor(() => expect(Date.now() / 1000).toBeGreaterThan(now + 3), { timeout: 10_000 });
+    expect(kinds(await settle([intent]))).toEqual([SETTLED]);
     expect(mined).toEqual([]);
   });
 });
@@ -186,9 +256,10 @@ describe('a payer who grows code after the simulation', () => {
     expect(outcomes[6]).toEqual(FAILED);
     expect(kinds(outcomes).filter((kind) => kind === SETTLED)).toHaveLength(11);
     expect(await earned()).toBe(11n * PRICE);
-    expect(mined[0]).toMatchObject({ payments: 12, settled: 0 });
+    expect(mined[0]).toMatchObject({ payments: 12, settled: 0, failedWei: mined[0]?.wei });
     expect(mined.slice(1).every(({ payments, settled }) => payments === settled)).toBe(true);
-    expect(relayer.refuses?.(burner.authorization.from)).toBe('its payments burn gas');
+    expect(mined.slice(1).every(({ failedWei }) => failedWei === 0n)).toBe(true);
+    expect(relayer.refuses?.(burner.authorization.from)).toBe('its payments cost gas and move nothing');
     expect(relayer.refuses?.(good[0]?.authorization.from ?? new Uint8Array())).toBeNull();
   });
 

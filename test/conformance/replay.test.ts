@@ -37,7 +37,7 @@ describe('one payment', () => {
     expect(statuses).toEqual([200, ...Array.from({ length: 63 }, () => 409)]);
     const refused = all.find(({ status }) => status === 409);
     expect(refused?.headers['retry-after']).toBe('1');
-    expect(JSON.parse(String(refused?.body))).toMatchObject({ code: 'payment_in_flight', charged: false });
+    expect(JSON.parse(String(refused?.body))).toMatchObject({ code: 'payment_in_flight', charged: 'unknown' });
     expect(latch.runs()).toBe(before + 1);
     expect(await transfersOf(network, payment)).toBe(1);
   });
@@ -138,7 +138,7 @@ describe('one payment', () => {
 test('a payer’s open payments are capped, and the cap is freed when they end', async () => {
   const buyer = await newBuyer(network);
   latch.close();
-  const cap = service.config.payerLimits.open;
+  const cap = service.config.maxOpenPayments;
   const payments = await Promise.all(Array.from({ length: cap + 3 }, () => buyer.sign(service.origin, latch.path)));
   const answers = payments.map((payment) => buy(payment));
   await new Promise((settle) => setTimeout(settle, 1500));
@@ -161,6 +161,25 @@ test('a payer’s uncharged failures a minute are capped, and another payer is s
     expect(statuses).toEqual([500, 500, 500, 429, 429]);
     const other = await newBuyer(network);
     expect((await present(limited.origin, path, await other.sign(limited.origin, path))).status).toBe(500);
+  } finally {
+    await limited.stop();
+  }
+});
+
+test('a client’s uncharged failures a minute are capped, however many payers it has, and another client is served', async () => {
+  const limited = await startService(network, { env: { CLIENT_FAILURES_PER_MINUTE: '3' } });
+  try {
+    const path = '/v1/paid/selftest/fail';
+    const answers: [number, string][] = [];
+    for (let i = 0; i < 5; i++) {
+      const buyer = await newBuyer(network);
+      const { status, body } = await present(limited.origin, path, await buyer.sign(limited.origin, path));
+      answers.push([status, JSON.parse(body).code]);
+    }
+    const wait = [429, 'client_failures'];
+    expect(answers).toEqual([...Array(3).fill([500, expect.any(String)]), wait, wait]);
+    const elsewhere = await (await newBuyer(network)).sign(limited.origin, path);
+    expect((await present(limited.origin, path, elsewhere, '127.0.0.2')).status).toBe(500);
   } finally {
     await limited.stop();
   }

@@ -1,13 +1,19 @@
 import { keccak256 } from 'viem';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { neededValidity } from '../../src/payment/usdc/authorization.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/buyer.ts';
 import { latchedEndpoint } from '../support/latch.ts';
 import { newOutsider } from '../support/outsider.ts';
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts';
 import { type Answer, type Service, startService } from '../support/service.ts';
 
-const env = { SETTLE_WAIT_MS: '1500', RPC_TIMEOUT_MS: '1000', RECONCILE_INTERVAL_MS: '1000' };
+const env = {
+  SETTLE_WAIT_MS: '1500',
+  RPC_TIMEOUT_MS: '1000',
+  RECONCILE_INTERVAL_MS: '1000',
+  HANDLER_TIMEOUT_MS: '2000',
+};
 const latch = latchedEndpoint();
 let network: EmbeddedNetwork;
 let proxy: RpcProxy;
@@ -103,10 +109,14 @@ test('while settlements are late, calls are refused before their handler runs', 
 });
 
 test('an authorization that runs out after its settlement was unknown is delivered, never refused as too late', async () => {
-  const payment = await sign({ validBefore: BigInt(Math.floor(Date.now() / 1000) + 10) });
+  // Just long enough to be taken.
+  const seconds = neededValidity(service.config) + 1;
+  const payment = await sign({ validBefore: BigInt(Math.floor(Date.now() / 1000) + seconds) });
+  const short = await sign({ validBefore: BigInt(Math.floor(Date.now() / 1000) + seconds - 4) });
+  expect(decoded(await buy(short), 'payment-required').error).toMatch(/valid_before$/);
   await network.pauseMining();
   expect((await buy(payment)).status).toBe(503);
-  // Mined in time, asked for when six seconds are no longer left.
+  // Mined in time, asked for when less is left than a new one would need.
   await sleep(3000);
   await network.resumeMining();
   await sleep(2500);

@@ -10,7 +10,7 @@ import { createHttpFacilitator } from '../../src/payment/usdc/facilitator-client
 import { gatewayExtra } from '../../src/payment/usdc/gateway.ts';
 import { createGatewayClient } from '../../src/payment/usdc/gateway-client.ts';
 import { createGatewayEvidence } from '../../src/payment/usdc/gateway-evidence.ts';
-import { type Intent, REVERTED } from '../../src/payment/usdc/settler.ts';
+import { ALREADY_USED, REVERTED } from '../../src/payment/usdc/settler.ts';
 import { createUpstreams } from '../../src/upstream/http.ts';
 import { balanceOf, newBuyer } from '../support/buyer.ts';
 import { signForGateway } from '../support/gateway-payment.ts';
@@ -20,6 +20,7 @@ import { cancelCalldata, newOutsider } from '../support/outsider.ts';
 import { newKey, type Requirement, signAuthorization } from '../support/payments.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { openSales, type Sales, TIMEOUT_MS, WAIT_MS } from '../support/remote-sales.ts';
+import { randomIntent } from '../support/token-node.ts';
 
 const SEEDS = process.env.SLOW ? 100 : 5;
 /** Seeds at once: each has some payments under way. */
@@ -82,7 +83,9 @@ describe('a facilitator', () => {
     const evidence = createEvidence(chain, network.usdc);
     sales = openSales(caip2(), network.usdc, (noteBroadcast) => ({
       evidence,
+      ownOnly: false,
       settler: createRemoteSettler({
+        ...{ usedBefore: null, onUnsettled: () => {} },
         client: createHttpFacilitator({
           url: facilitator.url,
           token: 'secret-token',
@@ -177,11 +180,12 @@ describe('a facilitator', () => {
     const terms = { network: caip2(), usdc: network.usdc, extra: {}, publicOrigin: 'http://a.test' };
     const settler = createRemoteSettler({
       ...{ client, evidence, terms, clock, log, pollMs: 20, watchMs: 100, stallMs: 100 },
+      ...{ usedBefore: null, onUnsettled: () => {} },
       noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
     });
-    const resumed: Intent = { id: 'a', authorization, fromBlock: 0, broadcast: true };
+    const resumed = randomIntent({ authorization, fromBlock: 0, broadcast: true });
     expect(await Promise.all(settler.settle([resumed]))).toEqual([{ kind: 'unknown' }]);
-    const fresh: Intent = { ...resumed, id: 'b', broadcast: false };
+    const fresh = randomIntent({ authorization, fromBlock: 0 });
     expect(await Promise.all(settler.settle([fresh]))).toEqual([{ kind: 'failed', reason: REVERTED }]);
     await network.resumeMining();
     facilitator.fault(null);
@@ -205,8 +209,11 @@ describe('the Gateway', () => {
     const terms = { network: caip2(), usdc: network.usdc, extra: gatewayExtra(WALLET), publicOrigin: 'http://a.test' };
     sales = openSales(caip2(), WALLET, (noteBroadcast) => ({
       evidence,
+      ownOnly: true,
       settler: createRemoteSettler({
         ...{ client, evidence, terms, noteBroadcast, clock, log },
+        usedBefore: async ({ authorization }) => ((await evidence.isUsed(authorization)) ? ALREADY_USED : null),
+        onUnsettled: () => {},
         ...{ pollMs: 50, watchMs: WAIT_MS, stallMs: WAIT_MS },
       }),
     }));
@@ -250,6 +257,10 @@ describe('the Gateway', () => {
           if (fault === 'refuses') {
             expect([row?.state, row?.reason]).toEqual(['failed', REVERTED]);
             row = await sales.sell(authorization);
+            if (row?.state === 'unknown') {
+              await sales.resolveAll();
+              row = await sales.row(authorization);
+            }
           }
           expect(row?.state).toBe('settled');
           expect(gateway.depositOf(address)).toBe(value);

@@ -40,6 +40,8 @@ interface Transfer {
 }
 
 const MIN_VALIDITY_SECONDS = 604_800;
+/** Circle's number for Arc. */
+const ARC_DOMAIN = 26;
 /** Longer than the clients of the tests wait. */
 const SLOW_MS = 1500;
 const sleep = (ms: number) => new Promise((next) => setTimeout(next, ms));
@@ -144,6 +146,16 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
     return { json: { transfers: found } };
   }
 
+  /** As the API tells them: decimal USDC, and nothing of who never deposited. */
+  function balancesOf(sources: { domain: number; depositor: string }[]): object[] {
+    return sources.flatMap(({ domain, depositor }) => {
+      const units = domain === ARC_DOMAIN ? deposits.get(depositor.toLowerCase()) : undefined;
+      if (units === undefined) return [];
+      const digits = String(units).padStart(7, '0');
+      return [{ domain, depositor, balance: `${digits.slice(0, -6)}.${digits.slice(-6)}`, pendingBatch: '0' }];
+    });
+  }
+
   const kind = {
     x402Version: 2,
     scheme: 'exact',
@@ -165,6 +177,8 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
         return { json: { kinds: [kind], extensions: [], signers: {} } };
       case 'GET /v1/x402/transfers':
         return search(query);
+      case 'POST /v1/balances':
+        return { json: { token: 'USDC', balances: balancesOf(body.sources) } };
       case 'POST /v1/x402/verify': {
         const wrong = await staticFault(body);
         return { json: wrong === null ? { isValid: true } : { isValid: false, invalidReason: wrong } };

@@ -3,7 +3,7 @@ import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
 import type { Sources } from '../../src/endpoints/sources.ts';
 
 /** A priced endpoint that a test holds and lets go: what happens while a handler runs is then under its control. */
-export function latchedEndpoint(path: `/${string}` = '/test/latch') {
+export function latchedEndpoint(path: `/${string}` = '/test/latch', priceUsd = '0.001') {
   let runs = 0;
   let opened = true;
   let waiting: (() => void)[] = [];
@@ -11,7 +11,7 @@ export function latchedEndpoint(path: `/${string}` = '/test/latch') {
   const endpoint: Endpoint<Sources> = defineEndpoint({
     path,
     access: 'paid',
-    priceUsd: '0.001',
+    priceUsd,
     label: 'Latch',
     summary: 'Answers when the test lets it.',
     params: z.object({ tag: z.string().default('none') }),
@@ -28,6 +28,8 @@ export function latchedEndpoint(path: `/${string}` = '/test/latch') {
     endpoint,
     path: `/v1/paid${path}`,
     runs: () => runs,
+    /** How many handlers wait now. */
+    waiting: () => waiting.length,
     /** From now on handlers wait. */
     close: () => {
       opened = false;

@@ -23,6 +23,8 @@ export async function createProcess(network: EmbeddedNetwork, dataDir: string, e
     RATE_LIMIT_PRICED_PER_MINUTE: '0',
     RATE_LIMIT_FREE_PER_MINUTE: '0',
     PAYER_FAILURES_PER_MINUTE: '0',
+    CLIENT_FAILURES_PER_MINUTE: '0',
+    CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0',
     RECONCILE_INTERVAL_MS: '500',
     ...env,
   };

@@ -5,13 +5,14 @@ import { join } from 'node:path';
 import { systemClock } from '../../src/lib/clock.ts';
 import { hexToBytes } from '../../src/lib/hex.ts';
 import { createLedger } from '../../src/payment/ledger.ts';
-import { type Authorization, paymentKey } from '../../src/payment/usdc/authorization.ts';
+import { type Authorization, hashAuthorization, paymentKey } from '../../src/payment/usdc/authorization.ts';
 import type { Rail } from '../../src/payment/usdc/rails.ts';
 import { createSettlement } from '../../src/payment/usdc/settlement.ts';
 import { openLedgerDatabase } from '../../src/store/database.ts';
 import { createGatewayTransferStore } from '../../src/store/gateway-transfers.ts';
 import type { Payment } from '../../src/store/ledger-port.ts';
 import { createLedgerStore } from '../../src/store/ledger-store.ts';
+import { gathered } from './gathered.ts';
 
 /** A client's time-out in these suites; a buyer is held a little longer. */
 export const TIMEOUT_MS = 600;
@@ -37,14 +38,16 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
   /** Serves and settles a payment as a purchase does; null when it was sold before. */
   async function sell(authorization: Authorization, fromBlock = 0): Promise<Payment | null> {
     const { value: amount, to: payTo, validAfter, validBefore, signature } = authorization;
+    const authorizationHash = hashAuthorization(authorization, hexToBytes(contract));
     const key = paymentKey(authorization, network, hexToBytes(contract));
     const known = await ledger.find(key);
     const hash = randomBytes(32);
     const hashes = { requestHash: hash, clientHash: hash, identifierHash: null };
-    const id = await ledger.reserve({ ...key, amount, payTo, validAfter, validBefore, ...hashes }, known !== null);
+    const terms = { amount, payTo, validAfter, validBefore, authorizationHash, price: amount };
+    const id = await ledger.reserve({ ...key, ...terms, ...hashes }, known !== null);
     if (id === null) return null;
-    await ledger.storeIntent(id, { signature, checkedBlock: fromBlock, body: BODY });
-    return settlement.settle({ id, authorization, fromBlock, broadcast: false }, hexToBytes(contract));
+    await ledger.storeIntent(id, { signature, checkedBlock: fromBlock, payerHasCode: false, body: BODY });
+    return settlement.settle({ id, authorization, fromBlock, broadcast: false, hasCode: false }, hexToBytes(contract));
   }
 
   return {
@@ -60,7 +63,7 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
       for (let round = 0; round < 200; round++) {
         await settlement.reconcile(() => false);
         await settlement.idle();
-        if ((await ledger.unfinished()).length === 0) return;
+        if ((await gathered(ledger.unfinished())).length === 0) return;
         await new Promise((next) => setTimeout(next, 100));
       }
       throw new Error('not everything came to an end');

@@ -10,6 +10,8 @@ import { USDC } from './payments.ts';
 import { RpcFault, startRpcServer } from './rpc-server.ts';
 
 const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
+/** Selectors of the token's own `balanceOf(address)` and `transfer(address,uint256)`. */
+const [BALANCE_OF, TRANSFER_SELECTOR] = ['0x70a08231', '0xa9059cbb'];
 const amount = (value: bigint): string => `0x${value.toString(16).padStart(64, '0')}`;
 
 /** An authorization of a stranger's, good for a long time. */
@@ -18,15 +20,20 @@ export function randomAuthorization(): Authorization {
   return { ...terms, from: randomBytes(20), to: randomBytes(20), nonce: randomBytes(32) };
 }
 
+/** A served call of a stranger's plain account that was never near the chain. */
+export function randomIntent(changes: Partial<Intent> = {}): Intent {
+  return {
+    ...{ id: bytesToHex(randomBytes(8)), authorization: randomAuthorization(), fromBlock: 1 },
+    ...{ broadcast: false, hasCode: false },
+    ...changes,
+  };
+}
+
 /** A job as the relayer admits it, with the outcomes that it was given. */
 export function randomJob(changes: Partial<Intent> = {}): Job & { outcomes: Outcome[] } {
   const outcomes: Outcome[] = [];
-  const intent = {
-    ...{ id: bytesToHex(randomBytes(8)), authorization: randomAuthorization(), fromBlock: 1, broadcast: false },
-    ...changes,
-  };
   return Object.assign(
-    newJob(intent, 0, (outcome) => outcomes.push(outcome)),
+    newJob(randomIntent(changes), 0, (outcome) => outcomes.push(outcome)),
     { outcomes },
   );
 }
@@ -56,10 +63,14 @@ export async function startTokenNode() {
       ...{ baseFeePerGas: '0x4a817c800', gasLimit: '0x1c9c380' },
     }),
     eth_getCode: () => '0x',
-    eth_call: ([call]) => {
+    eth_call: ([call, block]) => {
       const { to, data } = call as { to?: string; data: string };
       if (!to) throw new RpcFault(-32000, 'no call without a recipient');
-      if (data.startsWith('0x70a08231')) return amount(10n ** 9n);
+      if (data.startsWith(BALANCE_OF)) return amount(self.balanceAt(String(block)));
+      if (data.startsWith(TRANSFER_SELECTOR)) {
+        if (self.shut) throw new RpcFault(3, 'execution reverted: Pausable: paused');
+        return amount(1n);
+      }
       return amount(ends.has(`0x${data.slice(-64)}`) ? 1n : 0n);
     },
     eth_getLogs: ([filter]) => {
@@ -71,8 +82,20 @@ export async function startTokenNode() {
     eth_getTransactionReceipt: ([hash]) =>
       [...ends.values()].find(({ transactionHash }) => transactionHash === hash) ?? null,
   });
-  return {
+  const self = {
     server,
+    /** What every account holds; by the block that it is asked at. */
+    balanceAt: (_block: string): bigint => 10n ** 9n,
+    /** The token lets nothing through, as one that is paused. */
+    shut: false,
+    /** How often the node was asked for a balance at a numbered block, or for a transfer of nothing. */
+    calls: (what: 'balance at' | 'try the token'): number =>
+      server.bodies.flat().filter((body) => {
+        const { method, params } = body as { method: string; params: [{ data?: string }, string] };
+        if (method !== 'eth_call') return false;
+        if (what === 'try the token') return params[0].data?.startsWith(TRANSFER_SELECTOR) ?? false;
+        return params[1] !== 'latest' && (params[0].data?.startsWith(BALANCE_OF) ?? false);
+      }).length,
     /** Used and paid, in one transaction of somebody's. */
     pay: (...authorizations: Authorization[]): Receipt => {
       const receipt = paidReceipt(authorizations);
@@ -87,4 +110,7 @@ export async function startTokenNode() {
     hide: (authorization: Authorization): void => end(authorization, paidReceipt([])),
     end,
   };
+  return self;
 }
+
+export type TokenNode = Awaited<ReturnType<typeof startTokenNode>>;

@@ -53,6 +53,16 @@ describe('loadConfig', () => {
     });
   });
 
+  it('bounds what may be open and what may fail uncharged, for a payer and for a client', () => {
+    const { maxOpenPayments, failureLimits } = loadConfig(MINIMUM);
+    expect([maxOpenPayments, failureLimits]).toEqual([32, { payer: 20, client: 60, clientSettlements: 3 }]);
+    const other = loadConfig({
+      ...{ ...MINIMUM, PAYER_MAX_OPEN: '1', PAYER_FAILURES_PER_MINUTE: '2' },
+      ...{ CLIENT_FAILURES_PER_MINUTE: '4', CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0' },
+    });
+    expect([other.maxOpenPayments, other.failureLimits]).toEqual([1, { payer: 2, client: 4, clientSettlements: 0 }]);
+  });
+
   it('asks production for its public address', () => {
     expect(configProblems({ ...MINIMUM, NODE_ENV: 'production' })).toEqual([
       expect.stringContaining('PUBLIC_ORIGIN is missing'),

@@ -25,7 +25,8 @@ beforeEach(() => {
 });
 
 function beat(change: Partial<Beat['refusals']> = {}): void {
-  const refusals = { unavailable: null, payers: [], gatewayUnavailable: null, rails: {}, ...change };
+  const nothing = { unavailable: null, codeRefused: null, payers: [], gatewayUnavailable: null, rails: {} };
+  const refusals = { ...nothing, ...change };
   hear({ kind: 'beat', beat: { port: 4021, refusals, collector: NO_COLLECTOR.status() } });
 }
 const turn = () => new Promise((next) => setImmediate(next));
@@ -66,6 +67,15 @@ test('a payer is refused whom the primary refuses, and nobody else', () => {
   expect(link.settling.refuses(OTHER)).toBeNull();
   beat();
   expect(link.settling.refuses(PAYER)).toBeNull();
+});
+
+test('accounts with code are refused while the primary refuses them, and plain accounts are not', () => {
+  beat();
+  expect(link.settling.refusesCode()).toBeNull();
+  beat({ codeRefused: 'the budget is used up' });
+  expect([link.settling.refusesCode(), link.settling.unavailable()]).toEqual(['the budget is used up', null]);
+  beat();
+  expect(link.settling.refusesCode()).toBeNull();
 });
 
 test('what is handed over in one turn goes as one message, and each end is told', async () => {

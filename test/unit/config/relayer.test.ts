@@ -4,8 +4,10 @@ import { assembleRelayer, relayerEnvironment } from '../../../src/config/relayer
 
 const assembled = (env: Record<string, string>) => assembleRelayer(z.object(relayerEnvironment).parse(env));
 
-test('by default a batch waits 100 ms, takes 60 % of a block, and no budget holds it', () => {
-  expect(assembled({})).toEqual({ gatherMs: 100, blockSharePercent: 60, dailyGasWei: null });
+test('by default a batch waits 100 ms, takes 60 % of a block, and no budget holds it but one USDC a day for what fails', () => {
+  expect(assembled({})).toEqual({
+    ...{ gatherMs: 100, blockSharePercent: 60, dailyGasWei: null, dailyFailuresWei: 10n ** 18n },
+  });
 });
 
 test.each([
@@ -19,6 +21,17 @@ test.each([
 });
 
 test.each([
+  ['0', null],
+  ['0.000000', null],
+  ['0.000001', 10n ** 12n],
+  ['12.5', 125n * 10n ** 17n],
+])('a daily budget of %s USDC for what fails is so many wei; nothing turns it off', (usdc, wei) => {
+  expect(assembled({ RELAYER_DAILY_FAILURES_USDC: usdc }).dailyFailuresWei).toBe(wei);
+});
+
+test.each([
+  ['RELAYER_DAILY_FAILURES_USDC', '-1'],
+  ['RELAYER_DAILY_FAILURES_USDC', '0.0000001'],
   ['RELAYER_DAILY_GAS_USDC', '-1'],
   ['RELAYER_DAILY_GAS_USDC', '1e3'],
   ['RELAYER_DAILY_GAS_USDC', '0.0000001'],

@@ -11,7 +11,8 @@ function newLink() {
   const leader: { said: string | null } = { said: null };
   const link = createSettlingLink({ said: () => leader.said }, WORDS);
   const say = (change: Partial<Refusals>) => {
-    leader.said = refusalsText({ unavailable: null, payers: [], gatewayUnavailable: null, rails: {}, ...change });
+    const nothing = { unavailable: null, codeRefused: null, payers: [], gatewayUnavailable: null, rails: {} };
+    leader.said = refusalsText({ ...nothing, ...change });
   };
   return { leader, link, say };
 }
@@ -45,4 +46,21 @@ test('a payer is refused whom the leader refuses, and nobody else', () => {
   expect([link.refuses(PAYER), link.refuses(OTHER)]).toEqual(['its payments burn gas', null]);
   say({});
   expect(link.refuses(PAYER)).toBeNull();
+});
+
+test('accounts with code are refused while the leader refuses them; one of the version before refuses none', () => {
+  const { leader, link, say } = newLink();
+  say({ codeRefused: 'the budget is used up' });
+  expect([link.refusesCode(), link.unavailable()]).toEqual(['the budget is used up', null]);
+  say({});
+  expect(link.refusesCode()).toBeNull();
+  leader.said = '{"unavailable":null,"payers":[],"gatewayUnavailable":null,"rails":{}}';
+  expect([link.refusesCode(), link.unavailable()]).toEqual([null, null]);
+});
+
+test('who sends a facilitator’s settlements is passed on with its probe', () => {
+  const { link, say } = newLink();
+  const rails = { facilitator: { ok: true, sender: `0x${'77'.repeat(20)}` as const } };
+  say({ rails });
+  expect(link.rails()).toEqual(rails);
 });

@@ -6,7 +6,17 @@ import { recoverAddress } from '../../../src/lib/secp256k1.ts';
 import { decodeEip3009 } from '../../../src/payment/header.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { checkAccepted } from '../../../src/payment/requirements.ts';
-import { authorizationDigest, checkAuthorization, domainSeparator } from '../../../src/payment/usdc/authorization.ts';
+import {
+  type Authorization,
+  authorizationDigest,
+  checkAuthorization,
+  domainSeparator,
+  hashAuthorization,
+  neededValidity,
+  paymentKey,
+  type ValidityBounds,
+} from '../../../src/payment/usdc/authorization.ts';
+import { MOST_VALIDITY_SECONDS } from '../../../src/payment/usdc/facilitator-request.ts';
 import { newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
 
 const requirement: Requirement & { network: `eip155:${number}` } = {
@@ -22,10 +32,13 @@ const now = Math.floor(Date.now() / 1000);
 const buyer = newKey();
 const separator = domainSeparator('USDC', '2', 5042, hexToBytes(USDC));
 
-function check(overrides: Parameters<typeof signAuthorization>[2] = {}) {
+/** The SDK's margin alone, and no end: what a rail allows is tested with the rails. */
+const BOUNDS: ValidityBounds = { least: 6, most: Number.POSITIVE_INFINITY };
+
+function check(overrides: Parameters<typeof signAuthorization>[2] = {}, bounds = BOUNDS) {
   const payload = payloadOf(signAuthorization(buyer.privateKey, requirement, overrides), requirement);
   const authorization = decodeEip3009(payload.payload as Record<string, unknown>);
-  checkAuthorization(authorization, requirement, now);
+  checkAuthorization(authorization, requirement, now, bounds);
   return authorization;
 }
 const reason = (run: () => unknown): string => {
@@ -102,7 +115,7 @@ describe('the cheap checks', () => {
     const one = decodeEip3009(inner);
     const two = decodeEip3009({ ...inner, authorization: upper });
     for (const decoded of [one, two])
-      expect(reason(() => checkAuthorization(decoded, requirement, now))).toBe('accepted');
+      expect(reason(() => checkAuthorization(decoded, requirement, now, BOUNDS))).toBe('accepted');
     expect(two.nonce).toEqual(one.nonce);
   });
 
@@ -111,9 +124,31 @@ describe('the cheap checks', () => {
     ['a unit less', { value: 999n }, 'invalid_exact_evm_payload_authorization_value_mismatch'],
     ['a unit more', { value: 1001n }, 'invalid_exact_evm_payload_authorization_value_mismatch'],
     ['not valid yet', { validAfter: BigInt(now + 60) }, 'invalid_exact_evm_payload_authorization_valid_after'],
+    ['valid from this second on', { validAfter: BigInt(now) }, 'invalid_exact_evm_payload_authorization_valid_after'],
     ['over in five seconds', { validBefore: BigInt(now + 5) }, 'invalid_exact_evm_payload_authorization_valid_before'],
   ])('refuse %s by name', (_, overrides, expected) => {
     expect(reason(() => check(overrides))).toBe(expected);
+  });
+
+  test.each([
+    ['a second less than is needed', 29, 30, Number.POSITIVE_INFINITY, false],
+    ['as long as is needed', 30, 30, Number.POSITIVE_INFINITY, true],
+    ['for ever, where we alone hold it', 10 ** 12, 30, Number.POSITIVE_INFINITY, true],
+    ['as long as it may be in other hands', 100, 30, 100, true],
+    ['a second longer than it may be in other hands', 101, 30, 100, false],
+  ])('judge an authorization that is good for %s', (_, seconds, least, most, isTaken) => {
+    const judged = reason(() => check({ validBefore: BigInt(now + seconds) }, { least, most }));
+    expect(judged).toBe(isTaken ? 'accepted' : 'invalid_exact_evm_payload_authorization_valid_before');
+  });
+
+  test('pass one that became valid a second ago', () => {
+    expect(reason(() => check({ validAfter: BigInt(now - 1) }))).toBe('accepted');
+  });
+
+  test('refuse one that has run out, where nothing more is needed than that it is good now', () => {
+    const bounds = { least: 0, most: 100 };
+    expect(reason(() => check({ validBefore: BigInt(now - 1) }, bounds))).toMatch(/valid_before$/);
+    expect(reason(() => check({ validBefore: BigInt(now) }, bounds))).toBe('accepted');
   });
 
   test('refuse a wallet that is not deployed yet (ERC-6492) by name', () => {
@@ -121,9 +156,65 @@ describe('the cheap checks', () => {
       signature: string;
     };
     const wrapped = { ...payload, signature: `${payload.signature}${'6492'.repeat(16)}` };
-    expect(reason(() => checkAuthorization(decodeEip3009(wrapped), requirement, now))).toBe(
+    expect(reason(() => checkAuthorization(decodeEip3009(wrapped), requirement, now, BOUNDS))).toBe(
       'eip6492_factory_not_allowed',
     );
+  });
+});
+
+describe('the time that an authorization must be good for', () => {
+  test.each([
+    [10_000, 5000, 21],
+    [10_000, 5001, 22],
+    [0, 0, 6],
+    [1, 0, 7],
+  ])(
+    'is a handler’s %i ms, a settlement’s %i ms and the SDK’s margin: %i s',
+    (handlerTimeoutMs, settleWaitMs, seconds) => {
+      expect(neededValidity({ handlerTimeoutMs, settleWaitMs })).toBe(seconds);
+    },
+  );
+
+  test('is at the most what the official clients sign for and ten minutes, where others hold it', () => {
+    expect(MOST_VALIDITY_SECONDS).toBe(604_900 + 600);
+  });
+});
+
+describe('the hash of an authorization', () => {
+  const one = signAuthorization(buyer.privateKey, requirement);
+  const contract = hexToBytes(USDC);
+  const hashed = (change: Partial<Authorization> = {}, under: Uint8Array = contract) =>
+    bytesToHex(hashAuthorization({ ...one, ...change }, under));
+  const flipped = (bytes: Uint8Array): Buffer => {
+    const copy = Buffer.from(bytes);
+    copy[copy.length - 1] = (copy.at(-1) ?? 0) ^ 1;
+    return copy;
+  };
+
+  test('is the same for the same one, and has 32 bytes', () => {
+    expect(hashed()).toBe(hashed());
+    expect(hashed()).toMatch(/^0x[0-9a-f]{64}$/);
+  });
+
+  test.each<[string, Partial<Authorization>]>([
+    ['payer', { from: flipped(one.from) }],
+    ['recipient', { to: flipped(one.to) }],
+    ['amount', { value: one.value + 1n }],
+    ['beginning', { validAfter: one.validAfter + 1n }],
+    ['end', { validBefore: one.validBefore + 1n }],
+    ['nonce', { nonce: flipped(one.nonce) }],
+    ['signature', { signature: flipped(one.signature) }],
+    ['longer signature', { signature: Buffer.concat([one.signature, Buffer.from([0])]) }],
+  ])('is another one with another %s', (_, change) => {
+    expect(hashed(change)).not.toBe(hashed());
+  });
+
+  test('is another one for another contract, as is its key in the ledger', () => {
+    const other = hexToBytes(requirement.payTo.toLowerCase());
+    expect(hashed({}, other)).not.toBe(hashed());
+    expect(paymentKey(one, 'eip155:5042', other)).toEqual({
+      ...{ network: 'eip155:5042', contract: other, payer: one.from, nonce: one.nonce },
+    });
   });
 });
 

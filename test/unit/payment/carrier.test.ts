@@ -13,15 +13,16 @@ import type { Intent, Outcome, Settler } from '../../../src/payment/usdc/settler
 import { openLedgerDatabase } from '../../../src/store/database.ts';
 import type { LedgerStore } from '../../../src/store/ledger-port.ts';
 import { createLedgerStore } from '../../../src/store/ledger-store.ts';
-import { reservation } from '../../support/ledger-rows.ts';
+import { sale, storedIntent } from '../../support/ledger-rows.ts';
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
-const settled = (): Outcome => ({ kind: 'settled', transaction: randomBytes(32), block: 7 });
+const settled = (): Outcome => ({ kind: 'settled', transaction: randomBytes(32), block: 7, paid: 500n });
 
 let folder: string;
 let stores: LedgerStore[];
 let serving: Ledger;
 let ban: string | null;
+let codeBan: string | null;
 let unavailable: string | null;
 let batched: string | null;
 let probes: Record<string, { ok: boolean }>;
@@ -31,7 +32,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'percall-carrier-'));
   stores = [];
   serving = open('serving');
-  [ban, unavailable, batched, probes, outcome, given] = [null, null, null, {}, settled, []];
+  [ban, codeBan, unavailable, batched, probes, outcome, given] = [null, null, null, null, {}, settled, []];
 });
 afterEach(async () => {
   for (const store of stores) await store.close();
@@ -56,18 +57,18 @@ function settling() {
     },
     unavailable: () => unavailable,
     refuses: () => ban,
+    refusesCode: () => codeBan,
     stop: async () => {},
   };
   const evidence = createEvidence(chain, `0x36${'0'.repeat(38)}`);
-  const rail = { settler, evidence };
+  const rail = { settler, evidence, ownOnly: false };
   const settlement = createSettlement({ ledger, railOf: () => rail, clock: systemClock, waitMs: 1000, log: silent });
   return createCarrier({ ledger, settlement, settler, gatewayUnavailable: () => batched, probes: () => probes });
 }
 
 async function intent(): Promise<string> {
-  const { id: _none, bootId: _own, reservedAt: _now, ...payment } = reservation('', String(Math.random()));
-  const id = String(await serving.reserve(payment, false));
-  await serving.storeIntent(id, { signature: randomBytes(65), checkedBlock: 4, body: Buffer.from('{}') });
+  const id = String(await serving.reserve(sale(String(Math.random())), false));
+  await serving.storeIntent(id, storedIntent('{}', { checkedBlock: 4 }));
   return id;
 }
 
@@ -75,15 +76,14 @@ test('a fresh intent of another process is settled, once however often it is ask
   const carrier = settling();
   const id = await intent();
   await Promise.all([carrier.carry(id), carrier.carry(id)]);
-  expect(await serving.get(id)).toMatchObject({ state: 'settled', block: 7, signature: null });
+  expect(await serving.get(id)).toMatchObject({ state: 'settled', block: 7, charged: 500n, signature: null });
   await carrier.carry(id);
   expect(given).toMatchObject([{ id, fromBlock: 4, broadcast: false }]);
 });
 
 test('what is reserved, or gone, is not settled', async () => {
   const carrier = settling();
-  const { id: _none, bootId: _own, reservedAt: _now, ...payment } = reservation('', 'reserved');
-  await carrier.carry(String(await serving.reserve(payment, false)));
+  await carrier.carry(String(await serving.reserve(sale('reserved'), false)));
   await carrier.carry('no such payment');
   expect(given).toEqual([]);
 });
@@ -97,10 +97,25 @@ test('what may be on the chain already is not sent while the chain cannot be ask
   expect((await serving.get(id))?.state).toBe('settling');
 });
 
+test('all that waits for its first settlement is carried, and nothing else', async () => {
+  const carrier = settling();
+  const ids = [await intent(), await intent(), await intent()];
+  const noted = await intent();
+  await serving.noteBroadcast([{ id: noted, transaction: randomBytes(32) }]);
+  await serving.reserve(sale('reserved'), false);
+  await carrier.carryWaiting();
+  // Each is carried by itself; asked for again, it waits for the same.
+  await Promise.all(ids.map((id) => carrier.carry(id)));
+  expect(given.map(({ id }) => id).sort()).toEqual([...ids].sort());
+  expect((await serving.get(noted))?.state).toBe('settling');
+});
+
 test('a payer whom a settlement has made unwelcome is told of, until he is welcome again', async () => {
   const carrier = settling();
   await carrier.carry(await intent());
-  expect(carrier.refusals()).toEqual({ unavailable: null, payers: [], gatewayUnavailable: null, rails: {} });
+  expect(carrier.refusals()).toEqual({
+    ...{ unavailable: null, codeRefused: null, payers: [], gatewayUnavailable: null, rails: {} },
+  });
   outcome = () => ({ kind: 'failed', reason: 'burnt gas' });
   ban = 'its payments burn gas';
   await carrier.carry(await intent());
@@ -114,6 +129,10 @@ test('why nothing can be settled is passed on as it stands', () => {
   unavailable = 'earlier settlements are late';
   expect(carrier.refusals()).toMatchObject({ unavailable, gatewayUnavailable: null, rails: {} });
   unavailable = null;
+  codeBan = 'the day’s budget for settlements that fail is used up';
+  expect(carrier.refusals()).toMatchObject({ unavailable: null, codeRefused: codeBan });
+  codeBan = null;
+  expect(carrier.refusals().codeRefused).toBeNull();
   batched = 'a transfer waits';
   probes = { gateway: { ok: false } };
   expect(carrier.refusals()).toMatchObject({ unavailable: null, gatewayUnavailable: batched, rails: probes });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
-import { paysFor, type Receipt } from '../../../src/payment/usdc/evidence.ts';
+import { paymentsIn, type Receipt } from '../../../src/payment/usdc/evidence.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
 import { USDC } from '../../support/payments.ts';
 
@@ -34,16 +34,18 @@ const receipt = (logs: Receipt['logs'], status = '0x1'): Receipt => ({
 
 describe('a receipt', () => {
   const [a, b] = [authorization(), authorization()];
-  const pays = (logs: Receipt['logs'], of = a, status = '0x1') => paysFor(receipt(logs, status), USDC, of);
+  const paid = (logs: Receipt['logs'], of = a, status = '0x1') => paymentsIn(receipt(logs, status), USDC)(of);
 
   test('pays for an authorization when its use is followed by its transfer, Arc’s mirror log between them or not', () => {
-    expect(pays([used(a), transfer(a)])).toBe(true);
-    expect(pays([used(a), transfer(a, a.value * 10n ** 12n, SYSTEM), transfer(a)])).toBe(true);
+    expect(paid([used(a), transfer(a)])).toBe(1000n);
+    expect(paid([used(a), transfer(a, a.value * 10n ** 12n, SYSTEM), transfer(a)])).toBe(1000n);
+    const contract = `0x${USDC.slice(2).toUpperCase()}`;
+    expect(paid([used(a, contract), transfer(a, a.value, contract)])).toBe(1000n);
   });
   test('of a batch pays for each with its own transfer', () => {
     const logs = [used(a), transfer(a), used(b), transfer(b)];
-    expect(pays(logs, a)).toBe(true);
-    expect(pays(logs, b)).toBe(true);
+    const each = paymentsIn(receipt(logs), USDC);
+    expect([each(a), each(b), each(authorization())]).toEqual([1000n, 1000n, null]);
   });
   test.each<[string, Receipt['logs'], string?]>([
     ['nothing', []],
@@ -53,12 +55,18 @@ describe('a receipt', () => {
     ['a transfer after another’s use', [used(a), used(b), transfer(a)]],
     ['a transfer of less', [used(a), transfer(a, 999n)]],
     ['a transfer of less, then of the price', [used(a), transfer(a, 999n), transfer(a)]],
+    ['a transfer of more', [used(a), transfer(a, 1001n)]],
+    ['a transfer of somebody else’s money', [used(a), transfer({ ...a, from: b.from })]],
+    ['a use of another nonce', [used({ ...a, nonce: b.nonce }), transfer(a)]],
+    ['a use by another payer', [used({ ...a, from: b.from }), transfer(a)]],
+    ['a transfer without an amount', [used(a), { ...transfer(a), data: '0x' }]],
+    ['a transfer with more than an amount', [used(a), { ...transfer(a), data: `${amount(a.value)}00` }]],
     ['a transfer to somebody else', [used(a), transfer({ ...a, to: b.to })]],
     ['a use that another token claims', [used(a, SYSTEM), transfer(a)]],
     ['a transfer that another token claims', [used(a), transfer(a, a.value, SYSTEM)]],
     ['a cancellation', [{ ...used(a), topics: [AUTHORIZATION_CANCELED, word(a.from), word(a.nonce)] }, transfer(a)]],
     ['a reverted transaction', [used(a), transfer(a)], '0x0'],
   ])('with %s pays for nothing', (_, logs, status) => {
-    expect(pays(logs, a, status)).toBe(false);
+    expect(paid(logs, a, status)).toBeNull();
   });
 });

@@ -10,11 +10,11 @@ import { createHttpFacilitator } from '../../../src/payment/usdc/facilitator-cli
 import { readReply } from '../../../src/payment/usdc/facilitator-reply.ts';
 import { settleRequest } from '../../../src/payment/usdc/facilitator-request.ts';
 import { createSellerProof } from '../../../src/payment/usdc/facilitator-seller-proof.ts';
-import type { Intent } from '../../../src/payment/usdc/settler.ts';
 import { createUpstreams } from '../../../src/upstream/http.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/http-stand-in.ts';
 import { newKey, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
 import { openSales } from '../../support/remote-sales.ts';
+import { randomIntent } from '../../support/token-node.ts';
 
 const NETWORK = 'eip155:5042';
 const ID = '0123456789abcdef0123456789abcdef';
@@ -73,15 +73,46 @@ describe('an answer to /settle', () => {
     [200, refused(undefined), 'unclear'],
     [200, refused(42), 'unclear'],
     [429, { error: 'slow down' }, 'unclear'],
+    [499, refused('insufficient_funds'), 'refused'],
+    [200, refused('nonce_already_used'), 'used'],
+    [500, refused('nonce_already_used'), 'unclear'],
+    [200, refused('wallet_not_found'), 'refused'],
+    [200, refused('insufficient_balance'), 'refused'],
     [202, refused('settlement_pending', { extensions: { 'settlement-status': { paymentId: 'p-1' } } }), 'pending'],
     [200, refused('settlement_pending'), 'pending'],
   ])('%i %j is %s', (status, body, kind) => {
     expect(readReply(status, body, NETWORK).kind).toBe(kind);
   });
 
+  test.each<[number, unknown, boolean]>([
+    [500, refused('insufficient_funds'), true],
+    [200, null, true],
+    [429, { error: 'slow down' }, true],
+    [200, { success: true, transaction: HASH, network: 'eip155:1' }, true],
+    [200, refused('insufficient_funds', { network: 'eip155:1' }), true],
+    // An answer about this payment, whatever it says, is no fault of the way to the facilitator.
+    [200, refused('invalid_exact_evm_transaction_failed'), false],
+    [200, refused('unexpected_settle_error'), false],
+    [200, refused('insufficient_funds', { transaction: HASH }), false],
+    [499, refused(42), false],
+  ])('%i %j is unclear, and the way to the facilitator is at fault: %s', (status, body, isTransport) => {
+    expect(readReply(status, body, NETWORK)).toMatchObject({ kind: 'unclear', isTransport });
+  });
+
+  test('that is pending names the payment where it says which', () => {
+    const extensions = { 'settlement-status': { paymentId: 'p-1' } };
+    expect(readReply(202, refused('settlement_pending', { extensions }), NETWORK)).toEqual({
+      ...{ kind: 'pending', paymentId: 'p-1' },
+    });
+    for (const other of [{}, { extensions: {} }, { extensions: { 'settlement-status': { paymentId: 7 } } }])
+      expect(readReply(202, refused('settlement_pending', other), NETWORK)).toMatchObject({ paymentId: null });
+  });
+
   test('is quoted in no words but those of a reason', () => {
     const said = readReply(200, refused(`Bearer ${TOKEN}`), NETWORK);
     expect(JSON.stringify(said)).not.toContain(TOKEN);
+    expect(said).toMatchObject({ detail: 'a refusal in no known words' });
+    expect(readReply(200, refused('some_reason'), NETWORK)).toMatchObject({ detail: 'some_reason' });
   });
 });
 
@@ -122,7 +153,7 @@ describe('the client of any facilitator', () => {
   ])('learns nothing from one that %s, and nobody hears the token', async (_, faulty) => {
     answer = faulty;
     const reply = await client(TOKEN, 200).settle(settleRequest(authorize(), terms), ID, signal);
-    expect(reply.kind).toBe('unclear');
+    expect(reply).toMatchObject({ kind: 'unclear', isTransport: true });
     const failure = await client(TOKEN, 200)
       .supported()
       .catch((error: unknown) => error);
@@ -171,7 +202,7 @@ describe('the client of Circle’s Facilitator Service', () => {
   test.each([
     ['completed', { kind: 'accepted', transaction: HASH }],
     // It may have been sent before it failed.
-    ['failed', { kind: 'unclear', detail: 'failed after it was pending' }],
+    ['failed', { kind: 'unclear', detail: 'failed after it was pending', isTransport: false }],
   ])('asks after a pending settlement, under our own base URL, until it is %s', async (end, expected) => {
     let looks = 0;
     answer = async ({ path }) => {
@@ -250,12 +281,14 @@ describe('a payment that is handed over', () => {
   /** No chain tells anything. */
   const evidence = { lookup: async (): Promise<{ kind: 'unknown' }> => ({ kind: 'unknown' }) };
   const timing = { clock: systemClock, pollMs: 10, watchMs: 50, stallMs: 1000, log: silent };
+  const plain = { usedBefore: null, onUnsettled: () => {} };
 
   test('is on disk as such before it leaves, so that a crash forgets nothing', async () => {
     const authorization = authorize();
     const sales = openSales(NETWORK, USDC, (noteBroadcast) => ({
       evidence,
-      settler: createRemoteSettler({ client: client(), evidence, terms, noteBroadcast, ...timing }),
+      ownOnly: false,
+      settler: createRemoteSettler({ client: client(), evidence, terms, noteBroadcast, ...plain, ...timing }),
     }));
     const noted: unknown[] = [];
     answer = async () => {
@@ -272,8 +305,8 @@ describe('a payment that is handed over', () => {
 
   test('is not handed over when its row does not wait for it any more', async () => {
     const noteBroadcast = async () => new Set<string>();
-    const settler = createRemoteSettler({ client: client(), evidence, terms, noteBroadcast, ...timing });
-    const intent: Intent = { id: 'gone', authorization: authorize(), fromBlock: 0, broadcast: false };
+    const settler = createRemoteSettler({ client: client(), evidence, terms, noteBroadcast, ...plain, ...timing });
+    const intent = randomIntent({ id: 'gone', authorization: authorize() });
     expect(await Promise.all(settler.settle([intent]))).toEqual([{ kind: 'unknown' }]);
     expect(server.asked).toEqual([]);
     await settler.stop();

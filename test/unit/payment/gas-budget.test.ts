@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createGasBudget } from '../../../src/payment/usdc/gas-budget.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../src/store/database.ts';
 import { createRelayerSpending } from '../../../src/store/relayer-spending.ts';
@@ -30,11 +30,16 @@ afterEach(async () => {
 const written = () => new Promise((next) => setImmediate(() => setImmediate(next)));
 
 /** As a process that starts: it knows what is on disk. */
-async function started(dailyWei: bigint | null, clock = createManualClock(NOON)) {
+async function started(
+  dailyWei: bigint | null,
+  clock = createManualClock(NOON),
+  dailyFailuresWei: bigint | null = null,
+) {
   const log = { error: (detail: object) => void errors.push(detail) };
-  const budget = createGasBudget({ store: createRelayerSpending(db), clock, dailyWei, log });
+  const budget = createGasBudget({ store: createRelayerSpending(db), clock, dailyWei, dailyFailuresWei, log });
   await budget.load();
-  const spend = (wei: bigint) => budget.note({ wei, gasUsed: 100_000n, gasPrice: 1n, payments: 2, settled: 1 });
+  const spend = (wei: bigint, failedWei = 0n) =>
+    budget.note({ wei, failedWei, gasUsed: 100_000n, gasPrice: 1n, payments: 2, settled: 1 });
   return { ...budget, spend, clock };
 }
 
@@ -82,4 +87,35 @@ test('a disk that fails is said, and this process goes on counting', async () =>
   await written();
   expect(errors).toHaveLength(1);
   expect(refusal(0n)).toBe(USED_UP);
+});
+
+describe('what settled nothing has a budget of its own', () => {
+  const CODE_REFUSED = 'the day’s budget for settlements that fail is used up';
+  const failing = (clock = createManualClock(NOON), budget: bigint | null = WEI) => started(10n * WEI, clock, budget);
+
+  test('that closes the sale to accounts with code when it is used up, and to nobody else, until midnight UTC', async () => {
+    const { refusal, refusesCode, spend, clock, failedWei, spentWei } = await failing();
+    spend(5n * WEI, WEI - 1n);
+    expect([refusesCode(), failedWei()]).toEqual([null, WEI - 1n]);
+    spend(1n, 1n);
+    expect([refusesCode(), refusal(0n), failedWei(), spentWei()]).toEqual([CODE_REFUSED, null, WEI, 5n * WEI + 1n]);
+    await clock.advance(12 * HOUR_MS - 1);
+    expect(refusesCode()).toBe(CODE_REFUSED);
+    await clock.advance(1);
+    expect([refusesCode(), failedWei()]).toEqual([null, 0n]);
+  });
+
+  test('that holds over a restart on the same day', async () => {
+    (await failing()).spend(WEI, WEI);
+    await written();
+    const again = await failing();
+    expect([again.refusesCode(), again.failedWei()]).toEqual([CODE_REFUSED, WEI]);
+    expect((await failing(createManualClock(NOON + 12 * HOUR_MS))).refusesCode()).toBeNull();
+  });
+
+  test('that refuses nobody where none is set, and counts all the same', async () => {
+    const { refusesCode, spend, failedWei, dailyFailuresWei } = await failing(createManualClock(NOON), null);
+    spend(10n ** 30n, 10n ** 30n);
+    expect([refusesCode(), failedWei(), dailyFailuresWei]).toEqual([null, 10n ** 30n, null]);
+  });
 });

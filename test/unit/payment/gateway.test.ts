@@ -6,7 +6,7 @@ import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
 import { createRemoteSettler } from '../../../src/payment/usdc/facilitator.ts';
 import { settleRequest } from '../../../src/payment/usdc/facilitator-request.ts';
 import {
-  checkGatewayAuthorization,
+  createGatewayCheck,
   createGatewaySignatureCheck,
   gatewayExtra,
   gatewayRequirement,
@@ -19,6 +19,7 @@ import { transactionText, transferIdBytes } from '../../../src/payment/usdc/tran
 import { createUpstreams } from '../../../src/upstream/http.ts';
 import { signForGateway } from '../../support/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/gateway-stand-in.ts';
+import { type Answered, startStandIn } from '../../support/http-stand-in.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { newKey, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
 import { openSales } from '../../support/remote-sales.ts';
@@ -88,10 +89,34 @@ describe('the Gateway’s entry of a challenge', () => {
     ['invalid_exact_evm_payload_authorization_value_mismatch', { value: 999n }],
     ['authorization_validity_too_short', { validBefore: BigInt(now() + 604_700) }],
   ])('%s is refused before anything is asked', async (reason, overrides) => {
-    const judged = async (authorization: Authorization) => checkGatewayAuthorization(authorization, requirement, now());
+    const check = createGatewayCheck({ handlerTimeoutMs: 10_000 });
+    const judged = async (authorization: Authorization) => check(authorization, requirement, now());
     expect(await reasonOf(judged(pay(newKey(), overrides)))).toBe(reason);
     expect(await reasonOf(judged(pay()))).toBeNull();
     expect(await reasonOf(judged(pay(seller)))).toBe('self_transfer');
+  });
+
+  test.each([
+    [10_000, 604_815],
+    [10_001, 604_816],
+    [0, 604_805],
+  ])('must be good for a week, a handler’s %i ms and five seconds', async (handlerTimeoutMs, least) => {
+    const check = createGatewayCheck({ handlerTimeoutMs });
+    const at = now();
+    const judged = async (seconds: number) =>
+      check(pay(newKey(), { validBefore: BigInt(at + seconds) }), requirement, at);
+    expect(await reasonOf(judged(least - 1))).toBe('authorization_validity_too_short');
+    expect(await reasonOf(judged(least))).toBeNull();
+  });
+
+  test('must not be good for longer than clients sign for and ten minutes, because until then it may stay unknown', async () => {
+    const check = createGatewayCheck({ handlerTimeoutMs: 10_000 });
+    const at = now();
+    const judged = async (seconds: number) =>
+      check(pay(newKey(), { validBefore: BigInt(at + seconds) }), requirement, at);
+    expect(await reasonOf(judged(605_500))).toBeNull();
+    expect(await reasonOf(judged(605_501))).toBe('invalid_exact_evm_payload_authorization_valid_before');
+    expect(await reasonOf(judged(-1))).toBe('invalid_exact_evm_payload_authorization_valid_before');
   });
 });
 
@@ -104,7 +129,63 @@ describe('the Gateway’s client', () => {
     expect(asked?.body.paymentPayload).toMatchObject({ x402Version: 2, accepted: requirement });
     const forged = { ...authorization, signature: pay().signature };
     expect(await client().verify(settleRequest(forged, terms), signal)).toBe('invalid_signature');
-    expect((await client().supported()).map(({ network }) => network)).toEqual([NETWORK]);
+    const { kinds, signers } = await client().supported();
+    expect([kinds.map(({ network }) => network), signers]).toEqual([[NETWORK], {}]);
+  });
+});
+
+describe('the balances that the Gateway tells', () => {
+  test('are in base units, in the order in which they were asked for, and nothing of who never deposited', async () => {
+    const [rich, poor, stranger] = [newKey().address, newKey().address, newKey().address];
+    gateway.deposit(rich, 12_345_678n);
+    gateway.deposit(poor, 1n);
+    expect(await client().balances([stranger, poor, rich, poor])).toEqual([0n, 1n, 12_345_678n, 1n]);
+    const asked = gateway.asked.at(-1);
+    expect([asked?.method, asked?.path]).toEqual(['POST', '/v1/balances']);
+    expect(asked?.headers.authorization).toBe('Bearer gw-token');
+    expect(asked?.body).toEqual({
+      token: 'USDC',
+      sources: [stranger, poor, rich, poor].map((depositor) => ({ domain: 26, depositor })),
+    });
+  });
+
+  /** What we read out of an answer of this service. */
+  async function read(answered: Answered, depositor = `0x${'ab'.repeat(20)}`): Promise<bigint | string> {
+    const service = await startStandIn(async () => answered);
+    const other = createGatewayClient({ upstream, url: service.url, token: null, network: NETWORK });
+    const [balance] = await other.balances([depositor]).catch((error: Error) => [error.message]);
+    await service.stop();
+    return balance ?? 'none';
+  }
+  const told = (...balances: object[]) => ({ json: { balances: balances.map((one) => ({ domain: 26, ...one })) } });
+  const depositor = `0x${'ab'.repeat(20)}`;
+
+  test.each([
+    ['7', 7_000_000n],
+    ['7.5', 7_500_000n],
+    ['0.000001', 1n],
+    ['0.00000100', 1n],
+    ['0', 0n],
+    ['123456789012.123456', 123_456_789_012_123_456n],
+  ])('%s USDC are %i base units', async (balance, units) => {
+    expect(await read(told({ depositor, balance }))).toBe(units);
+  });
+
+  test('count for an address however it is written, and not on another chain', async () => {
+    expect(await read(told({ depositor: depositor.toUpperCase().replace('0X', '0x'), balance: '1' }))).toBe(1_000_000n);
+    expect(await read(told({ depositor, balance: '1', domain: 0 }))).toBe(0n);
+    expect(await read(told({ depositor: `0x${'cd'.repeat(20)}`, balance: '1' }))).toBe(0n);
+  });
+
+  test.each<[string, Answered]>([
+    ['has no such service', { status: 404, json: {} }],
+    ['fails', { status: 500, json: {} }],
+    ['answers without balances', { json: { token: 'USDC' } }],
+    ['tells a negative balance', told({ depositor, balance: '-1' })],
+    ['tells a balance past six places', told({ depositor, balance: '0.0000001' })],
+    ['tells no number', told({ depositor, balance: 'much' })],
+  ])('are an upstream failure where it %s', async (_, answered) => {
+    expect(typeof (await read(answered))).toBe('string');
   });
 });
 
@@ -123,6 +204,7 @@ describe('the evidence of a Gateway payment', () => {
       kind: 'settled',
       transaction: transferIdBytes(id),
       block: 0,
+      paid: 1000n,
     });
     for (const other of [{ value: 999n }, { to: hexToBytes(newKey().address) }]) {
       expect(await evidence().lookup({ ...authorization, ...other })).toEqual({
@@ -132,6 +214,16 @@ describe('the evidence of a Gateway payment', () => {
     }
     gateway.giveUp(id);
     expect((await evidence().lookup(authorization)).kind).toBe('failed');
+  });
+
+  test('says of a payment whether the Gateway has any transfer with its nonce, whoever was paid', async () => {
+    const buyer = newKey();
+    gateway.deposit(buyer.address, 10_000n);
+    const [authorization, other] = [pay(buyer), pay(buyer)];
+    expect(await evidence().isUsed(authorization)).toBe(false);
+    await client().settle(settleRequest(authorization, terms), 'id', signal);
+    expect(await evidence().isUsed({ ...authorization, to: hexToBytes(newKey().address) })).toBe(true);
+    expect(await evidence().isUsed(other)).toBe(false);
   });
 
   test('fails a payment without a transfer only once it has run out', async () => {
@@ -160,6 +252,10 @@ describe('the evidence of a Gateway payment', () => {
     expect((await createGatewayEvidence({ search: decimal }, NETWORK, systemClock).lookup(authorization)).kind).toBe(
       'settled',
     );
+    const more = async () => [{ ...transfer, amount: '0.0010001' }];
+    expect((await createGatewayEvidence({ search: more }, NETWORK, systemClock).lookup(authorization)).kind).not.toBe(
+      'settled',
+    );
     const abroad = async () => [{ ...transfer, recipientNetwork: 'eip155:1' }];
     expect((await createGatewayEvidence({ search: abroad }, NETWORK, systemClock).lookup(authorization)).kind).toBe(
       'failed',
@@ -175,8 +271,10 @@ describe('a settled Gateway payment', () => {
     const evidence = createGatewayEvidence(client(), NETWORK, systemClock);
     const sales = openSales(NETWORK, WALLET, (noteBroadcast) => ({
       evidence,
+      ownOnly: true,
       settler: createRemoteSettler({
         ...{ client: client(), evidence, terms, noteBroadcast, clock: systemClock, log },
+        ...{ usedBefore: async () => null, onUnsettled: () => {} },
         ...{ pollMs: 10, watchMs: 10_000, stallMs: 10_000 },
       }),
     }));

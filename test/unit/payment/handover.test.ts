@@ -9,7 +9,7 @@ import { createHandover, type SettlingProcess } from '../../../src/payment/usdc/
 import { openLedgerDatabase } from '../../../src/store/database.ts';
 import type { LedgerStore } from '../../../src/store/ledger-port.ts';
 import { createLedgerStore } from '../../../src/store/ledger-store.ts';
-import { reservation } from '../../support/ledger-rows.ts';
+import { sale, storedIntent } from '../../support/ledger-rows.ts';
 
 const WAIT_MS = 600;
 
@@ -37,9 +37,8 @@ function open(bootId: string): Ledger {
 
 /** A stored intent of the serving process. */
 async function intent(): Promise<string> {
-  const { id: _none, bootId: _own, reservedAt: _now, ...payment } = reservation('', String(Math.random()));
-  const id = String(await serving.reserve(payment, false));
-  await serving.storeIntent(id, { signature: randomBytes(65), checkedBlock: 1, body: Buffer.from('{}') });
+  const id = String(await serving.reserve(sale(String(Math.random())), false));
+  await serving.storeIntent(id, storedIntent());
   return id;
 }
 
@@ -58,6 +57,7 @@ function handTo(work: (id: string) => Promise<unknown>, tells: boolean, waitMs =
     },
     unavailable: () => null,
     refuses: () => null,
+    refusesCode: () => null,
     gatewayUnavailable: () => null,
     rails: () => ({}),
   };
@@ -66,7 +66,7 @@ function handTo(work: (id: string) => Promise<unknown>, tells: boolean, waitMs =
   return { handover, asked, left };
 }
 
-const settle = (id: string) => settling.settled(id, randomBytes(32), 7);
+const settle = (id: string) => settling.settled(id, randomBytes(32), 7, 500n);
 
 describe('an intent that is handed over', () => {
   test.each([
@@ -116,8 +116,7 @@ describe('an intent that is handed over', () => {
 test('what no call works on is given up: a reservation is given back, an intent left to the other, others’ rows alone', async () => {
   const { handover } = handTo(async () => {}, false);
   const [served, stored] = [await intent(), await intent()];
-  const { id: _none, bootId: _own, reservedAt: _now, ...payment } = reservation('', 'reserved');
-  const reserved = String(await serving.reserve(payment, false));
+  const reserved = String(await serving.reserve(sale('reserved'), false));
   await handover.tidy(({ id }) => id === served);
   expect((await serving.get(served))?.state).toBe('settling');
   expect((await serving.get(stored))?.state).toBe('unknown');

@@ -8,9 +8,11 @@ import type { Job, Version } from '../../../src/payment/usdc/job.ts';
 import { createJudge } from '../../../src/payment/usdc/judge.ts';
 import { createNonces } from '../../../src/payment/usdc/nonces.ts';
 import { createPayerBans } from '../../../src/payment/usdc/payer-bans.ts';
+import { createTokenWatch } from '../../../src/payment/usdc/token-watch.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { USDC } from '../../support/payments.ts';
-import { paidReceipt, randomJob, startTokenNode } from '../../support/token-node.ts';
+import { RpcFault } from '../../support/rpc-server.ts';
+import { paidReceipt, randomAuthorization, randomJob, startTokenNode } from '../../support/token-node.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -27,8 +29,13 @@ async function bench() {
   const clock = createManualClock(1_800_000_000_000);
   const [gas, bans, nonces] = [createGasModel(60), createPayerBans(clock), createNonces()];
   const [queued, queuedLater]: [Job[], Job[]] = [[], []];
+  const token = createTokenWatch({
+    ...{ chain, usdc: USDC, payTo: USDC, sender: () => USDC, clock },
+    log: { error: () => {}, info: () => {} },
+  });
   const judge = createJudge({
-    check: createChainCheck(chain, USDC, USDC),
+    check: createChainCheck(chain, USDC, () => USDC),
+    token,
     evidence: createEvidence(chain, USDC),
     ...{ usdc: USDC, gas, bans, nonces, clock, signal: new AbortController().signal },
     finish: (job, outcome) => {
@@ -40,7 +47,16 @@ async function bench() {
     log: { warn: () => {} },
   });
   const isBanned = ({ intent }: Job) => bans.has(bytesToHex(intent.authorization.from));
-  return { node, judge, gas, nonces, clock, queued, queuedLater, isBanned };
+  return { node, token, judge, gas, nonces, clock, queued, queuedLater, isBanned };
+}
+
+/** Judges others from beginning to end, one after the other: whatever else was under way has had its turn, several times over. */
+async function quiet({ judge, isBanned }: Awaited<ReturnType<typeof bench>>): Promise<void> {
+  for (let round = 0; round < 3; round++) {
+    const wallet = randomJob({ hasCode: true });
+    judge.mined(version([wallet]), reverted());
+    await eventually(() => expect(isBanned(wallet)).toBe(true));
+  }
 }
 
 /** The rest of the work goes on by itself; a machine that is busy must not fail the test. */
@@ -52,7 +68,7 @@ const authorizations = (jobs: readonly Job[]) => jobs.map(({ intent }) => intent
 const FAILED = { kind: 'failed', reason: 'invalid_exact_evm_transaction_failed' };
 const reverted = (changes: Partial<Receipt> = {}) => paidReceipt([], { status: '0x0', ...changes });
 const settledIn = ({ transactionHash }: Receipt) => ({
-  ...{ kind: 'settled', block: 100, transaction: Buffer.from(transactionHash.slice(2), 'hex') },
+  ...{ kind: 'settled', block: 100, paid: 1000n, transaction: Buffer.from(transactionHash.slice(2), 'hex') },
 });
 
 describe('a mined batch', () => {
@@ -97,7 +113,81 @@ describe('a mined transaction of one', () => {
     judge.mined(version([elsewhere]), reverted());
     await eventually(() => expect([alone.ended, elsewhere.ended]).toEqual([true, true]));
     expect([alone.outcomes, elsewhere.outcomes]).toEqual([[FAILED], [settledIn(other)]]);
-    expect(isBanned(alone)).toBe(false);
+    // Its money was there, and the token lets others through.
+    await eventually(() => expect(isBanned(alone)).toBe(true));
+    expect(isBanned(elsewhere)).toBe(false);
+  });
+
+  test('is not judged while another one of ours with the same payment may still be mined', async () => {
+    const opened = await bench();
+    const { judge, nonces, isBanned, queuedLater } = opened;
+    const job = randomJob();
+    job.nonces.add(6).add(7);
+    nonces.passed(6, 100);
+    expect(judge.mined(version([job]), reverted())).toBe(0);
+    await quiet(opened);
+    expect([job.outcomes, queuedLater, isBanned(job)]).toEqual([[], [], false]);
+    nonces.passed(7, 100);
+    judge.mined(version([job]), reverted());
+    await eventually(() => expect(job.outcomes).toEqual([FAILED]));
+  });
+
+  test('of an account with code costs its payer a day, however little gas it used', async () => {
+    const { judge, node, isBanned } = await bench();
+    const wallet = randomJob({ hasCode: true });
+    judge.mined(version([wallet], 300_000n), reverted({ gasUsed: '0x1' }));
+    await eventually(() => expect(isBanned(wallet)).toBe(true));
+    // Its code is enough to know whose doing it was.
+    expect(node.calls('balance at')).toBe(0);
+  });
+
+  test('of an account that has grown code since costs its payer a day', async () => {
+    const { judge, node, isBanned } = await bench();
+    const grown = randomJob();
+    node.server.methods.eth_getCode = () => '0x60';
+    judge.mined(version([grown]), reverted());
+    await eventually(() => expect(isBanned(grown)).toBe(true));
+    expect(node.calls('balance at')).toBe(0);
+  });
+
+  test.each([
+    ['less than the price', 999n, false],
+    ['the price', 1000n, true],
+  ])('of a plain account that had %s at that block refuses it: %s', async (_, balance, banned) => {
+    const opened = await bench();
+    const { judge, node, isBanned } = opened;
+    node.balanceAt = (block) => (block === '0x64' ? balance : 10n ** 9n);
+    const job = randomJob();
+    judge.mined(version([job]), reverted());
+    await eventually(() => expect(job.ended).toBe(true));
+    if (banned) await eventually(() => expect(isBanned(job)).toBe(true));
+    else await eventually(() => expect(node.calls('balance at')).toBe(1));
+    await quiet(opened);
+    expect([isBanned(job), node.calls('try the token')]).toEqual([banned, Number(banned)]);
+  });
+
+  test('where the token lets nobody through refuses no payer: sales stop for all', async () => {
+    const opened = await bench();
+    const { judge, node, token, isBanned } = opened;
+    node.shut = true;
+    const job = randomJob();
+    judge.mined(version([job]), reverted());
+    await eventually(() => expect(token.refusal()).toMatch(/token is paused/));
+    await quiet(opened);
+    expect([job.outcomes, isBanned(job)]).toEqual([[FAILED], false]);
+  });
+
+  test('whose payer’s balance cannot be read refuses nobody', async () => {
+    const opened = await bench();
+    const { judge, node, token, isBanned } = opened;
+    node.balanceAt = () => {
+      throw new RpcFault(-32000, 'missing trie node');
+    };
+    const job = randomJob();
+    judge.mined(version([job]), reverted());
+    await eventually(() => expect(job.ended).toBe(true));
+    await quiet(opened);
+    expect([isBanned(job), token.refusal(), node.calls('try the token')]).toEqual([false, null, 0]);
   });
 
   test('that burnt its whole budget costs its payer a day, paid or not; others burn nothing', async () => {
@@ -127,11 +217,33 @@ describe('a mined transaction of one', () => {
 });
 
 describe('a payment that would not go through', () => {
-  test('and that nobody has seen is given back without a transaction', async () => {
-    const { judge, queued } = await bench();
+  test('and that nobody has seen is given back without a transaction; the token is tried, because it may be its doing', async () => {
+    const { judge, node, queued, token } = await bench();
     const job = randomJob();
+    node.shut = true;
     await judge.examine([job]);
     expect([job.outcomes, queued]).toEqual([[FAILED], []]);
+    await eventually(() => expect(token.refusal()).not.toBeNull());
+  });
+
+  test('as only a trial says, after a batch left it unpaid, refuses no plain payer: no transaction was spent on it alone', async () => {
+    const opened = await bench();
+    const { judge, nonces, isBanned } = opened;
+    const job = randomJob();
+    job.nonces.add(6);
+    nonces.passed(6, 100);
+    await judge.examine([job]);
+    await quiet(opened);
+    expect([job.outcomes, isBanned(job)]).toEqual([[FAILED], false]);
+  });
+
+  test('of an account with code says nothing of the token', async () => {
+    const opened = await bench();
+    const { judge, node } = opened;
+    const wallet = randomJob({ hasCode: true });
+    await judge.examine([wallet]);
+    await quiet(opened);
+    expect([wallet.outcomes, node.calls('try the token')]).toEqual([[FAILED], 0]);
   });
 
   test('but may be in other hands is sent alone: only a mined transaction tells its end', async () => {
@@ -174,5 +286,34 @@ describe('a payment that would not go through', () => {
     node.server.fault = '500';
     await judge.examine([job]);
     expect([job.outcomes, queuedLater]).toEqual([[], [job]]);
+  });
+});
+
+describe('a payment that has run out', () => {
+  const runOut = () => randomJob({ authorization: { ...randomAuthorization(), validBefore: 1n } });
+
+  test('has failed once the chain’s own time says so', async () => {
+    const { judge, queuedLater } = await bench();
+    const job = runOut();
+    await judge.expire([job]);
+    const failed = { kind: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' };
+    expect([job.outcomes, queuedLater]).toEqual([[failed], []]);
+  });
+
+  test('is looked at again until then, and is not sent', async () => {
+    const { judge, queued, queuedLater, clock } = await bench();
+    const job = randomJob();
+    await judge.expire([job]);
+    expect([job.outcomes, queued, queuedLater]).toEqual([[], [], [job]]);
+    expect(job.untoldMs).toBe(clock.nowMs());
+  });
+
+  test('is paid where somebody sent it in time; of many each is looked at', async () => {
+    const { judge, node } = await bench();
+    const jobs = Array.from({ length: 20 }, runOut);
+    const receipt = node.pay(...authorizations(jobs.slice(0, 2)));
+    await judge.expire(jobs);
+    expect(jobs.slice(0, 2).map(({ outcomes }) => outcomes)).toEqual([[settledIn(receipt)], [settledIn(receipt)]]);
+    expect(jobs.every(({ outcomes }) => outcomes.length === 1)).toBe(true);
   });
 });

@@ -8,6 +8,8 @@ import { REVERTED } from '../../../src/payment/usdc/settler.ts';
 import { openLedgerDatabase } from '../../../src/store/database.ts';
 import type { LedgerStore } from '../../../src/store/ledger-port.ts';
 import { createLedgerStore } from '../../../src/store/ledger-store.ts';
+import { gathered } from '../../support/gathered.ts';
+import { hash32, reservation, sale, storedIntent } from '../../support/ledger-rows.ts';
 
 let folder: string;
 let store: LedgerStore;
@@ -26,20 +28,12 @@ afterEach(async () => {
 });
 
 const payer = randomBytes(20);
-const payment = (nonce = randomBytes(32), from: Uint8Array = payer) => ({
-  network: 'eip155:5042',
-  contract: Buffer.alloc(20, 0x36),
-  payer: from,
-  nonce,
-  amount: 1000n,
-  payTo: Buffer.alloc(20, 1),
-  validAfter: 0n,
-  validBefore: 2n ** 256n - 1n,
-  requestHash: hashRequest('/v1/paid/x', { a: 1 }),
-  clientHash: hashClient(nonce, '127.0.0.1'),
-  identifierHash: null,
-});
-const intent = (body = 'reply') => ({ signature: randomBytes(65), checkedBlock: 7, body: Buffer.from(body) });
+const payment = (nonce = randomBytes(32), from: Uint8Array = payer) =>
+  sale(nonce.toString('hex'), {
+    ...{ payer: from, nonce, amount: 1000n, price: 1000n },
+    requestHash: hashRequest('/v1/paid/x', { a: 1 }),
+    clientHash: hashClient(nonce, '127.0.0.1'),
+  });
 
 describe('reservation', () => {
   test('of one authorization is won once, however it is raced', async () => {
@@ -79,14 +73,14 @@ describe('moves', () => {
   test('only legal ones happen', async () => {
     const ledger = open('a');
     const id = String(await ledger.reserve(payment(), false));
-    expect(await ledger.settled(id, randomBytes(32), 9)).toBe(false);
+    expect(await ledger.settled(id, randomBytes(32), 9, 1000n)).toBe(false);
     expect(await ledger.failed(id, 'x')).toBe(false);
     expect(await ledger.unknown(id)).toBe(false);
-    expect(await ledger.storeIntent(id, intent())).toBe(true);
-    expect(await ledger.storeIntent(id, intent())).toBe(false);
+    expect(await ledger.storeIntent(id, storedIntent())).toBe(true);
+    expect(await ledger.storeIntent(id, storedIntent())).toBe(false);
     expect(await ledger.release(id)).toBe(false);
     expect(await ledger.unknown(id)).toBe(true);
-    expect(await ledger.settled(id, randomBytes(32), 9)).toBe(true);
+    expect(await ledger.settled(id, randomBytes(32), 9, 1000n)).toBe(true);
     expect(await ledger.failed(id, 'x')).toBe(false);
     expect(await ledger.unknown(id)).toBe(false);
     expect((await ledger.get(id))?.state).toBe('settled');
@@ -94,18 +88,18 @@ describe('moves', () => {
 
   test('an ended payment has no signature left, in the row or in the file', async () => {
     const ledger = open('a');
-    const [first, second] = [intent(), intent()];
+    const [first, second] = [storedIntent(), storedIntent()];
     const ids = [String(await ledger.reserve(payment(), false)), String(await ledger.reserve(payment(), false))];
     await ledger.storeIntent(String(ids[0]), first);
     await ledger.storeIntent(String(ids[1]), second);
     expect((await ledger.get(String(ids[0])))?.signature).toEqual(first.signature);
-    await ledger.settled(String(ids[0]), randomBytes(32), 9);
+    await ledger.settled(String(ids[0]), randomBytes(32), 9, 1000n);
     await ledger.failed(String(ids[1]), 'gone');
     for (const id of ids) expect((await ledger.get(id))?.signature).toBeNull();
     await store.close();
     const bytes = readFileSync(join(folder, 'ledger.db'));
-    expect(bytes.includes(first.signature)).toBe(false);
-    expect(bytes.includes(second.signature)).toBe(false);
+    expect(bytes.includes(Buffer.from(first.signature))).toBe(false);
+    expect(bytes.includes(Buffer.from(second.signature))).toBe(false);
     store = createLedgerStore(openLedgerDatabase(join(folder, 'ledger.db')));
   });
 
@@ -117,22 +111,115 @@ describe('moves', () => {
       [cancelled, 'cancelled'],
     ] as const) {
       const id = String(await ledger.reserve(one, false));
-      await ledger.storeIntent(id, intent());
+      await ledger.storeIntent(id, storedIntent());
       await ledger.failed(id, reason);
     }
     expect(await ledger.reserve(cancelled, false)).toBeNull();
+    expect(await ledger.reserve(cancelled, true)).toBeNull();
     const again = String(await ledger.reserve(reverted, true));
     expect((await ledger.get(again))?.checkedBlock).toBe(7);
     await ledger.release(again);
     expect((await ledger.find(reverted))?.state).toBe('failed');
+  });
+
+  test('a reverted payment is taken over only with the very same authorization, and then for what its new request costs', async () => {
+    const ledger = open('a');
+    const reverted = payment();
+    const id = String(await ledger.reserve(reverted, false));
+    await ledger.storeIntent(id, storedIntent());
+    await ledger.failed(id, REVERTED);
+    expect(await ledger.reserve({ ...reverted, authorizationHash: hash32('another signature') }, true)).toBeNull();
+    expect(await ledger.find(reverted)).toMatchObject({ id, state: 'failed' });
+    const requestHash = hashRequest('/v1/paid/y', {});
+    const again = await ledger.reserve({ ...reverted, price: 800n, requestHash }, true);
+    expect(await ledger.get(String(again))).toMatchObject({
+      state: 'reserved',
+      price: 800n,
+      amount: 1000n,
+      requestHash,
+    });
+  });
+
+  test('what is learned of a payment on its way is in its row: code at the payer, and what the evidence says was paid', async () => {
+    const ledger = open('a');
+    const [plain, wallet] = [
+      String(await ledger.reserve(payment(), false)),
+      String(await ledger.reserve(payment(), false)),
+    ];
+    expect(await ledger.get(plain)).toMatchObject({ payerHasCode: null, charged: null, price: 1000n });
+    await ledger.storeIntent(plain, storedIntent());
+    await ledger.storeIntent(wallet, storedIntent('reply', { payerHasCode: true }));
+    expect([(await ledger.get(plain))?.payerHasCode, (await ledger.get(wallet))?.payerHasCode]).toEqual([false, true]);
+    await ledger.settled(plain, randomBytes(32), 9, 999n);
+    expect(await ledger.get(plain)).toMatchObject({ charged: 999n, reason: null, block: 9 });
+    await ledger.failed(wallet, 'gone');
+    expect(await ledger.get(wallet)).toMatchObject({ charged: null, reason: 'gone' });
+  });
+
+  test('a payer has settled here once one of its payments has, and no sooner', async () => {
+    const ledger = open('a');
+    const [one, other] = [payment(), payment(randomBytes(32), randomBytes(20))];
+    const id = String(await ledger.reserve(one, false));
+    const failed = String(await ledger.reserve(other, false));
+    for (const each of [id, failed]) await ledger.storeIntent(each, storedIntent());
+    await ledger.failed(failed, 'gone');
+    expect(await ledger.hasSettled(one)).toBe(false);
+    await ledger.settled(id, randomBytes(32), 9, 1000n);
+    expect(await ledger.hasSettled(payment())).toBe(true);
+    expect(await ledger.hasSettled(other)).toBe(false);
+    expect(await ledger.hasSettled({ ...one, network: 'eip155:1' })).toBe(false);
+    expect(await ledger.hasSettled({ ...one, contract: randomBytes(20) })).toBe(false);
+  });
+});
+
+describe('the list of what has not ended', () => {
+  /** Rows straight into the store, because a page holds more of them than a test has time for one by one. */
+  async function fill(count: number): Promise<string[]> {
+    const ids = Array.from({ length: count }, (_, at) => `row ${String(at).padStart(6, '0')}`);
+    await Promise.all(ids.map((id) => store.reserve(reservation(id, id), 0, null)));
+    return ids;
+  }
+
+  test.each([499, 500, 501, 1100])('of %i payments names each of them once, oldest first', async (count) => {
+    const ids = await fill(count);
+    const listed = await gathered(open('a').unfinished());
+    expect(listed.map(({ id }) => id)).toEqual(ids);
+  });
+
+  test('goes on after a given payment, and holds no ended one', async () => {
+    const ids = await fill(6);
+    const ledger = open('a');
+    await store.move(String(ids[1]), ['reserved'], 'settling', {});
+    await store.move(String(ids[4]), ['reserved'], 'settling', {});
+    await store.move(String(ids[3]), ['reserved'], 'settled', {});
+    await store.move(String(ids[5]), ['reserved'], 'failed', { reason: 'gone' });
+    await store.move(String(ids[4]), ['settling'], 'unknown', {});
+    expect((await gathered(ledger.unfinished())).map(({ id }) => id)).toEqual([ids[0], ids[1], ids[2], ids[4]]);
+    expect((await gathered(ledger.unfinished(ids[1]))).map(({ id }) => id)).toEqual([ids[2], ids[4]]);
+    expect(await gathered(ledger.unfinished(ids[4]))).toEqual([]);
+  });
+
+  test('of intents that wait for their first settlement has no reservation, nothing noted and nothing that failed before', async () => {
+    const ledger = open('a');
+    const [waiting, noted, reserved] = [payment(), payment(), payment()];
+    const ids: string[] = [];
+    for (const one of [waiting, noted, reserved]) ids.push(String(await ledger.reserve(one, false)));
+    for (const id of ids.slice(0, 2)) await ledger.storeIntent(id, storedIntent());
+    await ledger.noteBroadcast([{ id: String(ids[1]), transaction: randomBytes(32) }]);
+    const reverted = payment(randomBytes(32), randomBytes(20));
+    const first = String(await ledger.reserve(reverted, false));
+    await ledger.storeIntent(first, storedIntent());
+    await ledger.failed(first, REVERTED);
+    await ledger.storeIntent(String(await ledger.reserve(reverted, true)), storedIntent());
+    expect((await gathered(ledger.waiting())).map(({ id }) => id)).toEqual([ids[0]]);
   });
 });
 
 describe('replies', () => {
   const settled = async (ledger: Ledger, body: string): Promise<string> => {
     const id = String(await ledger.reserve(payment(randomBytes(32), randomBytes(20)), false));
-    expect(await ledger.storeIntent(id, intent(body))).toBe(true);
-    await ledger.settled(id, randomBytes(32), 9);
+    expect(await ledger.storeIntent(id, storedIntent(body))).toBe(true);
+    await ledger.settled(id, randomBytes(32), 9, 1000n);
     return id;
   };
 
@@ -157,7 +244,7 @@ describe('replies', () => {
     const ledger = open('a');
     const id = await settled(ledger, 'x'.repeat(900));
     const next = String(await ledger.reserve(payment(), false));
-    expect(await ledger.storeIntent(next, intent('y'.repeat(200)))).toBe(false);
+    expect(await ledger.storeIntent(next, storedIntent('y'.repeat(200)))).toBe(false);
     expect((await ledger.get(next))?.state).toBe('reserved');
     expect(await ledger.redeliver(id)).not.toBeNull();
     await settled(ledger, 'z'.repeat(100));
@@ -189,13 +276,13 @@ test('recovery forgets what was never sent, takes over the rest, and leaves the 
   const [reserved, unsent, sent, ended] = [payment(), payment(), payment(), payment(randomBytes(32), randomBytes(20))];
   await dead.reserve(reserved, false);
   const unsentId = String(await dead.reserve(unsent, false));
-  await dead.storeIntent(unsentId, intent());
+  await dead.storeIntent(unsentId, storedIntent());
   const sentId = String(await dead.reserve(sent, false));
-  await dead.storeIntent(sentId, intent());
+  await dead.storeIntent(sentId, storedIntent());
   await dead.noteBroadcast([{ id: sentId, transaction: randomBytes(32) }]);
   const endedId = String(await dead.reserve(ended, false));
-  await dead.storeIntent(endedId, intent());
-  await dead.settled(endedId, randomBytes(32), 9);
+  await dead.storeIntent(endedId, storedIntent());
+  await dead.settled(endedId, randomBytes(32), 9, 1000n);
   const living = open('living');
   const mine = payment(randomBytes(32), randomBytes(20));
   await living.reserve(mine, false);

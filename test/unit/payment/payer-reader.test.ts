@@ -5,10 +5,16 @@ import { artifacts } from '../../../scripts/contracts/artifacts.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { createPayerReader, PAYER_READER_CODE, payerReaderCall } from '../../../src/payment/usdc/payer-reader.ts';
+import {
+  createAdmissionReader,
+  createPayerReader,
+  PAYER_READER_CODE,
+  payerReaderCall,
+} from '../../../src/payment/usdc/payer-reader.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { USDC } from '../../support/payments.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { watchedChain } from '../../support/watched-chain.ts';
 
 /** The longest creation code with its arguments that a node runs (EIP-3860). */
 const MAX_INIT_CODE = 49_152;
@@ -125,6 +131,81 @@ describe('a reader', () => {
     const [first, second] = await ends([read(bad, STAYS), read(good, STAYS)]);
     expect(first).toBeInstanceOf(UpstreamFailed);
     expect(second).toMatchObject({ balance: 9n });
+  });
+
+  describe('for payers of whom nothing is known yet', () => {
+    const BUSY = { status: 503, code: 'chain_busy' };
+    const answered = (count: number) => () => `0x${[2000n, ...Array<bigint>(count).fill(1n)].map(word).join('')}`;
+    /** The chain as its providers’ limits make it: what they bear a second, and whether a request may go now. */
+    function limited({ perSecond = Number.POSITIVE_INFINITY, isReady = true } = {}) {
+      const ranks: unknown[] = [];
+      const watched = watchedChain(chain);
+      const waiting: (() => void)[] = [];
+      const over = {
+        ...watched.chain,
+        requestsPerSecond: () => perSecond,
+        ready: (rank: unknown) => {
+          ranks.push(rank);
+          return isReady ? Promise.resolve() : new Promise<void>((resolve) => waiting.push(resolve));
+        },
+      };
+      const clock = createManualClock(0);
+      return { clock, ranks, asked: watched.asked, waiting, read: createAdmissionReader(over, USDC, clock) };
+    }
+
+    test('asks with their rank, once the providers bear it', async () => {
+      node.methods.eth_call = answered(1);
+      const { clock, ranks, asked, read } = limited();
+      const reading = read(newPayer(), STAYS, 'c');
+      await clock.advance(4);
+      expect(await reading).toMatchObject({ block: 2000 });
+      expect([ranks, asked]).toEqual([['admit'], [{ method: 'eth_call', rank: 'admit' }]]);
+    });
+
+    test('asks in one batch with their rank as well', async () => {
+      refuseTogether(() => '0x');
+      const { clock, asked, read } = limited();
+      const reading = read(newPayer(), STAYS, 'c');
+      await clock.advance(4);
+      await reading;
+      expect(new Set(asked.map(({ rank }) => rank))).toEqual(new Set(['admit']));
+    });
+
+    test('lets as many wait as can be read before the wait is over, by half of what the providers bear', async () => {
+      node.methods.eth_call = answered(3);
+      // A hundredth of a request a second: three payers in three seconds.
+      const { clock, read } = limited({ perSecond: 0.01 });
+      const [first, second, third, fourth] = ['a', 'b', 'c', 'd'].map((client) => read(newPayer(), STAYS, client));
+      await expect(fourth).rejects.toMatchObject(BUSY);
+      await clock.advance(4);
+      for (const one of [first, second, third]) expect(await one).toMatchObject({ block: 2000 });
+    });
+
+    test('lets 4,096 wait where the providers have no limit, shared so that the client that comes last finds a place', async () => {
+      const { read, waiting, ranks } = limited({ isReady: false });
+      const reads = Array.from({ length: 2049 }, () => read(newPayer(), STAYS, 'greedy'));
+      for (const one of reads) one.catch(() => {});
+      await expect(reads.at(-1)).rejects.toMatchObject(BUSY);
+      let isRefused = false;
+      read(newPayer(), STAYS, 'other').catch(() => {
+        isRefused = true;
+      });
+      await new Promise((next) => setImmediate(next));
+      expect([isRefused, waiting.length, ranks.length]).toEqual([false, 1, 1]);
+    });
+
+    test('lets nobody wait for longer than three seconds', async () => {
+      const { clock, read } = limited({ isReady: false });
+      const waiting = read(newPayer(), STAYS, 'c');
+      let end: unknown = null;
+      waiting.catch((error) => {
+        end = error;
+      });
+      await clock.advance(2999);
+      expect(end).toBeNull();
+      await clock.advance(1);
+      expect(end).toMatchObject(BUSY);
+    });
   });
 
   test.each(['500', 'garbage', 'reset'] as const)(

@@ -11,6 +11,7 @@ import type { LedgerStore } from '../../../src/store/ledger-port.ts';
 import { createLedgerStore } from '../../../src/store/ledger-store.ts';
 import type { LightningStore } from '../../../src/store/lightning-port.ts';
 import { createLightningStore } from '../../../src/store/lightning-store.ts';
+import { sale, storedIntent } from '../../support/ledger-rows.ts';
 
 let folder: string;
 let store: LedgerStore;
@@ -39,12 +40,8 @@ function counted(bootId = 'boot') {
 }
 
 async function reserve(ledger: Ledger): Promise<string> {
-  const key = { network: 'eip155:5042', contract: randomBytes(20), payer: randomBytes(20), nonce: randomBytes(32) };
-  const hashes = { requestHash: randomBytes(32), clientHash: randomBytes(32), identifierHash: null };
-  const terms = { amount: 1500n, payTo: randomBytes(20), validAfter: 0n, validBefore: 2n ** 64n };
-  return String(await ledger.reserve({ ...key, ...hashes, ...terms }, false));
+  return String(await ledger.reserve(sale(String(Math.random()), { amount: 1500n, payer: randomBytes(20) }), false));
 }
-const intent = () => ({ signature: randomBytes(65), checkedBlock: 1, body: Buffer.from('reply') });
 
 /** A sample's value, or null where there is none. */
 async function sample(name: string, labels: Record<string, string | number> = {}): Promise<number | null> {
@@ -68,12 +65,12 @@ test('each move that happened is counted once, and one that did not is not', asy
     await reserve(ledger),
     await reserve(ledger),
   ];
-  for (const id of [paid, refused, unsure]) await ledger.storeIntent(id, intent());
+  for (const id of [paid, refused, unsure]) await ledger.storeIntent(id, storedIntent());
   await ledger.release(given);
   expect(await ledger.release(paid)).toBe(false);
   now += 700;
-  await ledger.settled(paid, randomBytes(32), 9);
-  expect(await ledger.settled(paid, randomBytes(32), 9)).toBe(false);
+  await ledger.settled(paid, randomBytes(32), 9, 1500n);
+  expect(await ledger.settled(paid, randomBytes(32), 9, 1500n)).toBe(false);
   await ledger.failed(refused, 'cancelled');
   await ledger.unknown(unsure);
   const states = ['reserved', 'released', 'settling', 'settled', 'failed', 'unknown'];
@@ -87,12 +84,12 @@ test('what recovery takes over is counted, and its settlement adds to the total 
   const dead = counted('dead').ledger;
   await reserve(dead);
   const sent = await reserve(dead);
-  await dead.storeIntent(sent, intent());
+  await dead.storeIntent(sent, storedIntent());
   await dead.noteBroadcast([{ id: sent, transaction: randomBytes(32) }]);
   registry = new Registry();
   const { ledger } = counted('alive');
   await ledger.recover();
-  await ledger.settled(sent, randomBytes(32), 9);
+  await ledger.settled(sent, randomBytes(32), 9, 1500n);
   expect(await Promise.all(['released', 'unknown', 'settled'].map((state) => moves(state)))).toEqual([1, 1, 1]);
   expect(await sample('payment_settled_usdc_total')).toBe(0.0015);
   expect(await sample('payment_settlement_duration_seconds_count', { outcome: 'settled' })).toBeNull();
@@ -104,7 +101,7 @@ test('what is open is told by state with the age of the oldest, and nothing open
   const first = await reserve(ledger);
   now += 5000;
   const second = await reserve(ledger);
-  await ledger.storeIntent(second, intent());
+  await ledger.storeIntent(second, storedIntent());
   expect(await sample('payments_open', { state: 'reserved' })).toBe(1);
   expect(await sample('payments_open', { state: 'settling' })).toBe(1);
   expect(await sample('payments_open', { state: 'unknown' })).toBe(0);
@@ -117,7 +114,7 @@ test('what is open is told by state with the age of the oldest, and nothing open
 
 test('a ledger that cannot be read takes its gauges away, and nothing else', async () => {
   const { ledger, metrics } = counted();
-  await ledger.storeIntent(await reserve(ledger), intent());
+  await ledger.storeIntent(await reserve(ledger), storedIntent());
   await store.close();
   metrics.onMove('an id', 'settled');
   expect(await moves('settled')).toBe(1);

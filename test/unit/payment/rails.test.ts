@@ -1,8 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import type { Verdict } from '../../../src/payment/usdc/evidence.ts';
+import { settleRequest } from '../../../src/payment/usdc/facilitator-request.ts';
+import { gatewayExtra } from '../../../src/payment/usdc/gateway.ts';
 import { createGatewayRail } from '../../../src/payment/usdc/gateway-rail.ts';
 import { openGateway } from '../../../src/payment/usdc/open-gateway.ts';
 import { createRails } from '../../../src/payment/usdc/rails.ts';
@@ -10,11 +12,16 @@ import type { Settler } from '../../../src/payment/usdc/settler.ts';
 import { createUpstreams } from '../../../src/upstream/http.ts';
 import { signForGateway } from '../../support/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/gateway-stand-in.ts';
-import { type Asked, startStandIn } from '../../support/http-stand-in.ts';
+import { type Answered, type Asked, startStandIn } from '../../support/http-stand-in.ts';
 import { newKey, signAuthorization, USDC } from '../../support/payments.ts';
+import { randomIntent } from '../../support/token-node.ts';
 
 const seller = newKey();
 const WALLET = `0x${'77'.repeat(20)}` as const;
+const requirement = {
+  ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: USDC, payTo: seller.address },
+  ...{ maxTimeoutSeconds: 604_900, extra: {} },
+};
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: seller.address, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 const problemsOf = (env: Record<string, string>): readonly string[] => {
   try {
@@ -76,10 +83,16 @@ describe('the rails', () => {
   let gateway: GatewayStandIn;
   let facilitator: Awaited<ReturnType<typeof startStandIn>>;
   let kinds: unknown = [];
+  let signers: unknown = {};
+  let answer: (asked: Asked) => Promise<Answered>;
+  beforeEach(() => {
+    answer = async () => ({ status: 404, json: {} });
+    [shut, tried, signers] = [null, 0, {}];
+  });
   beforeAll(async () => {
     gateway = await startGatewayStandIn(5042, WALLET);
-    facilitator = await startStandIn(async ({ path }: Asked) =>
-      path === '/supported' ? { json: { kinds } } : { status: 404, json: {} },
+    facilitator = await startStandIn(async (asked: Asked) =>
+      asked.path === '/supported' ? { json: { kinds, signers, extensions: [] } } : answer(asked),
     );
   });
   afterAll(async () => {
@@ -87,6 +100,16 @@ describe('the rails', () => {
     await facilitator.stop();
   });
 
+  /** Why the token lets nothing through, and how often it was tried. */
+  let shut: string | null = null;
+  let tried = 0;
+  const token = {
+    check: async () => {
+      tried += 1;
+      return shut === null;
+    },
+    refusal: () => shut,
+  };
   const relayer: Settler = { settle: () => [], unavailable: () => 'the relayer itself', stop: async () => {} };
   const evidence = { lookup: async (): Promise<Verdict> => ({ kind: 'open' }) };
   const nowhere = { due: async () => [], note: async () => {}, batchOf: async () => null, paymentsIn: async () => [] };
@@ -98,15 +121,27 @@ describe('the rails', () => {
     const gateway = config.gateway && openGateway(config.gateway, opened);
     const rails = createRails({
       ...{ remote: config.remote, gateway, network, seller: seller.address, evidence, upstreams, transfers: nowhere },
+      token,
       ...{ publicOrigin: 'https://a.test', userAgent: 'percall/test', relayer: () => relayer, clock: systemClock },
-      noteBroadcast: async () => new Set(),
+      noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
       ...{ pollMs: 10, waitMs: 100, log: { info: () => {}, warn: () => {}, error: () => {} } },
     });
     const close = async () => {
       await rails.stop();
       await upstreams.close();
     };
-    return { rails, gateway: gateway && createGatewayRail(gateway, { unavailable: () => null }), close };
+    const rail =
+      gateway &&
+      createGatewayRail({
+        ...{
+          gateway,
+          settler: { unavailable: () => null },
+          ledger: { openBefore: async () => 0n },
+          network: network.caip2,
+        },
+        ...{ times: { handlerTimeoutMs: 10_000 }, clock: systemClock },
+      });
+    return { rails, gateway: rail, close };
   }
 
   const remote = () => ({ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url });
@@ -134,6 +169,8 @@ describe('the rails', () => {
     const exact = { x402Version: 2, scheme: 'exact', network: 'eip155:5042' };
     kinds = [exact];
     expect(await rails.probe()).toEqual({ facilitator: { ok: true }, gateway: { ok: true } });
+    kinds = [{ ...exact, network: 'eip155:5043' }, exact];
+    expect((await rails.probe()).facilitator).toEqual({ ok: true });
     const elsewhere = [
       { ...exact, x402Version: 1 },
       { ...exact, network: 'eip155:1' },
@@ -155,20 +192,103 @@ describe('the rails', () => {
     await away.close();
   });
 
+  test.each<[string, unknown, string | undefined]>([
+    ['for this network', { 'eip155:5042': [`0x${'AB'.repeat(20)}`] }, `0x${'ab'.repeat(20)}`],
+    ['for all networks of its kind', { 'eip155:*': [`0x${'cd'.repeat(20)}`] }, `0x${'cd'.repeat(20)}`],
+    [
+      'for both',
+      { 'eip155:*': [`0x${'cd'.repeat(20)}`], 'eip155:5042': [`0x${'ab'.repeat(20)}`] },
+      `0x${'ab'.repeat(20)}`,
+    ],
+    ['after one that is no address', { 'eip155:5042': ['solana', `0x${'ab'.repeat(20)}`] }, `0x${'ab'.repeat(20)}`],
+    [
+      'for other networks only',
+      { 'eip155:1': [`0x${'ab'.repeat(20)}`], 'solana:*': [`0x${'ab'.repeat(20)}`] },
+      undefined,
+    ],
+    ['nowhere', {}, undefined],
+    ['of nobody', { 'eip155:5042': [] }, undefined],
+  ])('tell who sends a facilitator’s settlements, where /supported names a signer %s', async (_, told, sender) => {
+    const { rails, close } = await open(remote());
+    kinds = [{ x402Version: 2, scheme: 'exact', network: 'eip155:5042' }];
+    signers = told;
+    expect(await rails.probe()).toEqual({ facilitator: { ok: true, ...(sender && { sender }) } });
+    await close();
+  });
+
+  test('tell no sender of a service that does not settle for this network', async () => {
+    const { rails, close } = await open(remote());
+    kinds = [];
+    signers = { 'eip155:5042': [`0x${'ab'.repeat(20)}`] };
+    expect(await rails.probe()).toEqual({ facilitator: { ok: false, detail: expect.any(String) } });
+    await close();
+  });
+
+  test('sell nothing over a facilitator while the token lets nothing through, and over the Gateway as ever', async () => {
+    const { rails, close } = await open({ ...remote(), ...batched() });
+    expect([rails.direct.settler.unavailable(), rails.gateway?.settler.unavailable()]).toEqual([null, null]);
+    shut = 'the token is paused';
+    expect([rails.direct.settler.unavailable(), rails.gateway?.settler.unavailable()]).toEqual([shut, null]);
+    await close();
+    // What the queue itself has to say comes first.
+    expect(rails.direct.settler.unavailable()).toMatch(/stopping/);
+  });
+
+  test('count what another ledger was paid for as somebody else’s on the Gateway alone, where all sellers’ ledgers share the evidence', async () => {
+    const { rails, close } = await open({ ...remote(), ...batched() });
+    expect([rails.direct.ownOnly, rails.gateway?.ownOnly]).toEqual([false, true]);
+    const own = await open({});
+    expect(own.rails.direct.ownOnly).toBe(false);
+    await Promise.all([close(), own.close()]);
+  });
+
+  test('have the token tried when a facilitator’s settlement of a plain account moves nothing', async () => {
+    const { rails, close } = await open(remote());
+    const unsent = { transaction: '', network: 'eip155:5042' };
+    answer = async () => ({ json: { success: false, errorReason: 'invalid_exact_evm_transaction_failed', ...unsent } });
+    await Promise.all(rails.direct.settler.settle([randomIntent({ hasCode: true })]));
+    expect(tried).toBe(0);
+    await Promise.all(rails.direct.settler.settle([randomIntent()]));
+    expect(tried).toBe(1);
+    await close();
+  });
+
+  test('end a Gateway payment that was used before it was handed over, and ask for nothing', async () => {
+    const { rails, close } = await open(batched());
+    const { privateKey, address } = newKey();
+    gateway.deposit(address, 5000n);
+    const used = signForGateway(privateKey, requirement, WALLET);
+    const body = settleRequest(used, {
+      network: 'eip155:5042',
+      usdc: USDC,
+      extra: gatewayExtra(WALLET),
+      publicOrigin: 'https://b.test',
+    });
+    const post = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...body, x402Version: 2 }),
+    };
+    expect(await (await fetch(`${gateway.url}/v1/x402/settle`, post)).json()).toMatchObject({ success: true });
+    const settles = () => gateway.asked.filter(({ path }) => path === '/v1/x402/settle').length;
+    const before = settles();
+    const outcomes = rails.gateway?.settler.settle([randomIntent({ authorization: used })]) ?? [];
+    expect(await Promise.all(outcomes)).toEqual([{ kind: 'failed', reason: 'payment_already_used' }]);
+    expect(settles()).toBe(before);
+    await close();
+  });
+
   test('ask the Gateway before a handler runs, and refuse in its words', async () => {
     const { gateway: rail, close } = await open(batched());
-    const requirement = {
-      ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: USDC, payTo: seller.address },
-      ...{ maxTimeoutSeconds: 604_900, extra: {} },
-    };
-    const { privateKey } = newKey();
-    const signal = new AbortController().signal;
+    const { privateKey, address } = newKey();
+    gateway.deposit(address, 1000n);
+    const asker = { client: 'c', signal: new AbortController().signal };
     const good = signForGateway(privateKey, requirement, WALLET);
-    await rail?.checkSignature(good, signal);
-    await rail?.verify('id', good, null, signal);
+    await rail?.checkSignature(good, asker);
+    await rail?.verify('id', good, null, asker);
     const plain = signAuthorization(privateKey, requirement);
-    await expect(rail?.checkSignature(plain, signal)).rejects.toThrow('invalid_exact_evm_signature');
-    await expect(rail?.verify('id', plain, null, signal)).rejects.toThrow('invalid_signature');
+    await expect(rail?.checkSignature(plain, asker)).rejects.toThrow('invalid_exact_evm_signature');
+    await expect(rail?.verify('id', plain, null, asker)).rejects.toThrow('invalid_signature');
     await close();
   });
 

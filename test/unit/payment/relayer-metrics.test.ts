@@ -16,7 +16,7 @@ test('a batch counts once as a transaction, and once a payment in gas and cost',
   const registry = new Registry();
   const metrics = createRelayerMetrics(registry);
   const gasUsed = 800_000n;
-  metrics.mined({ wei: gasUsed * 20n * GWEI, gasUsed, gasPrice: 20n * GWEI, payments: 12, settled: 10 });
+  metrics.mined({ wei: gasUsed * 20n * GWEI, failedWei: 0n, gasUsed, gasPrice: 20n * GWEI, payments: 12, settled: 10 });
   const got = await samples(registry);
   expect(got.get('relayer_transactions_total')).toBe(1);
   expect(got.get('relayer_payments_total')).toBe(10);
@@ -30,7 +30,8 @@ test('a batch counts once as a transaction, and once a payment in gas and cost',
 
 test('one that settled nothing costs, and is no payment', async () => {
   const registry = new Registry();
-  createRelayerMetrics(registry).mined({ wei: 10n ** 15n, gasUsed: 50_000n, gasPrice: 1n, payments: 1, settled: 0 });
+  const cost = { wei: 10n ** 15n, failedWei: 10n ** 15n, gasUsed: 50_000n, gasPrice: 1n };
+  createRelayerMetrics(registry).mined({ ...cost, payments: 1, settled: 0 });
   const got = await samples(registry);
   expect([got.get('relayer_cost_usdc_total'), got.get('relayer_payments_total')]).toEqual([0.001, 0]);
   expect(got.get('relayer_gas_per_payment_count')).toBe(0);
@@ -41,11 +42,19 @@ test('the purse and the day’s budget are told in USDC; without a budget there 
   const metrics = createRelayerMetrics(registry);
   metrics.read({ balanceWei: 25n * 10n ** 17n, gasPriceWei: 20n * GWEI });
   let spent = 10n ** 17n;
-  metrics.watchBudget({ spentWei: () => spent, dailyWei: 10n ** 18n });
+  metrics.watchBudget({
+    ...{ spentWei: () => spent, dailyWei: 10n ** 18n },
+    ...{ failedWei: () => spent / 4n, dailyFailuresWei: 5n * 10n ** 17n },
+  });
   spent *= 2n;
   const got = await samples(registry);
   expect([got.get('relayer_balance_usdc'), got.get('relayer_gas_price_gwei')]).toEqual([2.5, 20]);
   expect([got.get('relayer_gas_spent_today_usdc'), got.get('relayer_gas_budget_usdc')]).toEqual([0.2, 1]);
-  createRelayerMetrics(unlimited).watchBudget({ spentWei: () => 0n, dailyWei: null });
-  expect((await samples(unlimited)).has('relayer_gas_budget_usdc')).toBe(false);
+  expect([got.get('relayer_gas_failed_today_usdc'), got.get('relayer_gas_failed_budget_usdc')]).toEqual([0.05, 0.5]);
+  createRelayerMetrics(unlimited).watchBudget({
+    ...{ spentWei: () => 0n, dailyWei: null, failedWei: () => 0n, dailyFailuresWei: null },
+  });
+  const told = await samples(unlimited);
+  expect([told.has('relayer_gas_budget_usdc'), told.has('relayer_gas_failed_budget_usdc')]).toEqual([false, false]);
+  expect(told.get('relayer_gas_failed_today_usdc')).toBe(0);
 });

@@ -7,7 +7,7 @@ import { createLedger } from '../../../src/payment/ledger.ts';
 import { createReplyRoom } from '../../../src/payment/lightning/reply-room.ts';
 import { openLedgerDatabase } from '../../../src/store/database.ts';
 import { createLedgerStore } from '../../../src/store/ledger-store.ts';
-import { reservation } from '../../support/ledger-rows.ts';
+import { sale, storedIntent } from '../../support/ledger-rows.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -24,9 +24,8 @@ test('two processes that keep replies in one store do not overfill it, whoever c
   };
   const both = [open('a'), open('b')];
   const keep = async ({ ledger }: (typeof both)[number]) => {
-    const { id: _none, bootId: _own, reservedAt: _now, ...payment } = reservation('', String(Math.random()));
-    const id = String(await ledger.reserve(payment, false));
-    return ledger.storeIntent(id, { signature: Buffer.alloc(65, 1), checkedBlock: 1, body: Buffer.alloc(50, 1) });
+    const id = String(await ledger.reserve(sale(String(Math.random())), false));
+    return ledger.storeIntent(id, storedIntent('x'.repeat(50)));
   };
   for (const one of both) {
     while (await keep(one));

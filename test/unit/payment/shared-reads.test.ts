@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createSharedReads } from '../../../src/payment/usdc/shared-reads.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { seed, seededRandom } from '../../support/random.ts';
@@ -6,7 +6,7 @@ import { seed, seededRandom } from '../../support/random.ts';
 const STAYS = new AbortController().signal;
 
 /** Reads whose requests the test ends; `asked` holds the questions of each. */
-function startReads(most = 5) {
+function startReads(most = 5, more: Partial<Parameters<typeof createSharedReads<number, string>>[0]> = {}) {
   const clock = createManualClock(0);
   const asked: (readonly number[])[] = [];
   const open: { answer(answers?: (string | Error)[]): void; fail(error: Error): void }[] = [];
@@ -16,7 +16,8 @@ function startReads(most = 5) {
       open.push({ answer: (answers = questions.map((q) => `answer ${q}`)) => resolve(answers), fail });
     });
   };
-  const read = createSharedReads<number, string>({ ask, gatherMs: 4, pauseMs: 10, longestWaitMs: 100, most, clock });
+  const times = { gatherMs: 4, pauseMs: 10, longestWaitMs: 100 };
+  const read = createSharedReads<number, string>({ ask, ...times, most, clock, ...more });
   return { clock, asked, open, read };
 }
 
@@ -172,4 +173,248 @@ test(`under random arrivals, leavers and failures everybody hears exactly what i
   expect(Math.max(...asked.map(({ length }) => length))).toBe(7);
   // Nobody is asked for twice.
   expect(new Set(asked.flat()).size).toBe(asked.flat().length);
+});
+
+/** Promises whose ends nobody waits for, as of questions that a test leaves open. */
+const left = <T>(reads: readonly Promise<T>[]): void => {
+  for (const read of reads) read.catch(() => {});
+};
+
+/** What promises brought about has had its turn. */
+const turn = () => new Promise((next) => setImmediate(next));
+
+describe('where not all questions fit into a request', () => {
+  test('clients take turns: one with many questions gets no more places than one with a single one', async () => {
+    const { asked, read } = startReads(4);
+    const hold = held();
+    const slow = startReads(4, { ready: hold.ready });
+    left([0, 1, 2, 3, 4, 5].map((at) => slow.read(at, STAYS, '192.0.2.1')));
+    left([slow.read(10, STAYS, '192.0.2.2'), slow.read(20, STAYS, '192.0.2.3')]);
+    expect(slow.asked).toEqual([]);
+    hold.release();
+    await turn();
+    expect(slow.asked).toEqual([
+      [0, 10, 20, 1],
+      [2, 3, 4, 5],
+    ]);
+    // Without others a client has all of them.
+    left([0, 1, 2, 3].map((at) => read(at, STAYS, '192.0.2.1')));
+    expect(asked).toEqual([[0, 1, 2, 3]]);
+  });
+
+  test('what is left goes in the next one, at once where it fills it, else after a while', async () => {
+    const hold = held();
+    const { clock, asked, read } = startReads(3, { ready: hold.ready });
+    left([0, 1, 2, 3, 4, 5, 6].map((at) => read(at, STAYS)));
+    hold.release();
+    await turn();
+    expect(asked).toEqual([
+      [0, 1, 2],
+      [3, 4, 5],
+    ]);
+    await clock.advance(99);
+    expect(asked).toHaveLength(2);
+    await clock.advance(1);
+    expect(asked[2]).toEqual([6]);
+  });
+});
+
+/** A permission to ask that the test gives: once released, at once. */
+function held() {
+  let asks = 0;
+  let isOpen = false;
+  let waiting: { resolve(): void; reject(error: unknown): void }[] = [];
+  return {
+    ready: (): Promise<void> => {
+      asks += 1;
+      if (isOpen) return Promise.resolve();
+      return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+    },
+    release: () => {
+      isOpen = true;
+      for (const { resolve } of waiting) resolve();
+      waiting = [];
+    },
+    refuse: (error: Error) => {
+      for (const { reject } of waiting) reject(error);
+      waiting = [];
+    },
+    asks: () => asks,
+  };
+}
+
+describe('requests that need a permission', () => {
+  test('wait for it, and what comes meanwhile goes with them', async () => {
+    const hold = held();
+    const { clock, asked, read } = startReads(5, { ready: hold.ready });
+    left([read(1, STAYS)]);
+    await clock.advance(4);
+    expect([asked, hold.asks()]).toEqual([[], 1]);
+    left([read(2, STAYS)]);
+    await clock.advance(200);
+    left([read(3, STAYS)]);
+    await clock.advance(200);
+    // One permission is asked for at a time.
+    expect([asked, hold.asks()]).toEqual([[], 1]);
+    hold.release();
+    await turn();
+    expect(asked).toEqual([[1, 2, 3]]);
+  });
+
+  test('are asked for one by one', async () => {
+    const hold = held();
+    hold.release();
+    const { asked, read } = startReads(2, { ready: hold.ready });
+    left([read(1, STAYS), read(2, STAYS), read(3, STAYS), read(4, STAYS)]);
+    await turn();
+    expect([asked, hold.asks()]).toEqual([
+      [
+        [1, 2],
+        [3, 4],
+      ],
+      2,
+    ]);
+  });
+
+  test('that are refused fail all who wait, and the next ones ask anew', async () => {
+    const hold = held();
+    const { clock, asked, open, read } = startReads(5, { ready: hold.ready });
+    const refused = [read(1, STAYS), read(2, STAYS)];
+    await clock.advance(4);
+    hold.refuse(new Error('the service is stopping'));
+    expect(await ends(refused)).toEqual(Array(2).fill('the service is stopping'));
+    hold.release();
+    const next = read(3, STAYS);
+    await clock.advance(4);
+    expect([asked, hold.asks()]).toEqual([[[3]], 2]);
+    open[0]?.answer();
+    expect(await next).toBe('answer 3');
+  });
+
+  test('that nobody waits for any more ask nothing', async () => {
+    const hold = held();
+    const { clock, asked, read } = startReads(5, { ready: hold.ready });
+    const leaver = new AbortController();
+    const gone = read(1, leaver.signal);
+    await clock.advance(4);
+    leaver.abort(new Error('left'));
+    expect(await ends([gone])).toEqual(['left']);
+    hold.release();
+    await turn();
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('a queue with places', () => {
+  const busy = () => new Error('busy');
+  const queueOf = (places: number, waitMs = 1000) => ({ queue: { places: () => places, waitMs, refusal: busy } });
+
+  test('refuses a client that would hold more than is left for all others, at once', async () => {
+    const { clock, asked, read } = startReads(50, queueOf(4));
+    const greedy = [1, 2, 3].map((at) => read(at, STAYS, '192.0.2.1'));
+    left(greedy);
+    expect(await ends(greedy.slice(2))).toEqual(['busy']);
+    const others = [read(4, STAYS, '192.0.2.2'), read(5, STAYS, '192.0.2.3'), read(6, STAYS, '192.0.2.4')];
+    left(others);
+    // The four places are taken.
+    expect(await ends(others.slice(2))).toEqual(['busy']);
+    await clock.advance(4);
+    expect(asked).toEqual([[1, 2, 4, 5]]);
+  });
+
+  test('gives a place back with the answer, with a failure, and when a caller leaves', async () => {
+    const { clock, open, read } = startReads(50, queueOf(2));
+    const ask = (at: number, signal = STAYS) => read(at, signal, '192.0.2.1');
+    const first = ask(1);
+    expect(await ends([ask(2)])).toEqual(['busy']);
+    await clock.advance(4);
+    open[0]?.answer();
+    expect(await first).toBe('answer 1');
+    const second = ask(3);
+    await clock.advance(4);
+    open[1]?.fail(new Error('away'));
+    expect(await ends([second])).toEqual(['away']);
+    const leaver = new AbortController();
+    const third = ask(4, leaver.signal);
+    leaver.abort(new Error('left'));
+    expect(await ends([third])).toEqual(['left']);
+    const fourth = ask(5);
+    await clock.advance(4);
+    open[2]?.answer();
+    expect(await fourth).toBe('answer 5');
+  });
+
+  test('takes no place for a caller who is gone already', async () => {
+    const { clock, open, read } = startReads(50, queueOf(2));
+    const gone = AbortSignal.abort(new Error('gone before'));
+    expect(await ends([read(1, gone, 'a')])).toEqual(['gone before']);
+    const next = read(2, STAYS, 'a');
+    await clock.advance(4);
+    open[0]?.answer();
+    expect(await next).toBe('answer 2');
+  });
+
+  test('may have more and fewer places with time', async () => {
+    let places = 2;
+    const { clock, open, read } = startReads(50, { queue: { places: () => places, waitMs: 1000, refusal: busy } });
+    left([read(1, STAYS, 'a')]);
+    expect(await ends([read(2, STAYS, 'a')])).toEqual(['busy']);
+    places = 10;
+    const more = [read(3, STAYS, 'a'), read(4, STAYS, 'b')];
+    await clock.advance(4);
+    open[0]?.answer();
+    expect(await ends(more)).toEqual(['answer 3', 'answer 4']);
+    places = 0;
+    expect(await ends([read(5, STAYS, 'c')])).toEqual(['busy']);
+  });
+
+  test('refuses what has waited for too long, and only that', async () => {
+    const hold = held();
+    const { clock, asked, open, read } = startReads(50, { ...queueOf(100, 1000), ready: hold.ready });
+    const old = [read(1, STAYS, 'a'), read(2, STAYS, 'b')];
+    left(old);
+    await clock.advance(500);
+    const younger = read(3, STAYS, 'c');
+    await clock.advance(499);
+    let isOver = false;
+    void Promise.allSettled(old).then(() => {
+      isOver = true;
+    });
+    await turn();
+    expect(isOver).toBe(false);
+    await clock.advance(1);
+    expect(await ends(old)).toEqual(['busy', 'busy']);
+    await clock.advance(499);
+    hold.release();
+    await turn();
+    expect(asked).toEqual([[3]]);
+    open[0]?.answer();
+    expect(await younger).toBe('answer 3');
+  });
+
+  test('goes on looking at how long others wait, also after nothing has waited for a while', async () => {
+    const hold = held();
+    const { clock, read } = startReads(50, { ...queueOf(100, 1000), ready: hold.ready });
+    const first = read(1, STAYS, 'a');
+    await clock.advance(600);
+    const second = read(2, STAYS, 'b');
+    left([first, second]);
+    await clock.advance(400);
+    expect(await ends([first])).toEqual(['busy']);
+    await clock.advance(600);
+    expect(await ends([second])).toEqual(['busy']);
+    expect(clock.sleepers()).toEqual([]);
+    const third = read(3, STAYS, 'a');
+    left([third]);
+    await clock.advance(1000);
+    expect(await ends([third])).toEqual(['busy']);
+  });
+
+  test('does not refuse what has been asked for, however long the answer takes', async () => {
+    const { clock, open, read } = startReads(50, queueOf(100, 1000));
+    const slow = read(1, STAYS, 'a');
+    await clock.advance(5000);
+    open[0]?.answer();
+    expect(await slow).toBe('answer 1');
+  });
 });

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/buyer.ts';
+import { until } from '../support/crew.ts';
+import { latchedEndpoint } from '../support/latch.ts';
+import { moodyEndpoint } from '../support/moody-endpoint.ts';
+import { describeServices } from '../support/on-ledgers.ts';
+import { newOutsider } from '../support/outsider.ts';
+import { type Service, startService } from '../support/service.ts';
+
+let network: EmbeddedNetwork;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+});
+afterAll(async () => {
+  await network.stop();
+});
+
+describeServices('what an answer says of the money', (ledgerEnv) => {
+  const latch = latchedEndpoint('/test/latch', '0.001');
+  const failing = moodyEndpoint('/test/failing', '0.001');
+  const failingPath = '/v1/paid/test/failing';
+  let service: Service;
+  beforeAll(async () => {
+    const env = { RECEIPT_POLL_MS: '50', ...(await ledgerEnv()) };
+    service = await startService(network, { env, catalogue: [latch.endpoint, failing.endpoint] });
+    await until('it is ready', async () => (await service.get('/readyz')).status === 200);
+  });
+  afterAll(() => service.stop());
+
+  const buy = (payment: Payment, path = latch.path) => present(service.origin, path, payment);
+
+  /** A payment that reverted, because its buyer's money was away for a while. */
+  async function reverted() {
+    const buyer = await newBuyer(network, 1000n);
+    const payment = await buyer.sign(service.origin, latch.path);
+    latch.close();
+    const answer = buy(payment);
+    await latch.started();
+    await network.fundUsdc(buyer.address, -1000n);
+    latch.open();
+    expect(decoded(await answer, 'payment-response').success).toBe(false);
+    await network.mine();
+    await network.fundUsdc(buyer.address, 1000n);
+    return { ...buyer, payment };
+  }
+
+  test('is "unknown" while the payment is served on another connection, which may take it at any moment', async () => {
+    const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
+    latch.close();
+    const first = buy(payment);
+    await latch.started();
+    const second = await buy(payment);
+    expect(second.status).toBe(409);
+    expect(JSON.parse(second.body)).toMatchObject({ code: 'payment_in_flight', charged: 'unknown' });
+    latch.open();
+    expect((await first).status).toBe(200);
+  });
+
+  test('is not "false" of a reverted payment that a third party has sent since, whatever fails; and the buyer still gets an answer', async () => {
+    const { address, payment } = await reverted();
+    await (await newOutsider(network)).submit(payment.authorization);
+    expect(await balanceOf(network, address)).toBe(0n);
+    failing.fail();
+    for (let tries = 0; tries < 3; tries++) {
+      const answer = await buy(payment, failingPath);
+      expect([answer.status, JSON.parse(answer.body).charged]).toEqual([502, 'unknown']);
+    }
+    failing.recover();
+    const served = await buy(payment, failingPath);
+    expect([served.status, await transfersOf(network, payment)]).toEqual([200, 1]);
+    expect((await buy(payment)).status).toBe(402);
+  });
+
+  test('is "unknown" of a reverted payment that could be sent by anybody, and nothing is charged for a call that fails', async () => {
+    const { address, payment } = await reverted();
+    failing.fail();
+    const answer = await buy(payment, failingPath);
+    expect([answer.status, JSON.parse(answer.body).charged]).toEqual([502, 'unknown']);
+    failing.recover();
+    expect(await balanceOf(network, address)).toBe(1000n);
+    expect((await buy(payment)).status).toBe(200);
+    expect(await balanceOf(network, address)).toBe(0n);
+  });
+
+  test('is "false" of a call that fails before anything could be taken', async () => {
+    const buyer = await newBuyer(network);
+    failing.fail();
+    const answer = await buy(await buyer.sign(service.origin, failingPath), failingPath);
+    failing.recover();
+    expect([answer.status, JSON.parse(answer.body).charged]).toEqual([502, false]);
+    expect(await balanceOf(network, buyer.address)).toBe(1_000_000n);
+  });
+});

@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest';
+import { AppError, BadParameter, TooMany, Unavailable, UpstreamFailed } from '../../../src/errors.ts';
+import { asAppError } from '../../../src/http/framework-errors.ts';
+import { inDoubt, openUntilKnown, settlementUnknown } from '../../../src/payment/doubt.ts';
+import { PaymentRefused } from '../../../src/payment/refusal.ts';
+
+/** What a run ends with. */
+const endOf = (run: Promise<unknown>): Promise<unknown> => run.catch((error: unknown) => error);
+const failing = (error: unknown) => async () => {
+  throw error;
+};
+
+test('an open settlement is 503, says that it is not known whether money moved, and asks for the same payment again', () => {
+  const cause = new Error('the disk');
+  expect(settlementUnknown(cause)).toMatchObject({
+    ...{ status: 503, code: 'settlement_unknown', charged: 'unknown', retryAfterSeconds: 2, cause },
+    message: expect.stringContaining('present the same payment again'),
+  });
+});
+
+test('once an intent is stored, whatever fails leaves the settlement unknown; what succeeds is passed on', async () => {
+  expect(await openUntilKnown(async () => 'the row')).toBe('the row');
+  for (const error of [new Error('a bug'), new UpstreamFailed('chain', 'away'), new PaymentRefused('refused')])
+    expect(await endOf(openUntilKnown(failing(error)))).toMatchObject({
+      ...{ status: 503, code: 'settlement_unknown', charged: 'unknown', cause: error },
+    });
+});
+
+describe('an authorization that reverted before', () => {
+  test('is served as any other', async () => {
+    expect(await inDoubt(async () => 'the answer')).toBe('the answer');
+  });
+
+  test('is never said to have cost nothing: each failure stays what it is, but for the money', async () => {
+    const cause = new Error('away');
+    const failed = new UpstreamFailed('chain', 'no answer', cause);
+    const end = await endOf(inDoubt(failing(failed)));
+    expect(end).toBeInstanceOf(AppError);
+    expect(end).toMatchObject({ status: 502, code: 'upstream_failed', charged: 'unknown', cause });
+    expect((end as AppError).message).toBe(
+      'chain: no answer (this payment has been on the chain: present the same one again)',
+    );
+    expect((end as AppError).retryAfterSeconds).toBeUndefined();
+    expect((end as AppError).errors).toBeUndefined();
+  });
+
+  test('keeps what a failure tells a client to do', async () => {
+    expect(await endOf(inDoubt(failing(new TooMany('payer_failures', 'wait', 17))))).toMatchObject({
+      ...{ status: 429, code: 'payer_failures', charged: 'unknown', retryAfterSeconds: 17 },
+    });
+    expect(await endOf(inDoubt(failing(new Unavailable('chain_busy', 'busy', 0))))).toMatchObject({
+      retryAfterSeconds: 0,
+    });
+    const errors = [{ path: 'a', message: 'is missing' }];
+    expect(await endOf(inDoubt(failing(new BadParameter(errors))))).toMatchObject({ status: 400, errors });
+    const headers = { 'x-a': 'b' };
+    expect(await endOf(inDoubt(failing(new AppError(418, 'teapot', 'short', { headers }))))).toMatchObject({ headers });
+  });
+
+  test('keeps an answer that says already that it is not known', async () => {
+    const unknown = settlementUnknown();
+    expect(await endOf(inDoubt(failing(unknown)))).toBe(unknown);
+  });
+
+  test('keeps a refusal: it says why no money can move', async () => {
+    const refused = new PaymentRefused('invalid_exact_evm_insufficient_balance');
+    expect(await endOf(inDoubt(failing(refused)))).toBe(refused);
+  });
+
+  test('is not said to have cost nothing where a fault of ours ends the call either', async () => {
+    const end = await endOf(inDoubt(failing(new Error('the reply does not match its schema'))));
+    expect(asAppError(end)).toMatchObject({ status: 500, charged: 'unknown' });
+  });
+});

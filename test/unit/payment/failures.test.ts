@@ -1,0 +1,173 @@
+import { describe, expect, test } from 'vitest';
+import { clientKey } from '../../../src/lib/client-key.ts';
+import { createFailures } from '../../../src/payment/failures.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+
+const DAY_MS = 86_400_000;
+const LIMITS = { payer: 3, client: 5, clientSettlements: 2 };
+const [CLIENT, OTHER] = ['192.0.2.1', '192.0.2.2'];
+
+function open(limits = LIMITS) {
+  const clock = createManualClock(1_800_000_000_000);
+  const failures = createFailures(limits, clock);
+  const times = (count: number, note: () => void) => {
+    for (let at = 0; at < count; at++) note();
+  };
+  return { clock, failures, times };
+}
+
+/** Networks of one IPv6 site, and of the next. */
+const network = (number: number) => clientKey(`2001:db8:1:${number.toString(16)}::1`);
+const elsewhere = clientKey('2001:db8:2:1::1');
+
+describe('a payer', () => {
+  test('waits after so many failures within a minute, from whatever client; another payer does not', () => {
+    const { failures, times } = open();
+    times(2, () => failures.note('payer', CLIENT));
+    expect(failures.refusal('payer', CLIENT)).toBeNull();
+    failures.note('payer', OTHER);
+    expect(failures.refusal('payer', '192.0.2.3')).toEqual({
+      ...{ code: 'payer_failures', retryAfterSeconds: 60 },
+      detail: 'too many of this payer’s calls failed uncharged; wait a little',
+    });
+    expect(failures.refusal('another', CLIENT)).toBeNull();
+  });
+
+  test('goes on when the minute is over that began with its first failure', async () => {
+    const { failures, times, clock } = open();
+    failures.note('payer', CLIENT);
+    await clock.advance(30_000);
+    times(2, () => failures.note('payer', CLIENT));
+    expect(failures.refusal('payer', CLIENT)?.retryAfterSeconds).toBe(30);
+    await clock.advance(29_001);
+    expect(failures.refusal('payer', CLIENT)?.retryAfterSeconds).toBe(1);
+    await clock.advance(999);
+    expect(failures.refusal('payer', CLIENT)).toBeNull();
+    // What failed in the old window does not count in the new one.
+    failures.note('payer', CLIENT);
+    expect(failures.refusal('payer', CLIENT)).toBeNull();
+    times(2, () => failures.note('payer', CLIENT));
+    expect(failures.refusal('payer', CLIENT)?.retryAfterSeconds).toBe(60);
+  });
+
+  test('is not blamed for what was not shown to be its own: anybody can name it', () => {
+    const { failures, times } = open();
+    times(100, () => failures.noteUnproven(OTHER));
+    expect(failures.refusal('payer', CLIENT)).toBeNull();
+  });
+});
+
+describe('a client', () => {
+  test('waits after so many failures within a minute, proven or not, whatever payers it names; another does not', () => {
+    const { failures, times } = open();
+    let payer = 0;
+    times(3, () => failures.note(`payer ${payer++}`, CLIENT));
+    failures.noteUnproven(CLIENT);
+    expect(failures.refusal('new', CLIENT)).toBeNull();
+    failures.noteUnproven(CLIENT);
+    expect(failures.refusal('new', CLIENT)).toEqual({
+      ...{ code: 'client_failures', retryAfterSeconds: 60 },
+      detail: 'too many of this client’s calls failed uncharged; wait a little',
+    });
+    expect(failures.refusal('new', OTHER)).toBeNull();
+  });
+
+  test('hears of its payer first, where both must wait', () => {
+    const { failures, times } = open();
+    times(5, () => failures.note('payer', CLIENT));
+    expect(failures.refusal('payer', CLIENT)?.code).toBe('payer_failures');
+    expect(failures.refusal('another', CLIENT)?.code).toBe('client_failures');
+  });
+
+  test('goes on a minute after its first failure', async () => {
+    const { failures, times, clock } = open();
+    times(5, () => failures.noteUnproven(CLIENT));
+    await clock.advance(59_999);
+    expect(failures.refusal('payer', CLIENT)?.retryAfterSeconds).toBe(1);
+    await clock.advance(1);
+    expect(failures.refusal('payer', CLIENT)).toBeNull();
+  });
+});
+
+describe('an IPv6 site', () => {
+  test('may do what four clients may, whatever networks it uses', () => {
+    const { failures } = open();
+    for (let at = 0; at < 19; at++) failures.noteUnproven(network(at));
+    expect(failures.refusal('payer', network(100))).toBeNull();
+    failures.noteUnproven(network(19));
+    expect(failures.refusal('payer', network(100))).toMatchObject({ code: 'client_failures', retryAfterSeconds: 60 });
+    expect(failures.refusal('payer', elsewhere)).toBeNull();
+    expect(failures.refusal('payer', CLIENT)).toBeNull();
+  });
+
+  test('holds up no network of its own before that, but the one that failed', () => {
+    const { failures, times } = open();
+    times(5, () => failures.noteUnproven(network(1)));
+    expect(failures.refusal('payer', network(1))?.code).toBe('client_failures');
+    expect(failures.refusal('payer', network(2))).toBeNull();
+  });
+
+  test('makes its networks wait for whichever of the two limits ends later', async () => {
+    const { failures, times, clock } = open();
+    for (let at = 0; at < 15; at++) failures.noteUnproven(network(10 + at));
+    await clock.advance(20_000);
+    times(5, () => failures.noteUnproven(network(1)));
+    // The site's minute ends in forty seconds, the network's own in sixty.
+    expect(failures.refusal('payer', network(1))?.retryAfterSeconds).toBe(60);
+    expect(failures.refusal('payer', network(2))?.retryAfterSeconds).toBe(40);
+  });
+});
+
+describe('settlements that moved nothing', () => {
+  test('make new payers of that client wait until a day after the first of them', async () => {
+    const { failures, clock } = open();
+    failures.noteSettlement(CLIENT);
+    expect(failures.newPayersAfterSeconds(CLIENT)).toBe(0);
+    await clock.advance(DAY_MS / 2);
+    failures.noteSettlement(CLIENT);
+    expect(failures.newPayersAfterSeconds(CLIENT)).toBe(43_200);
+    expect(failures.newPayersAfterSeconds(OTHER)).toBe(0);
+    await clock.advance(DAY_MS / 2 - 1);
+    expect(failures.newPayersAfterSeconds(CLIENT)).toBe(1);
+    await clock.advance(1);
+    expect(failures.newPayersAfterSeconds(CLIENT)).toBe(0);
+  });
+
+  test('are not counted among the failures of a minute, nor those among them', () => {
+    const { failures, times } = open();
+    times(10, () => failures.noteSettlement(CLIENT));
+    expect(failures.refusal('payer', CLIENT)).toBeNull();
+    times(10, () => failures.note('payer', OTHER));
+    expect(failures.newPayersAfterSeconds(OTHER)).toBe(0);
+  });
+
+  test('are counted by IPv6 site as well, which may do what four clients may', () => {
+    const { failures } = open();
+    for (let at = 0; at < 7; at++) failures.noteSettlement(network(at));
+    expect(failures.newPayersAfterSeconds(network(100))).toBe(0);
+    failures.noteSettlement(network(7));
+    expect(failures.newPayersAfterSeconds(network(100))).toBe(86_400);
+    expect(failures.newPayersAfterSeconds(elsewhere)).toBe(0);
+  });
+});
+
+test('a limit of zero is off, each by itself', () => {
+  const { failures, times } = open({ payer: 0, client: 0, clientSettlements: 0 });
+  times(1000, () => failures.note('payer', network(1)));
+  times(1000, () => failures.noteSettlement(network(1)));
+  expect([failures.refusal('payer', network(1)), failures.newPayersAfterSeconds(network(1))]).toEqual([null, 0]);
+  const client = open({ ...LIMITS, payer: 0 });
+  client.times(5, () => client.failures.note('payer', CLIENT));
+  expect(client.failures.refusal('payer', CLIENT)?.code).toBe('client_failures');
+});
+
+test('no more keys are remembered than memory has room for: the oldest window goes first', () => {
+  const { failures, times } = open();
+  times(3, () => failures.note('first', CLIENT));
+  times(3, () => failures.note('second', CLIENT));
+  for (let payer = 0; payer < 9998; payer++) failures.note(`made up ${payer}`, `client ${payer}`);
+  expect(failures.refusal('first', OTHER)?.code).toBe('payer_failures');
+  failures.note('one too many', OTHER);
+  expect(failures.refusal('first', OTHER)).toBeNull();
+  expect(failures.refusal('second', OTHER)?.code).toBe('payer_failures');
+});

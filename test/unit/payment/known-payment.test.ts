@@ -1,0 +1,128 @@
+import { describe, expect, test } from 'vitest';
+import { isSameAuthorization, isSameBuyer, isSameRequest, mayTakeOver } from '../../../src/payment/known-payment.ts';
+import type { Order } from '../../../src/payment/order.ts';
+import { hashAuthorization, paymentKey } from '../../../src/payment/usdc/authorization.ts';
+import { REVERTED } from '../../../src/payment/usdc/settler.ts';
+import type { Payment } from '../../../src/store/ledger-port.ts';
+import { hash32 } from '../../support/ledger-rows.ts';
+import { randomAuthorization } from '../../support/token-node.ts';
+
+const NETWORK = 'eip155:5042';
+const CONTRACT = Buffer.alloc(20, 0x36);
+const authorization = randomAuthorization();
+
+/** What of an order its comparison with a row reads. */
+type Compared = Pick<
+  Order<object>,
+  'authorization' | 'authorizationHash' | 'key' | 'requestHash' | 'clientHash' | 'identifierHash'
+>;
+
+function order(more: Partial<Compared> = {}): Order<object> {
+  const compared: Compared = {
+    authorization,
+    authorizationHash: hashAuthorization(authorization, CONTRACT),
+    key: paymentKey(authorization, NETWORK, CONTRACT),
+    ...{ requestHash: hash32('request'), clientHash: hash32('client'), identifierHash: hash32('identifier') },
+    ...more,
+  };
+  return compared as Order<object>;
+}
+
+/** The row of that very order, after it has reverted. */
+function row(more: Partial<Payment> = {}): Payment {
+  const { value: amount, to: payTo, validAfter, validBefore } = authorization;
+  return {
+    ...paymentKey(authorization, NETWORK, CONTRACT),
+    ...{ id: 'a', state: 'failed', reason: REVERTED, bootId: 'boot', amount, payTo, validAfter, validBefore },
+    authorizationHash: hashAuthorization(authorization, CONTRACT),
+    ...{ requestHash: hash32('request'), clientHash: hash32('client'), identifierHash: hash32('identifier') },
+    ...{ signature: null, price: amount, charged: null, payerHasCode: false, checkedBlock: 1, transaction: null },
+    ...{ block: null, reservedAt: 1, endedAt: 2, deliveries: 0 },
+    ...more,
+  };
+}
+
+describe('the same authorization', () => {
+  test('is all of it, whatever the request and whoever presents it', () => {
+    expect(isSameAuthorization(row(), order())).toBe(true);
+    const elsewhere = order({ requestHash: hash32('x'), clientHash: hash32('y'), identifierHash: null });
+    expect(isSameAuthorization(row(), elsewhere)).toBe(true);
+  });
+
+  test('is not one whose hash is another, as that of another signature is', () => {
+    expect(isSameAuthorization(row(), order({ authorizationHash: hash32('another') }))).toBe(false);
+  });
+
+  const key = paymentKey(authorization, NETWORK, CONTRACT);
+  test.each<[string, Partial<Compared['key']>]>([
+    ['network', { network: 'eip155:1' }],
+    ['contract', { contract: Buffer.alloc(20, 1) }],
+    ['payer', { payer: Buffer.alloc(20, 2) }],
+    ['nonce', { nonce: Buffer.alloc(32, 3) }],
+  ])('is not one of another %s', (_, change) => {
+    expect(isSameAuthorization(row(), order({ key: { ...key, ...change } }))).toBe(false);
+  });
+
+  describe('in a row from before hashes were kept', () => {
+    const old = row({ authorizationHash: null });
+
+    test('is told by its terms, whatever the signature', () => {
+      expect(isSameAuthorization(old, order({ authorizationHash: hash32('another') }))).toBe(true);
+    });
+
+    test.each<[string, Partial<typeof authorization>]>([
+      ['amount', { value: authorization.value + 1n }],
+      ['recipient', { to: Buffer.alloc(20, 4) }],
+      ['beginning', { validAfter: authorization.validAfter + 1n }],
+      ['end', { validBefore: authorization.validBefore - 1n }],
+    ])('is not one of another %s', (_, change) => {
+      expect(isSameAuthorization(old, order({ authorization: { ...authorization, ...change } }))).toBe(false);
+    });
+
+    test('is not one of another key', () => {
+      expect(isSameAuthorization(old, order({ key: { ...key, nonce: Buffer.alloc(32, 3) } }))).toBe(false);
+    });
+  });
+});
+
+test('the same request is told by its hash', () => {
+  expect(isSameRequest(row(), order())).toBe(true);
+  expect(isSameRequest(row(), order({ requestHash: hash32('another') }))).toBe(false);
+});
+
+describe('the same buyer', () => {
+  test('is the first presenter’s address, whatever the identifier', () => {
+    expect(isSameBuyer(row(), order({ identifierHash: null }))).toBe(true);
+    expect(isSameBuyer(row({ identifierHash: null }), order())).toBe(true);
+  });
+
+  test('from another address is told by the payment identifier, which both must have', () => {
+    const moved = { clientHash: hash32('another client') };
+    expect(isSameBuyer(row(), order(moved))).toBe(true);
+    expect(isSameBuyer(row(), order({ ...moved, identifierHash: hash32('another') }))).toBe(false);
+    expect(isSameBuyer(row(), order({ ...moved, identifierHash: null }))).toBe(false);
+    expect(isSameBuyer(row({ identifierHash: null }), order(moved))).toBe(false);
+    expect(isSameBuyer(row({ identifierHash: null }), order({ ...moved, identifierHash: null }))).toBe(false);
+  });
+});
+
+describe('a row that failed', () => {
+  test('may be taken over by its first presenter, with the very same authorization, for any request', () => {
+    expect(mayTakeOver(row(), order())).toBe(true);
+    expect(mayTakeOver(row(), order({ requestHash: hash32('another') }))).toBe(true);
+  });
+
+  test.each<[string, Partial<Payment>]>([
+    ['it failed for another reason', { reason: 'invalid_exact_evm_nonce_already_used' }],
+    ['it has settled', { state: 'settled' }],
+    ['its outcome is unknown', { state: 'unknown' }],
+    ['it is from before authorizations were hashed', { authorizationHash: null }],
+  ])('may not be taken over where %s', (_, change) => {
+    expect(mayTakeOver(row(change), order())).toBe(false);
+  });
+
+  test('may not be taken over with another authorization, or by somebody else', () => {
+    expect(mayTakeOver(row(), order({ authorizationHash: hash32('another') }))).toBe(false);
+    expect(mayTakeOver(row(), order({ clientHash: hash32('another'), identifierHash: null }))).toBe(false);
+  });
+});

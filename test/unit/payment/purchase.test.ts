@@ -1,0 +1,472 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Sources } from '../../../src/endpoints/sources.ts';
+import { TooMany, Unavailable, UpstreamFailed } from '../../../src/errors.ts';
+import { hexToBytes } from '../../../src/lib/hex.ts';
+import { createFailures, type Failures } from '../../../src/payment/failures.ts';
+import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
+import { createPurchase } from '../../../src/payment/purchase.ts';
+import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { createOffer } from '../../../src/payment/requirements.ts';
+import { createServe } from '../../../src/payment/serve.ts';
+import type { PurchaseRail, Verified } from '../../../src/payment/usdc/purchase-rail.ts';
+import { REVERTED } from '../../../src/payment/usdc/settler.ts';
+import { openLedgerDatabase } from '../../../src/store/database.ts';
+import type { LedgerStore, Payment } from '../../../src/store/ledger-port.ts';
+import { createLedgerStore } from '../../../src/store/ledger-store.ts';
+import { latchedEndpoint } from '../../support/latch.ts';
+import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
+import { moodyEndpoint } from '../../support/moody-endpoint.ts';
+import { headerOf, newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
+import { TERMS } from '../../support/terms.ts';
+
+const HASH = Buffer.alloc(32, 0xab);
+const CLIENT = '192.0.2.1';
+const LIMITS = { payer: 3, client: 5, clientSettlements: 1 };
+const REFUSED = { name: 'PaymentRefused', reason: 'payment_already_used' };
+
+type End = (id: string) => Promise<unknown>;
+
+let folder: string;
+let store: LedgerStore;
+let ledger: Ledger;
+let clock: ManualClock;
+let failures: Failures;
+/** What the rail and its settler say, and which of them was asked. */
+let shortage: string | null;
+let refused: string | null;
+let signature: () => Promise<void>;
+let verified: () => Promise<Verified>;
+let asked: string[];
+/** How a settlement ends, for a fresh intent and for a row that is looked up first. */
+let settle: End;
+let resume: End;
+let errors: string[];
+let latch: ReturnType<typeof latchedEndpoint>;
+let moody: ReturnType<typeof moodyEndpoint>;
+let shop: ReturnType<typeof open>;
+
+const paid = (units: bigint) => (id: string) => ledger.settled(id, HASH, 9, units);
+const reverted = async (id: string) => {
+  await ledger.noteBroadcast([{ id, transaction: HASH }]);
+  await ledger.failed(id, REVERTED);
+};
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'purchase-'));
+  store = createLedgerStore(openLedgerDatabase(join(folder, 'ledger.db')));
+  clock = createManualClock(Date.now());
+  failures = createFailures(LIMITS, clock);
+  [shortage, refused, asked, errors] = [null, null, [], []];
+  signature = async () => {};
+  verified = async () => ({ checkedBlock: 7, hasCode: true });
+  [latch, moody] = [latchedEndpoint(), moodyEndpoint('/test/moody', '0.001')];
+  ledger = openLedger();
+  shop = open();
+  settle = paid(1000n);
+  resume = async () => {};
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(folder, { recursive: true });
+});
+
+function openLedger({ storeBytes = 1000, maxOpen = 0 } = {}): Ledger {
+  return createLedger({ store, clock, bootId: 'boot', storeBytes, keepSeconds: 900, maxDeliveries: 5, maxOpen });
+}
+
+function open() {
+  const rail: PurchaseRail = {
+    contract: hexToBytes(USDC),
+    settler: { unavailable: () => shortage, refuses: () => refused },
+    requirement: (plain) => plain,
+    checkAuthorization: () => void asked.push('terms'),
+    checkSignature: async () => {
+      asked.push('signature');
+      await signature();
+    },
+    verify: async () => {
+      asked.push('verify');
+      return verified();
+    },
+  };
+  const after = async (id: string, end: End): Promise<Payment | null> => {
+    await end(id);
+    return ledger.get(id);
+  };
+  return createPurchase<Sources>({
+    ledger,
+    settlement: { settle: ({ id }) => after(id, settle), resume: ({ id }) => after(id, resume) },
+    railFor: () => rail,
+    failures,
+    serve: createServe({ ledger, sources: {} as Sources, handlerTimeoutMs: 1000 }),
+    sources: {} as Sources,
+    ...{ clock, network: TERMS.network },
+    log: { error: (_detail, message) => void errors.push(message) },
+  });
+}
+
+/** A payment for this endpoint, by a fresh key unless another is given. */
+function sign(of: { endpoint: typeof latch.endpoint } = latch, { key = newKey(), nonce = randomBytes(32) } = {}) {
+  const requirement = createOffer(of.endpoint as never, TERMS).requirement as unknown as Requirement;
+  const authorization = signAuthorization(key.privateKey, requirement, { nonce });
+  return { requirement, authorization, key, nonce, header: headerOf(payloadOf(authorization, requirement)) };
+}
+
+type Signed = ReturnType<typeof sign>;
+
+/** Presents a payment; what is thrown is returned. */
+async function present(
+  { header, requirement }: Pick<Signed, 'header' | 'requirement'>,
+  { of = latch as { endpoint: typeof latch.endpoint }, client = CLIENT, query = {} } = {},
+): Promise<unknown> {
+  const presentation = { header, query, client, signal: new AbortController().signal };
+  return shop.purchase(of.endpoint, requirement as never, presentation).catch((error: unknown) => error);
+}
+const delivered = (answer: unknown): unknown => JSON.parse(String((answer as { body: Buffer }).body));
+const rowOf = ({ authorization: { from, nonce } }: Signed) =>
+  ledger.find({ network: TERMS.network, contract: hexToBytes(USDC), payer: from, nonce });
+
+describe('a payment', () => {
+  test('is checked in the order of what the checks cost, served, settled and delivered', async () => {
+    const payment = sign();
+    expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 1 });
+    expect(asked).toEqual(['terms', 'signature', 'verify']);
+    expect(await rowOf(payment)).toMatchObject({
+      ...{ state: 'settled', amount: 1000n, price: 1000n, charged: 1000n, checkedBlock: 7, payerHasCode: true },
+    });
+  });
+
+  test('with another requirement than the offer’s costs nothing but the header', async () => {
+    const payment = sign();
+    const cheaper = { ...payment.requirement, amount: '1' };
+    const header = headerOf(payloadOf(payment.authorization, cheaper));
+    expect(await present({ ...payment, header })).toBeInstanceOf(PaymentRefused);
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('before anything is spent on a payment', () => {
+  const stopped = { asked: ['terms'], rows: 0 };
+  const spent = async () => ({ asked, rows: (await ledger.countByState()).reserved });
+
+  test('a payer and a client that failed too often wait', async () => {
+    const { address } = newKey();
+    for (let at = 0; at < 5; at++) failures.note(address, CLIENT);
+    expect(await present(sign())).toMatchObject({ status: 429, code: 'client_failures', retryAfterSeconds: 60 });
+    expect(await spent()).toEqual(stopped);
+    expect(await present(sign(), { client: '192.0.2.2' })).toHaveProperty('body');
+  });
+
+  test('a payer whom the settler refuses waits for long', async () => {
+    refused = 'its payments cost gas';
+    expect(await present(sign())).toMatchObject({ status: 429, code: 'payer_refused', retryAfterSeconds: 3600 });
+    expect(await spent()).toEqual(stopped);
+  });
+
+  test('nothing is sold while nothing can be settled', async () => {
+    shortage = 'the relayer is short of gas';
+    expect(await present(sign())).toMatchObject({ status: 503, code: 'settlement_unavailable' });
+    expect(await spent()).toEqual(stopped);
+  });
+
+  test('nothing is sold while no reply can be kept', async () => {
+    ledger = openLedger({ storeBytes: 0 });
+    shop = open();
+    expect(await present(sign())).toMatchObject({ status: 503, code: 'reply_store_full', retryAfterSeconds: 30 });
+    expect(await spent()).toEqual(stopped);
+  });
+
+  test('a client whose settlements failed brings no new payers, but those that have paid before', async () => {
+    const known = newKey();
+    expect(await present(sign(latch, { key: known }))).toHaveProperty('body');
+    failures.noteSettlement(CLIENT);
+    asked.length = 0;
+    expect(await present(sign())).toMatchObject({ status: 429, code: 'client_refused', retryAfterSeconds: 86_400 });
+    expect(await spent()).toEqual(stopped);
+    expect(await present(sign(latch, { key: known }))).toHaveProperty('body');
+    expect(await present(sign(), { client: '192.0.2.2' })).toHaveProperty('body');
+  });
+});
+
+describe('what fails uncharged', () => {
+  /** How often this may be presented by one payer before it is told to wait. */
+  const triesBefore = async (code: string, options?: Parameters<typeof present>[1]) => {
+    const key = newKey();
+    for (let tries = 0; tries < 12; tries++) {
+      const answer = await present(sign(latch, { key }), options);
+      if ((answer as { code?: string }).code === code) return tries;
+    }
+    return null;
+  };
+
+  test('because the payer did not sign counts against the client alone', async () => {
+    signature = async () => {
+      throw new PaymentRefused('invalid_exact_evm_signature');
+    };
+    expect(await triesBefore('payer_failures')).toBeNull();
+    failures = createFailures(LIMITS, clock);
+    shop = open();
+    expect(await triesBefore('client_failures')).toBe(5);
+  });
+
+  test('because a signature could not be looked at counts against nobody', async () => {
+    for (const error of [new TooMany('contract_signatures', 'wait', 1), new UpstreamFailed('chain', 'away')]) {
+      signature = async () => {
+        throw error;
+      };
+      expect(await triesBefore('client_failures')).toBeNull();
+    }
+  });
+
+  test('because the payment could not be settled counts against payer and client', async () => {
+    verified = async () => {
+      throw new PaymentRefused('invalid_exact_evm_insufficient_balance');
+    };
+    expect(await triesBefore('payer_failures')).toBe(3);
+  });
+
+  test('because the chain or the service could not look counts against nobody', async () => {
+    for (const error of [new UpstreamFailed('chain', 'away'), new Unavailable('chain_busy', 'busy')]) {
+      verified = async () => {
+        throw error;
+      };
+      expect(await triesBefore('payer_failures')).toBeNull();
+    }
+  });
+
+  test('because the endpoint failed after the payment was verified counts, for work was done for nothing', async () => {
+    moody.fail();
+    expect(await triesBefore('payer_failures', { of: moody })).toBe(3);
+  });
+
+  test('because the service was short of something after that counts against nobody', async () => {
+    moody.fail(new Unavailable('upstream_busy', 'busy'));
+    expect(await triesBefore('payer_failures', { of: moody })).toBeNull();
+    ledger = openLedger({ storeBytes: 3 });
+    shop = open();
+    // The reply does not fit.
+    expect(await triesBefore('payer_failures')).toBeNull();
+  });
+
+  test('gives its reservation back, so that the same authorization may buy again', async () => {
+    moody.fail();
+    const payment = sign(moody);
+    expect(await present(payment, { of: moody })).toMatchObject({ status: 502, charged: false });
+    expect(await rowOf(payment)).toBeNull();
+    moody.recover();
+    expect(await present(payment, { of: moody })).toHaveProperty('body');
+  });
+});
+
+describe('a settlement that moved nothing', () => {
+  test('and was sent counts against payer and client, and against the client’s new payers for a day', async () => {
+    settle = reverted;
+    const key = newKey();
+    expect(await present(sign(latch, { key }))).toMatchObject({ reason: REVERTED, settlement: { success: false } });
+    expect(failures.newPayersAfterSeconds(CLIENT)).toBe(86_400);
+    failures.note(key.address, CLIENT);
+    failures.note(key.address, CLIENT);
+    expect(failures.refusal(key.address, CLIENT)?.code).toBe('payer_failures');
+  });
+
+  test('and was not sent has cost no gas: new payers are taken', async () => {
+    settle = (id) => ledger.failed(id, REVERTED);
+    const key = newKey();
+    expect(await present(sign(latch, { key }))).toMatchObject({ reason: REVERTED });
+    expect(failures.newPayersAfterSeconds(CLIENT)).toBe(0);
+    for (let at = 0; at < 2; at++) failures.note(key.address, CLIENT);
+    expect(failures.refusal(key.address, CLIENT)?.code).toBe('payer_failures');
+  });
+
+  test.each<[string, End]>([
+    ['is open', (id) => ledger.unknown(id)],
+    [
+      'cannot be told',
+      async () => {
+        throw new Error('the disk is away');
+      },
+    ],
+  ])('that %s is unknown, and counts against nobody', async (_, end) => {
+    settle = end;
+    const key = newKey();
+    expect(await present(sign(latch, { key }))).toMatchObject({ code: 'settlement_unknown', charged: 'unknown' });
+    expect([failures.refusal(key.address, CLIENT), failures.newPayersAfterSeconds(CLIENT)]).toEqual([null, 0]);
+  });
+});
+
+describe('the last check before an answer leaves', () => {
+  test('holds it back where less was paid than it costs, and an operator hears of it', async () => {
+    settle = paid(999n);
+    expect(await present(sign())).toMatchObject({ status: 500, code: 'underpaid', charged: 'unknown' });
+    expect(errors).toEqual(['ALERT: an answer was held back because less was paid']);
+  });
+
+  test('holds it back at every later presentation as well', async () => {
+    settle = paid(999n);
+    const payment = sign();
+    await present(payment);
+    expect(await present(payment)).toMatchObject({ code: 'underpaid' });
+    expect(errors).toHaveLength(2);
+  });
+
+  test('lets it go where enough was paid, again and again', async () => {
+    const payment = sign();
+    const first = await present(payment);
+    expect(delivered(await present(payment))).toEqual(delivered(first));
+    expect(errors).toEqual([]);
+  });
+});
+
+describe('the same key with any other content', () => {
+  /** Another authorization under the nonce of the first. */
+  const twisted = (payment: Signed): Signed => {
+    const authorization = { ...payment.authorization, validBefore: payment.authorization.validBefore + 1n };
+    return { ...payment, authorization, header: headerOf(payloadOf(authorization, payment.requirement)) };
+  };
+
+  test.each<[string, () => Promise<Signed>]>([
+    [
+      'reserved',
+      async () => {
+        const payment = sign();
+        latch.close();
+        const started = latch.started();
+        void present(payment);
+        await started;
+        return payment;
+      },
+    ],
+    [
+      'unknown',
+      async () => {
+        settle = (id) => ledger.unknown(id);
+        const payment = sign();
+        await present(payment);
+        return payment;
+      },
+    ],
+    [
+      'settled',
+      async () => {
+        const payment = sign();
+        await present(payment);
+        return payment;
+      },
+    ],
+    [
+      'failed',
+      async () => {
+        settle = reverted;
+        const payment = sign();
+        await present(payment);
+        return payment;
+      },
+    ],
+  ])('is used, while the first is %s', async (state, make) => {
+    const payment = await make();
+    expect((await rowOf(payment))?.state).toBe(state);
+    asked.length = 0;
+    expect(await present(twisted(payment))).toMatchObject(REFUSED);
+    expect([asked, (await rowOf(payment))?.state]).toEqual([[], state]);
+    latch.open();
+  });
+});
+
+describe('the same payment', () => {
+  test('while it is served on another connection is in flight, and may be taken at any moment', async () => {
+    const payment = sign();
+    latch.close();
+    const started = latch.started();
+    const first = present(payment);
+    await started;
+    expect(await present(payment)).toMatchObject({
+      ...{ status: 409, code: 'payment_in_flight', charged: 'unknown', retryAfterSeconds: 1 },
+    });
+    latch.open();
+    expect(await first).toHaveProperty('body');
+  });
+
+  test('for another request, or by another client, after it was paid is used', async () => {
+    const payment = sign();
+    await present(payment);
+    expect(await present(payment, { query: { tag: 'another' } })).toMatchObject(REFUSED);
+    expect(await present(payment, { client: '192.0.2.2' })).toMatchObject(REFUSED);
+  });
+
+  test('whose outcome is unknown is looked up, and delivered where it was paid', async () => {
+    settle = (id) => ledger.unknown(id);
+    const payment = sign();
+    await present(payment);
+    expect(await present(payment)).toMatchObject({ code: 'settlement_unknown' });
+    resume = paid(1000n);
+    expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 1 });
+  });
+});
+
+describe('a payment that has reverted', () => {
+  async function once(): Promise<Signed> {
+    settle = reverted;
+    const payment = sign();
+    await present(payment);
+    failures = createFailures({ payer: 0, client: 0, clientSettlements: 0 }, clock);
+    shop = open();
+    return payment;
+  }
+
+  test('buys again for its first presenter, after a look at the evidence', async () => {
+    const payment = await once();
+    settle = async () => {
+      throw new Error('it must be looked up first');
+    };
+    resume = paid(1000n);
+    expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 2 });
+  });
+
+  test('is failed for anybody else', async () => {
+    const payment = await once();
+    expect(await present(payment, { client: '192.0.2.2' })).toMatchObject({ reason: REVERTED });
+    expect((await rowOf(payment))?.state).toBe('failed');
+  });
+
+  test.each<[string, () => void, object]>([
+    [
+      'while the payer must wait',
+      () => {
+        refused = 'its payments cost gas';
+      },
+      { status: 429, code: 'payer_refused' },
+    ],
+    [
+      'while nothing can be settled',
+      () => {
+        shortage = 'late';
+      },
+      { status: 503, code: 'settlement_unavailable' },
+    ],
+    [
+      'while the chain is away',
+      () => {
+        verified = async () => {
+          throw new UpstreamFailed('chain', 'away');
+        };
+      },
+      { status: 502 },
+    ],
+    [
+      'to an endpoint that fails',
+      () => {
+        moody.fail();
+      },
+      { status: 502 },
+    ],
+  ])('and is presented %s is not said to have cost nothing', async (_, breakIt, expected) => {
+    const payment = await once();
+    breakIt();
+    expect(await present(payment, { of: moody })).toMatchObject({ ...expected, charged: 'unknown' });
+    expect((await rowOf(payment))?.state).toBe('failed');
+  });
+});
