@@ -8,7 +8,7 @@ const NOTE = [
   "Each network:payment_hash is claimed once, in a durable store shared with this service's own Lightning routes.",
   "Nothing moves at settlement: the sats reached the seller's node before the buyer held the preimage.",
   'No payer is returned; no preimage is kept or logged.',
-  'One client may claim a tenth of a UTC day.',
+  'One client, an IPv4 address or an IPv6 /48, may claim a tenth of a UTC day; payees first seen on that day half of it in all.',
 ].join(' ');
 
 /** What anyone may know of the facilitator: where it is, what it takes, its limits, and how much it has settled. Figures of this moment, from the ledger. */

@@ -1,17 +1,21 @@
 import { createHash } from 'node:crypto';
 import { utcDay } from '../lib/calendar.ts';
+import { siteKey } from '../lib/client-key.ts';
+import { countSharedClient, openClientWindows } from '../lib/client-limit.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createMinuteWindows, type OpenWindows } from '../lib/minute-windows.ts';
 import type { ClaimAccount, LightningStore } from '../store/lightning-port.ts';
 import type { Counts } from './counts.ts';
 
-/** One client may use this part of the day's cap, and at least one claim. */
+/** One client may use this part of the day's cap, and at least one claim; an IPv6 client all of its site (/48) together. */
 const CLIENT_SHARE = 10;
+/** Payees that were first seen today may use this part of it, and at least one claim; the rest stays free for those of earlier days. */
+const NEW_PAYEE_SHARE = 2;
 const DAY_MS = 86_400_000;
 
 /** What the facilitator does for anyone, as configured. */
 export interface FacilitatorLimits {
-  /** Settle calls a minute and client; 0 is off. */
+  /** Settle calls a minute and client, and four times as many for an IPv6 site; 0 is off. */
   readonly perMinute: number;
   /** Claims a UTC day, for all. */
   readonly dailyCap: number;
@@ -32,7 +36,7 @@ export interface Limits {
   barrier(client: string): Promise<Barrier | null>;
   /** Where a claim of this client is counted now. */
   account(client: string): ClaimAccount;
-  /** The answer to a claim that found the day's cap, or the client's part of it, used up. */
+  /** The answer to a claim that found the day's cap, or the part of it that the client or a new payee may have, used up. */
   capReached(): Barrier;
 }
 
@@ -51,20 +55,24 @@ interface LimitsOptions {
  */
 export function createLimits({ store, clock, counts, limits, windows: open }: LimitsOptions): Limits {
   const { perMinute, dailyCap } = limits;
-  const clientCap = Math.max(1, Math.floor(dailyCap / CLIENT_SHARE));
-  const windows = open?.('settle calls') ?? createMinuteWindows(clock);
+  const clientCap = partOf(dailyCap, CLIENT_SHARE);
+  const newPayeeCap = partOf(dailyCap, NEW_PAYEE_SHARE);
+  const windows = openClientWindows(open ?? (() => createMinuteWindows(clock)), 'settle calls');
 
   function account(client: string): ClaimAccount {
     const day = utcDay(clock.nowMs());
     // With the day in it, so that a client cannot be followed from one day to the next.
-    const clientHash = createHash('sha256').update(day).update(client).digest();
-    return { day, clientHash, dailyCap, clientCap };
+    const clientHash = createHash('sha256')
+      .update(day)
+      .update(siteKey(client) ?? client)
+      .digest();
+    return { day, clientHash, dailyCap, clientCap, newPayeeCap };
   }
 
   async function tooFast(client: string): Promise<Barrier | null> {
     if (perMinute === 0) return null;
-    const { count, resetSeconds } = await windows.count(client);
-    return count > perMinute ? { status: 429, reason: 'rate_limited', retryAfterSeconds: resetSeconds } : null;
+    const { left, resetSeconds } = await countSharedClient(perMinute, windows, client);
+    return left < 0 ? { status: 429, reason: 'rate_limited', retryAfterSeconds: resetSeconds } : null;
   }
 
   function capReached(): Barrier {
@@ -85,4 +93,8 @@ export function createLimits({ store, clock, counts, limits, windows: open }: Li
     account,
     capReached,
   };
+}
+
+function partOf(cap: number, share: number): number {
+  return Math.max(1, Math.floor(cap / share));
 }

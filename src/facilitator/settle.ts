@@ -74,6 +74,7 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
         return refusal(200, 'duplicate_settlement', network);
       case 'daily_cap':
       case 'client_cap':
+      case 'new_payee_cap':
         return blocked(limits.capReached(), network);
     }
   }

@@ -17,6 +17,12 @@ const TAKE_OVER = `
 
 const NO_GRANT = { requestHash: null, state: null, redeemUntil: null, answer: null };
 
+/** What is known of a payee when a claim for it is judged. `isNew`: it was first seen on the claim's day, or is not known at all. */
+interface Payee {
+  readonly isKnown: boolean;
+  readonly isNew: boolean;
+}
+
 /** Spent proofs. Everything is synchronous: `claim` belongs into a transaction that took the write lock when it began. */
 export interface LightningClaims {
   claim(claim: NewClaim): ClaimOutcome;
@@ -38,48 +44,69 @@ export function createLightningClaims(db: Sqlite): LightningClaims {
   };
   const dayCount = number('SELECT claims FROM lightning_facilitator_days WHERE day = ?');
   const clientCount = number('SELECT claims FROM lightning_facilitator_clients WHERE day = ? AND client_hash = ?');
+  const newPayeeCount = number('SELECT new_payee_claims FROM lightning_facilitator_days WHERE day = ?');
   const nodeCount = number('SELECT claims FROM lightning_facilitator_nodes WHERE pay_to = ?');
+  const findNode = db.prepare<[Uint8Array], { firstDay: string | null }>(
+    'SELECT first_day AS firstDay FROM lightning_facilitator_nodes WHERE pay_to = ?',
+  );
   const totals = db.prepare<[], { claims: number; nodes: number }>(
     'SELECT claims, nodes FROM lightning_facilitator_totals WHERE id = 1',
   );
   const countDay = db.prepare(
-    `INSERT INTO lightning_facilitator_days (day, claims) VALUES (?, 1)
-     ON CONFLICT (day) DO UPDATE SET claims = lightning_facilitator_days.claims + 1`,
+    `INSERT INTO lightning_facilitator_days (day, claims, new_payee_claims) VALUES (@day, 1, @new)
+     ON CONFLICT (day) DO UPDATE SET claims = lightning_facilitator_days.claims + 1,
+                                     new_payee_claims = lightning_facilitator_days.new_payee_claims + @new`,
   );
   const countClient = db.prepare(
     `INSERT INTO lightning_facilitator_clients (day, client_hash, claims) VALUES (?, ?, 1)
      ON CONFLICT (day, client_hash) DO UPDATE SET claims = lightning_facilitator_clients.claims + 1`,
   );
   const countNode = db.prepare('UPDATE lightning_facilitator_nodes SET claims = claims + 1 WHERE pay_to = ?');
-  const addNode = db.prepare('INSERT INTO lightning_facilitator_nodes (pay_to, claims) VALUES (?, 1)');
+  const addNode = db.prepare('INSERT INTO lightning_facilitator_nodes (pay_to, claims, first_day) VALUES (?, 1, ?)');
   const countTotals = db.prepare(
     'UPDATE lightning_facilitator_totals SET claims = claims + 1, nodes = nodes + ? WHERE id = 1',
   );
 
-  function capOf({ day, clientHash, dailyCap, clientCap }: ClaimAccount): ClaimOutcome | null {
-    if (dayCount(day) >= dailyCap) return 'daily_cap';
-    return clientCount(day, clientHash) >= clientCap ? 'client_cap' : null;
+  function payeeOf({ day }: ClaimAccount, payTo: Uint8Array): Payee {
+    const known = findNode.get(payTo);
+    if (!known) return { isKnown: false, isNew: true };
+    return { isKnown: true, isNew: known.firstDay !== null && known.firstDay >= day };
   }
 
-  function count({ day, clientHash }: ClaimAccount, payTo: Uint8Array): void {
-    countDay.run(day);
+  function capOf({ day, clientHash, dailyCap, clientCap, newPayeeCap }: ClaimAccount, payee: Payee) {
+    if (dayCount(day) >= dailyCap) return 'daily_cap';
+    if (clientCount(day, clientHash) >= clientCap) return 'client_cap';
+    return payee.isNew && newPayeeCount(day) >= newPayeeCap ? 'new_payee_cap' : null;
+  }
+
+  function count({ day, clientHash }: ClaimAccount, payTo: Uint8Array, { isKnown, isNew }: Payee): void {
+    countDay.run({ day, new: isNew ? 1 : 0 });
     countClient.run(day, clientHash);
-    const isNew = countNode.run(payTo).changes === 0;
-    if (isNew) addNode.run(payTo);
-    countTotals.run(isNew ? 1 : 0);
+    if (isKnown) countNode.run(payTo);
+    else addNode.run(payTo, day);
+    countTotals.run(isKnown ? 0 : 1);
+  }
+
+  /** Claims a proof that is not spent, and counts it. */
+  function claimCounted(row: object, account: ClaimAccount, payTo: Uint8Array): ClaimOutcome {
+    const payee = payeeOf(account, payTo);
+    const cap = capOf(account, payee);
+    if (cap) return cap;
+    insert.run(row);
+    count(account, payTo, payee);
+    return 'claimed';
   }
 
   return {
-    // A spent proof is told first, whatever the caps say: it will never be claimed, tomorrow either. Then the cap for all, then the client's own.
+    // A spent proof is told first, whatever the caps say: it will never be claimed, tomorrow either. Then the cap for all, the client's own, and the
+    // one for payees that are new today.
     claim: (claim) => {
       const { grant, account, payTo } = claim;
       const granted = grant ? { ...grant, state: 'claimed', answer: 'none' } : NO_GRANT;
       const row = { ...claim, amountMsat: claim.amountMsat.toString(), ...granted };
       if (find.get(claim)) return grant && takeOver.run(row).changes === 1 ? 'claimed' : 'duplicate';
-      const cap = account && capOf(account);
-      if (cap) return cap;
+      if (account) return claimCounted(row, account, payTo);
       insert.run(row);
-      if (account) count(account, payTo);
       return 'claimed';
     },
     find: (key) => {

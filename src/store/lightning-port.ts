@@ -20,10 +20,13 @@ export interface InvoiceRecord extends ProofKey {
 export interface ClaimAccount {
   /** UTC, `YYYY-MM-DD`. */
   readonly day: string;
-  /** The client, hashed with the day. */
+  /** The client, or its site where it is an IPv6 network, hashed with the day. */
   readonly clientHash: Uint8Array;
+  /** Claims a day for all. */
   readonly dailyCap: number;
   readonly clientCap: number;
+  /** How many of the day's claims may be for payees that were first seen on this day. */
+  readonly newPayeeCap: number;
 }
 
 export interface NewClaim extends ProofKey {
@@ -44,7 +47,7 @@ export interface NewClaim extends ProofKey {
  * node. Whoever carries a payment learns its preimage, can sign an invoice of his own over the same hash and claim that; it must not
  * cost the buyer what he has paid our node for. A cap claims nothing.
  */
-export type ClaimOutcome = 'claimed' | 'duplicate' | 'daily_cap' | 'client_cap';
+export type ClaimOutcome = 'claimed' | 'duplicate' | 'daily_cap' | 'client_cap' | 'new_payee_cap';
 
 /** A claim as it stands. `grant` is null for the facilitator's. */
 export interface Claim extends ProofKey {
@@ -83,7 +86,7 @@ export interface LightningStore {
   findInvoice(key: ProofKey): Promise<InvoiceRecord | null>;
   /** The reply kept with the invoice, or null when it is lost. */
   keptReply(key: ProofKey): Promise<Uint8Array | null>;
-  /** Concurrent claims share one durable transaction (group commit). A spent proof is told before a cap, the day's cap before the client's. */
+  /** Concurrent claims share one durable transaction (group commit). A spent proof is told before a cap, the day's cap before the client's, that before the new payees'. */
   claim(claim: NewClaim): Promise<ClaimOutcome>;
   findClaim(key: ProofKey): Promise<Claim | null>;
   /** Takes the right to serve a granted claim that is still redeemable: false while a lease runs, the same holder's too. */

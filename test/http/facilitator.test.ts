@@ -31,11 +31,11 @@ let opened: OpenFacilitator;
 let app: FastifyInstance;
 let lines: Record<string, unknown>[];
 
-function open(options: Partial<Parameters<typeof openFacilitator>[0]>): void {
+function open(options: Partial<Parameters<typeof openFacilitator>[0]>, env: Record<string, string> = {}): void {
   opened = openFacilitator({ startMs: NOW * 1000, ...options });
   const log = captureLog();
   lines = log.lines;
-  app = buildFacilitatorApp(opened.facilitator, facilitatorConfig({}), createLogger('debug', log.destination));
+  app = buildFacilitatorApp(opened.facilitator, facilitatorConfig(env), createLogger('debug', log.destination));
 }
 async function close(): Promise<void> {
   await app.close();
@@ -269,7 +269,11 @@ describe('the limits', () => {
   });
 
   it('hold the cap of the day across a restart, until midnight', async () => {
-    for (let n = 0; n < DAILY_CAP; n++) expect((await from(`192.0.2.${n}`, fresh().body)).json().success).toBe(true);
+    // A payee that was seen on an earlier day, since new ones may have half of the day.
+    expect((await from('192.0.2.1', fresh().body)).json().success).toBe(true);
+    opened.clock.now += 86_400_000;
+    const proof = () => fresh({ createdAt: opened.clock.now / 1000 }).body;
+    for (let n = 0; n < DAILY_CAP; n++) expect((await from(`192.0.2.${n}`, proof())).json().success).toBe(true);
     const { file, clock } = opened;
     await app.close();
     // The same ledger under another process, so to speak: nothing of the first one's memory is left.
@@ -282,7 +286,7 @@ describe('the limits', () => {
       expect(refused.headers['retry-after']).toBe(untilMidnight);
       expect((await app.inject('/facilitator')).json()).toMatchObject({
         limits: { settledToday: DAILY_CAP },
-        settled: { total: DAILY_CAP, today: DAILY_CAP, nodes: 1 },
+        settled: { total: DAILY_CAP + 1, today: DAILY_CAP, nodes: 1 },
       });
       opened.clock.now += Number(untilMidnight) * 1000;
       const tomorrow = fresh({ createdAt: opened.clock.now / 1000 });
@@ -299,6 +303,66 @@ describe('the limits', () => {
     expect([refused.statusCode, refused.json()]).toEqual([503, refusal('daily_cap_reached', '')]);
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
     expect((await from('192.0.2.2', fresh().body)).json()).toMatchObject({ success: true });
+  });
+});
+
+describe('one host with ten /64s of one /48, behind a proxy', () => {
+  const DAILY_CAP = 40;
+  beforeEach(() => open({ limits: { dailyCap: DAILY_CAP, perMinute: 2 } }, { TRUSTED_PROXIES: '127.0.0.1' }));
+  afterEach(close);
+  const from = (address: string, payload: unknown = '{}') => post(payload, { headers: { 'x-forwarded-for': address } });
+  const network = (n: number) => `2001:db8:7:${n.toString(16)}::1`;
+  const proof = () => fresh({ createdAt: opened.clock.now / 1000 }).body;
+
+  it('claims a tenth of the day in all, and a neighbouring /48 its own', async () => {
+    const ends = [];
+    for (let n = 0; n < 10; n++) {
+      ends.push((await from(network(n), proof())).json());
+      opened.clock.now += 60_000;
+    }
+    expect(ends.filter(({ success }) => success)).toHaveLength(4);
+    expect(ends.slice(4)).toEqual(Array(6).fill(refusal('daily_cap_reached', '')));
+    const refused = await from(network(11), proof());
+    const untilMidnight = String(86_400 - ((opened.clock.now / 1000) % 86_400));
+    expect([refused.statusCode, refused.headers['retry-after']]).toEqual([503, untilMidnight]);
+    expect((await from('2001:db8:8::1', proof())).json()).toMatchObject({ success: true });
+    expect((await from('192.0.2.1', proof())).json()).toMatchObject({ success: true });
+  });
+
+  it('makes four clients’ calls a minute, and a neighbouring /48 its own', async () => {
+    const statuses = [];
+    for (let n = 0; n < 10; n++) statuses.push((await from(network(n))).statusCode);
+    expect(statuses).toEqual([...Array(8).fill(400), 429, 429]);
+    const refused = await from(network(11));
+    expect([refused.json(), refused.headers['retry-after']]).toEqual([refusal('rate_limited', ''), '60']);
+    expect((await from('2001:db8:8::1')).statusCode).toBe(400);
+    opened.clock.now += 60_000;
+    expect((await from(network(0))).statusCode).toBe(400);
+  });
+});
+
+describe('payees that come for the first time', () => {
+  const DAILY_CAP = 20;
+  beforeEach(() => open({ limits: { dailyCap: DAILY_CAP } }));
+  afterEach(close);
+  let made = 0;
+  /** A payee of its own for each proof, unless it is named. */
+  const claim = async (privateKey?: Buffer) => {
+    made += 1;
+    const key = privateKey ?? Buffer.concat([Buffer.alloc(28, 7), Buffer.of(made >> 24, made >> 16, made >> 8, made)]);
+    const createdAt = opened.clock.now / 1000;
+    return post(fresh({ createdAt, privateKey: key }).body, { remoteAddress: `192.0.2.${made % 250}` });
+  };
+
+  it('share half of the day; the other half is for payees seen on an earlier day, who may use all of it', async () => {
+    expect((await claim(OWN_SECRET)).json()).toMatchObject({ success: true });
+    opened.clock.now += 86_400_000;
+    for (let n = 0; n < DAILY_CAP / 2; n++) expect((await claim()).json()).toMatchObject({ success: true });
+    const refused = await claim();
+    expect([refused.statusCode, refused.json()]).toEqual([503, refusal('daily_cap_reached')]);
+    expect(refused.headers['retry-after']).toBe(String(86_400 - ((opened.clock.now / 1000) % 86_400)));
+    for (let n = 0; n < DAILY_CAP / 2; n++) expect((await claim(OWN_SECRET)).json()).toMatchObject({ success: true });
+    expect((await claim(OWN_SECRET)).json()).toMatchObject({ errorReason: 'daily_cap_reached' });
   });
 });
 

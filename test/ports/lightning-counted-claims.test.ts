@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ClaimOutcome, NewClaim } from '../../src/store/lightning-port.ts';
+import type { ClaimAccount, ClaimOutcome, NewClaim } from '../../src/store/lightning-port.ts';
 import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
 import { createLightningModel } from '../support/lightning-model.ts';
 import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';
@@ -9,8 +9,7 @@ import { seed, seededRandom } from '../support/random.ts';
 const DAYS = { sqlite: 40, postgres: process.env.SLOW ? 400 : 12 };
 const BURSTS = 4;
 const CLIENTS = ['x', 'y', 'z'];
-const NODES = ['ours', 'theirs', 'another'];
-const OUTCOMES: readonly ClaimOutcome[] = ['claimed', 'duplicate', 'daily_cap', 'client_cap'];
+const OUTCOMES: readonly ClaimOutcome[] = ['claimed', 'duplicate', 'daily_cap', 'client_cap', 'new_payee_cap'];
 const range = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
 
 describeLedgers('many facilitator’s claims at once', (adapter) => {
@@ -24,18 +23,22 @@ describeLedgers('many facilitator’s claims at once', (adapter) => {
     const seen = new Map<ClaimOutcome, number>();
     const store = ledger.stores.lightning;
 
-    /** Names come again within a burst and later; now and then a cap or a day differs, or a claim of ours is among them. */
-    const someClaim = (day: number, caps: { dailyCap: number; clientCap: number }): [string, NewClaim] => {
+    /** Names come again within a burst and later; now and then a cap or a day differs, or a claim of ours is among them. Half of the payees are of this day. */
+    const someClaim = (day: number, caps: Omit<ClaimAccount, 'day' | 'clientHash'>): [string, NewClaim] => {
       const name = `${pick([day, day, day, day - 1])}-${Math.floor(random() * 40)}`;
-      const payTo = nodeOf(pick(NODES));
+      const payTo = nodeOf(pick(['ours', 'theirs', `new ${day}`, `new too ${day}`]));
       if (random() < 0.05) return [name, grantOf(name, { payTo })];
       const account = { day: dayOf(random() < 0.05 ? day + 1 : day), clientHash: hashOf(pick(CLIENTS)), ...caps };
       if (random() < 0.05) account.dailyCap += 2;
+      if (random() < 0.05) account.newPayeeCap += 1;
       return [name, accountedOf(name, account, { payTo })];
     };
 
     for (const day of range(days)) {
-      const caps = { dailyCap: pick([1, 8, 20, 1000]), clientCap: pick([1, 3, 10, 1000]) };
+      const caps = {
+        ...{ dailyCap: pick([1, 8, 20, 1000]), clientCap: pick([1, 3, 10, 1000]) },
+        newPayeeCap: pick([1, 4, 10, 1000]),
+      };
       for (const burst of range(BURSTS)) {
         const claims = range(pick([1, 2, 5, 30])).map(() => someClaim(day, caps));
         const should = claims.map(([name, claim]) => model.claim(name, claim));

@@ -9,7 +9,7 @@ import { seed, seededRandom } from '../support/random.ts';
 /** At least; a burst costs PostgreSQL some milliseconds, and its readings as many. */
 const BURSTS = { sqlite: 500, postgres: process.env.SLOW ? 500 : 60 };
 const MOST_BURSTS = 1000;
-const OUTCOMES = ['claimed', 'duplicate', 'daily_cap', 'client_cap', true, false] as const;
+const OUTCOMES = ['claimed', 'duplicate', 'daily_cap', 'client_cap', 'new_payee_cap', true, false] as const;
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
 const CLIENTS = ['x', 'y'];
 const HOLDERS = ['one:1', 'one:2', 'two:1'];
@@ -44,8 +44,10 @@ function recordStep({ store, model, pick, now }: World): Step {
 
 function claimStep({ store, model, pick, now }: World): Step {
   const name = pick(NAMES);
-  const more = { claimedAt: now, keepUntil: now + pick([HOUR, 2 * DAY]), payTo: nodeOf(pick(['ours', 'theirs'])) };
-  const account = { day: dayOf(now), clientHash: hashOf(pick(CLIENTS)), dailyCap: 2, clientCap: 1 };
+  const payTo = nodeOf(pick(['ours', 'theirs', `new ${dayOf(now)}`]));
+  const more = { claimedAt: now, keepUntil: now + pick([HOUR, 2 * DAY]), payTo };
+  const caps = { dailyCap: 2, clientCap: 1, newPayeeCap: 1 };
+  const account = { day: dayOf(now), clientHash: hashOf(pick(CLIENTS)), ...caps };
   const grant = { requestHash: hashOf(`request ${name}`), redeemUntil: now + 7 * DAY };
   const claim = pick([true, false]) ? grantOf(name, { ...more, grant }) : accountedOf(name, account, more);
   return { what: `claim ${name}`, is: store.claim(claim), should: model.claim(name, claim) };

@@ -17,6 +17,8 @@ export function createLightningModel() {
   const days = new Map<string, number>();
   const clients = new Map<string, number>();
   const nodes = new Map<string, number>();
+  const firstDays = new Map<string, string>();
+  const newPayees = new Map<string, number>();
   const more = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
   const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
   const granted = (name: string) => {
@@ -41,9 +43,14 @@ export function createLightningModel() {
         const client = `${account.day} ${hex(account.clientHash)}`;
         if ((days.get(account.day) ?? 0) >= account.dailyCap) return 'daily_cap';
         if ((clients.get(client) ?? 0) >= account.clientCap) return 'client_cap';
+        const payTo = hex(claim.payTo);
+        const isNew = (firstDays.get(payTo) ?? account.day) >= account.day;
+        if (isNew && (newPayees.get(account.day) ?? 0) >= account.newPayeeCap) return 'new_payee_cap';
+        if (!firstDays.has(payTo)) firstDays.set(payTo, account.day);
         more(days, account.day);
         more(clients, client);
-        more(nodes, hex(claim.payTo));
+        more(nodes, payTo);
+        if (isNew) more(newPayees, account.day);
       }
       const redeemUntil = grant?.redeemUntil ?? 0;
       const fresh = { deliveredAt: null, answer: null, answered: false, lease: null };

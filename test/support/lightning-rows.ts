@@ -45,6 +45,9 @@ export const accountedOf = (
   ...grantOf(name),
   payTo: nodeOf('theirs'),
   grant: null,
-  account: { day: TODAY, clientHash: hashOf('client'), dailyCap: 20_000, clientCap: 2000, ...account },
+  account: {
+    ...{ day: TODAY, clientHash: hashOf('client'), dailyCap: 20_000, clientCap: 2000, newPayeeCap: 20_000 },
+    ...account,
+  },
   ...more,
 });

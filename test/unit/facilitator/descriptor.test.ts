@@ -16,4 +16,6 @@ it("describes itself with the interface document's fields, and each figure in it
     settled: { total: 40, today: 3, nodes: 2, forOurOwnNode: 1 },
     note: expect.stringContaining('Nothing moves at settlement'),
   });
+  // What bounds a client that is not told by a number: callers of an IPv6 network could not know it.
+  expect(described.note).toMatch(/an IPv6 \/48, may claim a tenth of a UTC day; .* first seen on that day half/);
 });

@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Counts, createCounts } from '../../../src/facilitator/counts.ts';
 import { createLimits, type FacilitatorLimits } from '../../../src/facilitator/limits.ts';
+import { createMinuteWindows } from '../../../src/lib/minute-windows.ts';
 import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/facilitator.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
 
 const NOON = Date.parse('2026-03-01T12:00:00Z');
 const UNTIL_MIDNIGHT = 12 * 3600;
@@ -20,14 +22,18 @@ function limitsOf(change: Partial<FacilitatorLimits>) {
   return createLimits({ store, clock, counts, limits });
 }
 
+/** A payee that was first seen yesterday. */
+const SEEN = Buffer.alloc(33, 3);
+beforeEach(() => claimFor('somebody', limitsOf({}), SEEN, '2026-02-28'));
+
 let made = 0;
-async function claimFor(client: string, limits: ReturnType<typeof limitsOf>) {
+async function claimFor(client: string, limits: ReturnType<typeof limitsOf>, payTo: Uint8Array = SEEN, day?: string) {
   const paymentHash = Buffer.alloc(32);
   made += 1;
   paymentHash.writeUInt32BE(made);
-  const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash, payTo: Buffer.alloc(33, 3) };
+  const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash, payTo };
   const times = { claimedAt: NOON, keepUntil: NOON };
-  const account = limits.account(client);
+  const account = { ...limits.account(client), ...(day && { day }) };
   const outcome = await ledger.store.claim({ ...key, ...times, amountMsat: 1n, grant: null, account });
   if (outcome === 'claimed') counts.claimed();
   return outcome;
@@ -49,6 +55,37 @@ describe('the minute', () => {
     expect(await calls(limits, 'b', 60)).toEqual(Array(60).fill(null));
     ledger.clock.now += 14_500;
     expect(await limits.barrier('a')).toBeNull();
+  });
+
+  it('lets a /48 call four times as often as a client, whichever of its /64s does; a client that is over its own limit uses up nothing of it', async () => {
+    const limits = limitsOf({ perMinute: 3 });
+    const network = (n: number) => `2001:db8:7:${n}::/64`;
+    const refused = { status: 429, reason: 'rate_limited', retryAfterSeconds: 60 };
+    expect(await calls(limits, network(0), 9)).toEqual([null, null, null, ...Array(6).fill('rate_limited')]);
+    for (let n = 1; n < 10; n++) expect(await limits.barrier(network(n))).toBeNull();
+    expect(await limits.barrier(network(10))).toEqual(refused);
+    expect(await limits.barrier('2001:db8:8:0::/64')).toBeNull();
+    ledger.clock.now += 60_000;
+    expect(await limits.barrier(network(10))).toBeNull();
+  });
+
+  it('is counted where the processes share it, a client and its site apart', async () => {
+    const clock = createManualClock(NOON);
+    const opened: string[] = [];
+    const windows = (name: string) => {
+      opened.push(name);
+      const own = createMinuteWindows(clock);
+      return { count: async (client: string) => own.count(client) };
+    };
+    const { store } = ledger;
+    const limits = createLimits({ store, clock, counts, limits: { ...LIMITS, perMinute: 1 }, windows });
+    const of = async (client: string) => (await limits.barrier(client))?.reason ?? null;
+    const asked = [1, 2, 3, 4, 5].map((n) => `2001:db8:7:${n}::/64`);
+    expect(await Promise.all([...asked, '192.0.2.1', '192.0.2.1'].map(of))).toEqual([
+      ...[null, null, null, null],
+      ...['rate_limited', null, 'rate_limited'],
+    ]);
+    expect(new Set(opened).size).toBe(2);
   });
 
   it('is off at 0', async () => {
@@ -103,10 +140,31 @@ describe('the day', () => {
     expect(await calls(limits, 'b', 1)).toEqual([null]);
   });
 
+  it('is over for a /48 with what one client may have, and for its neighbour not', async () => {
+    const limits = limitsOf({ dailyCap: 30 });
+    for (let n = 0; n < 3; n++) expect(await claimFor(`2001:db8:7:${n}::/64`, limits)).toBe('claimed');
+    expect(await claimFor('2001:db8:7:9::/64', limits)).toBe('client_cap');
+    expect(await limits.barrier('2001:db8:7:a::/64')).toMatchObject({ reason: 'daily_cap_reached' });
+    expect([await limits.barrier('2001:db8:8:0::/64'), await claimFor('2001:db8:8:0::/64', limits)]).toEqual([
+      null,
+      'claimed',
+    ]);
+  });
+
+  it('gives half of itself to payees that are new, and at least one claim', async () => {
+    const limits = limitsOf({ dailyCap: 5 });
+    expect(await claimFor('a', limits, Buffer.alloc(33, 4))).toBe('claimed');
+    expect(await claimFor('b', limits, Buffer.alloc(33, 5))).toBe('claimed');
+    expect(await claimFor('c', limits, Buffer.alloc(33, 6))).toBe('new_payee_cap');
+    for (const client of ['c', 'd', 'e']) expect(await claimFor(client, limits)).toBe('claimed');
+    expect(await claimFor('f', limits)).toBe('daily_cap');
+    expect(limitsOf({ dailyCap: 1 }).account('a')).toMatchObject({ clientCap: 1, newPayeeCap: 1 });
+  });
+
   it('keeps a client as a hash that the next day does not know', () => {
     const limits = limitsOf({});
     const today = limits.account('192.0.2.1');
-    expect(today).toMatchObject({ day: '2026-03-01', dailyCap: 20_000, clientCap: 2000 });
+    expect(today).toMatchObject({ day: '2026-03-01', dailyCap: 20_000, clientCap: 2000, newPayeeCap: 10_000 });
     expect(limits.account('192.0.2.1').clientHash).toEqual(today.clientHash);
     expect(limits.account('192.0.2.2').clientHash).not.toEqual(today.clientHash);
     ledger.clock.now += UNTIL_MIDNIGHT * 1000;

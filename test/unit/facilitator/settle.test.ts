@@ -155,7 +155,13 @@ describe('a body that is no request', () => {
 });
 
 describe('the caps', () => {
-  beforeEach(() => open({ dailyCap: 20, perMinute: 0 }));
+  beforeEach(async () => {
+    open({ dailyCap: 20, perMinute: 0 });
+    // The payee of all proofs here has been seen on an earlier day; new ones may have half of the cap.
+    opened.clock.now -= 86_400_000;
+    await settle(lightningProof({ createdAt: opened.clock.now / 1000 }).body);
+    opened.clock.now += 86_400_000;
+  });
   afterEach(close);
   const CAPPED = { success: false, errorReason: 'daily_cap_reached', transaction: '', network: NETWORK };
 
@@ -165,7 +171,19 @@ describe('the caps', () => {
     expect(answers.filter((answer) => answer.body.success)).toHaveLength(20);
     const capped = answers.filter((answer) => !answer.body.success);
     expect(capped).toEqual(Array(40).fill({ status: 503, body: CAPPED, retryAfterSeconds: expect.any(Number) }));
-    expect(rows()).toBe(20);
+    expect(rows()).toBe(1 + 20);
+  });
+
+  it('of payees that are new today hold exactly among calls at once, and keep nothing from a payee of an earlier day', async () => {
+    const sellers = Array.from({ length: 30 }, (_, n) =>
+      lightningProof({ createdAt: NOW, privateKey: Buffer.alloc(32, n + 1) }),
+    );
+    const answers = await Promise.all(sellers.map(({ body }, n) => settle(body, `client ${n}`)));
+    expect(answers.filter((answer) => answer.body.success)).toHaveLength(10);
+    const capped = answers.filter((answer) => !answer.body.success);
+    const untilMidnight = 86_400 - (NOW % 86_400);
+    expect(capped).toEqual(Array(20).fill({ status: 503, body: CAPPED, retryAfterSeconds: untilMidnight }));
+    expect((await settle(fresh().body)).body.success).toBe(true);
   });
 
   it('hold exactly among calls of one client at once', async () => {

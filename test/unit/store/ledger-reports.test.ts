@@ -52,7 +52,8 @@ async function claim(amountMsat: bigint, own: boolean) {
   const store = createLightningStore(db);
   const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash: randomBytes(32) };
   const grant = own ? { requestHash: randomBytes(32), redeemUntil: now + 1000 } : null;
-  const account = own ? null : { day: '2027-01-15', clientHash: randomBytes(32), dailyCap: 10, clientCap: 10 };
+  const caps = { dailyCap: 10, clientCap: 10, newPayeeCap: 10 };
+  const account = own ? null : { day: '2027-01-15', clientHash: randomBytes(32), ...caps };
   const terms = { payTo: randomBytes(33), amountMsat, claimedAt: now, keepUntil: now + 1000 };
   expect(await store.claim({ ...key, ...terms, grant, account })).toBe('claimed');
   return key;

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -49,6 +49,25 @@ test('a ledger from before Lightning keeps its payments and can claim', async ()
   const db = openLedgerDatabase(file);
   expect(await createLedgerStore(db).find(key)).toMatchObject({ id: 'one', state: 'settled', amount: 1000n });
   expect(await createLightningStore(db).claim(grantOf('a'))).toBe('claimed');
+  db.close();
+});
+
+test('payees of a ledger from before their first day was kept count as seen earlier, and its days go on', async () => {
+  const old = join(folder, 'before-payees');
+  mkdirSync(old);
+  const earlier = readdirSync(MIGRATIONS).filter((name) => name < '013');
+  for (const name of earlier) copyFileSync(join(MIGRATIONS, name), join(old, name));
+  const file = join(folder, 'payees.db');
+  const before = new Database(file);
+  migrate(before, old);
+  before.prepare('INSERT INTO lightning_facilitator_nodes (pay_to, claims) VALUES (?, 3)').run(nodeOf('theirs'));
+  before.prepare('INSERT INTO lightning_facilitator_days (day, claims) VALUES (?, 3)').run(TODAY);
+  before.close();
+  const db = openLedgerDatabase(file);
+  const store = createLightningStore(db);
+  expect(await store.claim(accountedOf('a', { newPayeeCap: 0 }))).toBe('claimed');
+  expect(await store.claim(accountedOf('b', { newPayeeCap: 0 }, { payTo: nodeOf('new') }))).toBe('new_payee_cap');
+  expect(await store.facilitatorCounts(TODAY, nodeOf('theirs'))).toMatchObject({ today: 4, own: 4 });
   db.close();
 });
 

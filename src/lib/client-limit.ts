@@ -1,0 +1,59 @@
+import { siteKey } from './client-key.ts';
+import type { Counted, MinuteWindows, SharedWindows } from './minute-windows.ts';
+
+/**
+ * What a site (an IPv6 /48) may do in a minute, as a multiple of what one of its clients may: the one factor of all limits a minute or an hour.
+ * 4 leaves room for neighbours who are strangers to each other, as customers of one hosting provider are, and bounds a host that owns
+ * all 65,536 networks of its /48.
+ */
+export const CLIENTS_PER_SITE = 4;
+
+/** Windows that clients are counted in, and others for sites: in one bounded place, many clients of a site would push the site's own count out. */
+export interface ClientWindows<W> {
+  readonly clients: W;
+  readonly sites: W;
+}
+
+/** Where a client stands after a call: of its own limit and its site's, the one that it reaches first. */
+export interface Standing {
+  readonly of: 'client' | 'site';
+  readonly limit: number;
+  /** How many more calls fit into the limit; below 0 when this one did not. */
+  readonly left: number;
+  /** When the count begins anew, in whole seconds. */
+  readonly resetSeconds: number;
+}
+
+/** Opens both windows of a name. */
+export function openClientWindows<W>(open: (name: string) => W, name: string): ClientWindows<W> {
+  return { clients: open(name), sites: open(`${name} of sites`) };
+}
+
+/** Counts a call of a client, and of its site unless the client is over its own limit: then it uses up nothing that its neighbours have. */
+export function countClient(perClient: number, windows: ClientWindows<MinuteWindows>, client: string): Standing {
+  const own = standing('client', perClient, windows.clients.count(client));
+  const site = own.left < 0 ? null : siteKey(client);
+  return site === null ? own : nearer(own, standing('site', perClient * CLIENTS_PER_SITE, windows.sites.count(site)));
+}
+
+/** The same where the windows may be on another machine; rejects when those cannot be asked. */
+export async function countSharedClient(
+  perClient: number,
+  windows: ClientWindows<SharedWindows>,
+  client: string,
+): Promise<Standing> {
+  const own = standing('client', perClient, await windows.clients.count(client));
+  const site = own.left < 0 ? null : siteKey(client);
+  if (site === null) return own;
+  return nearer(own, standing('site', perClient * CLIENTS_PER_SITE, await windows.sites.count(site)));
+}
+
+function standing(of: Standing['of'], limit: number, { count, resetSeconds }: Counted): Standing {
+  return { of, limit, left: limit - count, resetSeconds };
+}
+
+/** The one with less left; of two that are alike, the one that lasts longer. */
+function nearer(own: Standing, site: Standing): Standing {
+  const isAlike = site.left === own.left;
+  return site.left < own.left || (isAlike && site.resetSeconds > own.resetSeconds) ? site : own;
+}
