@@ -4,6 +4,7 @@ import type { Endpoint } from './catalogue/endpoint.ts';
 import type { Config } from './config.ts';
 import type { Sources } from './endpoints/sources.ts';
 import type { Facilitator } from './facilitator/facilitator.ts';
+import { openClientWindows } from './lib/client-limit.ts';
 import type { Clock } from './lib/clock.ts';
 import type { Listings } from './listings.ts';
 import { mountMcp } from './mcp/mount.ts';
@@ -71,8 +72,8 @@ export function createMounts({
         lightning: { offers: lightning.offers, redeem: lightning.redeem, network: lightning.network.id },
         search: listings.discovery,
         limits: {
-          free: { perMinute: config.rateLimits.free, windows: ledger.nearWindows('mcp-free') },
-          priced: { perMinute: config.rateLimits.priced, windows: ledger.nearWindows('mcp-priced') },
+          free: { perMinute: config.rateLimits.free, windows: openClientWindows(ledger.nearWindows, 'mcp-free') },
+          priced: { perMinute: config.rateLimits.priced, windows: openClientWindows(ledger.nearWindows, 'mcp-priced') },
         },
       }),
     checkGates: (routes: readonly RouteOptions[]) => {

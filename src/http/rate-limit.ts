@@ -1,11 +1,12 @@
 import type { onRequestHookHandler } from 'fastify';
-import { TooMany } from '../errors.ts';
+import { AppError } from '../errors.ts';
 import { clientKey } from '../lib/client-key.ts';
+import { countClient, openClientWindows, type Standing } from '../lib/client-limit.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createMinuteWindows } from '../lib/minute-windows.ts';
 
 interface RateLimitOptions {
-  /** Requests that one client may make a minute, over all routes of the group. */
+  /** Requests that one client may make a minute, over all routes of the group; an IPv6 site (/48) has four times as many. */
   perMinute: number;
   clock: Clock;
   maxClients?: number;
@@ -17,14 +18,36 @@ interface RateLimitOptions {
  * (figures in README.md beside this). `request.ip` already is the first address no trusted proxy vouches for.
  */
 export function createRateLimit({ perMinute, clock, maxClients }: RateLimitOptions): onRequestHookHandler {
-  const windows = createMinuteWindows(clock, maxClients);
-  const limit = String(perMinute);
+  const windows = openClientWindows(() => createMinuteWindows(clock, maxClients), 'requests');
+  const ofClient = String(perMinute);
   return (request, reply, done) => {
-    const { count, resetSeconds } = windows.count(clientKey(request.ip));
-    reply.header('ratelimit-limit', limit);
-    reply.header('ratelimit-remaining', String(Math.max(0, perMinute - count)));
-    reply.header('ratelimit-reset', String(resetSeconds));
-    if (count <= perMinute) return done();
-    done(new TooMany('rate_limited', `More than ${limit} requests a minute from one client.`, resetSeconds));
+    const standing = countClient(perMinute, windows, clientKey(request.ip));
+    reply.header('ratelimit-limit', standing.of === 'client' ? ofClient : String(standing.limit));
+    reply.header('ratelimit-remaining', String(Math.max(0, standing.left)));
+    reply.header('ratelimit-reset', String(standing.resetSeconds));
+    if (standing.left >= 0) return done();
+    done(rateLimited(standing, request.headers['payment-signature'] !== undefined));
   };
+}
+
+/** The headers that tell a client where it stands: `RateLimit-*` of the limit that it reaches first. */
+export function rateLimitHeaders({ limit, left, resetSeconds }: Standing): Readonly<Record<string, string>> {
+  return {
+    'ratelimit-limit': String(limit),
+    'ratelimit-remaining': String(Math.max(0, left)),
+    'ratelimit-reset': String(resetSeconds),
+  };
+}
+
+/**
+ * The refusal of one request too many. Of a request with a payment it says `charged: "unknown"`: the ledger was not asked, and a buyer presents
+ * a payment again just when the answer that it was taken for was lost. What is refused whatever the moment (414, 431, an unreadable request) says
+ * `false`: the same request can never have been sold.
+ */
+export function rateLimited({ of, limit, resetSeconds }: Standing, isPaid: boolean): AppError {
+  const detail = `More than ${limit} requests a minute from one ${of === 'site' ? '/48 network' : 'client'}.`;
+  const options = { retryAfterSeconds: resetSeconds };
+  if (!isPaid) return new AppError(429, 'rate_limited', detail, options);
+  const unseen = `${detail} The payment was not looked at: present the same one again.`;
+  return new AppError(429, 'rate_limited', unseen, { ...options, charged: 'unknown' });
 }

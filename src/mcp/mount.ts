@@ -8,7 +8,7 @@ import { own } from '../lib/own-property.ts';
 import { closeSignal } from '../payment/close-signal.ts';
 import { answerMessage } from './answer-message.ts';
 import { type CallLimits, countCall } from './limits.ts';
-import { RECEIPT } from './meta.ts';
+import { PAYMENT, RECEIPT } from './meta.ts';
 import { mayCallFrom } from './origin.ts';
 import { problem } from './results.ts';
 import type { Tool, ToolCall } from './tool.ts';
@@ -53,7 +53,8 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
     if (Array.isArray(message)) throw BATCH;
     const tool = calledTool(message, tools);
     const client = clientKey(request.ip);
-    const { headers, refusal } = countCall(deps.limits[tool?.group ?? 'free'], client);
+    const isPaid = own(own(own(message, 'params'), '_meta'), PAYMENT) !== undefined;
+    const { headers, refusal } = countCall(deps.limits[tool?.group ?? 'free'], client, isPaid);
     reply.headers(headers);
     if (refusal && !tool) throw refusal;
     const call = readCall(message, request, reply);

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
+import { openClientWindows } from '../../src/lib/client-limit.ts';
 import { createMinuteWindows } from '../../src/lib/minute-windows.ts';
 import { type McpDeps, mountMcp } from '../../src/mcp/mount.ts';
 import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textOf } from '../support/mcp.ts';
@@ -47,7 +48,8 @@ async function open({ perMinute = {}, purchase }: Shop = {}) {
   const logged: [object, string][] = [];
   const note = (detail: object, message: string) => void logged.push([detail, message]);
   const nobody = () => Promise.reject(new Error('nobody buys here'));
-  const limit = (most = 0) => ({ perMinute: most, windows: createMinuteWindows(clock) });
+  const windows = () => openClientWindows(() => createMinuteWindows(clock), 'calls');
+  const limit = (most = 0) => ({ perMinute: most, windows: windows() });
   const deps: McpDeps<object> = {
     catalogue: [counting.endpoint, pricedEndpoint, buggy],
     clock,
@@ -304,6 +306,16 @@ describe('limits', () => {
         structuredContent: { code: 'rate_limited', charged: false, status: 429, retryAfterSeconds: 60 },
       });
     }
+  });
+
+  test('say of a refused call with a payment that nobody looked whether it was taken', async () => {
+    let asked = 0;
+    const { post } = await open({ perMinute: { priced: 1 }, purchase: () => Promise.reject(new Error(`${++asked}`)) });
+    const paid = callMessage('paid_chain_thing', { id: 'a' }, { 'x402/payment': PAYMENT });
+    await post(paid);
+    const refused = resultOf(await post(paid)).structuredContent;
+    expect(refused).toMatchObject({ code: 'rate_limited', charged: 'unknown', status: 429 });
+    expect(asked).toBe(1);
   });
 
   test('hold for every message: what calls no tool is 429', async () => {

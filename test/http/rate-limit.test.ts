@@ -56,6 +56,57 @@ describe('a limit', () => {
     ]);
     expect(await statuses([from('192.0.2.7'), from('::ffff:192.0.2.7')])).toEqual([200, 429]);
   });
+
+  it('counts an IPv6 /48 as four clients, whichever of its /64s calls, and its neighbour apart', async () => {
+    t = await createTestApp({ env: { RATE_LIMIT_FREE_PER_MINUTE: '2', RATE_LIMIT_PRICED_PER_MINUTE: '1' } });
+    const network = (n: number) => `2001:db8:7:${n.toString(16)}::1`;
+    const calls = (url: string, count: number) =>
+      statuses(Array.from({ length: count }, (_, n) => from(network(n), url)));
+    expect(await calls(FREE, 10)).toEqual([...Array(8).fill(200), 429, 429]);
+    expect(await calls(PAID, 6)).toEqual([...Array(4).fill(402), 429, 429]);
+    expect(await statuses([from('2001:db8:8::1'), from('2001:db8:8::1', PAID)])).toEqual([200, 402]);
+  });
+
+  it('tells of the nearer of both: of the client’s, or of its site’s when neighbours have used up more of that', async () => {
+    t = await createTestApp({ env: { RATE_LIMIT_FREE_PER_MINUTE: '2' } });
+    const told = async (n: number) => {
+      const { headers, statusCode } = await from(`2001:db8:7:${n.toString(16)}::1`);
+      return [statusCode, headers['ratelimit-limit'], headers['ratelimit-remaining']];
+    };
+    expect(await told(0)).toEqual([200, '2', '1']);
+    for (let n = 1; n < 7; n++) await told(n);
+    expect(await told(7)).toEqual([200, '8', '0']);
+    expect(await told(8)).toEqual([429, '8', '0']);
+    const refused = await from('2001:db8:7:9::1');
+    expect(refused.headers['retry-after']).toBe('60');
+    expect(refused.json().detail).toMatch(/^More than 8 requests a minute from one \/48 network\./);
+    expect((await from('192.0.2.1')).headers).toMatchObject({ 'ratelimit-limit': '2', 'ratelimit-remaining': '1' });
+  });
+
+  it('says of a request with a payment that nobody looked whether it was taken, and of any other that nothing was', async () => {
+    t = await createTestApp({ env: { RATE_LIMIT_FREE_PER_MINUTE: '1', RATE_LIMIT_PRICED_PER_MINUTE: '1' } });
+    await from('192.0.2.1', PAID);
+    const paid = await t.app.inject({
+      ...{ url: PAID, remoteAddress: '192.0.2.1' },
+      headers: { 'payment-signature': 'e30=' },
+    });
+    expect([paid.statusCode, paid.json()]).toMatchObject([429, { code: 'rate_limited', charged: 'unknown' }]);
+    expect(paid.json().detail).toContain('present the same one again');
+    const unpaid = await from('192.0.2.1', PAID);
+    expect([unpaid.statusCode, unpaid.json()]).toMatchObject([429, { code: 'rate_limited', charged: false }]);
+    expect(unpaid.json().detail).not.toContain('payment');
+  });
+
+  it('leaves what is refused whenever it is asked at not charged, a payment or not: nothing can have been sold for it', async () => {
+    t = await createTestApp();
+    const headers = { 'payment-signature': 'e30=' };
+    const tooLong = await t.app.inject({ url: `${PAID}?id=${'x'.repeat(8200)}`, headers });
+    expect([tooLong.statusCode, tooLong.json().charged]).toEqual([414, false]);
+    const malformed = await t.app.inject({ url: '/v1/paid/%zz', headers });
+    expect([malformed.statusCode, malformed.json().charged]).toEqual([400, false]);
+    const other = await t.app.inject({ method: 'POST', url: PAID, headers });
+    expect([other.statusCode, other.json().charged]).toEqual([405, false]);
+  });
 });
 
 describe('behind proxies', () => {
