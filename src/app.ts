@@ -54,7 +54,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   acceptEveryMethod(app);
 
   const observer = observeRequests(app, log, metrics);
-  guardRequests(app);
+  guardRequests(app, log);
   installErrorHandlers(app, log, observer.unmatched);
 
   mountOperations(app, deps);

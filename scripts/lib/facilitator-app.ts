@@ -32,7 +32,7 @@ export function buildFacilitatorApp(
   const app = Fastify(serverOptions(config, log));
   acceptEveryMethod(app);
   const observer = observeRequests(app, log, createMetrics());
-  guardRequests(app);
+  guardRequests(app, log);
   installErrorHandlers(app, log, observer.unmatched);
   mountFacilitator(app, facilitator);
   return app;

@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
 import { AppError } from '../errors.ts';
 import { CORS_HEADERS, PREFLIGHT_HEADERS } from './cors.ts';
+import { watchProxies } from './watch-proxies.ts';
 
 /** Longer targets are refused before routes, limits and gates look at them. */
 const MAX_URL_LENGTH = 8192;
@@ -23,13 +25,15 @@ declare module 'fastify' {
  * the answer whatever happens next; what is no acceptable request ends here, and a preflight too, before limits and gates.
  * The Host check is Node's own, moved here because Node answers it bare, without id or body.
  */
-export function guardRequests(app: FastifyInstance): void {
+export function guardRequests(app: FastifyInstance, log: Logger): void {
+  const watch = watchProxies(log);
   app.decorateRequest('startedMs', 0);
   app.addHook('onRequest', (request, reply, done) => {
     request.startedMs = performance.now();
     reply.header('x-request-id', request.id);
     reply.header('access-control-allow-origin', ALLOW_ORIGIN);
     reply.header('access-control-expose-headers', EXPOSE);
+    watch(request);
     const { raw } = request;
     if ((raw.url?.length ?? 0) > MAX_URL_LENGTH) return done(TOO_LONG);
     if (raw.headers.host === undefined && raw.httpVersionMinor === 1) return done(NO_HOST);

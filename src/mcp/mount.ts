@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
 import { asAppError } from '../http/framework-errors.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
+import { identityOf } from '../lib/client-identity.ts';
 import { clientKey } from '../lib/client-key.ts';
 import { own } from '../lib/own-property.ts';
 import { closeSignal } from '../payment/close-signal.ts';
@@ -76,6 +77,7 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
       arguments: own(params, 'arguments'),
       meta: own(params, '_meta'),
       client: clientKey(request.ip),
+      identity: identityOf(request),
       requestId: request.id,
       signal: leaveSignal(reply),
       onSent: (done) => {

@@ -76,8 +76,9 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
 
   async function sellForUsdc({ call, query }: Order, header: string): Promise<CallToolResult> {
     if (!offer) throw new PaymentRefused(WRONG_RAIL);
-    const { client, signal } = call;
-    const { body, receipt } = await purchase(endpoint, offer.requirement, { header, query, client, signal });
+    const { client, identity, signal } = call;
+    const presentation = { header, query, client, identity, signal };
+    const { body, receipt } = await purchase(endpoint, offer.requirement, presentation);
     return answered(body, receipt);
   }
 

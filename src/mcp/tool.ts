@@ -7,6 +7,8 @@ export interface ToolCall {
   readonly meta: unknown;
   /** The client as rate limits see it. */
   readonly client: string;
+  /** What tells it from all others on redelivery. */
+  readonly identity: string;
   readonly requestId: string;
   /** Aborts when the caller's connection is gone. */
   readonly signal: AbortSignal;

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { identityOf } from '../lib/client-identity.ts';
 import { clientKey } from '../lib/client-key.ts';
 import { closeSignal } from './close-signal.ts';
 import { encodeHeader } from './header.ts';
@@ -52,7 +53,8 @@ export function createGate<S>(terms: Terms, purchase: Purchase<S>) {
 
     async function sell(request: FastifyRequest, reply: FastifyReply, header: string): Promise<FastifyReply> {
       const query = request.query as Record<string, unknown>;
-      const presentation = { header, query, client: clientKey(request.ip), signal: closeSignal(reply) };
+      const who = { client: clientKey(request.ip), identity: identityOf(request) };
+      const presentation = { header, query, ...who, signal: closeSignal(reply) };
       try {
         const { body, receipt } = await purchase(endpoint, offer.requirement, presentation);
         return reply

@@ -11,6 +11,8 @@ export interface Presentation {
   readonly query: Query;
   /** Who presents it: the client's address as rate limits see it. */
   readonly client: string;
+  /** What tells the client from all others on redelivery; of a request whose address is a proxy's, a value that no other request has. */
+  readonly identity: string;
   /** Aborts when the buyer's connection is gone. */
   readonly signal: AbortSignal;
 }

@@ -68,7 +68,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return known ? inDoubt(sale) : sale();
   }
 
-  function readOrder(endpoint: Endpoint<S>, envelope: Envelope, { query, client }: Presentation): Order<S> {
+  function readOrder(endpoint: Endpoint<S>, envelope: Envelope, { query, client, identity }: Presentation): Order<S> {
     const rail = railFor(envelope.accepted);
     const params = parseParams(endpoint, query, true);
     endpoint.checkParams(params, sources);
@@ -79,7 +79,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       authorizationHash: hashAuthorization(authorization, rail.contract),
       price: endpoint.price?.units ?? 0n,
       requestHash: hashRequest(listedPath(endpoint), params),
-      clientHash: hashClient(authorization.nonce, client),
+      clientHash: hashClient(authorization.nonce, identity),
       identifierHash: hashIdentifier(envelope.extensions),
     };
   }

@@ -92,7 +92,7 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
     present: async (): Promise<string> => {
       const signal = new AbortController().signal;
       try {
-        await payments.purchase(latch.endpoint, requirement, { header, query: {}, client: 'c', signal });
+        await payments.purchase(latch.endpoint, requirement, { header, query: {}, client: 'c', identity: 'c', signal });
         return 'served';
       } catch (error) {
         if (error instanceof PaymentRefused) return `402 ${error.reason}`;

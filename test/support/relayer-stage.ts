@@ -97,7 +97,8 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
 
   /** Presents once, and says how it ended in a word. */
   async function present(sale: Sale): Promise<string> {
-    const presentation = { header: sale.header, query: {}, client: 'c', signal: new AbortController().signal };
+    const who = { client: 'c', identity: 'c' };
+    const presentation = { header: sale.header, query: {}, ...who, signal: new AbortController().signal };
     const answer = await payments.purchase(latch.endpoint, requirement, presentation).then(
       () => 'served',
       (error: unknown) => {

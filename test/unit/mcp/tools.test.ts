@@ -29,7 +29,7 @@ const deps: ToolsDeps<Sources> = {
 const tools = createTools(deps);
 const listed = [...tools.values()].map((tool) => tool.listed);
 const ajv = new AjvJsonSchemaValidator();
-const call = { client: 'a', requestId: 'r', signal: new AbortController().signal, onSent: () => {} };
+const call = { client: 'a', identity: 'a', requestId: 'r', signal: new AbortController().signal, onSent: () => {} };
 
 describe('the tools', () => {
   test('are these, in the catalogue’s order: clients keep their names', () => {
