@@ -2,6 +2,7 @@ import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { MarketStore, StoredListing } from '../store/market-port.ts';
 import { readStored } from './market-copy.ts';
+import { marketDomain } from './market-domain.ts';
 import { relist } from './market-entry.ts';
 import type { Caller, Seen } from './market-probe.ts';
 import { afterAnswer, afterFailure } from './next-probe.ts';
@@ -52,6 +53,8 @@ export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
     const isSamePrice = before.entry.priceUsd === listing.entry.priceUsd;
     const row = {
       ...stored,
+      // Stored perhaps by another rule, or an older list of suffixes.
+      domain: marketDomain(new URL(listing.entry.url)),
       listing: JSON.stringify(listing),
       pricedAt: isSamePrice ? stored.pricedAt : nowMs,
       checkedAt: nowMs,

@@ -1,12 +1,12 @@
-import { getDomain } from 'tldts';
 import { BadParameter, Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { MarketStore, StoredListing } from '../store/market-port.ts';
-import { hostOf, requirePublicUrl } from '../upstream/guard.ts';
+import { requirePublicUrl } from '../upstream/guard.ts';
 import { createHostLimit } from '../upstream/host-limit.ts';
 import { createLimiter, NoRoom } from '../upstream/limiter.ts';
 import { placeOf, readListedUrl } from './listed-url.ts';
 import { createMarketCopy, type KnownListing, type MarketCopy, readStored } from './market-copy.ts';
+import { marketDomain } from './market-domain.ts';
 import { listingOf, relist } from './market-entry.ts';
 import type { Caller } from './market-probe.ts';
 import { HOST_FULL, MARKET_FULL } from './market-refusals.ts';
@@ -94,7 +94,7 @@ export function createMarket({ store, caller, network, limits, clock, log }: Mar
     const isSamePrice = before?.entry.priceUsd === listing.entry.priceUsd;
     const row = {
       place,
-      domain: getDomain(hostOf(seen.url), { allowPrivateDomains: true }) ?? hostOf(seen.url),
+      domain: marketDomain(seen.url),
       listing: JSON.stringify(listing),
       method: seen.method,
       pricedAt: known && isSamePrice ? known.pricedAt : nowMs,

@@ -29,8 +29,8 @@ export interface SharedWindows {
 /** Opens the windows of a name: whoever opens the same name in the same place counts the same clients. */
 export type OpenWindows = (name: string) => SharedWindows;
 
-/** One Map in memory, bounded: what is counted is forgotten at a restart. */
-export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS): MinuteWindows {
+/** One Map in memory, bounded: what is counted is forgotten at a restart. `windowMs` is for limits of another time than a minute. */
+export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, windowMs = WINDOW_MS): MinuteWindows {
   // Insertion order is the order in which windows began.
   const windows = new Map<string, Window>();
 
@@ -40,7 +40,7 @@ export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS): Min
     windows.delete(client);
     const oldest = windows.size >= maxClients ? windows.keys().next().value : undefined;
     if (oldest !== undefined) windows.delete(oldest);
-    const fresh = { count: 0, endsAtMs: now + WINDOW_MS };
+    const fresh = { count: 0, endsAtMs: now + windowMs };
     windows.set(client, fresh);
     return fresh;
   }

@@ -2,7 +2,7 @@
 export interface ListingRow {
   /** Host and path: one listing each. */
   readonly place: string;
-  /** Under which it is counted as its host's. */
+  /** The registered domain of its host, under which it is called. */
   readonly domain: string;
   /** JSON. */
   readonly listing: string;
@@ -31,6 +31,7 @@ export interface StoredListing extends ListingRow {
 /** How many listings there may be. */
 export interface MarketBounds {
   readonly total: number;
+  /** Of listings whose host is the new one's domain or a name below it, whatever domain they were stored with. */
   readonly perDomain: number;
 }
 

@@ -28,6 +28,11 @@ const SUMMARISE = `
          revision = @revision
    WHERE place = @place`;
 
+/** By the host and not by the stored domain, which may be of another rule. A host may end with a dot. */
+const COUNT_DOMAIN = `
+  SELECT count(*) FROM market_listings
+   WHERE substr('.' || rtrim(substr(place, 1, instr(place, '/') - 1), '.'), -length(@below)) = @below`;
+
 /** The market's listings on the ledger's database: they come from strangers once and nothing can rebuild them. */
 export function createMarketStore(db: Sqlite): MarketStore {
   const find = db.prepare<[string], StoredListing>(`${SELECT} WHERE place = ?`);
@@ -35,7 +40,7 @@ export function createMarketStore(db: Sqlite): MarketStore {
   const due = db.prepare<[number, number], StoredListing>(`${SELECT} WHERE due_at <= ? ORDER BY due_at LIMIT ?`);
   const places = db.prepare<[], string>('SELECT place FROM market_listings').pluck();
   const countAll = db.prepare<[], number>('SELECT count(*) FROM market_listings').pluck();
-  const countDomain = db.prepare<[string], number>('SELECT count(*) FROM market_listings WHERE domain = ?').pluck();
+  const countDomain = db.prepare<{ below: string }, number>(COUNT_DOMAIN).pluck();
   const insert = db.prepare(INSERT);
   const update = db.prepare(UPDATE);
   const postpone = db.prepare('UPDATE market_listings SET due_at = ? WHERE place = ?');
@@ -61,7 +66,7 @@ export function createMarketStore(db: Sqlite): MarketStore {
     const isKnown = update.run(row).changes > 0;
     if (!isKnown) {
       if ((countAll.get() ?? 0) >= total) return 'market_full';
-      if ((countDomain.get(row.domain) ?? 0) >= perDomain) return 'domain_full';
+      if ((countDomain.get({ below: `.${row.domain}` }) ?? 0) >= perDomain) return 'domain_full';
       insert.run(row);
     }
     keep(row, latencyMs);

@@ -285,6 +285,17 @@ describe('limits', () => {
     expect((await open.submit(`${A}/x`)).isNew).toBe(false);
   });
 
+  test('of an IPv6 /48 in an hour: four clients’, whichever of its networks submits', async () => {
+    await start({ answers: { '/x': challenge() }, limits: { submitsPerHour: 1 } });
+    const submit = (client: string) => open.submit(`${A}/x`, client);
+    for (const n of [1, 2, 3, 4]) await submit(`2001:db8:7:${n}::/64`);
+    await expect(submit('2001:db8:7:5::/64')).rejects.toMatchObject({
+      code: 'submit_limited',
+      retryAfterSeconds: 3600,
+    });
+    await submit('2001:db8:8:5::/64');
+  });
+
   test('of listings: of one registered domain, and in all', async () => {
     await start({ answers: { '*': challenge() }, limits: { maxPerHost: 2, maxListings: 3 } });
     await open.submit(`${A}/1`);
@@ -293,6 +304,65 @@ describe('limits', () => {
     await open.submit('http://plain.example/1');
     await expect(open.submit(`${A}/2`)).rejects.toMatchObject({ status: 503, code: 'market_full' });
     expect((await open.submit(`${A}/1`)).isNew).toBe(false);
+  });
+
+  describe('of names under a suffix that their owner shares with strangers', () => {
+    const shared = Array.from({ length: 34 }, (_, n) => `n${n}.${n % 2 === 0 ? 'github.io' : 'vercel.app'}`);
+    const routes = shared.flatMap((name) => ['1', '2'].map((path) => `http://${name}/${path}`));
+    const openFull = () =>
+      start({
+        answers: { '*': challenge() },
+        limits: { maxListings: 1000, maxPerHost: 30 },
+        plainHosts: [...shared, 'honest.example'],
+      });
+
+    test('34 list no more than two domains may, and an honest seller finds room', async () => {
+      await openFull();
+      const ends = [];
+      for (const url of routes)
+        ends.push(
+          await open.submit(url).then(
+            ({ isNew }) => isNew,
+            ({ code }) => code,
+          ),
+        );
+      expect([ends.filter((end) => end === true).length, ends.filter((end) => end === 'host_full').length]).toEqual([
+        60, 8,
+      ]);
+      expect((await open.submit('http://honest.example/1')).isNew).toBe(true);
+    });
+
+    test('those that were stored with a domain of their own count towards the shared one too', async () => {
+      await openFull();
+      for (const url of routes.slice(0, 40)) {
+        const { listed } = await open.submit(url);
+        // As it was stored once: each name a domain of its own.
+        await open.store.record(
+          { ...listed, listing: JSON.stringify(listed.listing), domain: new URL(url).host },
+          1,
+          0,
+        );
+      }
+      const more = [];
+      for (const url of routes.slice(40))
+        more.push(
+          await open.submit(url).then(
+            ({ isNew }) => isNew,
+            ({ code }) => code,
+          ),
+        );
+      expect(more.filter((end) => end === true)).toHaveLength(20);
+    });
+
+    test('one that was stored with a domain of its own has the shared one after its next call', async () => {
+      await openFull();
+      const { listed } = await open.submit('http://n1.vercel.app/1');
+      const { place } = listed;
+      await open.store.record({ ...listed, listing: JSON.stringify(listed.listing), domain: 'n1.vercel.app' }, 1, 0);
+      expect((await open.store.find(place))?.domain).toBe('n1.vercel.app');
+      await open.hours(1);
+      expect(await open.store.find(place)).toMatchObject({ domain: 'vercel.app', calls: 2, answered: 2 });
+    });
   });
 
   test('of requests to one host, all submissions together', async () => {

@@ -48,6 +48,24 @@ describeLedgers('the market’s store', (adapter) => {
       await store.drop('a.example/1');
       expect(await put('c.example/1', 'c.example')).toBe('listed');
     });
+
+    test('counts hosts of a domain by their names, whatever domain they were stored with', async () => {
+      const put = (place: string, domain: string) => store.put(row({ place, domain }), 1, { total: 99, perDomain: 3 });
+      for (const [place, domain] of [
+        ['one.shared.example/x', 'one.shared.example'],
+        ['two.shared.example./x', 'two.shared.example'],
+        ['shared.example/x', 'shared.example'],
+        // Neither of these is of that domain.
+        ['unshared.example/x', 'unshared.example'],
+        ['shared.example.net/shared.example', 'example.net'],
+      ] as const) {
+        expect([place, await put(place, domain)]).toEqual([place, 'listed']);
+      }
+      expect(await put('three.shared.example/x', 'shared.example')).toBe('domain_full');
+      expect(await put('four.unshared.example/x', 'unshared.example')).toBe('listed');
+      await store.drop('two.shared.example./x');
+      expect(await put('three.shared.example/x', 'shared.example')).toBe('listed');
+    });
   });
 
   describe('calls', () => {

@@ -56,6 +56,8 @@ interface Options {
   readonly limits?: Partial<MarketLimits>;
   readonly timeoutMs?: number;
   readonly startMs?: number;
+  /** More names of the seller without TLS. */
+  readonly plainHosts?: readonly string[];
 }
 
 /** A market on a real ledger file, and sellers on loopback: one under *.good.example behind TLS, and one at plain.example without it. */
@@ -64,12 +66,13 @@ export async function openMarket({
   limits,
   timeoutMs = 2000,
   startMs = 1_800_000_000_000,
+  plainHosts = [],
 }: Options = {}) {
   const sellers = await startReplay(answers, { tls: true });
   const plain = await startReplay(answers);
   const hosts = ['a', 'b', 'c', 'us'].map((name) => `${name}.good.example`);
   const testHosts = new Map(hosts.map((name) => [name, { address: '127.0.0.1', port: sellers.port }]));
-  testHosts.set('plain.example', { address: '127.0.0.1', port: plain.port });
+  for (const name of ['plain.example', ...plainHosts]) testHosts.set(name, { address: '127.0.0.1', port: plain.port });
   const folder = mkdtempSync(join(tmpdir(), 'percall-market-'));
   const db = openLedgerDatabase(join(folder, 'ledger.db'));
   const store = createMarketStore(db);

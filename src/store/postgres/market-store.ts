@@ -16,9 +16,11 @@ const DUE = statement<{ now: number; limit: number }>(
   `${SELECT} WHERE due_at <= @now ORDER BY due_at, place LIMIT @limit`,
 );
 const PLACES = fixed('SELECT place FROM market_listings ORDER BY place');
-const COUNTS = statement<{ domain: string }>(
-  'SELECT count(*) AS total, count(CASE WHEN domain = @domain THEN 1 END) AS "ofDomain" FROM market_listings',
-);
+/** By the host and not by the stored domain, which may be of another rule. A host may end with a dot. */
+const COUNTS = statement<{ below: string }>(`
+  SELECT count(*) AS total,
+         count(CASE WHEN right('.' || rtrim(split_part(place, '/', 1), '.'), length(@below::text)) = @below::text THEN 1 END) AS "ofDomain"
+    FROM market_listings`);
 const INSERT = statement<ListingRow>(`
   INSERT INTO market_listings (place, domain, listing, method, listed_at, priced_at, checked_at, reason, failures, offline_at, due_at,
                                calls, answered, revision)
@@ -89,7 +91,7 @@ export function createMarketStore(pools: Pools, retry: Retry): MarketStore {
 async function put(run: Run, row: ListingRow, latencyMs: number, { total, perDomain }: MarketBounds) {
   const isKnown = (await run(UPDATE(row))).length > 0;
   if (!isKnown) {
-    const [there] = await run<{ total: number; ofDomain: number }>(COUNTS({ domain: row.domain }));
+    const [there] = await run<{ total: number; ofDomain: number }>(COUNTS({ below: `.${row.domain}` }));
     if ((there?.total ?? 0) >= total) return 'market_full';
     if ((there?.ofDomain ?? 0) >= perDomain) return 'domain_full';
     await run(INSERT(row));
