@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
 import { Counter, collectDefaultMetrics, type Metric, Registry } from 'prom-client';
+import { isForwarded } from '../lib/forwarded.ts';
 import { LATENCY_BOUNDS, type RouteCounts } from './request-counts.ts';
 
 /** A registry of this process's own, with Node's default metrics: one for each set of parts, so that two of them do not collide. */
@@ -51,14 +52,21 @@ function latencyValues(name: string, routes: ReadonlyMap<string, RouteCounts>) {
   });
 }
 
+interface MetricsAccess {
+  /** Lets anybody read who brings it; null where there is none. */
+  readonly token: string | null;
+  /** Whether the operator has named a proxy. */
+  readonly hasProxy: boolean;
+}
+
 /**
  * Whether this request may read the metrics: straight from the machine itself, or with the operator's token.
- * The socket's own address counts, and a request that a proxy forwarded is no local one even if the proxy is.
+ * The socket's own address counts, and a request that a proxy forwarded is no local one even if the proxy is. A proxy on this machine may
+ * say nothing of itself, so with one named an address proves nothing at all.
  */
-export function mayReadMetrics(request: FastifyRequest, token: string | null): boolean {
+export function mayReadMetrics(request: FastifyRequest, { token, hasProxy }: MetricsAccess): boolean {
   const { headers, socket } = request.raw;
-  const forwarded = headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined;
-  if (!forwarded && isLoopback(socket.remoteAddress)) return true;
+  if (!hasProxy && !isForwarded(headers) && isLoopback(socket.remoteAddress)) return true;
   const given = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
   return token !== null && given !== undefined && timingSafeEqual(digest(given), digest(token));
 }

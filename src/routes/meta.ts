@@ -27,7 +27,10 @@ export interface Readiness {
 
 /** What the routes about the service itself need. */
 export interface MetaDeps {
-  readonly config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails' | 'web' | 'metricsToken'>;
+  readonly config: Pick<
+    Config,
+    'network' | 'seller' | 'publicOrigin' | 'rails' | 'web' | 'metricsToken' | 'trustedProxies'
+  >;
   readonly clock: Clock;
   readonly catalogue: readonly Endpoint<never>[];
   readonly metrics: Registry;
@@ -80,6 +83,7 @@ function mountDocument(app: FastifyInstance, url: string, text: string, contentT
 /** Mounts what an operator's machines ask: alive, ready, metrics. Outside the rate limits, or a flood would take the instance out of rotation. */
 export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
   const { metrics, config } = deps;
+  const access = { token: config.metricsToken, hasProxy: config.trustedProxies.length > 0 };
   let stopping = false;
   app.addHook('preClose', (done) => {
     stopping = true;
@@ -105,7 +109,7 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
     method: ['GET', 'HEAD'],
     url: '/metrics',
     handler: async (request, reply) => {
-      if (!mayReadMetrics(request as FastifyRequest, config.metricsToken)) throw NO_METRICS;
+      if (!mayReadMetrics(request as FastifyRequest, access)) throw NO_METRICS;
       return reply
         .header('cache-control', 'no-store')
         .header('content-type', metrics.contentType)

@@ -42,6 +42,27 @@ describe('/metrics', () => {
     expect((await metrics('192.0.2.1', { 'x-forwarded-for': '127.0.0.1' })).statusCode).toBe(404);
   });
 
+  it.each(['x-forwarded-for', 'forwarded', 'x-forwarded-proto', 'x-forwarded-host', 'x-real-ip', 'via'])(
+    'asks a proxy on this machine for the token, whatever header tells that it is one (%s)',
+    async (name) => {
+      t = await createTestApp({ env: { METRICS_TOKEN: TOKEN } });
+      expect((await metrics('127.0.0.1', { [name]: 'x' })).statusCode).toBe(404);
+      const authorization = `Bearer ${TOKEN}`;
+      expect((await metrics('127.0.0.1', { [name]: 'x', authorization })).statusCode).toBe(200);
+      expect((await metrics('127.0.0.1')).statusCode).toBe(200);
+    },
+  );
+
+  it('asks everybody for the token where a proxy is named: one that says nothing makes each stranger a request of this machine', async () => {
+    t = await createTestApp({ env: { TRUSTED_PROXIES: '192.0.2.7', METRICS_TOKEN: TOKEN } });
+    expect((await metrics('127.0.0.1')).statusCode).toBe(404);
+    expect((await metrics('127.0.0.1', { authorization: `Bearer ${TOKEN}` })).statusCode).toBe(200);
+    await t.app.close();
+    t = await createTestApp({ env: { TRUSTED_PROXIES: '192.0.2.7' } });
+    expect((await metrics('127.0.0.1')).statusCode).toBe(404);
+    expect((await metrics('127.0.0.1', { authorization: 'Bearer null' })).statusCode).toBe(404);
+  });
+
   it('opens with the token, and with nothing near it', async () => {
     t = await createTestApp({ env: { METRICS_TOKEN: TOKEN } });
     expect((await metrics('192.0.2.1', { authorization: `Bearer ${TOKEN}` })).statusCode).toBe(200);
