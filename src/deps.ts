@@ -106,7 +106,7 @@ export async function createDeps(
         ...{ config, chain, store: selfTests, catalogue, clock, log, mayRun: ledger.leads },
         onRun: countSelfTests(metrics),
       });
-  const readiness = createReadiness({ payments, lightning, collector: sources.collector, ledger, link });
+  const readiness = createReadiness({ payments, lightning, collector: sources.collector, ledger, link, clock });
   const isReady = async () => (await readiness()).ready;
   const listings = openListings({ config, stores, outgoing, catalogue, leads: ledger.leads, isReady, clock, log });
   const mounts = createMounts({

@@ -1,0 +1,90 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { createReadiness } from '../../src/readiness.ts';
+import { createManualClock, type ManualClock } from '../support/manual-clock.ts';
+
+type Parts = Parameters<typeof createReadiness>[0];
+
+let clock: ManualClock;
+/** Each reading of the chain that was asked for, to be ended by the test. */
+let asked: PromiseWithResolvers<Awaited<ReturnType<Parts['payments']['readiness']>>>[];
+let read: () => Promise<{ ready: boolean }>;
+beforeEach(() => {
+  clock = createManualClock(1_800_000_000_000);
+  asked = [];
+  read = createReadiness({
+    payments: {
+      readiness: () => {
+        asked.push(Promise.withResolvers());
+        return asked.at(-1)!.promise;
+      },
+    },
+    lightning: { status: () => ({ ok: true }) },
+    collector: { status: () => ({ collected: null, backfill: null }) } as unknown as Parts['collector'],
+    ledger: { instance: null, leads: () => true },
+    link: null,
+    clock,
+  });
+});
+
+const checks = (ok: boolean) => ({ ledger: { ok }, usdc: { ok }, settlement: { ok } });
+const answer = (ok = true) => asked.at(-1)?.resolve(checks(ok));
+
+describe('what is asked of the chain to tell whether it can be sold', () => {
+  test('is asked once for all who ask in the same second, however many', async () => {
+    const first = Promise.all(Array.from({ length: 100 }, () => read()));
+    answer();
+    expect((await first).every(({ ready }) => ready)).toBe(true);
+    for (let call = 0; call < 100; call++) expect((await read()).ready).toBe(true);
+    await clock.advance(999);
+    expect((await read()).ready).toBe(true);
+    expect(asked).toHaveLength(1);
+  });
+
+  test('is asked anew a second later, and then the new answer holds, good or bad', async () => {
+    const first = read();
+    answer(true);
+    await first;
+    await clock.advance(1000);
+    const second = read();
+    answer(false);
+    expect([(await second).ready, (await read()).ready, asked.length]).toEqual([false, false, 2]);
+    await clock.advance(1000);
+    const third = read();
+    answer(true);
+    expect([(await third).ready, asked.length]).toEqual([true, 3]);
+  });
+
+  test('is not asked again while the last question has no answer, however long that takes', async () => {
+    const waiting = [read()];
+    for (let second = 0; second < 5; second++) {
+      await clock.advance(1000);
+      waiting.push(read());
+    }
+    expect(asked).toHaveLength(1);
+    answer();
+    expect((await Promise.all(waiting)).map(({ ready }) => ready)).toEqual(Array(6).fill(true));
+    // It began five seconds ago.
+    void read();
+    expect(asked).toHaveLength(2);
+  });
+
+  test('is asked anew after a failure, no more than once a second', async () => {
+    const first = read();
+    asked[0]?.reject(new Error('a bug'));
+    await expect(first).rejects.toThrow('a bug');
+    await expect(read()).rejects.toThrow('a bug');
+    await clock.advance(1000);
+    const second = read();
+    answer();
+    expect([(await second).ready, asked.length]).toEqual([true, 2]);
+  });
+
+  test('is not kept for longer by a clock that was set back', async () => {
+    const first = read();
+    answer();
+    await first;
+    await clock.advance(-5000);
+    void read();
+    expect(asked).toHaveLength(2);
+  });
+});
