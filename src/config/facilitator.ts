@@ -3,9 +3,9 @@ import { whole } from './fields.ts';
 
 /** What the facilitator does for anyone; the defaults are the interface document's. */
 export interface FacilitatorConfig {
-  /** Settle calls a minute and client; 0 is off. */
+  /** Settle calls a minute and client, and four times as many for an IPv6 site; 0 is off. */
   readonly perMinute: number;
-  /** Claims a UTC day, for all; one client may have a tenth of them. */
+  /** Claims a UTC day, for all; one client may have a tenth of them, payees that are new on that day half. */
   readonly dailyCap: number;
   /** The longest `maxTimeoutSeconds` that is settled. */
   readonly maxTimeoutSeconds: number;

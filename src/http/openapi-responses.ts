@@ -30,7 +30,7 @@ export const COMPONENT_SCHEMAS: Json = {
         code: z.string().meta({ description: 'Stable, in snake_case; meant for programs' }),
         charged: z.union([z.literal(false), z.literal('unknown')]).meta({
           description:
-            'false: no money moved or will move. "unknown": a settlement has no final answer yet; repeat the same payment',
+            'false: no money moved or will move. "unknown": a settlement has no final answer yet, or the payment was not looked at; present the same one again',
         }),
         requestId: z.string().meta({ description: 'The same as X-Request-Id' }),
         errors: z
@@ -57,7 +57,7 @@ export const COMPONENT_SCHEMAS: Json = {
 const PROBLEMS: Record<number, string> = {
   400: 'A parameter is bad; `errors` names it. Never charged.',
   404: 'What was asked for does not exist. Never charged.',
-  429: 'Too many requests; wait for Retry-After. Never charged.',
+  429: 'Too many requests; wait for Retry-After. Nothing is charged for it; a payment that came with it was perhaps not looked at (`charged` is then "unknown"): present the same one again.',
   500: 'A fault of the service. Never charged.',
   502: 'A source of the data failed. Never charged.',
   503: 'Not possible now, or a settlement without a final answer (`charged` is then "unknown"). Repeat the same request.',

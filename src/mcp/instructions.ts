@@ -5,7 +5,8 @@ export const INSTRUCTIONS = `Data by the call. Tools named free_… just answer;
 
 A paid call without a payment comes back with isError and, as structured content, x402's PaymentRequired. Pay one of its "accepts" and make
 the same call again with the payment payload (an object, not base64) in _meta["${PAYMENT}"]; the receipt then stands in
-_meta["${RECEIPT}"] of the result. The same payment and arguments get the same answer again for 15 minutes.
+_meta["${RECEIPT}"] of the result. The same payment and arguments get the same answer again for 15 minutes; a USDC payment from the
+same address, or under the same payment-identifier.
 
 USDC is offered unless _meta["${RAIL}"] is "lightning": then the answer is fetched first and "accepts" begins with a fresh BOLT11 invoice
 that binds this tool and these arguments (profile mcp:1, no metadata bound). Bad arguments, failures and refused payments are never charged;
