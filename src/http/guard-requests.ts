@@ -33,10 +33,11 @@ export function guardRequests(app: FastifyInstance, log: Logger): void {
     reply.header('x-request-id', request.id);
     reply.header('access-control-allow-origin', ALLOW_ORIGIN);
     reply.header('access-control-expose-headers', EXPOSE);
-    watch(request);
     const { raw } = request;
+    const { headers } = raw;
+    if (headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined) watch(request);
     if ((raw.url?.length ?? 0) > MAX_URL_LENGTH) return done(TOO_LONG);
-    if (raw.headers.host === undefined && raw.httpVersionMinor === 1) return done(NO_HOST);
+    if (headers.host === undefined && raw.httpVersionMinor === 1) return done(NO_HOST);
     if (raw.method !== 'OPTIONS') return done();
     reply.headers(PREFLIGHT_HEADERS).code(204).send();
   });

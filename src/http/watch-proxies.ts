@@ -7,7 +7,7 @@ const UNTOLD =
   'Until then all of its clients share one rate limit, and a paid reply is fetched again by its payment identifier alone';
 
 /**
- * Makes what looks at every request, and warns once when one names its client in a header that is not believed. Either the operator has a proxy
+ * Makes what looks at requests that name their client in a forwarding header, and warns once when that is not believed. Either the operator has a proxy
  * in front that TRUSTED_PROXIES does not name, or the client wrote the header itself; the peer's address in the warning tells which.
  */
 export function watchProxies(log: Logger): (request: FastifyRequest) => void {
@@ -15,10 +15,8 @@ export function watchProxies(log: Logger): (request: FastifyRequest) => void {
   // Behind a trusted proxy every request has the header: its address is judged once, not each time.
   let trusted = '';
   return (request) => {
-    const { headers, socket } = request.raw;
-    if (isTold || (headers['x-forwarded-for'] === undefined && headers.forwarded === undefined)) return;
-    const peer = socket.remoteAddress ?? '';
-    if (peer === trusted) return;
+    const peer = request.raw.socket.remoteAddress ?? '';
+    if (isTold || peer === trusted) return;
     if (hasOwnAddress(request)) {
       trusted = peer;
       return;
