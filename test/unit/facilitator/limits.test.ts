@@ -108,6 +108,21 @@ describe('the day', () => {
     expect(await limits.barrier('somebody new')).toBeNull();
   });
 
+  it('asks for what one client has claimed only once all have claimed as much as one may', async () => {
+    const { store, clock } = ledger;
+    const limits = limitsOf({ dailyCap: 20 });
+    const asked: string[] = [];
+    const clientCount: typeof store.clientCount = (day, hash) => {
+      asked.push(day);
+      return store.clientCount(day, hash);
+    };
+    const watched = createLimits({ store: { clientCount }, clock, counts, limits: { ...LIMITS, dailyCap: 20 } });
+    expect(await claimFor('a', limits)).toBe('claimed');
+    expect([await watched.barrier('a'), asked]).toEqual([null, []]);
+    expect(await claimFor('b', limits)).toBe('claimed');
+    expect([await watched.barrier('a'), asked]).toEqual([null, ['2026-03-01']]);
+  });
+
   it('is over for one client with a tenth of it, and for that one only', async () => {
     const limits = limitsOf({ dailyCap: 39 });
     for (let n = 0; n < 3; n++) {

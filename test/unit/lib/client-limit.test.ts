@@ -70,6 +70,18 @@ describe.each(Object.entries(WAYS))('a limit that is counted %s', (_where, way) 
     expect(await count(network(9))).toEqual({ of: 'site', limit: 12, left: 1, resetSeconds: 60 });
   });
 
+  test('tells of the client’s where both are alike, and where the site lasts longer but has more left', async () => {
+    const { count } = opened();
+    for (let n = 0; n < 9; n++) await count(network(n));
+    expect(await count(network(9))).toEqual({ of: 'client', limit: 3, left: 2, resetSeconds: 60 });
+    await clock.advance(20_000);
+    await count(network(10));
+    await clock.advance(40_000);
+    // The site’s minute begins anew, and the client’s goes on for 20 s.
+    await count(network(11));
+    expect(await count(network(10))).toEqual({ of: 'client', limit: 3, left: 1, resetSeconds: 20 });
+  });
+
   test('counts nothing for the site of a client that is over its own limit', async () => {
     const { windows, count } = opened();
     for (let n = 0; n < 20; n++) await count(network(0));
