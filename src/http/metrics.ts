@@ -53,7 +53,7 @@ function latencyValues(name: string, routes: ReadonlyMap<string, RouteCounts>) {
 }
 
 interface MetricsAccess {
-  /** Lets anybody read who brings it; null where there is none. */
+  /** A request that brings it may read from anywhere; null where there is none. */
   readonly token: string | null;
   /** Whether the operator has named a proxy. */
   readonly hasProxy: boolean;

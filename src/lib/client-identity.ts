@@ -23,8 +23,8 @@ export function identityOf(request: Received): string {
 }
 
 /**
- * Whether a request came straight from its client, or through proxies of which every one is trusted and told where it came from. What stands
- * in a forwarding header of anybody else proves nothing, since a client can write one too.
+ * Whether a request came straight from its client, or through trusted proxies that told where it came from. A forwarding header from any other
+ * peer proves nothing, since a client can write one too.
  */
 export function hasOwnAddress({ ip, ips, headers }: Received): boolean {
   if (!ipaddr.isValid(ip)) return false;

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 
 /**
- * Makes a costly reading cheap to ask for: whoever asks while one is under way, or within `keptMs` of its beginning, shares its result or its
+ * Makes a costly reading cheap to ask for: callers that ask while one is under way, or within `keptMs` of its beginning, share its result or its
  * failure. So it is made at most once in that time, and never twice at once, however often it is asked for.
  */
 export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Clock): () => Promise<T> {

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { decoded, newBuyer, type Payment, transfersOf } from '../support/buyer.ts';
+import { until } from '../support/crew.ts';
+import { signForGateway } from '../support/gateway-payment.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';
 import { describeLedgers } from '../support/ledger-adapters.ts';
 import { callMessage, MCP_HEADERS, textOf } from '../support/mcp.ts';
 import { moodyEndpoint } from '../support/moody-endpoint.ts';
-import { headerOf, payloadOf } from '../support/payments.ts';
+import { headerOf, payloadOf, type Requirement } from '../support/payments.ts';
 import { freshDatabase } from '../support/postgres-run.ts';
 import { type Answer, call, type Service, startService } from '../support/service.ts';
 import { proofNow } from '../support/settle-calls.ts';
@@ -14,6 +17,7 @@ import { proofNow } from '../support/settle-calls.ts';
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const PATH = '/v1/paid/test/moody';
+const WALLET = `0x${'77'.repeat(20)}` as const;
 const [ONE, ANOTHER] = ['203.0.113.1', '203.0.113.2'];
 const USED = [402, 'payment_already_used'];
 
@@ -111,6 +115,38 @@ describeLedgers('whose address a request has', ({ name }) => {
       const told = await ask(straight);
       expect(textOf(await ask(straight))).toBe(textOf(told));
       expect((await ask(straight, { via: '1.1 proxy' })).structuredContent.error).toBe(USED[1]);
+    });
+  });
+
+  describe('where it is empty and the payment comes from a Gateway deposit', () => {
+    let gateway: GatewayStandIn;
+    beforeAll(async () => {
+      gateway = await startGatewayStandIn(network.chainId, WALLET);
+      await start({ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET });
+      await until('the Gateway was asked', async () => {
+        const { checks } = JSON.parse((await service.get('/readyz')).body);
+        return checks.gateway?.detail === undefined;
+      });
+    });
+    afterAll(async () => {
+      await service?.stop();
+      await gateway?.stop();
+    });
+
+    test('the reply comes again by the payment identifier, and to a proxy’s address never', async () => {
+      const { privateKey, address } = await newBuyer(network, 0n);
+      gateway.deposit(address, 5000n);
+      const { accepts } = decoded(await service.get(PATH), 'payment-required') as { accepts: Requirement[] };
+      const requirement = accepts[1] as Requirement;
+      const authorization = signForGateway(privateKey, requirement, WALLET);
+      const payment = { authorization, requirement, header: headerOf(payloadOf(authorization, requirement)) };
+      const mine = under('only-this-depositor-knows-it', payment);
+      const first = await buy(mine, { 'x-forwarded-for': ONE });
+      expect(first.status).toBe(200);
+      expect(refused(await buy(payment, { 'x-forwarded-for': ONE }))).toEqual(USED);
+      expect(refused(await buy(payment))).toEqual(USED);
+      expect(await buy(mine, { 'x-forwarded-for': ANOTHER })).toMatchObject({ status: 200, body: first.body });
+      expect(gateway.depositOf(address)).toBe(5000n - BigInt(requirement.amount));
     });
   });
 

@@ -29,8 +29,8 @@ interface Told {
 }
 
 // Each claim finds what it would find if those before it had been made one by one. A spent proof is told first, whatever the caps say: it will
-// never be claimed, tomorrow either. Then the cap for all, then the client's own, then the one for payees that are new today: who has reached
-// one of these takes nothing of the others. A cap that is reached stays reached, so each is found by counting those before:
+// never be claimed, tomorrow either. Then the cap for all, then the client's own, then the one for payees that are new today; a claim that
+// one of them refuses counts towards none. A cap that is reached stays reached, so each is found by counting the claims before:
 // 1. `early` counts as if there were no cap for new payees. It is right up to the claim that reaches that cap, which it therefore finds:
 // 2. `late` are the new payees' claims from there on. Without them, the client's count is right to the end.
 // 3. What fits so far is claimed until the day is full; from there on, everything is refused for that.
