@@ -10,7 +10,11 @@ export function refusal(code: RefusalCode, detail: string): BadParameter {
 }
 
 /** Too many of one host, or in all; somebody must leave first. */
-export const HOST_FULL = new AppError(409, 'host_full', 'This host has as many listings as one host may have.');
+export const HOST_FULL = new AppError(
+  409,
+  'host_full',
+  'The registered domain of this host has as many listings as one may have; all names below it count, also where strangers share it.',
+);
 export const MARKET_FULL = new Unavailable('market_full', 'The market has as many listings as it takes.', 3600);
 
 /** What came of a call to a seller, under our names: 502 for what its server or the network did; anything that is named already stays. */
