@@ -4,8 +4,12 @@ import ipaddr from 'ipaddr.js';
 const MAX_TEXT = 64;
 const NETWORK_SUFFIX = '::/64';
 
-/** An IPv6 site may do what this many clients may: it holds several of them where a provider shares one out, and not 65,536. */
-export const SITE_CLIENTS = 4;
+/**
+ * What a site (an IPv6 /48) may do in a minute, as a multiple of what one of its clients may: the one factor of all limits.
+ * 4 leaves room for neighbours who are strangers to each other, as customers of one hosting provider are, and bounds a host that owns
+ * all 65,536 networks of its /48.
+ */
+export const CLIENTS_PER_SITE = 4;
 
 /**
  * The key under which a client is counted: its IPv4 address, or the /64 of its IPv6 address.

@@ -1,12 +1,5 @@
-import { siteKey } from './client-key.ts';
+import { CLIENTS_PER_SITE, siteKey } from './client-key.ts';
 import type { Counted, MinuteWindows, SharedWindows } from './minute-windows.ts';
-
-/**
- * What a site (an IPv6 /48) may do in a minute, as a multiple of what one of its clients may: the one factor of all limits a minute or an hour.
- * 4 leaves room for neighbours who are strangers to each other, as customers of one hosting provider are, and bounds a host that owns
- * all 65,536 networks of its /48.
- */
-export const CLIENTS_PER_SITE = 4;
 
 /** Windows that clients are counted in, and others for sites: in one bounded place, many clients of a site would push the site's own count out. */
 export interface ClientWindows<W> {

@@ -1,5 +1,5 @@
 import type { FailureLimits } from '../config/failures.ts';
-import { SITE_CLIENTS, siteKey } from '../lib/client-key.ts';
+import { CLIENTS_PER_SITE, siteKey } from '../lib/client-key.ts';
 import type { Clock } from '../lib/clock.ts';
 
 const MINUTE_MS = 60_000;
@@ -61,7 +61,7 @@ function refusal(code: FailureRefusal['code'], whose: string, retryAfterSeconds:
 /** Counts a client and its IPv6 site; a site may do what a few clients may. */
 function createClientWindows(limit: number, windowMs: number, clock: Clock) {
   const clients = createWindows(limit, windowMs, clock);
-  const sites = createWindows(limit * SITE_CLIENTS, windowMs, clock);
+  const sites = createWindows(limit * CLIENTS_PER_SITE, windowMs, clock);
   return {
     retryAfterSeconds(client: string): number {
       const site = siteKey(client);

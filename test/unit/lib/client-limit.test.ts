@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { CLIENTS_PER_SITE } from '../../../src/lib/client-key.ts';
 import {
-  CLIENTS_PER_SITE,
   type ClientWindows,
   countClient,
   countSharedClient,

@@ -123,7 +123,7 @@ async function present(
   { header, requirement }: Pick<Signed, 'header' | 'requirement'>,
   { of = latch as { endpoint: typeof latch.endpoint }, client = CLIENT, query = {} } = {},
 ): Promise<unknown> {
-  const presentation = { header, query, client, signal: new AbortController().signal };
+  const presentation = { header, query, client, identity: client, signal: new AbortController().signal };
   return shop.purchase(of.endpoint, requirement as never, presentation).catch((error: unknown) => error);
 }
 const delivered = (answer: unknown): unknown => JSON.parse(String((answer as { body: Buffer }).body));
