@@ -53,7 +53,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   const server = `${terms.publicOrigin}/mcp`;
 
   function lightningOrder({ call, params }: Order): LightningOrder<S> {
-    const binding = bindMcp({ server, name, arguments: call.arguments });
+    const binding = bindMcp({ server, name, arguments: call.arguments, metadata: call.meta });
     if (!binding) {
       throw new BadParameter([{ path: 'arguments', message: 'these arguments cannot be bound into an invoice' }]);
     }

@@ -161,6 +161,13 @@ describe('nothing is offered', () => {
   test('for a target that is not ASCII', async () => {
     await offeredNothing(`${moody.path}?tag=\u00e9`, {}, 400);
   });
+
+  test.each(['%zz', '%a', '%'])('for a target with the broken escape %s', async (escape) => {
+    const runs = moody.runs();
+    const answer = await offeredNothing(`${moody.path}?tag=${escape}`, {}, 400);
+    expect(problem(answer.body)).toMatchObject({ code: 'bad_parameter', charged: false });
+    expect(moody.runs()).toBe(runs);
+  });
 });
 
 describe('a paid retry', () => {

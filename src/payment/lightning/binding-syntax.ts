@@ -16,8 +16,14 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const LOWER_TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 /** RFC 3986's absolute-URI: a scheme and something after it, no fragment. */
 const ABSOLUTE_URI = /^[a-z][a-z0-9+.-]*:(?:[a-z0-9._~:/?[\]@!$&'()*+,;=-]|%[0-9a-f]{2})+$/i;
-/** An authority without userinfo, then any visible ASCII but `#`: what clients send in paths and queries is wider than RFC 3986. */
-const HTTP_URL = /^https?:\/\/(?:[a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?(?:[/?][!-"$-~]*)?$/i;
+/** An authority with userinfo, an empty one too. Of several slashes a URL parser makes two. */
+const USERINFO = /^[a-z][a-z0-9+.-]*:\/\/+[^/?]*@/i;
+/**
+ * An authority without userinfo, then any visible ASCII but `#`: what clients send in paths and queries is wider than RFC 3986. A percent
+ * sign alone begins an escape, and an escape has two hex digits.
+ */
+const HTTP_URL =
+  /^https?:\/\/(?:[a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?(?:[/?][!"$&-~]*(?:%[0-9a-f]{2}[!"$&-~]*)*)?$/i;
 const REQUEST_HASH = /^[0-9a-f]{64}$/;
 
 /** The payment itself can be no part of what it pays for, and a progress token is the transport's. */
@@ -29,7 +35,7 @@ export function isMethod(value: unknown): value is string {
   return typeof value === 'string' && TOKEN.test(value);
 }
 
-/** Whether this is an absolute http(s) URL as the scheme binds it: ASCII, no fragment, no userinfo. It is judged as it is written, never normalised. */
+/** Whether this is an absolute http(s) URL as the scheme binds it: ASCII, whole escapes, no fragment, no userinfo. It is judged as it is written, never normalised. */
 export function isHttpUrl(value: unknown): value is string {
   return typeof value === 'string' && HTTP_URL.test(value) && URL.canParse(value);
 }
@@ -52,7 +58,7 @@ export function mcpParams(params: unknown): McpParams | null {
   const copy = membersOf(params, ['server', 'metadata']);
   if (!copy || !isAbsoluteUri(copy.server) || !isNameList(copy.metadata)) return null;
   const { server, metadata } = copy;
-  return metadata.some((name) => NEVER_BOUND_METADATA.includes(name)) ? null : { server, metadata };
+  return metadata.some((name) => name === '' || NEVER_BOUND_METADATA.includes(name)) ? null : { server, metadata };
 }
 
 /** A copy that is plain data, where its members are exactly these. */
@@ -69,6 +75,9 @@ function isNameList(value: unknown): value is string[] {
   return value.every((name, index) => typeof name === 'string' && (index === 0 || value[index - 1] < name));
 }
 
+/** Without userinfo, in RFC 3986's eyes and in a URL parser's, which finds some where no authority is written. */
 function isAbsoluteUri(value: unknown): value is string {
-  return typeof value === 'string' && ABSOLUTE_URI.test(value) && URL.canParse(value);
+  if (typeof value !== 'string' || !ABSOLUTE_URI.test(value) || USERINFO.test(value)) return false;
+  const url = URL.parse(value);
+  return url !== null && url.username === '' && url.password === '';
 }

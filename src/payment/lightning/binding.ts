@@ -33,9 +33,10 @@ export interface HttpRequest {
 export interface McpCall {
   readonly server: string;
   readonly name: string;
-  /** `{}` when left out. */
+  /** `params.arguments` as it came; `{}` when left out. */
   readonly arguments?: unknown;
-  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** `params._meta` as it came; `{}` when left out, which null is not. */
+  readonly metadata?: unknown;
   readonly bound?: readonly string[];
 }
 
@@ -67,12 +68,9 @@ export function bindHttp({ method, url, body, headers, bound = [] }: HttpRequest
 
 /** The binding of a tool call, or null when the scheme cannot express it. Never throws. */
 export function bindMcp(call: McpCall): RequestBinding | null {
-  const { name, metadata, bound = [] } = call;
+  const { name, arguments: given = {}, metadata = {}, bound = [] } = call;
   const params = mcpParams({ server: call.server, metadata: bound });
-  const given = call.arguments === undefined ? {} : call.arguments;
-  // JSON objects alone: what is no plain object is refused when the whole is written.
-  if (!params || typeof name !== 'string' || typeof given !== 'object' || given === null || Array.isArray(given))
-    return null;
+  if (!params || typeof name !== 'string' || name === '' || !isObject(given) || !isObject(metadata)) return null;
   const values = boundValues(params.metadata, metadata, jcs);
   const { server } = params;
   const domain = 'x402:exact:lnbtc:bolt11:mcp:1';
@@ -83,6 +81,11 @@ export function bindMcp(call: McpCall): RequestBinding | null {
       { profile: 'mcp:1', params },
     )
   );
+}
+
+/** Whether this can be a JSON object: what is no plain one is refused when it is written. */
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The hash of each bound name's value, in the names' order; null when a value has no text. */

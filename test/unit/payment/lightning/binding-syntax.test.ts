@@ -58,6 +58,10 @@ describe('requestBindingParams', () => {
     ['a name that is no text', { server, metadata: [{}] }],
     ['descending names', { server, metadata: ['b', 'a'] }],
     ['a duplicate', { server, metadata: ['a', 'a'] }],
+    ['an empty name', { server, metadata: [''] }],
+    ['an empty name before others', { server, metadata: ['', 'a'] }],
+    ['a user in the server', { server: 'https://user@api.example.com/mcp', metadata: [] }],
+    ['an empty user in the server', { server: 'https://@api.example.com/mcp', metadata: [] }],
     ['the payment', { server, metadata: ['x402/payment'] }],
     ['the progress token', { server, metadata: ['progressToken'] }],
   ])('mcp:1 refuses %s', (_, params) => {

@@ -61,6 +61,7 @@ describe('http:1', () => {
     'https://api.example.com/a?b=1&a=2&b=1',
     'https://api.example.com/a?a=2&b=1',
     'https://api.example.com/%61?x=%7e%7E+%20',
+    'https://api.example.com/%2F%aB?%25zz',
     'https://api.example.com/a/../b//c/./',
     'https://api.example.com/a?url=https://u@elsewhere.example/',
     'https://api.example.com/{a}|"b"<c>^`\\?q=[1]',
@@ -104,6 +105,14 @@ describe('http:1', () => {
     ['an impossible port', 'https://api.example.com:65536/a'],
     ['a port of letters', 'https://api.example.com:http/a'],
     ['an impossible address', 'http://999.1.1.1/a'],
+    ['an escape without hex digits in the path', 'https://api.example.com/article/A%zz'],
+    ['an escape without hex digits in the query', 'https://api.example.com/a?b=%zz'],
+    ['an escape whose second digit is none', 'https://api.example.com/a?b=%aZ'],
+    ['an escape whose first digit is none', 'https://api.example.com/a?b=%Za'],
+    ['an escape cut after one digit', 'https://api.example.com/a?b=%a'],
+    ['an escape cut after one digit, and more behind it', 'https://api.example.com/a?b=%a&c=1'],
+    ['a percent sign at its end', 'https://api.example.com/a%'],
+    ['two percent signs before the digits', 'https://api.example.com/a%%41'],
     ['nothing', ''],
   ])('refuses a URL with %s', (_, url) => {
     expect(http({ url })).toBeNull();
@@ -260,21 +269,67 @@ describe('mcp:1', () => {
     'https://a.example/é',
     'https://a.example/a b',
     'https://a.example/%zz',
+    'https://user@a.example/mcp',
+    'https://user:secret@a.example/mcp',
+    'https://:secret@a.example/mcp',
+    'https://@a.example/mcp',
+    'wss://user@a.example',
+    'https:user@a.example',
+    'https::secret@a.example',
+    'https:///user@a.example/mcp',
+    'example+x://user@a.example/mcp',
+    'example://@a.example',
     '',
   ])('refuses the server %j', (server) => {
     expect(mcp({ server })).toBeNull();
   });
 
-  test.each(['https://a.example', 'http://127.0.0.1:1/mcp?x=1', 'urn:example:mcp', 'stdio:percall'])(
-    'takes the server %s',
-    (server) => {
-      expect(parsed(mcp({ server })).server).toBe(server);
-    },
-  );
+  test.each([
+    'https://a.example',
+    'http://127.0.0.1:1/mcp?x=1',
+    'urn:example:mcp',
+    'stdio:percall',
+    // An at sign outside the authority names nobody.
+    'https://a.example/@user/mcp',
+    'https://a.example?owner=user@b.example',
+    'https://a.example/mcp?at=//user@b.example',
+    'urn:example:user@mcp',
+  ])('takes the server %s', (server) => {
+    expect(parsed(mcp({ server })).server).toBe(server);
+  });
 
-  test('refuses a name that is no text', () => {
+  test('refuses a name that is no text, or empty', () => {
     expect(mcp({ name: 5 as unknown as string })).toBeNull();
     expect(mcp({ name: '\ud83d' })).toBeNull();
+    expect(mcp({ name: '' })).toBeNull();
+    expect(parsed(mcp({ name: ' ' })).name).toBe(' ');
+  });
+
+  test.each<[string, unknown]>([
+    ['null', null],
+    ['an array', []],
+    ['text', 'account'],
+    ['a number', 0],
+    ['a boolean', false],
+  ])('refuses metadata that is %s, whether names of it are bound or not', (_, metadata) => {
+    expect(mcp({ metadata })).toBeNull();
+    expect(mcp({ metadata, bound: ['account'] })).toBeNull();
+  });
+
+  test('takes metadata that was left out for none', () => {
+    for (const bound of [[], ['account']]) {
+      const none = hex(mcp({ metadata: {}, bound }));
+      expect(none).not.toBeNull();
+      expect([hex(mcp({ metadata: undefined, bound })), hex(mcp({ bound }))]).toEqual([none, none]);
+    }
+  });
+
+  test.each([
+    ['absent', {}, '310a43a0283ffe50393bf1daa3abb8b5cba4ad60c266aa9fb6d41a57b8cd5b85'],
+    ['null', { account: null }, '88c4de6dedfe63dcef29a4b4a081a765b8153e45fc436f461dd4cd8b1a6ec94b'],
+    ['a text', { account: 'acct_1' }, 'fd87b1c0ce931202901c02c531dc60453975185ffe41cb5cc112a525903ddbfe'],
+  ])("has the hash of the scheme's vector for a bound member that is %s", (_, metadata, hash) => {
+    expect(hex(mcp({ arguments: undefined, metadata, bound: ['account'] }))).toBe(hash);
   });
 });
 
@@ -284,4 +339,5 @@ test('what may not be bound by the syntax cannot be bound', () => {
   expect(http({ bound: ['b', 'a'] })).toBeNull();
   expect(mcp({ bound: ['x402/payment'] })).toBeNull();
   expect(mcp({ bound: ['progressToken'] })).toBeNull();
+  expect(mcp({ bound: [''] })).toBeNull();
 });

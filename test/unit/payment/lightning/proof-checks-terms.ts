@@ -176,10 +176,14 @@ export const TERMS_CHECKS: readonly Check[] = [
         { headers: ['payment-signature'] },
       ]),
       { [`${side}.extra.requestBindingProfile`]: 'mcp:1' },
-      {
+      ...[
+        { server: TOOLS, metadata: ['progressToken'] },
+        { server: TOOLS, metadata: [''] },
+        { server: TOOLS.replace('//', '//user@'), metadata: [] },
+      ].map((params) => ({
         [`${side}.extra.requestBindingProfile`]: 'mcp:1',
-        [`${side}.extra.requestBindingParams`]: { server: TOOLS, metadata: ['progressToken'] },
-      },
+        [`${side}.extra.requestBindingParams`]: params,
+      })),
     ],
   })),
   {
