@@ -1,5 +1,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { isAskedResource } from './lib/asked-resource.ts';
+import { readChallenge } from './lib/challenge.ts';
 import { type LightningOffer, readLightningOffer, saidPrice } from './lib/lightning-offer.ts';
 import type { LightningPayer } from './lib/lightning-payer.ts';
 import { readProof } from './lib/lightning-proof-file.ts';
@@ -116,6 +118,10 @@ async function print(body: Buffer): Promise<void> {
 }
 
 async function buyInUsdc({ url, ceilingUnits, dryRun }: Order, { header }: Challenge): Promise<void> {
+  const { resource } = readChallenge(header);
+  if (!isAskedResource(url, resource.url)) {
+    throw new Error(`the offer is for ${printable(resource.url)}, which is not what was asked for; nothing was signed`);
+  }
   const privateKey = dryRun ? null : buyerKey();
   // Each rail is loaded only where it is used: their libraries take most of the time to start.
   const { judgeUsdcOffer, payInUsdc } = await import('./lib/pay-usdc.ts');

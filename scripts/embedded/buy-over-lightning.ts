@@ -73,7 +73,8 @@ async function ask(url: URL, { lightning, say, stopping }: Purchase): Promise<As
   const price = saidPrice(body);
   if (!price) throw new Error('the body of the 402 does not tell the price in dollars and the rate');
   const now = Math.floor(Date.now() / 1000);
-  const purchase = { method: 'GET', url: boundUrl(url), now, ceilingMsat: CEILING_MSAT };
+  const { resourceUrl } = offer;
+  const purchase = { method: 'GET', url: boundUrl(url), resourceUrl, now, ceilingMsat: CEILING_MSAT };
   const verdict = checkLightningOffer(offer.entry, purchase);
   if (!verdict.ok) throw new Error(`the buyer refuses the offer: ${verdict.reason}`);
   const { invoice, text, network } = verdict;

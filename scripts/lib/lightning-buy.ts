@@ -25,11 +25,11 @@ export interface Till {
 /** Judges an offer for a GET; throws with the reason when it must not be paid. */
 export function judgeOffer(
   url: URL,
-  { entry }: LightningOffer,
+  { entry, resourceUrl }: LightningOffer,
   ceilingMsat: bigint,
 ): Extract<OfferVerdict, { ok: true }> {
   const now = Math.floor(Date.now() / 1000);
-  const verdict = checkLightningOffer(entry, { method: 'GET', url: boundUrl(url), now, ceilingMsat });
+  const verdict = checkLightningOffer(entry, { method: 'GET', url: boundUrl(url), resourceUrl, now, ceilingMsat });
   if (verdict.ok) return verdict;
   throw new Error(`${verdict.reason}${verdict.hint ? ` (${verdict.hint})` : ''}; nothing was paid`);
 }

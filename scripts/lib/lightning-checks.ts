@@ -4,6 +4,7 @@ import type { Invoice } from '../../src/payment/lightning/bolt11.ts';
 import { checkExtra } from '../../src/payment/lightning/proof-extra.ts';
 import { checkInvoicesPresent, readInvoice } from '../../src/payment/lightning/proof-invoice.ts';
 import { readTerms } from '../../src/payment/lightning/proof-terms.ts';
+import { printable } from './printable.ts';
 import { formatSats } from './sats.ts';
 
 /** The request that will be repeated with the proof, and what the buyer allows. */
@@ -11,6 +12,8 @@ interface Purchase {
   readonly method: string;
   /** As it goes over the wire: without a fragment. */
   readonly url: string;
+  /** What the challenge says that it sells. */
+  readonly resourceUrl: string;
   /** Unix seconds. */
   readonly now: number;
   readonly ceilingMsat: bigint;
@@ -28,10 +31,11 @@ const EMPTY = new Uint8Array();
 /**
  * Judges an offer before anything is paid, because sats do not come back. In this order, the first failure wins:
  * 1. terms of this scheme, on a network that it knows; 2. paid up front for exactly our request, whose hash is made here from what we
- * send and never taken from the seller; 3. a readable invoice that says exactly that and nothing else, signed by `payTo`;
- * 4. not expired; 5. not above the ceiling.
+ * send and never taken from the seller; 3. the challenge names the very URL of that request; 4. a readable invoice that says exactly that
+ * and nothing else, signed by `payTo`; 5. not expired; 6. not above the ceiling.
  */
-export function checkLightningOffer(entry: unknown, { method, url, now, ceilingMsat }: Purchase): OfferVerdict {
+export function checkLightningOffer(entry: unknown, purchase: Purchase): OfferVerdict {
+  const { method, url, resourceUrl, now, ceilingMsat } = purchase;
   const binding = bindHttp({ method, url, body: EMPTY });
   if (!binding) return refused('invalid_exact_lnbtc_request_binding', 'this request cannot be bound into an invoice');
   const terms = readTerms(entry, Number.MAX_SAFE_INTEGER);
@@ -47,6 +51,9 @@ export function checkLightningOffer(entry: unknown, { method, url, now, ceilingM
   };
   const request = checkExtra(extra, expected);
   if (typeof request === 'string') return refused(request, HINTS[request]);
+  if (resourceUrl !== url) {
+    return refused('invalid_exact_lnbtc_request_mismatch', `the offer is for ${printable(resourceUrl)}`);
+  }
 
   const absent = checkInvoicesPresent(extra, extra);
   if (absent) return refused(absent);

@@ -6,6 +6,8 @@ export interface LightningOffer {
   /** Untouched: it goes back to the seller as it came. */
   readonly entry: Readonly<Record<string, unknown>>;
   readonly resource: unknown;
+  /** The URL that the seller says it sells. */
+  readonly resourceUrl: string;
   /** The seller's own words; null when it says nothing. */
   readonly description: string | null;
 }
@@ -22,6 +24,7 @@ export function readLightningOffer(header: string): LightningOffer | null {
     return {
       entry: offered as Record<string, unknown>,
       resource,
+      resourceUrl: resource.url,
       description: typeof description === 'string' ? description : null,
     };
   }

@@ -89,7 +89,7 @@ describe.each([
   test('a paid one proves the payment to the seller, for the request that the buyer meant', async () => {
     const text = await issue(name);
     const requirement = termsFor(name, text);
-    const buyer = { method: 'GET', url: url('A'), now: now(), ceilingMsat: 25_000n };
+    const buyer = { method: 'GET', url: url('A'), resourceUrl: url('A'), now: now(), ceilingMsat: 25_000n };
     expect(checkLightningOffer(requirement, buyer)).toMatchObject({ ok: true, network: nodes[name].network });
     const preimage = await nodes[name].pay(text);
     const { paymentHash } = decodeInvoice(text)!;

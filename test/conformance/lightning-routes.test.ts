@@ -162,9 +162,9 @@ describe('nothing is offered', () => {
     await offeredNothing(`${moody.path}?tag=\u00e9`, {}, 400);
   });
 
-  test.each(['%zz', '%a', '%'])('for a target with the broken escape %s', async (escape) => {
+  test.each(['%zz', '%a', '%'])('for a target with the broken escape %s', async (broken) => {
     const runs = moody.runs();
-    const answer = await offeredNothing(`${moody.path}?tag=${escape}`, {}, 400);
+    const answer = await offeredNothing(`${moody.path}?tag=${broken}`, {}, 400);
     expect(problem(answer.body)).toMatchObject({ code: 'bad_parameter', charged: false });
     expect(moody.runs()).toBe(runs);
   });

@@ -109,6 +109,17 @@ describe('nothing is paid', () => {
   });
 });
 
+test('nothing is paid for an offer that says it is for another URL', async () => {
+  const url = fresh();
+  seller.sellAs(`${url}&more=1`);
+  const { code, stdout, stderr } = await pay([url]);
+  expect({ code, stdout, shown: seller.shown, left: left() }).toEqual({ code: 1, stdout: '', shown: [], left: [] });
+  expect(stderr).toContain('invalid_exact_lnbtc_request_mismatch');
+  expect(stderr).toContain('nothing was paid');
+  seller.sellAs(url);
+  expect((await pay([url])).code).toBe(0);
+});
+
 describe('who paid can redeem later', () => {
   test('when the seller fails: the proof is kept for its owner alone, and buys the answer', async () => {
     seller.refuseProofs(402, 1);

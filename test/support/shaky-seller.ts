@@ -17,6 +17,8 @@ export interface ShakySeller {
   standBefore(origin: string): void;
   /** The next `times` requests with a proof get this status and never reach the service. */
   refuseProofs(status: number, times: number): void;
+  /** From now on its challenges say that this URL is what is sold. */
+  sellAs(url: string): void;
   reset(): void;
   stop(): Promise<void>;
 }
@@ -25,6 +27,7 @@ export interface ShakySeller {
 export async function startShakySeller(): Promise<ShakySeller> {
   const shown: ShownProof[] = [];
   let [behind, status, refusals] = ['', 0, 0];
+  let soldAs: string | null = null;
   const server = createServer(async (request, response) => {
     const proof = request.headers['payment-signature'];
     if (proof !== undefined) {
@@ -42,7 +45,9 @@ export async function startShakySeller(): Promise<ShakySeller> {
     const body = Buffer.from(await answer.arrayBuffer());
     const kept = ['payment-required', 'payment-response', 'content-type'].flatMap((name) => {
       const value = answer.headers.get(name);
-      return value === null ? [] : [[name, value]];
+      return value === null
+        ? []
+        : [[name, name === 'payment-required' && soldAs !== null ? renamed(value, soldAs) : value]];
     });
     response.writeHead(answer.status, Object.fromEntries(kept)).end(body);
   });
@@ -57,8 +62,12 @@ export async function startShakySeller(): Promise<ShakySeller> {
     refuseProofs(next, times) {
       [status, refusals] = [next, times];
     },
+    sellAs(url) {
+      soldAs = url;
+    },
     reset() {
       refusals = 0;
+      soldAs = null;
       shown.splice(0);
     },
     async stop() {
@@ -67,4 +76,10 @@ export async function startShakySeller(): Promise<ShakySeller> {
       await once(server, 'close');
     },
   };
+}
+
+/** The challenge with another resource. */
+function renamed(header: string, url: string): string {
+  const challenge = JSON.parse(Buffer.from(header, 'base64').toString('utf8'));
+  return Buffer.from(JSON.stringify({ ...challenge, resource: { ...challenge.resource, url } })).toString('base64');
 }

@@ -53,14 +53,15 @@ function offer({
 }
 
 const purchase = { method: 'GET', url: URL_A, now: NOW, ceilingMsat: 25_000n };
-const reasonFor = (entry: unknown, changes: Partial<typeof purchase> = {}) => {
-  const verdict = checkLightningOffer(entry, { ...purchase, ...changes });
+const reasonFor = (entry: unknown, changes: Partial<typeof purchase & { resourceUrl: string }> = {}) => {
+  const { url } = { ...purchase, ...changes };
+  const verdict = checkLightningOffer(entry, { ...purchase, resourceUrl: url, ...changes });
   return verdict.ok ? null : verdict.reason;
 };
 
 describe('an offer may be paid', () => {
   test('that says in the invoice what it says beside it, for exactly our request, at the ceiling', () => {
-    const verdict = checkLightningOffer(offer(), purchase);
+    const verdict = checkLightningOffer(offer(), { ...purchase, resourceUrl: URL_A });
     expect(verdict).toMatchObject({
       ok: true,
       network: MAINNET.id,
@@ -81,7 +82,7 @@ describe('an offer may be paid', () => {
 });
 
 describe('nothing is paid for', () => {
-  test.each<[reason: string, name: string, entry: unknown, at?: Partial<typeof purchase>]>([
+  test.each<[reason: string, name: string, entry: unknown, at?: Parameters<typeof reasonFor>[1]]>([
     ['unsupported_scheme', 'no object', null],
     ['unsupported_scheme', 'another scheme', offer({ entry: { scheme: 'upto' } })],
     ['unsupported_network', 'a network that nobody knows', offer({ entry: { network: 'lnbtc:constructor' } })],
@@ -100,6 +101,13 @@ describe('nothing is paid for', () => {
     ['invalid_exact_lnbtc_request_binding', 'a request that cannot be bound', offer(), { url: `${URL_A}#x` }],
     ['invalid_exact_lnbtc_request_mismatch', 'another URL', offer(), { url: 'https://api.example.com/article/B' }],
     ['invalid_exact_lnbtc_request_mismatch', 'another method of HTTP', offer(), { method: 'POST' }],
+    [
+      'invalid_exact_lnbtc_request_mismatch',
+      'our URL, said to be another',
+      offer(),
+      { resourceUrl: 'https://api.example.com/article/A/wrong' },
+    ],
+    ['invalid_exact_lnbtc_request_mismatch', 'our URL in another spelling', offer(), { resourceUrl: `${URL_A}?` }],
     [
       'invalid_exact_lnbtc_request_mismatch',
       'headers that we do not bind',

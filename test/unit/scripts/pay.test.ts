@@ -14,18 +14,25 @@ const payTo = createAccount().address;
 const transaction = `0x${'ab'.repeat(32)}`;
 
 /** A seller who does as told; `paid` collects the headers of requests that carried a payment. */
-const seller = { amount: '2000', listed: '0.002' as string | null, settled: 200, paid: [] as IncomingHttpHeaders[] };
+const seller = {
+  amount: '2000',
+  listed: '0.002' as string | null,
+  settled: 200,
+  /** What it says that is sold; null: the URL that was asked for. */
+  resource: null as string | null,
+  paid: [] as IncomingHttpHeaders[],
+};
 let server: Server;
 let origin: string;
 
-function challenge(): string {
+function challenge(target: string): string {
   const extra = { name: 'USDC', version: '2' };
   const asset = '0x3600000000000000000000000000000000000000';
   const requirement = { scheme: 'exact', network: 'eip155:5042', asset, amount: seller.amount, payTo, extra };
   return encodePaymentRequiredHeader({
     x402Version: 2,
     error: 'invalid_exact_evm_insufficient_balance',
-    resource: { url: `${origin}/thing` },
+    resource: { url: seller.resource ?? `${origin}${target}` },
     accepts: [{ ...requirement, maxTimeoutSeconds: 60 }],
   } as unknown as PaymentRequired);
 }
@@ -43,7 +50,7 @@ beforeAll(async () => {
       response.writeHead(200, { 'payment-response': encodePaymentResponseHeader(receipt) }).end('{"answer":42}');
     } else {
       if (request.headers['payment-signature']) seller.paid.push(request.headers);
-      response.writeHead(402, { 'payment-required': challenge() }).end('{"hint":"pay"}');
+      response.writeHead(402, { 'payment-required': challenge(request.url ?? '') }).end('{"hint":"pay"}');
     }
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -52,7 +59,7 @@ beforeAll(async () => {
 
 afterAll(() => server.close());
 
-beforeEach(() => Object.assign(seller, { amount: '2000', listed: '0.002', settled: 200, paid: [] }));
+beforeEach(() => Object.assign(seller, { amount: '2000', listed: '0.002', settled: 200, resource: null, paid: [] }));
 
 function pay(
   path: string,
@@ -83,6 +90,25 @@ test.each([
   const { code, stdout, stderr } = await pay('/thing', flags);
   expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });
   expect(stderr).toContain(reason);
+});
+
+test.each([
+  ['another path', () => `${origin}/other?a=1`],
+  ['another query', () => `${origin}/thing?a=2`],
+  ['another seller', () => 'http://other.test/thing?a=1'],
+])('refuses an offer for %s than was asked for, and signs nothing', async (_what, resource) => {
+  seller.resource = resource();
+  const { code, stdout, stderr } = await pay('/thing?a=1');
+  expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });
+  expect(stderr).toContain(`the offer is for ${resource()}`);
+  const dry = await pay('/thing?a=1', ['--dry-run'], {});
+  expect([dry.code, dry.stderr]).toEqual([1, expect.stringContaining('the offer is for')]);
+});
+
+test('pays where the seller leaves the query out of what it sells, as ours does with a very long one', async () => {
+  seller.resource = `${origin}/thing`;
+  const { code, stdout, stderr } = await pay('/thing?a=1');
+  expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: '{"answer":42}' });
 });
 
 test('says so when the listing cannot be read, and holds to the ceiling alone', async () => {
