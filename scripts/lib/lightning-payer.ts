@@ -12,7 +12,7 @@ export interface LightningPayer {
    * anything else that is thrown leaves it open.
    */
   pay(invoice: string, terms: PayTerms): Promise<unknown>;
-  /** The preimage of a payment that was asked for before, and never a second payment: null when there is none. */
+  /** The preimage of a payment that was asked for before, and never a second payment: null when it knows of none that went through; throws when that is open. */
   find(invoice: string, paymentHash: string): Promise<unknown>;
   close(): void;
 }

@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type JsonServer, startJsonServer } from '../../scripts/embedded/lightning/json-server.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../scripts/embedded/lightning/lightning.ts';
+import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
 import { type LightningService, startLightningService } from '../support/lightning-service.ts';
+import { type LndRouter, startLndRouter } from '../support/lnd-router.ts';
 import { moodyEndpoint } from '../support/moody-endpoint.ts';
 import { type ShakySeller, startShakySeller } from '../support/shaky-seller.ts';
 
@@ -193,6 +195,40 @@ describe('a payer that cannot be trusted', () => {
     expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
     expect(left()).toEqual([]);
     expect(paid).toBe(how === 'lies' ? 1 : 2);
+  });
+});
+
+describe('an LND node that pays', () => {
+  let router: LndRouter;
+  let paid = 0;
+  beforeAll(async () => {
+    router = await startLndRouter(async (invoice) => {
+      paid += 1;
+      const [preimage, hash] = [await lightning.pay(invoice), decodeInvoice(invoice)?.paymentHash ?? Buffer.of()];
+      router.payments.set(Buffer.from(hash).toString('hex'), [{ status: 'SUCCEEDED', payment_preimage: preimage }]);
+      // The node pays, and its answer is lost.
+      return [{ status: 'IN_FLIGHT' }];
+    });
+  });
+  afterAll(() => router.stop());
+  const env = () => ({ LND_PAYER_URL: router.url, LND_PAYER_MACAROON: router.macaroon });
+
+  test('and whose answer is lost is found to have paid, and is never asked to pay again', async () => {
+    const { code, stderr } = await pay([fresh()], env());
+    expect({ code, shown: seller.shown }).toEqual({ code: 1, shown: [] });
+    expect(stderr).toMatch(/whether it was paid is open \(payment hash [0-9a-f]{64}\)/);
+    const [path = ''] = left();
+
+    router.instead = { status: 404, body: '{"code":5,"message":"Not Found","details":[]}' };
+    const open = await pay(['--proof', path], env());
+    expect({ code: open.code, left: left() }).toEqual({ code: 1, left: [path] });
+    expect(open.stderr).toContain('whether it was paid is open');
+
+    router.instead = null;
+    const redeemed = await pay(['--proof', path], env());
+    expect(redeemed.code, redeemed.stderr).toBe(0);
+    expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
+    expect({ left: left(), paid }).toEqual({ left: [], paid: 1 });
   });
 });
 

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { type JsonAnswer, type JsonRequest, startJsonServer } from '../../../scripts/embedded/lightning/json-server.ts';
 import { NotPaid } from '../../../scripts/lib/lightning-not-paid.ts';
 import { type LightningPayer, payerFrom } from '../../../scripts/lib/lightning-payer.ts';
+import { type LndRouter, startLndRouter } from '../../support/lnd-router.ts';
 import { type NostrRelay, startNostrRelay } from '../../support/nostr-relay.ts';
 
 const preimage = 'ab'.repeat(32);
@@ -63,14 +64,6 @@ describe('an LND node', () => {
     });
   });
 
-  test('tells of a payment made before without paying', async () => {
-    answer = { status: 200, body: settled };
-    expect(await (await lnd()).find('lnbc1', hash)).toBe(preimage);
-    expect(asked[0]?.line).toBe(`GET /v2/router/track/${Buffer.from(hash, 'hex').toString('base64url')}`);
-    answer = { status: 404, body: { error: { code: 5, message: "payment isn't initiated" } } };
-    expect(await (await lnd()).find('lnbc1', hash)).toBeNull();
-  });
-
   test.each([
     [
       'not paid',
@@ -82,10 +75,112 @@ describe('an LND node', () => {
     ['not paid', 'invoice expired', 400, { error: { code: 3, message: 'invoice expired' } }],
     ['open', 'invoice is already paid', 409, { error: { code: 6, message: 'invoice is already paid' } }],
     ['open', 'payment is in transition', 500, { error: { code: 2, message: 'payment is in transition' } }],
-    ['open', 'the node does not say why', 200, { result: { status: 'IN_FLIGHT' } }],
+    ['open', 'no final answer (status 200)', 200, { result: { status: 'IN_FLIGHT' } }],
+    ['open', 'context canceled', 499, { error: { code: 1, message: 'context canceled' } }],
+    ['open', 'try again', 429, { code: 8, message: 'try again' }],
+    ['open', 'payment is in flight', 400, { code: 9, message: 'payment is in flight' }],
+    // Not the node's word: a proxy before it may say so of a payment that is on its way.
+    ['open', 'no final answer (status 408)', 408, { message: 'timed out' }],
+    ['open', 'no final answer (status 404)', 404, {}],
+    ['not paid', 'Not Found', 404, { code: 5, message: 'Not Found' }],
+    ['not paid', 'unknown caller', 401, { code: 16, message: 'unknown caller' }],
+    ['not paid', 'permission denied', 403, { code: 7, message: 'permission denied' }],
+    ['not paid', 'router is starting', 400, { code: 9, message: 'router is starting' }],
   ])('%s: %s', async (outcome, reason, status, body) => {
     answer = { status, body };
     expect(await outcomeOf((await lnd()).pay('lnbc1', terms))).toEqual([outcome, reason]);
+  });
+});
+
+describe('an LND node that is asked for a payment made before', () => {
+  // Whose base64 has a plus sign, a slash and padding.
+  const odd = 'fbefff'.repeat(10).concat('fbef');
+  const lost = (what: string) => ['open', expect.stringContaining(what)];
+  let router: LndRouter;
+  beforeAll(async () => {
+    router = await startLndRouter(async () => Promise.reject(new Error('nothing is paid here')));
+  });
+  afterAll(() => router.stop());
+  afterEach(() => {
+    router.asked.splice(0);
+    router.payments.clear();
+    router.instead = null;
+  });
+  const find = async (paymentHash = odd) => {
+    const lnd = await payer({ LND_PAYER_URL: router.url, LND_PAYER_MACAROON: router.macaroon });
+    return outcomeOf(lnd.find('lnbc1', paymentHash));
+  };
+
+  test.each([hash, odd, '00'.repeat(32)])('tells its preimage, by the hash %s as the node wants it', async (wanted) => {
+    router.payments.set(wanted, [
+      { status: 'IN_FLIGHT', payment_preimage: '00'.repeat(32) },
+      { status: 'SUCCEEDED', payment_preimage: preimage },
+    ]);
+    expect(await find(wanted)).toBe(preimage);
+    const spelling = Buffer.from(wanted, 'hex').toString('base64').replaceAll('+', '-').replaceAll('/', '_');
+    expect(router.asked).toEqual([`GET /v2/router/track/${spelling}?no_inflight_updates=true`]);
+  });
+
+  test('tells that there is none when it has failed or was never begun', async () => {
+    expect(await find()).toBeNull();
+    // Where the gateway has begun to answer before it knows.
+    router.instead = { status: 200, body: '{"error":{"code":5,"message":"payment isn\'t initiated","details":[]}}' };
+    expect(await find()).toBeNull();
+    router.instead = null;
+    router.payments.set(odd, [
+      { status: 'IN_FLIGHT' },
+      { status: 'FAILED', failure_reason: 'FAILURE_REASON_NO_ROUTE' },
+    ]);
+    expect(await find()).toBeNull();
+  });
+
+  test.each([[[{ status: 'IN_FLIGHT' }]], [[{ status: 'INITIATED' }]], [[{ status: 'UNKNOWN' }]], [[]], [[{}]]])(
+    'leaves it open after %j, which is no end',
+    async (updates) => {
+      router.payments.set(odd, updates);
+      expect(await find()).toEqual(lost('no final answer'));
+    },
+  );
+
+  test('leaves it open when an end is not the last that it says', async () => {
+    router.payments.set(odd, [{ status: 'FAILED' }, { status: 'IN_FLIGHT' }]);
+    expect(await find()).toEqual(lost('no final answer'));
+  });
+
+  const error = (code: number, message: string) => ({ error: { code, message, details: [] } });
+  test.each<[string, number, object | string, string]>([
+    ['another hash was read', 400, { code: 3, message: 'illegal base64 data', details: [] }, 'illegal base64 data'],
+    ['the route is not there', 404, { code: 5, message: 'Not Found', details: [] }, 'Not Found'],
+    ['something else is not found', 404, error(5, 'unable to find the wallet'), 'unable to find the wallet'],
+    ['the words come under another code', 500, error(2, "payment isn't initiated"), "payment isn't initiated"],
+    ['the words come beside the stream', 404, { code: 5, message: "payment isn't initiated" }, "isn't initiated"],
+    ['an end comes with a failure', 502, { result: { status: 'FAILED' } }, 'no final answer'],
+    [
+      'a payment comes with a failure',
+      502,
+      { result: { status: 'SUCCEEDED', payment_preimage: preimage } },
+      'no final',
+    ],
+    [
+      'the macaroon does not allow it',
+      500,
+      { code: 2, message: 'permission denied', details: [] },
+      'permission denied',
+    ],
+    ['the node is locked', 500, error(2, 'wallet locked, unlock it'), 'wallet locked'],
+    ['a proxy answers', 502, '<html>Bad Gateway</html>', 'no final answer (status 502)'],
+    ['the line is cut', 200, `{"result":{"status":"SUCCEEDED","payment_preimage":"${preimage}`, 'no final answer'],
+    ['nothing is said', 200, '', 'no final answer'],
+  ])('leaves it open when %s', async (_, status, body, reason) => {
+    router.instead = { status, body: typeof body === 'string' ? body : JSON.stringify(body) };
+    const outcome = await find();
+    expect(outcome).toEqual(lost(reason));
+    expect(JSON.stringify(outcome)).not.toContain(preimage);
+  });
+
+  test('leaves it open when the node is away', async () => {
+    const lnd = await payer({ LND_PAYER_URL: 'http://127.0.0.1:9', LND_PAYER_MACAROON: router.macaroon });
+    expect(await outcomeOf(lnd.find('lnbc1', odd))).toEqual(lost(''));
   });
 });
 
