@@ -1,0 +1,112 @@
+import { siteKey } from './client-key.ts';
+import { createFairStock } from './fair-stock.ts';
+
+interface TurnLimits {
+  /** Tasks that run at the same time. */
+  readonly running: number;
+  /** Tasks that wait for a place, of all clients together. */
+  readonly waiting: number;
+  /** Tasks of one client that wait. */
+  readonly waitingPerClient: number;
+}
+
+/** The task was not started and does not wait: its client, or all clients together, have as many that wait as may. */
+export class TurnRefused extends Error {
+  constructor() {
+    super('too many tasks wait for their turn');
+    this.name = 'TurnRefused';
+  }
+}
+
+/** A number of places at which the tasks of many clients run in turns. */
+export interface ClientTurns {
+  /**
+   * Runs a task when a place is free for its client, and settles as the task does. Rejects without running it: with TurnRefused, at once,
+   * when it may not wait; with the signal's reason when that aborts while it waits. The task minds the signal itself once it runs.
+   */
+  run<T>(client: string, signal: AbortSignal, task: () => Promise<T>): Promise<T>;
+}
+
+interface Waiter {
+  start(): void;
+}
+
+/**
+ * Lets clients take turns, so that the tasks of a few cannot keep the others out:
+ * 1. places and waiting room are fair stocks: a client holds no more of them than are left, so the next client finds one at once;
+ * 2. where all places are taken the clients that wait are served in turns, each one task, and all of an IPv6 /48 as one client.
+ */
+export function createClientTurns({ running, waiting, waitingPerClient }: TurnLimits): ClientTurns {
+  const places = createFairStock(running);
+  const room = createFairStock(waiting);
+  // By site, then by client; who comes first in a map has the next turn.
+  const sites = new Map<string, Map<string, Waiter[]>>();
+
+  /** The line of a client among those of its site; new ones stand behind all others. */
+  function lineOf(client: string) {
+    const site = siteKey(client) ?? client;
+    const clients = sites.get(site) ?? new Map<string, Waiter[]>();
+    const line = clients.get(client) ?? [];
+    sites.set(site, clients);
+    clients.set(client, line);
+    return { site, clients, line };
+  }
+
+  /** Takes a waiter out of its line. Where it was served, its client and its site go behind all others. */
+  function leaveLine(client: string, waiter: Waiter, wasServed: boolean): void {
+    const { site, clients, line } = lineOf(client);
+    line.splice(line.indexOf(waiter), 1);
+    if (wasServed || line.length === 0) clients.delete(client);
+    if (line.length > 0) clients.set(client, line);
+    if (wasServed || clients.size === 0) sites.delete(site);
+    if (clients.size > 0) sites.set(site, clients);
+    room.give(client);
+  }
+
+  /** Takes a place for the next client that may have one. */
+  function next(): { client: string; waiter: Waiter } | null {
+    for (const clients of sites.values()) {
+      for (const [client, [waiter]] of clients) if (waiter && places.take(client)) return { client, waiter };
+    }
+    return null;
+  }
+
+  function startNext(): void {
+    for (let turn = next(); turn; turn = next()) {
+      leaveLine(turn.client, turn.waiter, true);
+      turn.waiter.start();
+    }
+  }
+
+  /** Resolves when a place was taken for the client. */
+  async function waitForPlace(client: string, signal: AbortSignal): Promise<void> {
+    if (room.held(client) >= waitingPerClient || !room.take(client)) throw new TurnRefused();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const leave = (): void => {
+      leaveLine(client, waiter, false);
+      reject(signal.reason);
+    };
+    const waiter = {
+      start: (): void => {
+        signal.removeEventListener('abort', leave);
+        resolve();
+      },
+    };
+    signal.addEventListener('abort', leave, { once: true });
+    lineOf(client).line.push(waiter);
+    await promise;
+  }
+
+  return {
+    async run(client, signal, task) {
+      signal.throwIfAborted();
+      if (!places.take(client)) await waitForPlace(client, signal);
+      try {
+        return await task();
+      } finally {
+        places.give(client);
+        startNext();
+      }
+    },
+  };
+}
