@@ -19,11 +19,14 @@ export interface Counted {
 export interface MinuteWindows {
   /** Counts one more. */
   count(client: string): Counted;
+  /** Takes one back that was counted and did not happen after all; nothing, where the minute has ended. */
+  takeBack(client: string): void;
 }
 
 /** The same where the place that counts may be another machine; then it rejects when that cannot be asked. */
 export interface SharedWindows {
   count(client: string): Counted | Promise<Counted>;
+  takeBack(client: string): void | Promise<void>;
 }
 
 /** Opens the windows of a name: whoever opens the same name in the same place counts the same clients. */
@@ -51,6 +54,10 @@ export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, wind
       const window = currentWindow(client, now);
       window.count += 1;
       return { count: window.count, resetSeconds: Math.ceil((window.endsAtMs - now) / 1000) };
+    },
+    takeBack(client) {
+      const window = windows.get(client);
+      if (window && window.endsAtMs > clock.nowMs() && window.count > 0) window.count -= 1;
     },
   };
 }

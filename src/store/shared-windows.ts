@@ -22,6 +22,9 @@ const COUNT = `INSERT INTO minute_windows (name, client, ends_at, count) VALUES 
          ends_at = CASE WHEN ends_at > @now THEN ends_at ELSE @endsAt END
   RETURNING count, ends_at AS endsAt`;
 
+const TAKE_BACK = `UPDATE minute_windows SET count = count - 1
+  WHERE name = @name AND client = @client AND ends_at > @now AND count > 0`;
+
 /**
  * Minute windows that all processes of one machine count in, so that a limit is the same however many of them serve.
  * Nothing in the file is worth a sync to disk: losing it forgives a minute. Where it cannot be written, a process counts by itself.
@@ -35,6 +38,7 @@ export function openSharedWindows(
   const db = openFile(file);
   db.pragma(`busy_timeout = ${BUSY_MS}`);
   const add = db.prepare<object, { count: number; endsAt: number }>(COUNT);
+  const back = db.prepare<object>(TAKE_BACK);
   const forget = db.prepare(
     `DELETE FROM minute_windows WHERE name = @name AND (ends_at <= @now OR client IN
        (SELECT client FROM minute_windows WHERE name = @name ORDER BY ends_at DESC LIMIT -1 OFFSET @most))`,
@@ -43,6 +47,7 @@ export function openSharedWindows(
   return {
     open: (name) => {
       const alone = createMinuteWindows(clock);
+      const hashed = (client: string) => createHash('sha256').update(salt).update(client).digest();
       let counted = 0;
       return {
         count(given) {
@@ -50,12 +55,18 @@ export function openSharedWindows(
           try {
             if (counted % TIDY_EVERY === 0) forget.run({ name, now, most: MAX_CLIENTS });
             counted += 1;
-            const client = createHash('sha256').update(salt).update(given).digest();
-            const window = add.get({ name, client, now, endsAt: now + WINDOW_MS });
+            const window = add.get({ name, client: hashed(given), now, endsAt: now + WINDOW_MS });
             if (!window) return alone.count(given);
             return { count: window.count, resetSeconds: Math.ceil((window.endsAt - now) / 1000) };
           } catch {
             return alone.count(given);
+          }
+        },
+        takeBack(given) {
+          try {
+            back.run({ name, client: hashed(given), now: clock.nowMs() });
+          } catch {
+            alone.takeBack(given);
           }
         },
       };

@@ -20,14 +20,26 @@ const COUNT = statement<{ names: string[]; clients: Uint8Array[]; calls: number[
           ends_at = CASE WHEN ${IS_OPEN} THEN minute_windows.ends_at ELSE excluded.ends_at END
    RETURNING name, client, calls, ends_at - ${NOW} AS "leftMs"`,
 );
+const TAKE_BACK = statement<{ names: string[]; clients: Uint8Array[]; calls: number[] }>(
+  `UPDATE minute_windows SET calls = greatest(0, minute_windows.calls - back.calls)
+     FROM (SELECT minute_windows.name, minute_windows.client, more.calls
+             FROM minute_windows
+             JOIN ROWS FROM (unnest(@names::text[]), unnest(@clients::bytea[]), unnest(@calls::bigint[])) AS more (name, client, calls)
+               ON more.name = minute_windows.name AND more.client = minute_windows.client
+            WHERE minute_windows.ends_at > ${NOW}
+            ORDER BY minute_windows.name, minute_windows.client
+              FOR UPDATE OF minute_windows) AS back
+    WHERE minute_windows.name = back.name AND minute_windows.client = back.client AND minute_windows.ends_at > ${NOW}`,
+);
 // Waits for nobody's row: what is counted just now need not be forgotten.
 const FORGET = fixed(`
   DELETE FROM minute_windows WHERE (name, client) IN
     (SELECT name, client FROM minute_windows WHERE ends_at <= (SELECT ${NOW}) FOR UPDATE SKIP LOCKED)`);
 
 type Key = { readonly name: string; readonly client: Buffer };
-/** Calls that wait to be counted in one window, in their order. */
-type Waiting = Key & { readonly calls: PromiseWithResolvers<Counted>[] };
+/** Calls that wait to be counted in one window, or taken back, in their order. */
+type Waiting<T> = Key & { readonly calls: PromiseWithResolvers<T>[] };
+type Batch<T> = ReadonlyMap<string, Waiting<T>>;
 
 const keyOf = ({ name, client }: Key): string => `${client.toString('base64')} ${name}`;
 
@@ -38,16 +50,17 @@ const keyOf = ({ name, client }: Key): string => `${client.toString('base64')} $
  * sold or claimed without the ledger either. Clients stand there as hashes with `salt`, so that a row names nobody to who has the ledger alone.
  */
 export function openPostgresWindows(run: Run, salt: string): OpenWindows {
-  let waiting = new Map<string, Waiting>();
+  let counts = new Map<string, Waiting<Counted>>();
+  let backs = new Map<string, Waiting<void>>();
   let isRunning = false;
   let sinceTidied = 0;
 
-  function count(name: string, given: string): Promise<Counted> {
+  function enqueue<T>(waiting: Map<string, Waiting<T>>, name: string, given: string): Promise<T> {
     const key = { name, client: createHash('sha256').update(salt).update(given).digest() };
     const id = keyOf(key);
     const window = waiting.get(id) ?? { ...key, calls: [] };
     waiting.set(id, window);
-    const call = Promise.withResolvers<Counted>();
+    const call = Promise.withResolvers<T>();
     window.calls.push(call);
     if (!isRunning) void drain();
     return call.promise;
@@ -56,13 +69,13 @@ export function openPostgresWindows(run: Run, salt: string): OpenWindows {
   async function drain(): Promise<void> {
     isRunning = true;
     await new Promise(setImmediate);
-    while (waiting.size > 0) {
-      const batch = waiting;
-      waiting = new Map();
-      await countAll(batch).catch((error: unknown) => {
-        for (const { calls } of batch.values()) for (const { reject } of calls) reject(error);
-      });
-      sinceTidied += batch.size;
+    while (counts.size + backs.size > 0) {
+      const [taken, counted] = [backs, counts];
+      [backs, counts] = [new Map(), new Map()];
+      // What is taken back was counted before: who is counted now finds it taken back.
+      if (taken.size > 0) await takeAllBack(taken).catch(rejectAll(taken));
+      if (counted.size > 0) await countAll(counted).catch(rejectAll(counted));
+      sinceTidied += counted.size;
       if (sinceTidied < TIDY_EVERY) continue;
       sinceTidied = 0;
       // What cannot be forgotten now is forgotten the next time.
@@ -71,12 +84,9 @@ export function openPostgresWindows(run: Run, salt: string): OpenWindows {
     isRunning = false;
   }
 
-  async function countAll(batch: ReadonlyMap<string, Waiting>): Promise<void> {
-    const all = [...batch.values()];
-    const [names, clients] = [all.map(({ name }) => name), all.map(({ client }) => client)];
-    const calls = all.map((one) => one.calls.length);
-    const rows = await run<Key & { calls: number; leftMs: number }>(COUNT({ names, clients, calls }));
-    if (rows.length !== all.length) throw new Error('a count returned nothing');
+  async function countAll(batch: Batch<Counted>): Promise<void> {
+    const rows = await run<Key & { calls: number; leftMs: number }>(COUNT(valuesOf(batch)));
+    if (rows.length !== batch.size) throw new Error('a count returned nothing');
     for (const row of rows) {
       const counted = batch.get(keyOf(row))?.calls ?? [];
       const resetSeconds = Math.max(1, Math.ceil(row.leftMs / 1000));
@@ -86,5 +96,28 @@ export function openPostgresWindows(run: Run, salt: string): OpenWindows {
     }
   }
 
-  return (name) => ({ count: (client) => count(name, client) });
+  async function takeAllBack(batch: Batch<void>): Promise<void> {
+    await run(TAKE_BACK(valuesOf(batch)));
+    for (const { calls } of batch.values()) for (const { resolve } of calls) resolve();
+  }
+
+  return (name) => ({
+    count: (client) => enqueue(counts, name, client),
+    takeBack: (client) => enqueue(backs, name, client),
+  });
+}
+
+function valuesOf(batch: ReadonlyMap<string, Key & { readonly calls: readonly unknown[] }>) {
+  const all = [...batch.values()];
+  return {
+    names: all.map(({ name }) => name),
+    clients: all.map(({ client }) => client),
+    calls: all.map(({ calls }) => calls.length),
+  };
+}
+
+function rejectAll(batch: Batch<Counted> | Batch<void>) {
+  return (error: unknown): void => {
+    for (const { calls } of batch.values()) for (const { reject } of calls) reject(error);
+  };
 }

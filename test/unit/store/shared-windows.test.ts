@@ -68,6 +68,8 @@ test('where the file is locked a process counts by itself', () => {
   other.exec('BEGIN IMMEDIATE');
   expect(calls.count('a').count).toBe(1);
   expect(calls.count('a').count).toBe(2);
+  calls.takeBack('a');
+  expect(calls.count('a').count).toBe(2);
   other.exec('COMMIT');
   other.close();
   expect(calls.count('a').count).toBe(2);

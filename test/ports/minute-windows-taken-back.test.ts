@@ -1,0 +1,158 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { findPostgres } from '../../scripts/lib/postgres.ts';
+import { systemClock } from '../../src/lib/clock.ts';
+import { createMinuteWindows, type OpenWindows, type SharedWindows } from '../../src/lib/minute-windows.ts';
+import { openInstances } from '../../src/store/postgres/open-instances.ts';
+import { openSharedWindows } from '../../src/store/shared-windows.ts';
+import { freshDatabase } from '../support/postgres-run.ts';
+import { seed, seededRandom } from '../support/random.ts';
+
+/** Windows as two processes open them, and a way to end their minute. */
+interface Opened {
+  readonly one: OpenWindows;
+  readonly another: OpenWindows;
+  endMinute(): Promise<void>;
+  close(): Promise<void>;
+}
+
+function shiftedClock() {
+  let shiftMs = 0;
+  return {
+    clock: { ...systemClock, nowMs: () => systemClock.nowMs() + shiftMs },
+    endMinute: async () => {
+      shiftMs += 60_000;
+    },
+  };
+}
+
+async function openMemory(): Promise<Opened> {
+  const { clock, endMinute } = shiftedClock();
+  const all = new Map<string, SharedWindows>();
+  const open = (name: string) => {
+    const windows = all.get(name) ?? createMinuteWindows(clock);
+    all.set(name, windows);
+    return windows;
+  };
+  return { one: open, another: open, endMinute, close: async () => {} };
+}
+
+async function openFile(): Promise<Opened> {
+  const { clock, endMinute } = shiftedClock();
+  const folder = mkdtempSync(join(tmpdir(), 'percall-windows-'));
+  const both = [0, 1].map(() => openSharedWindows(join(folder, 'limits.db'), 'salt', clock));
+  const [one, another] = both as [(typeof both)[number], (typeof both)[number]];
+  return {
+    one: one.open,
+    another: another.open,
+    endMinute,
+    close: async () => {
+      for (const each of both) each.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function openPostgres(): Promise<Opened> {
+  const url = await freshDatabase();
+  const options = { url, connectTimeoutMs: 5000, clock: systemClock, log: { warn: () => {} } };
+  const both = [openInstances(options), openInstances(options)] as const;
+  const sql = new Client({ connectionString: url });
+  await sql.connect();
+  return {
+    one: both[0].windows,
+    another: both[1].windows,
+    endMinute: async () => void (await sql.query('UPDATE minute_windows SET ends_at = ends_at - 60000')),
+    close: async () => {
+      await sql.end();
+      for (const share of both) await share.close();
+    },
+  };
+}
+
+const missing = 'missing' in findPostgres();
+
+describe.each([
+  { place: 'in memory', open: openMemory, skip: false },
+  { place: 'in a file that processes share', open: openFile, skip: false },
+  { place: 'in a database that instances share', open: openPostgres, skip: missing },
+])('a count $place that is taken back', ({ open, skip }) => {
+  let windows: Opened;
+  let here: SharedWindows;
+  let there: SharedWindows;
+  beforeEach(async (context) => {
+    context.skip(skip);
+    windows = await open();
+    [here, there] = [windows.one('calls'), windows.another('calls')];
+  });
+  afterEach(() => windows?.close());
+  const numberOf = async (calls: SharedWindows, client = 'a') => (await calls.count(client)).count;
+
+  test('was never counted, wherever the next one is', async () => {
+    expect([await numberOf(here), await numberOf(here)]).toEqual([1, 2]);
+    await here.takeBack('a');
+    expect(await numberOf(there)).toBe(2);
+    await there.takeBack('a');
+    await there.takeBack('a');
+    expect(await numberOf(here)).toBe(1);
+  });
+
+  test('leaves other clients and other counts as they are', async () => {
+    const invoices = windows.one('invoices');
+    for (const [calls, client] of [
+      [here, 'b'],
+      [invoices, 'a'],
+      [here, 'a'],
+    ] as const)
+      await numberOf(calls, client);
+    await here.takeBack('a');
+    expect([await numberOf(here, 'b'), await numberOf(invoices), await numberOf(here)]).toEqual([2, 2, 1]);
+  });
+
+  test('takes no more than there is, and makes nothing where nothing was', async () => {
+    await here.takeBack('never');
+    expect(await numberOf(here, 'never')).toBe(1);
+    await numberOf(here);
+    for (let time = 0; time < 3; time++) await there.takeBack('a');
+    expect([await numberOf(here), await numberOf(there)]).toEqual([1, 2]);
+  });
+
+  test('takes nothing of a minute that has begun since', async () => {
+    await numberOf(here);
+    await windows.endMinute();
+    await here.takeBack('a');
+    expect(await numberOf(here)).toBe(1);
+    await numberOf(here, 'b');
+    await windows.endMinute();
+    expect(await numberOf(there, 'b')).toBe(1);
+    await here.takeBack('b');
+    expect(await numberOf(there, 'b')).toBe(1);
+  });
+
+  test('does not move the minute’s end', async () => {
+    const { resetSeconds } = await here.count('a');
+    await here.takeBack('a');
+    const again = await here.count('a');
+    expect(again.resetSeconds).toBeLessThanOrEqual(resetSeconds);
+    expect(again.resetSeconds).toBeGreaterThan(50);
+  });
+
+  test(`is missing in the end, and nothing else, when two places count and take back together (SEED=${seed})`, async () => {
+    const random = seededRandom('taken-back');
+    const left = { a: 0, b: 0 };
+    const work = Array.from({ length: 300 }, async () => {
+      const calls = random() < 0.5 ? here : there;
+      const client = random() < 0.5 ? 'a' : 'b';
+      const isKept = random() < 0.6;
+      if (isKept) left[client] += 1;
+      for (let turn = Math.floor(random() * 10); turn > 0; turn--) await new Promise(setImmediate);
+      await calls.count(client);
+      if (!isKept) await calls.takeBack(client);
+    });
+    await Promise.all(work);
+    expect([await numberOf(here, 'a'), await numberOf(there, 'b')]).toEqual([left.a + 1, left.b + 1]);
+  });
+});
