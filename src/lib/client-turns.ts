@@ -8,6 +8,8 @@ interface TurnLimits {
   readonly waiting: number;
   /** Tasks of one client that wait. */
   readonly waitingPerClient: number;
+  /** How many of the places, and of those that wait, are there only for tasks that may draw on them; none by default. */
+  readonly reserved?: { readonly running: number; readonly waiting: number };
 }
 
 /** The task was not started and does not wait: its client, or all clients together, have as many that wait as may. */
@@ -23,20 +25,26 @@ export interface ClientTurns {
   /**
    * Runs a task when a place is free for its client, and settles as the task does. Rejects without running it: with TurnRefused, at once,
    * when it may not wait; with the signal's reason when that aborts while it waits. The task minds the signal itself once it runs.
+   * `drawsOnReserve`: it may have one of the reserved places.
    */
-  run<T>(client: string, signal: AbortSignal, task: () => Promise<T>): Promise<T>;
+  run<T>(client: string, signal: AbortSignal, task: () => Promise<T>, drawsOnReserve?: boolean): Promise<T>;
 }
 
 interface Waiter {
+  /** Places that it must leave free. */
+  readonly spared: number;
   start(): void;
 }
+
+const NO_RESERVE = { running: 0, waiting: 0 };
 
 /**
  * Lets clients take turns, so that the tasks of a few cannot keep the others out:
  * 1. places and waiting room are fair stocks: a client holds no more of them than are left, so the next client finds one at once;
  * 2. where all places are taken the clients that wait are served in turns, each one task, and all of an IPv6 /48 as one client.
  */
-export function createClientTurns({ running, waiting, waitingPerClient }: TurnLimits): ClientTurns {
+export function createClientTurns(limits: TurnLimits): ClientTurns {
+  const { running, waiting, waitingPerClient, reserved = NO_RESERVE } = limits;
   const places = createFairStock(running);
   const room = createFairStock(waiting);
   // By site, then by client; who comes first in a map has the next turn.
@@ -66,7 +74,9 @@ export function createClientTurns({ running, waiting, waitingPerClient }: TurnLi
   /** Takes a place for the next client that may have one. */
   function next(): { client: string; waiter: Waiter } | null {
     for (const clients of sites.values()) {
-      for (const [client, [waiter]] of clients) if (waiter && places.take(client)) return { client, waiter };
+      for (const [client, [waiter]] of clients) {
+        if (waiter && places.take(client, 1, waiter.spared)) return { client, waiter };
+      }
     }
     return null;
   }
@@ -79,14 +89,15 @@ export function createClientTurns({ running, waiting, waitingPerClient }: TurnLi
   }
 
   /** Resolves when a place was taken for the client. */
-  async function waitForPlace(client: string, signal: AbortSignal): Promise<void> {
-    if (room.held(client) >= waitingPerClient || !room.take(client)) throw new TurnRefused();
+  async function waitForPlace(client: string, signal: AbortSignal, spared: typeof reserved): Promise<void> {
+    if (room.held(client) >= waitingPerClient || !room.take(client, 1, spared.waiting)) throw new TurnRefused();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const leave = (): void => {
       leaveLine(client, waiter, false);
       reject(signal.reason);
     };
     const waiter = {
+      spared: spared.running,
       start: (): void => {
         signal.removeEventListener('abort', leave);
         resolve();
@@ -98,9 +109,10 @@ export function createClientTurns({ running, waiting, waitingPerClient }: TurnLi
   }
 
   return {
-    async run(client, signal, task) {
+    async run(client, signal, task, drawsOnReserve = false) {
       signal.throwIfAborted();
-      if (!places.take(client)) await waitForPlace(client, signal);
+      const spared = drawsOnReserve ? NO_RESERVE : reserved;
+      if (!places.take(client, 1, spared.running)) await waitForPlace(client, signal, spared);
       try {
         return await task();
       } finally {

@@ -2,8 +2,11 @@ import { keysOf } from './client-key.ts';
 
 /** A bounded stock that clients hold parts of, such as places in a queue or bytes of a store. */
 export interface FairStock {
-  /** Takes an amount for a client; false, and nothing is taken, where the client would hold more than is left for all others. */
-  take(client: string, amount?: number): boolean;
+  /**
+   * Takes an amount for a client; false, and nothing is taken, where the client would hold more than is left for all others.
+   * `spared` of what is left is not this client's to take: a reserve for others.
+   */
+  take(client: string, amount?: number, spared?: number): boolean;
   /** Gives back what was taken. */
   give(client: string, amount?: number): void;
   /** What nobody holds. */
@@ -35,9 +38,9 @@ export function createFairStock(total: number | (() => number)): FairStock {
   }
 
   return {
-    take(client, amount = 1) {
+    take(client, amount = 1, spared = 0) {
       const keys = keysOf(client);
-      const free = size() - taken;
+      const free = size() - taken - spared;
       if (keys.some((key) => held(key) + amount > free)) return false;
       taken += amount;
       for (const key of keys) add(key, amount);

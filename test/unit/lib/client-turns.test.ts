@@ -10,12 +10,14 @@ function stage(turns: ClientTurns) {
   const started: string[] = [];
   const ends = new Map<string, () => void>();
   /** Asks for a turn; the promise tells the task's name when it ends. */
-  const ask = (client: string, name = client, signal = forever): Promise<string> =>
-    turns.run(client, signal, async () => {
+  const ask = (client: string, name = client, signal = forever, drawsOnReserve?: boolean): Promise<string> => {
+    const task = async () => {
       started.push(name);
       await new Promise<void>((done) => ends.set(name, done));
       return name;
-    });
+    };
+    return turns.run(client, signal, task, drawsOnReserve);
+  };
   const end = async (name: string): Promise<void> => {
     ends.get(name)?.();
     ends.delete(name);
@@ -188,6 +190,37 @@ describe('a task is refused at once', () => {
       message: 'too many tasks wait for their turn',
     });
     await endAll();
+  });
+});
+
+describe('a reserve', () => {
+  const limits = { running: 3, waiting: 4, waitingPerClient: 4, reserved: { running: 1, waiting: 2 } };
+
+  test('of places is left to tasks that may draw on it, at once and from the line', async () => {
+    const { ask, running, end } = stage(createClientTurns(limits));
+    for (const client of ['a', 'b', 'c']) void ask(client);
+    expect(running()).toEqual(['a', 'b']);
+    void ask('buyer', 'buyer 0', forever, true);
+    void ask('buyer', 'buyer 1', forever, true);
+    expect(running()).toEqual(['a', 'b', 'buyer 0']);
+    // One is free, and reserved; the buyer would hold more than is left, and the one that has waited longest may not have it.
+    await end('a');
+    expect(running()).toEqual(['b', 'buyer 0']);
+    await end('b');
+    expect(running()).toEqual(['buyer 0', 'c']);
+    await end('buyer 0');
+    expect(running()).toEqual(['c', 'buyer 1']);
+  });
+
+  test('of room to wait is left to them as well, and they use the rest too', async () => {
+    const { ask, endAll } = stage(createClientTurns(limits));
+    for (const client of ['a', 'b']) void ask(client);
+    void ask('buyer', 'buyer', forever, true);
+    const strangers = ['c', 'd', 'e'].map((client) => outcomeOf(ask(client)));
+    const buyers = ['f', 'g', 'h'].map((client) => outcomeOf(ask(client, client, forever, true)));
+    await endAll();
+    expect(await Promise.all(strangers)).toEqual(['c', 'd', 'refused']);
+    expect(await Promise.all(buyers)).toEqual(['f', 'g', 'refused']);
   });
 });
 

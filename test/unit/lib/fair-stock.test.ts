@@ -37,6 +37,13 @@ describe('a stock that clients share', () => {
     expect([stock.take('a', 11), stock.free(), stock.take('a', 10), stock.free()]).toEqual([false, 10, true, 0]);
   });
 
+  test('leaves a reserve to those who may take it', () => {
+    const stock = createFairStock(10);
+    expect([stock.take('a', 1, 10), stock.take('a', 1, 9), stock.take('a', 4, 2)]).toEqual([false, true, true]);
+    expect([stock.take('b', 4, 2), stock.take('b', 4, 1)]).toEqual([false, true]);
+    expect(stock.free()).toBe(1);
+  });
+
   test('counts all networks of one IPv6 site together', () => {
     const stock = createFairStock(60);
     const networks = Array.from({ length: 10 }, (_, at) => `2001:db8:1:${at.toString(16)}::/64`);
