@@ -11,6 +11,7 @@ export interface LightningInvoices {
   find(key: ProofKey): InvoiceRecord | null;
   keptReply(key: ProofKey): Uint8Array | null;
   bodyBytes(): number;
+  offeredBytes(): number;
   /** Throws when the store cannot be read. */
   ping(): void;
 }
@@ -33,6 +34,7 @@ export function createLightningInvoices(db: Sqlite): LightningInvoices {
             + (SELECT coalesce(sum(length(body)), 0) FROM lightning_answers)`,
     )
     .pluck();
+  const offered = db.prepare<[], number>('SELECT coalesce(sum(length(body)), 0) FROM lightning_kept_replies').pluck();
   const ping = db.prepare('SELECT id FROM lightning_facilitator_totals WHERE id = 1');
 
   return {
@@ -46,6 +48,7 @@ export function createLightningInvoices(db: Sqlite): LightningInvoices {
     },
     keptReply: (key) => reply.get(key) ?? null,
     bodyBytes: () => bytes.get() ?? 0,
+    offeredBytes: () => offered.get() ?? 0,
     ping: () => {
       ping.get();
     },

@@ -106,6 +106,8 @@ export interface LightningStore {
   clientCount(day: string, clientHash: Uint8Array): Promise<number>;
   /** Bytes of kept replies and answers. */
   bodyBytes(): Promise<number>;
+  /** Bytes of kept replies alone: of offers that are unpaid, or paid and not answered yet. */
+  offeredBytes(): Promise<number>;
   /** Forgets what may be forgotten: invoices past `forgetAt`, claims past `keepUntil` and `redeemUntil`, answers past their time, old days. */
   prune(now: number): Promise<void>;
   ping(): Promise<void>;

@@ -33,6 +33,7 @@ export function createLightningStore(db: Sqlite): LightningStore {
     facilitatorCounts: async (day, ownPayTo) => claims.counts(day, ownPayTo),
     clientCount: async (day, clientHash) => claims.clientCount({ day, clientHash }),
     bodyBytes: async () => invoices.bodyBytes(),
+    offeredBytes: async () => invoices.offeredBytes(),
     // Each chunk is a write like any other: what came in meanwhile goes first.
     prune: async (now) => {
       for (const step of pruneSteps) {

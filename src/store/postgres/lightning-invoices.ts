@@ -22,6 +22,7 @@ const BYTES = fixed(
   `SELECT (SELECT coalesce(sum(length(body)), 0) FROM lightning_kept_replies)
         + (SELECT coalesce(sum(length(body)), 0) FROM lightning_answers) AS bytes`,
 );
+const OFFERED_BYTES = fixed('SELECT coalesce(sum(length(body)), 0) AS bytes FROM lightning_kept_replies');
 
 /** Keeps an invoice and its reply in one statement; rejects where the key has a record: an invoice is never offered twice. */
 export function recordInvoiceWrite(record: InvoiceRecord, body: Uint8Array): Write<void> {
@@ -41,6 +42,10 @@ export function createInvoiceReads({ read }: Pools) {
     },
     bodyBytes: async (): Promise<number> => {
       const [row] = await read<{ bytes: number }>(BYTES);
+      return row?.bytes ?? 0;
+    },
+    offeredBytes: async (): Promise<number> => {
+      const [row] = await read<{ bytes: number }>(OFFERED_BYTES);
       return row?.bytes ?? 0;
     },
   };

@@ -36,6 +36,7 @@ export function createLightningStore({ pools, lane, ping }: LightningStoreOption
     facilitatorCounts: claims.counts,
     clientCount: claims.clientCount,
     bodyBytes: invoices.bodyBytes,
+    offeredBytes: invoices.offeredBytes,
     // Each chunk is a write like any other: what came in meanwhile goes first.
     prune: async (now) => {
       for (const step of pruneSteps) {
