@@ -1,6 +1,14 @@
 import { TooMany } from '../../errors.ts';
+import { siteKey } from '../../lib/client-key.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { createMinuteWindows, type OpenWindows } from '../../lib/minute-windows.ts';
+import { createMinuteWindows, type OpenWindows, type SharedWindows, WINDOW_MS } from '../../lib/minute-windows.ts';
+import { type Asker, BUYERS_PART } from './asker.ts';
+
+/** An IPv6 /48 may have as many invoices as this many clients: a site of several households or servers. */
+const CLIENTS_PER_SITE = 4;
+
+/** The total is short while more than this part of it is taken. */
+const SHORT_ABOVE = 0.75;
 
 interface IssuanceLimits {
   /** New invoices a minute; 0 is off. */
@@ -8,12 +16,28 @@ interface IssuanceLimits {
   readonly total: number;
 }
 
-/** The limiter of new invoices, asked before the handler and the node do any work: throws TooMany, `exact_lnbtc_invoice_issuance_denied`. */
-export type Issuance = (client: string) => Promise<void>;
+/**
+ * The limiter of new invoices, asked before the handler and the node do any work. Counts one for the asker and resolves with what takes it
+ * back, for an invoice that was not made; throws TooMany, `exact_lnbtc_invoice_issuance_denied`, and then nothing is counted.
+ */
+export type Issuance = (asker: Asker) => Promise<() => Promise<void>>;
+
+/** What this process has heard of a minute: how many invoices there were, and for how many clients, an IPv6 /48 being one. */
+interface Heard {
+  readonly minute: number;
+  taken: number;
+  holders: number;
+}
 
 /**
- * Counts in this process's memory unless it is told where: a restart forgives. The client comes first, so that one that is over its limit
- * uses up nobody else's.
+ * In this order, so that who is refused uses up nothing of others:
+ * 1. the client's own limit; 2. four times that for its IPv6 /48;
+ * 3. the total: a client, or a /48, gets one more only while it has no more than is left, so one that comes late finds some;
+ * 4. where the total is short, in this minute or the last: its equal share, which leaves one more share than there are clients. Without it
+ *    twenty clients that come one after another would each leave half, and in the end nothing.
+ * A fifth of the total is there for clients that have paid lately alone, to whom 4 does not apply. All limits are of one minute of the clock,
+ * since a client whose minute ended within that of the total could have its share twice. Counts in this process's memory unless it is told
+ * where: a restart forgives.
  */
 export function createIssuance(
   limits: IssuanceLimits,
@@ -22,15 +46,62 @@ export function createIssuance(
 ): Issuance {
   const clients = open('invoices for a client');
   const everybody = open('invoices');
-  const check = async (windows: typeof clients, key: string, limit: number, whose: string): Promise<void> => {
-    if (limit === 0) return;
-    const { count, resetSeconds } = await windows.count(key);
-    if (count <= limit) return;
-    const detail = `More than ${limit} new invoices a minute ${whose}; pay one that you have, or wait.`;
-    throw new TooMany('exact_lnbtc_invoice_issuance_denied', detail, resetSeconds);
-  };
-  return async (client) => {
-    await check(clients, client, limits.client, 'for one client');
-    await check(everybody, '', limits.total, 'for all clients together');
+  const holders = open('clients with invoices');
+  const siteLimit = limits.client * CLIENTS_PER_SITE;
+  const withoutReserve = limits.total - Math.floor(limits.total / BUYERS_PART);
+  let current: Heard = { minute: -1, taken: 0, holders: 0 };
+  let last = current;
+
+  function begin(minute: number): void {
+    if (minute === current.minute) return;
+    last = current.minute === minute - 1 ? current : { minute: minute - 1, taken: 0, holders: 0 };
+    current = { minute, taken: 0, holders: 0 };
+  }
+
+  /** How many of the total a client, or a site, may have now that the `all`-th is counted. */
+  function mostOf(isBuyer: boolean, all: number): number {
+    if (isBuyer) return limits.total - all + 1;
+    const free = withoutReserve - all + 1;
+    const isShort = Math.max(all, last.taken) > withoutReserve * SHORT_ABOVE;
+    if (!isShort) return free;
+    const equal = Math.floor(withoutReserve / (Math.max(current.holders, last.holders) + 1));
+    return Math.min(free, Math.max(1, equal));
+  }
+
+  return async ({ client, isBuyer }) => {
+    if (limits.client === 0 && limits.total === 0) return async () => {};
+    const now = clock.nowMs();
+    const minute = Math.floor(now / WINDOW_MS);
+    begin(minute);
+    const heard = current;
+    const counted: (() => void | Promise<void>)[] = [];
+
+    async function count(windows: SharedWindows, key: string): Promise<number> {
+      const ofMinute = `${minute} ${key}`;
+      const { count: number } = await windows.count(ofMinute);
+      counted.push(() => windows.takeBack(ofMinute));
+      return number;
+    }
+    const takeBack = async (): Promise<void> => {
+      await Promise.all(counted.splice(0).map((undo) => undo()));
+    };
+    async function refuse(limit: number, whose: string): Promise<never> {
+      await takeBack();
+      const detail = `More than ${limit} new invoices a minute ${whose}; pay one that you have, or wait.`;
+      const resetSeconds = Math.ceil(((minute + 1) * WINDOW_MS - now) / 1000);
+      throw new TooMany('exact_lnbtc_invoice_issuance_denied', detail, resetSeconds);
+    }
+
+    const own = await count(clients, client);
+    if (limits.client > 0 && own > limits.client) return refuse(limits.client, 'for one client');
+    const site = siteKey(client);
+    const held = site === null ? own : await count(clients, site);
+    if (limits.client > 0 && held > siteLimit) return refuse(siteLimit, 'for one network');
+    if (limits.total === 0) return takeBack;
+    const all = await count(everybody, '');
+    if (held > mostOf(isBuyer, all)) return refuse(limits.total, 'for all clients together');
+    heard.taken = Math.max(heard.taken, all);
+    if (held === 1) heard.holders = Math.max(heard.holders, await count(holders, ''));
+    return takeBack;
   };
 }

@@ -1,4 +1,5 @@
 import type { Config } from '../../config.ts';
+import { createClientTurns } from '../../lib/client-turns.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { OpenWindows } from '../../lib/minute-windows.ts';
 import type { LightningStore } from '../../store/lightning-port.ts';
@@ -12,6 +13,7 @@ import { createJudge } from './judge.ts';
 import { MAINNET, TESTNET } from './networks.ts';
 import type { NodeLog } from './node-watch.ts';
 import { createOffers } from './offers.ts';
+import { createRecentBuyers } from './recent-buyers.ts';
 import { createRedeem } from './redeem.ts';
 import { createReplyRoom } from './reply-room.ts';
 import { createServeGranted } from './serve-granted.ts';
@@ -19,6 +21,12 @@ import { INVOICE_SECONDS } from './terms.ts';
 
 /** How often what may be forgotten is. */
 const PRUNE_MS = 60_000;
+/**
+ * Handlers of unpaid offers run at 16 places, and at 4 more for clients that have paid lately. Each waits for its sources most of the time, so
+ * what waits for a place is served within seconds; what may not wait is refused at once. Twenty clients that wait with as many as they may
+ * leave room for the next. A paid retry needs no place.
+ */
+const OFFER_TURNS = { running: 20, waiting: 160, waitingPerClient: 6, reserved: { running: 4, waiting: 32 } };
 
 interface LightningOptions<S> {
   config: Config;
@@ -59,20 +67,22 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const node = { network, expectedKey, expirySeconds: INVOICE_SECONDS, timeoutMs, clock, log };
   const issuer = receiver && createIssuer({ receiver, ...node });
   const rates = createRateSource({ upstreams, urls: config.markets.exchanges, clock });
-  const room = createReplyRoom(replies.storeBytes, config.workers);
+  const room = createReplyRoom({ maxBytes: replies.storeBytes, clock, sharedBy: config.workers });
+  const buyers = createRecentBuyers(clock);
   const issuance = createIssuance(invoicesPerMinute, clock, options.windows);
   const keepMs = replies.keepSeconds * 1000;
   const serve = createServeGranted<S>({ store, room, sources, clock, handlerTimeoutMs, keepMs, log });
   const judge = createJudge({ store, issuer, rates, network, shared, clock });
-  const offers = createOffers<S>({ store, issuer, rates, issuance, room, sources, network, clock, handlerTimeoutMs });
-  const redeem = createRedeem<S>({ store, issuer, judge, serve, shared, clock, bootId });
+  const bounds = { issuance, room, buyers, turns: createClientTurns(OFFER_TURNS) };
+  const offers = createOffers<S>({ ...{ store, issuer, rates, sources, network, clock, handlerTimeoutMs }, ...bounds });
+  const redeem = createRedeem<S>({ store, issuer, judge, serve, buyers, shared, clock, bootId });
   const gate = createLightningGate<S>({ offers, redeem, sources, network: network.id, publicOrigin, log });
   let timer: NodeJS.Timeout | null = null;
   let pruning: Promise<void> | null = null;
 
   function prune(): Promise<void> {
     pruning ??= (keepsHouse() ? store.prune(clock.nowMs()) : Promise.resolve())
-      .then(async () => room.set(await store.bodyBytes()))
+      .then(async () => room.set({ all: await store.bodyBytes(), offered: await store.offeredBytes() }))
       .catch((err) => log.warn({ err }, 'old invoices were not pruned'))
       .finally(() => {
         pruning = null;

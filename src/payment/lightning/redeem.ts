@@ -9,6 +9,7 @@ import type { Issuer } from './issuer.ts';
 import type { Judge, Judged } from './judge.ts';
 import type { LightningOrder } from './order.ts';
 import { afterPayment } from './paid-errors.ts';
+import type { RecentBuyers } from './recent-buyers.ts';
 import type { ServeGranted } from './serve-granted.ts';
 
 const DAY_MS = 86_400_000;
@@ -22,6 +23,8 @@ interface RedeemOptions<S> {
   issuer: Issuer | null;
   judge: Judge;
   serve: ServeGranted<S>;
+  /** Told of each client whose proof is claimed. */
+  buyers: Pick<RecentBuyers, 'add'>;
   shared: boolean;
   clock: Clock;
   /** Names this process in leases. */
@@ -53,14 +56,15 @@ export type Redeem<S> = (order: LightningOrder<S>, header: string) => Promise<Li
  * A claim that is granted already goes on at 4, for seven days; a delivered one gets its bytes again; any other use is refused.
  */
 export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
-  const { store, issuer, judge, serve, shared, clock, bootId } = options;
+  const { store, issuer, judge, serve, buyers, shared, clock, bootId } = options;
 
-  async function claim({ key, proof }: Judged): Promise<void> {
+  async function claim({ key, proof }: Judged): Promise<boolean> {
     const now = clock.nowMs();
     const { payTo, amountMsat, requestHash } = proof;
     const grant = { requestHash, redeemUntil: now + REDEEM_MS };
     // Who loses the race is served as a later presentation: the row says whether it is one.
-    await store.claim({ ...key, payTo, amountMsat, claimedAt: now, keepUntil: now + KEEP_MS, grant, account: null });
+    const kept = { claimedAt: now, keepUntil: now + KEEP_MS };
+    return (await store.claim({ ...key, payTo, amountMsat, ...kept, grant, account: null })) === 'claimed';
   }
 
   /**
@@ -90,7 +94,9 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   async function take(order: LightningOrder<S>, envelope: Envelope): Promise<Taken> {
     const judged = await judge(order, envelope);
     const doubt = await doubtOf(judged, order.signal);
-    if (!judged.claim) await claim(judged);
+    const isNew = !judged.claim && (await claim(judged));
+    // While the node has not confirmed it, nobody knows that it was paid.
+    if (isNew && !doubt) buyers.add(order.client);
     const { key } = judged;
     return { key, claim: granted(judged.claim ?? (await store.findClaim(key))), doubt };
   }

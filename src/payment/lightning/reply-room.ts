@@ -1,33 +1,123 @@
 import { Unavailable } from '../../errors.ts';
+import { keysOf } from '../../lib/client-key.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { createFairStock } from '../../lib/fair-stock.ts';
+import { type Asker, BUYERS_PART } from './asker.ts';
 
-/** The room for kept replies, so that offers cannot fill the disk. */
+/** Unpaid offers may hold this part of the room, half: each may be paid and then needs as much again for its answer. */
+const OFFERS_PART = 2;
+/** A client that has not paid lately holds at most this part of what such clients share, so that twenty never hold all of it. */
+const CLIENT_PART = 24;
+/** Or this much, where the room is small: the largest reply has some 100 KB. */
+const CLIENT_LEAST = 1024 * 1024;
+
+/** What the store holds, in bytes: all bodies, and of those the replies kept for offers. */
+export interface RoomCount {
+  readonly all: number;
+  readonly offered: number;
+}
+
+/** Room that an offer's reply takes up. */
+export interface HeldRoom {
+  /** The reply is in the store, under the invoice's payment hash, until the invoice is forgotten. */
+  keep(paymentHash: Uint8Array, forgetAtMs: number): void;
+  /** It is not, and never will be. */
+  release(): void;
+}
+
+/** The room for kept replies and answers, so that offers cannot fill the disk, nor a few clients what all share. */
 export interface ReplyRoom {
-  /** Throws Unavailable, `reply_store_full`, when there is none left. */
-  check(): void;
-  add(bytes: number): void;
+  /** Throws Unavailable, `reply_store_full`, when there is none for any reply to this asker. */
+  check(asker: Asker): void;
+  /** Takes room for a reply; throws as `check` does when there is not as much. */
+  take(asker: Asker, bytes: number): HeldRoom;
+  /** An answer that was paid for took the place of the reply that was kept with its invoice: it has room whatever others hold. */
+  answered(paymentHash: Uint8Array, bytes: number): void;
   /** Counted anew, after what may go is gone. */
-  set(bytes: number): void;
+  set(counted: RoomCount): void;
+}
+
+interface RoomOptions {
+  readonly maxBytes: number;
+  readonly clock: Clock;
+  /** How many processes keep replies in one store. */
+  readonly sharedBy?: number;
 }
 
 /**
- * An account in memory of what the store holds; between two counts it only grows. Where several processes keep replies in one store,
- * each uses its part of the room that the last count left.
+ * An account in memory of what the store holds. Within the half that offers may take up clients share as a fair stock: one gets more only
+ * while it holds no more than is left, and no more than a 24th, until its invoices are paid or forgotten. A fifth of the half is there for
+ * clients that have paid lately alone, to whom the 24th does not apply. A restart forgets who holds what, not how much is held. Where several processes keep replies in one store each uses its part of
+ * the room that the last count left.
  */
-export function createReplyRoom(maxBytes: number, sharedBy = 1): ReplyRoom {
+export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions): ReplyRoom {
+  const half = Math.floor(maxBytes / OFFERS_PART);
+  const reserve = Math.floor(half / BUYERS_PART / sharedBy);
+  const clientMost = Math.max(CLIENT_LEAST, (half / sharedBy - reserve) / CLIENT_PART);
+  const offers = createFairStock(half);
+  // Kept replies of this process's offers, by payment hash: the first to be forgotten first, as far as the node's clock is ours.
+  const kept = new Map<string, { readonly client: string; readonly bytes: number; readonly forgetAtMs: number }>();
   let used = 0;
   let most = maxBytes / sharedBy;
+  let mostOffered = half / sharedBy;
+
+  function forget(): void {
+    const now = clock.nowMs();
+    for (const [hash, { client, bytes, forgetAtMs }] of kept) {
+      if (forgetAtMs > now) return;
+      kept.delete(hash);
+      offers.give(client, bytes);
+    }
+  }
+
+  /** Whether the bytes were taken of what offers share. */
+  function takeOffered({ client, isBuyer }: Asker, bytes: number): boolean {
+    forget();
+    if (!isBuyer && keysOf(client).some((key) => offers.held(key) + bytes > clientMost)) return false;
+    const spared = half - mostOffered + (isBuyer ? 0 : reserve);
+    return used + bytes <= most && offers.take(client, bytes, spared);
+  }
+
+  function full(): Unavailable {
+    return new Unavailable('reply_store_full', 'No room to keep another reply; try again later.', 30);
+  }
+
   return {
-    check: () => {
-      if (used >= most) {
-        throw new Unavailable('reply_store_full', 'No room to keep another reply; try again later.', 30);
-      }
+    check(asker) {
+      if (!takeOffered(asker, 1)) throw full();
+      offers.give(asker.client, 1);
     },
-    add: (bytes) => {
+    take(asker, bytes) {
+      if (!takeOffered(asker, bytes)) throw full();
+      const { client } = asker;
       used += bytes;
+      return {
+        keep: (paymentHash, forgetAtMs) => void kept.set(keyOf(paymentHash), { client, bytes, forgetAtMs }),
+        release: () => {
+          used -= bytes;
+          offers.give(client, bytes);
+        },
+      };
     },
-    set: (bytes) => {
-      used = bytes;
-      most = bytes + Math.max(0, maxBytes - bytes) / sharedBy;
+    answered(paymentHash, bytes) {
+      used += bytes;
+      const reply = kept.get(keyOf(paymentHash));
+      if (!reply) return;
+      kept.delete(keyOf(paymentHash));
+      used -= reply.bytes;
+      offers.give(reply.client, reply.bytes);
+    },
+    set({ all, offered }) {
+      forget();
+      const own = [...kept.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+      // Replies on their way to the store are in no count.
+      used = all + half - offers.free() - own;
+      most = all + Math.max(0, maxBytes - all) / sharedBy;
+      mostOffered = Math.min(half, own + Math.max(0, half - offered) / sharedBy);
     },
   };
+}
+
+function keyOf(paymentHash: Uint8Array): string {
+  return Buffer.from(paymentHash).toString('base64');
 }

@@ -4,6 +4,8 @@ import type { Binding } from './binding.ts';
 const ALGORITHM = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
+/** How much longer a sealed reply is. */
+export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES;
 
 /**
  * The key is made from the request itself, of which the ledger keeps only the hash: whoever gets hold of the file cannot read what was
@@ -22,7 +24,7 @@ export function sealReply(body: Uint8Array, binding: Binding, paymentHash: Uint8
 
 /** The reply, or null when the bytes are damaged or belong to another request or invoice. */
 export function openReply(sealed: Uint8Array, binding: Binding, paymentHash: Uint8Array): Buffer | null {
-  if (sealed.length < NONCE_BYTES + TAG_BYTES) return null;
+  if (sealed.length < SEAL_BYTES) return null;
   const end = sealed.length - TAG_BYTES;
   const decipher = createDecipheriv(ALGORITHM, keyOf(binding, paymentHash), sealed.subarray(0, NONCE_BYTES));
   decipher.setAuthTag(sealed.subarray(end));

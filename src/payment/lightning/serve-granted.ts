@@ -59,8 +59,10 @@ export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGra
     if (before) return before;
     const body = await fresh(order, key);
     const sealed = sealReply(body, order.binding, key.paymentHash);
-    room.add(sealed.length);
-    if (await store.storeAnswer(key, holder, sealed)) return body;
+    if (await store.storeAnswer(key, holder, sealed)) {
+      room.answered(key.paymentHash, sealed.length);
+      return body;
+    }
     const theirs = await stored(order, key);
     if (!theirs) throw paymentInFlight();
     return theirs;

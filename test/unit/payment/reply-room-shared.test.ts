@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
-import { createReplyRoom } from '../../../src/payment/lightning/reply-room.ts';
 import { openLedgerDatabase } from '../../../src/store/database.ts';
 import { createLedgerStore } from '../../../src/store/ledger-store.ts';
 import { sale, storedIntent } from '../../support/ledger-rows.ts';
@@ -37,18 +36,4 @@ test('two processes that keep replies in one store do not overfill it, whoever c
     expect(ledger.hasRoom()).toBe(false);
   }
   for (const { store } of both) await store.close();
-});
-
-test('the room of the Lightning rail is shared in the same way, and comes back with the next count', () => {
-  const room = createReplyRoom(1000, 2);
-  room.add(499);
-  room.check();
-  room.add(1);
-  expect(() => room.check()).toThrow(expect.objectContaining({ code: 'reply_store_full' }));
-  room.set(500);
-  room.check();
-  room.add(250);
-  expect(() => room.check()).toThrow(expect.objectContaining({ code: 'reply_store_full' }));
-  room.set(0);
-  room.check();
 });

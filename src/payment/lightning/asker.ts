@@ -1,0 +1,10 @@
+/** Who asks for an offer, as limits see it. */
+export interface Asker {
+  /** An IPv4 address or an IPv6 /64. */
+  readonly client: string;
+  /** Whether the client has paid here lately, and so may draw on the reserves. */
+  readonly isBuyer: boolean;
+}
+
+/** The part of what all clients share, a fifth, that only buyers may draw on. */
+export const BUYERS_PART = 5;
