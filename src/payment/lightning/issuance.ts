@@ -24,7 +24,6 @@ export type Issuance = (asker: Asker) => Promise<() => Promise<void>>;
 
 /** What this process has heard of a minute: how many invoices there were, and for how many clients, an IPv6 /48 being one. */
 interface Heard {
-  readonly minute: number;
   taken: number;
   holders: number;
 }
@@ -49,13 +48,14 @@ export function createIssuance(
   const holders = open('clients with invoices');
   const siteLimit = limits.client * CLIENTS_PER_SITE;
   const withoutReserve = limits.total - Math.floor(limits.total / BUYERS_PART);
-  let current: Heard = { minute: -1, taken: 0, holders: 0 };
-  let last = current;
+  let begun: number | null = null;
+  let [last, current]: [Heard, Heard] = [nothing(), nothing()];
 
   function begin(minute: number): void {
-    if (minute === current.minute) return;
-    last = current.minute === minute - 1 ? current : { minute: minute - 1, taken: 0, holders: 0 };
-    current = { minute, taken: 0, holders: 0 };
+    if (minute === begun) return;
+    last = begun === minute - 1 ? current : nothing();
+    current = nothing();
+    begun = minute;
   }
 
   /** How many of the total a client, or a site, may have now that the `all`-th is counted. */
@@ -104,4 +104,8 @@ export function createIssuance(
     if (held === 1) heard.holders = Math.max(heard.holders, await count(holders, ''));
     return takeBack;
   };
+}
+
+function nothing(): Heard {
+  return { taken: 0, holders: 0 };
 }
