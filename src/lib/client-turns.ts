@@ -38,15 +38,8 @@ interface Waiter {
 
 const NO_RESERVE = { running: 0, waiting: 0 };
 
-/**
- * Lets clients take turns, so that the tasks of a few cannot keep the others out:
- * 1. places and waiting room are fair stocks: a client holds no more of them than are left, so the next client finds one at once;
- * 2. where all places are taken the clients that wait are served in turns, each one task, and all of an IPv6 /48 as one client.
- */
-export function createClientTurns(limits: TurnLimits): ClientTurns {
-  const { running, waiting, waitingPerClient, reserved = NO_RESERVE } = limits;
-  const places = createFairStock(running);
-  const room = createFairStock(waiting);
+/** Who waits: a line for each client, the lines in the order of their turns. */
+function createLines() {
   // By site, then by client; who comes first in a map has the next turn.
   const sites = new Map<string, Map<string, Waiter[]>>();
 
@@ -60,30 +53,48 @@ export function createClientTurns(limits: TurnLimits): ClientTurns {
     return { site, clients, line };
   }
 
-  /** Takes a waiter out of its line. Where it was served, its client and its site go behind all others. */
-  function leaveLine(client: string, waiter: Waiter, wasServed: boolean): void {
-    const { site, clients, line } = lineOf(client);
-    line.splice(line.indexOf(waiter), 1);
-    if (wasServed || line.length === 0) clients.delete(client);
-    if (line.length > 0) clients.set(client, line);
-    if (wasServed || clients.size === 0) sites.delete(site);
-    if (clients.size > 0) sites.set(site, clients);
+  return {
+    add: (client: string, waiter: Waiter): void => void lineOf(client).line.push(waiter),
+    /** Takes a waiter out of its line. Where it was served, its client and its site go behind all others. */
+    remove(client: string, waiter: Waiter, wasServed: boolean): void {
+      const { site, clients, line } = lineOf(client);
+      line.splice(line.indexOf(waiter), 1);
+      if (wasServed || line.length === 0) clients.delete(client);
+      if (line.length > 0) clients.set(client, line);
+      if (wasServed || clients.size === 0) sites.delete(site);
+      if (clients.size > 0) sites.set(site, clients);
+    },
+    /** The first waiter of a line that is let in; null where none is. */
+    find(letsIn: (client: string, waiter: Waiter) => boolean): { client: string; waiter: Waiter } | null {
+      for (const clients of sites.values()) {
+        for (const [client, [waiter]] of clients) if (waiter && letsIn(client, waiter)) return { client, waiter };
+      }
+      return null;
+    },
+  };
+}
+
+/**
+ * Lets clients take turns, so that the tasks of a few cannot keep the others out:
+ * 1. places and waiting room are fair stocks: a client holds no more of them than are left, so the next client finds one at once;
+ * 2. where all places are taken the clients that wait are served in turns, each one task, and all of an IPv6 /48 as one client.
+ */
+export function createClientTurns(limits: TurnLimits): ClientTurns {
+  const { running, waiting, waitingPerClient, reserved = NO_RESERVE } = limits;
+  const places = createFairStock(running);
+  const room = createFairStock(waiting);
+  const lines = createLines();
+
+  function leave(client: string, waiter: Waiter, wasServed: boolean): void {
+    lines.remove(client, waiter, wasServed);
     room.give(client);
   }
 
-  /** Takes a place for the next client that may have one. */
-  function next(): { client: string; waiter: Waiter } | null {
-    for (const clients of sites.values()) {
-      for (const [client, [waiter]] of clients) {
-        if (waiter && places.take(client, 1, waiter.spared)) return { client, waiter };
-      }
-    }
-    return null;
-  }
-
+  /** Starts whoever may have a place now. */
   function startNext(): void {
+    const next = () => lines.find((client, { spared }) => places.take(client, 1, spared));
     for (let turn = next(); turn; turn = next()) {
-      leaveLine(turn.client, turn.waiter, true);
+      leave(turn.client, turn.waiter, true);
       turn.waiter.start();
     }
   }
@@ -92,19 +103,19 @@ export function createClientTurns(limits: TurnLimits): ClientTurns {
   async function waitForPlace(client: string, signal: AbortSignal, spared: typeof reserved): Promise<void> {
     if (room.held(client) >= waitingPerClient || !room.take(client, 1, spared.waiting)) throw new TurnRefused();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const leave = (): void => {
-      leaveLine(client, waiter, false);
+    const abort = (): void => {
+      leave(client, waiter, false);
       reject(signal.reason);
     };
     const waiter = {
       spared: spared.running,
       start: (): void => {
-        signal.removeEventListener('abort', leave);
+        signal.removeEventListener('abort', abort);
         resolve();
       },
     };
-    signal.addEventListener('abort', leave, { once: true });
-    lineOf(client).line.push(waiter);
+    signal.addEventListener('abort', abort, { once: true });
+    lines.add(client, waiter);
     await promise;
   }
 

@@ -10,6 +10,8 @@ const CLIENTS_PER_SITE = 4;
 /** The total is short while more than this part of it is taken. */
 const SHORT_ABOVE = 0.75;
 
+const NOTHING: Heard = { taken: 0, holders: 0 };
+
 interface IssuanceLimits {
   /** New invoices a minute; 0 is off. */
   readonly client: number;
@@ -21,12 +23,6 @@ interface IssuanceLimits {
  * back, for an invoice that was not made; throws TooMany, `exact_lnbtc_invoice_issuance_denied`, and then nothing is counted.
  */
 export type Issuance = (asker: Asker) => Promise<() => Promise<void>>;
-
-/** What this process has heard of a minute: how many invoices there were, and for how many clients, an IPv6 /48 being one. */
-interface Heard {
-  taken: number;
-  holders: number;
-}
 
 /**
  * In this order, so that who is refused uses up nothing of others:
@@ -47,33 +43,13 @@ export function createIssuance(
   const everybody = open('invoices');
   const holders = open('clients with invoices');
   const siteLimit = limits.client * CLIENTS_PER_SITE;
-  const withoutReserve = limits.total - Math.floor(limits.total / BUYERS_PART);
-  let begun: number | null = null;
-  let [last, current]: [Heard, Heard] = [nothing(), nothing()];
-
-  function begin(minute: number): void {
-    if (minute === begun) return;
-    last = begun === minute - 1 ? current : nothing();
-    current = nothing();
-    begun = minute;
-  }
-
-  /** How many of the total a client, or a site, may have now that the `all`-th is counted. */
-  function mostOf(isBuyer: boolean, all: number): number {
-    if (isBuyer) return limits.total - all + 1;
-    const free = withoutReserve - all + 1;
-    const isShort = Math.max(all, last.taken) > withoutReserve * SHORT_ABOVE;
-    if (!isShort) return free;
-    const equal = Math.floor(withoutReserve / (Math.max(current.holders, last.holders) + 1));
-    return Math.min(free, Math.max(1, equal));
-  }
+  const shares = createShares(limits.total);
 
   return async ({ client, isBuyer }) => {
     if (limits.client === 0 && limits.total === 0) return async () => {};
     const now = clock.nowMs();
     const minute = Math.floor(now / WINDOW_MS);
-    begin(minute);
-    const heard = current;
+    const share = shares.of(minute);
     const counted: (() => void | Promise<void>)[] = [];
 
     async function count(windows: SharedWindows, key: string): Promise<number> {
@@ -99,13 +75,46 @@ export function createIssuance(
     if (limits.client > 0 && held > siteLimit) return refuse(siteLimit, 'for one network');
     if (limits.total === 0) return takeBack;
     const all = await count(everybody, '');
-    if (held > mostOf(isBuyer, all)) return refuse(limits.total, 'for all clients together');
-    heard.taken = Math.max(heard.taken, all);
-    if (held === 1) heard.holders = Math.max(heard.holders, await count(holders, ''));
+    if (held > share.most(isBuyer, all)) return refuse(limits.total, 'for all clients together');
+    share.hear({ taken: all, ...(held === 1 && { holders: await count(holders, '') }) });
     return takeBack;
   };
 }
 
-function nothing(): Heard {
-  return { taken: 0, holders: 0 };
+/** What is heard of a minute: how many invoices there were, and for how many clients, an IPv6 /48 being one. */
+interface Heard {
+  readonly taken: number;
+  readonly holders: number;
+}
+
+/** How many of the total a client, or a site, may have: steps 3 and 4, by what this process hears of the shared counts. */
+function createShares(total: number) {
+  const withoutReserve = total - Math.floor(total / BUYERS_PART);
+  let begun: number | null = null;
+  let [last, current] = [NOTHING, NOTHING];
+
+  return {
+    /** The shares of a minute. */
+    of(minute: number) {
+      if (minute !== begun) {
+        [last, current] = [begun === minute - 1 ? current : NOTHING, NOTHING];
+        begun = minute;
+      }
+      return {
+        /** What may be held by one of which the `all`-th invoice was counted just now. */
+        most(isBuyer: boolean, all: number): number {
+          if (isBuyer) return total - all + 1;
+          const free = withoutReserve - all + 1;
+          if (Math.max(all, last.taken) <= withoutReserve * SHORT_ABOVE) return free;
+          const equal = Math.floor(withoutReserve / (Math.max(current.holders, last.holders) + 1));
+          return Math.min(free, Math.max(1, equal));
+        },
+        /** Notes what was heard, unless the next minute has begun. */
+        hear({ taken = 0, holders = 0 }: Partial<Heard>): void {
+          if (minute !== begun) return;
+          current = { taken: Math.max(current.taken, taken), holders: Math.max(current.holders, holders) };
+        },
+      };
+    },
+  };
 }

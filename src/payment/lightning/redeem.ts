@@ -104,15 +104,7 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   async function deliver(order: LightningOrder<S>, { key, claim: current, doubt }: Taken): Promise<LightningDelivery> {
     if (doubt) throw doubt;
     const body = await serve(order, key, current, `${bootId}:${randomUUID()}`);
-    return {
-      body,
-      receipt: {
-        success: true,
-        transaction: Buffer.from(key.paymentHash).toString('hex'),
-        network: key.network as SettleResponse['network'],
-      },
-      delivered: () => serve.delivered(key),
-    };
+    return { body, receipt: receiptOf(key), delivered: () => serve.delivered(key) };
   }
 
   return async (order, header) => {
@@ -120,6 +112,11 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
     const taken = await take(order, envelope).catch(passOn('unclaimed'));
     return deliver(order, taken).catch(passOn('granted'));
   };
+}
+
+function receiptOf({ paymentHash, network }: ProofKey): SettleResponse {
+  const transaction = Buffer.from(paymentHash).toString('hex');
+  return { success: true, transaction, network: network as SettleResponse['network'] };
 }
 
 /** Whatever failed, the sats have left the buyer: only a refusal of the proof itself says that it is worth nothing here. */

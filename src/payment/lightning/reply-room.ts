@@ -51,9 +51,7 @@ interface RoomOptions {
  * the room that the last count left.
  */
 export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions): ReplyRoom {
-  const half = Math.floor(maxBytes / OFFERS_PART);
-  const reserve = Math.floor(half / BUYERS_PART / sharedBy);
-  const clientMost = Math.max(CLIENT_LEAST, (half / sharedBy - reserve) / CLIENT_PART);
+  const { half, reserve, clientMost } = partsOf(maxBytes, sharedBy);
   const offers = createFairStock(half);
   // Kept replies of this process's offers, by payment hash: the first to be forgotten first, as far as the node's clock is ours.
   const kept = new Map<string, { readonly client: string; readonly bytes: number; readonly forgetAtMs: number }>();
@@ -78,10 +76,6 @@ export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions):
     return used + bytes <= most && offers.take(client, bytes, spared);
   }
 
-  function full(): Unavailable {
-    return new Unavailable('reply_store_full', 'No room to keep another reply; try again later.', 30);
-  }
-
   return {
     check(asker) {
       if (!takeOffered(asker, 1)) throw full();
@@ -100,12 +94,10 @@ export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions):
       };
     },
     answered(paymentHash, bytes) {
-      used += bytes;
       const reply = kept.get(keyOf(paymentHash));
-      if (!reply) return;
+      used += bytes - (reply?.bytes ?? 0);
+      if (reply) offers.give(reply.client, reply.bytes);
       kept.delete(keyOf(paymentHash));
-      used -= reply.bytes;
-      offers.give(reply.client, reply.bytes);
     },
     set({ all, offered }) {
       forget();
@@ -116,6 +108,17 @@ export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions):
       mostOffered = Math.min(half, own + Math.max(0, half - offered) / sharedBy);
     },
   };
+}
+
+/** The parts of the room: what offers may have, the reserve within it, and the most of a client that has not paid lately. */
+function partsOf(maxBytes: number, sharedBy: number) {
+  const half = Math.floor(maxBytes / OFFERS_PART);
+  const reserve = Math.floor(half / BUYERS_PART / sharedBy);
+  return { half, reserve, clientMost: Math.max(CLIENT_LEAST, (half / sharedBy - reserve) / CLIENT_PART) };
+}
+
+function full(): Unavailable {
+  return new Unavailable('reply_store_full', 'No room to keep another reply; try again later.', 30);
 }
 
 function keyOf(paymentHash: Uint8Array): string {
