@@ -61,15 +61,17 @@ function heldEndpoint() {
 }
 
 let lightning: EmbeddedLightning;
-let shiftMs = 0;
-const clock: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + shiftMs };
+/** Stands, and is moved by the tests: what is counted by the minute does not depend on how fast this machine is. */
+let nowMs = 0;
+const clock: Clock = { ...systemClock, nowMs: () => nowMs };
 
 beforeAll(async () => {
   lightning = await startEmbeddedLightning();
 });
 afterAll(() => lightning.stop());
 beforeEach(() => {
-  shiftMs = 0;
+  // A minute of the clock has just begun, as near to the nodes' own time as that can be.
+  nowMs = Math.ceil(Date.now() / 60_000) * 60_000;
   held.reset();
 });
 
@@ -113,14 +115,14 @@ async function buy({ origin }: LightningService, from: string): Promise<void> {
   expect(answer.status).toBe(200);
 }
 
-/** An honest client asks once every few seconds for a minute and a half, each time after a flood; the part of its calls that was served. */
+/** An honest client asks once every few seconds for a minute, each time after a flood; the part of its calls that was served. */
 async function servedDuring(shop: LightningService, flood: () => Promise<unknown>): Promise<number> {
-  const calls = Math.floor(90_000 / PAUSE_MS);
+  const calls = Math.floor(60_000 / PAUSE_MS);
   let served = 0;
   for (let at = 0; at < calls; at++) {
     await flood();
     if (await getsOffer(shop, HONEST)) served += 1;
-    shiftMs += PAUSE_MS;
+    nowMs += PAUSE_MS;
   }
   return served / calls;
 }
@@ -139,22 +141,26 @@ describe('an honest client is served in 95 % of its calls, within three tries', 
     PHOENIXD_PASSWORD: SECRETS.phoenixd,
   });
 
-  test('while 20 clients ask for invoices as fast as they may', () =>
-    withShop(fastNode(), async (shop) => {
-      const statuses = new Map<number, number>();
-      const flood = async (from: string) => {
-        const { status } = await call(shop.origin, fresh(), { from });
-        statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      };
-      const served = await servedDuring(shop, () =>
-        Promise.all(greedy(20).flatMap((from) => range(2).map(() => flood(from)))),
-      );
-      expect(served).toBeGreaterThanOrEqual(0.95);
-      // They had what there was: more than a minute's 480, and in three minutes of the clock no more than 480 each.
-      expect(statuses.get(402)).toBeGreaterThan(480);
-      expect(statuses.get(402)).toBeLessThanOrEqual(3 * 480);
-      expect(statuses.get(429)).toBeGreaterThan(200);
-    }));
+  test(
+    'while 20 clients ask for invoices as fast as they may',
+    () =>
+      withShop(fastNode(), async (shop) => {
+        const statuses = new Map<number, number>();
+        const flood = async (from: string) => {
+          const { status } = await call(shop.origin, fresh(), { from });
+          statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        };
+        const served = await servedDuring(shop, () =>
+          Promise.all(greedy(20).flatMap((from) => range(2).map(() => flood(from)))),
+        );
+        expect(served).toBeGreaterThanOrEqual(0.95);
+        // They had what there was, 480 less what the honest one had; all of its calls lie in one minute of the clock.
+        expect(statuses.get(402)).toBeGreaterThan(360);
+        expect(statuses.get(402)).toBeLessThanOrEqual(480);
+        expect(statuses.get(429)).toBeGreaterThan(200);
+      }),
+    120_000,
+  );
 
   test('while one client’s large replies fill the room', () =>
     withShop({ REPLY_STORE_MB: '4' }, async (shop) => {
@@ -171,8 +177,7 @@ describe('a client that has paid is served', () => {
   test('while 40 others have all invoices but the reserve, of which a client that has not paid gets none', () =>
     withShop({ LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '40' }, async (shop) => {
       await buy(shop, HONEST);
-      // A whole minute of the clock before it.
-      shiftMs += 60_000 - (clock.nowMs() % 60_000);
+      nowMs += 60_000;
       for (const _ of range(2)) await Promise.all(greedy(40).map((from) => call(shop.origin, fresh(), { from })));
       const late = await call(shop.origin, fresh(), { from: '127.0.3.1' });
       expect([late.status, codeOf(late)]).toEqual([429, 'exact_lnbtc_invoice_issuance_denied']);

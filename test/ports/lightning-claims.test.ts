@@ -104,6 +104,7 @@ describeLedgers('the Lightning rail', (adapter) => {
         () => counts(),
         () => store.clientCount(TODAY, hashOf('client')),
         () => store.bodyBytes(),
+        () => store.offeredBytes(),
         () => store.prune(NOON),
         () => store.ping(),
       ];

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { findPostgres } from '../../scripts/lib/postgres.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createMinuteWindows, type OpenWindows, type SharedWindows } from '../../src/lib/minute-windows.ts';
 import { openInstances } from '../../src/store/postgres/open-instances.ts';
 import { openSharedWindows } from '../../src/store/shared-windows.ts';
+import { describePostgres } from '../support/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres-run.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
@@ -73,18 +73,15 @@ async function openPostgres(): Promise<Opened> {
   };
 }
 
-const missing = 'missing' in findPostgres();
+describe('a count in memory that is taken back', () => stateSuite(openMemory));
+describe('a count in a file that processes share that is taken back', () => stateSuite(openFile));
+describePostgres('a count in a database that instances share that is taken back', () => stateSuite(openPostgres));
 
-describe.each([
-  { place: 'in memory', open: openMemory, skip: false },
-  { place: 'in a file that processes share', open: openFile, skip: false },
-  { place: 'in a database that instances share', open: openPostgres, skip: missing },
-])('a count $place that is taken back', ({ open, skip }) => {
+function stateSuite(open: () => Promise<Opened>): void {
   let windows: Opened;
   let here: SharedWindows;
   let there: SharedWindows;
-  beforeEach(async (context) => {
-    context.skip(skip);
+  beforeEach(async () => {
     windows = await open();
     [here, there] = [windows.one('calls'), windows.another('calls')];
   });
@@ -155,4 +152,4 @@ describe.each([
     await Promise.all(work);
     expect([await numberOf(here, 'a'), await numberOf(there, 'b')]).toEqual([left.a + 1, left.b + 1]);
   });
-});
+}

