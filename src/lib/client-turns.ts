@@ -114,7 +114,7 @@ export function createClientTurns(limits: TurnLimits): ClientTurns {
         resolve();
       },
     };
-    signal.addEventListener('abort', abort, { once: true });
+    signal.addEventListener('abort', abort);
     lines.add(client, waiter);
     await promise;
   }

@@ -60,10 +60,10 @@ export async function openRailBench(choices: Choices = {}) {
   const buyers = createRecentBuyers(clock);
   const room = createReplyRoom({ maxBytes: roomBytes, clock });
   const handler = { runs: [] as string[], run: (async (tag) => `answer to ${tag}`) as Run };
-  const warned: [level: string, message: string][] = [];
+  const warned: [level: string, message: string, detail: object][] = [];
   const log = {
-    warn: (_: object, message: string) => void warned.push(['warn', message]),
-    error: (_: object, message: string) => void warned.push(['error', message]),
+    warn: (detail: object, message: string) => void warned.push(['warn', message, detail]),
+    error: (detail: object, message: string) => void warned.push(['error', message, detail]),
   };
   const common = { store, sources: null, clock, handlerTimeoutMs: 5000 };
   const offers = createOffers<null>({

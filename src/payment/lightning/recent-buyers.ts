@@ -21,12 +21,11 @@ export function createRecentBuyers(clock: Clock, maxBuyers = MAX_BUYERS): Recent
     add(client) {
       paidAtMs.delete(client);
       paidAtMs.set(client, clock.nowMs());
-      const oldest = paidAtMs.size > maxBuyers ? paidAtMs.keys().next().value : undefined;
-      if (oldest !== undefined) paidAtMs.delete(oldest);
+      for (const oldest of paidAtMs.keys()) {
+        if (paidAtMs.size <= maxBuyers) break;
+        paidAtMs.delete(oldest);
+      }
     },
-    has(client) {
-      const at = paidAtMs.get(client);
-      return at !== undefined && clock.nowMs() - at < RECENT_MS;
-    },
+    has: (client) => clock.nowMs() - (paidAtMs.get(client) ?? Number.NEGATIVE_INFINITY) < RECENT_MS,
   };
 }

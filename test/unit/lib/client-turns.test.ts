@@ -248,6 +248,20 @@ describe('a client that leaves', () => {
     expect(started).toEqual(['first', 'a0', 'b', 'c']);
   });
 
+  test('while another task of it waits keeps its turn, in its site and among all', async () => {
+    const { ask, started, endAll } = stage(createClientTurns({ running: 1, waiting: 20, waitingPerClient: 4 }));
+    const leaves = new AbortController();
+    void ask('first');
+    const waits = outcomeOf(ask('2001:db8:1:0::/64', 'leaves', leaves.signal));
+    void ask('2001:db8:1:0::/64', 'stays');
+    void ask('2001:db8:1:1::/64', 'next network');
+    void ask('192.0.2.1', 'next site');
+    leaves.abort(gone);
+    expect(await waits).toBe(gone);
+    await endAll();
+    expect(started).toEqual(['first', 'stays', 'next site', 'next network']);
+  });
+
   test('and was the only one of its site leaves no turn behind', async () => {
     const { ask, started, endAll } = stage(createClientTurns({ running: 1, waiting: 3, waitingPerClient: 2 }));
     const leaves = new AbortController();

@@ -54,6 +54,7 @@ describe('requestBindingParams', () => {
     ['both names in one', { 'server,metadata': [] }],
     ['a relative server', { server: '/mcp', metadata: [] }],
     ['a server that is no text', { server: 1, metadata: [] }],
+    ['a list with a server in it', { server: [server], metadata: [] }],
     ['no list', { server, metadata: 'a' }],
     ['a name that is no text', { server, metadata: [{}] }],
     ['descending names', { server, metadata: ['b', 'a'] }],

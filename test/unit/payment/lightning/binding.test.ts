@@ -203,6 +203,12 @@ describe('mcp:1', () => {
     });
   });
 
+  test('tells what a requirement declares of it', () => {
+    const params = { server: 'https://api.example.com/mcp', metadata: ['account'] };
+    expect(mcp({ bound: ['account'] })).toMatchObject({ profile: 'mcp:1', params });
+    expect(http({ bound: ['accept'] })).toMatchObject({ profile: 'http:1', params: { headers: ['accept'] } });
+  });
+
   test('takes arguments that were left out for none', () => {
     expect(hex(mcp({ arguments: undefined }))).toBe(hex(mcp({ arguments: {} })));
     expect(hex(bindMcp({ server: 'https://api.example.com/mcp', name: 'get_article' }))).toBe(

@@ -113,6 +113,23 @@ describe('a proof of an offer', () => {
     for (const outcome of both) expect(['answer to a', '409 payment_in_flight unknown 1']).toContain(outcome);
   });
 
+  test('is served under a lease that names this process and this presentation', async () => {
+    const holders: string[] = [];
+    bench.faults.takeLease = (key, holder, ...rest) => {
+      holders.push(holder);
+      return bench.real.takeLease(key, holder, ...rest);
+    };
+    for (const tag of ['a', 'b']) await present(tag, (await buy(tag)).header);
+    expect(new Set(holders).size).toBe(2);
+    for (const holder of holders) expect(holder).toMatch(/^boot:[0-9a-f]{8}-[0-9a-f-]{27}$/);
+  });
+
+  test('whose claim cannot be found again is not served', async () => {
+    const { header } = await buy('a');
+    bench.faults.findClaim = async () => null;
+    expect(await present('a', header)).toBe('duplicate_settlement');
+  });
+
   test('that is no header of a payment is refused, and says nothing about a payment', async () => {
     expect(await present('a', 'x')).toBe('invalid_payload');
   });

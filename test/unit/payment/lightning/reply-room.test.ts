@@ -170,6 +170,11 @@ describe('room comes back', () => {
     room.answered(hashOf('first'), 10);
     room.answered(hashOf('first'), 10);
     expect([offer(buyer('c'), 251), offer(buyer('c'), 250)]).toEqual([false, true]);
+    const { room: paid, offer: offerThere } = open(1000);
+    offerThere(buyer('a'), 250, 'first');
+    for (const bytes of [10, 10]) paid.answered(hashOf('first'), bytes);
+    paid.answered(hashOf('x'), 600);
+    expect([offerThere(buyer('b'), 381), offerThere(buyer('b'), 380)]).toEqual([false, true]);
   });
 
   test('when no invoice came of it', () => {
@@ -239,6 +244,17 @@ describe('a count of the store', () => {
     room.set({ all: 0, offered: 0 });
     expect([offer(buyer('b'), 251), offer(buyer('b'), 250), isFull(room)]).toEqual([false, true, true]);
   });
+});
+
+test('a refusal says that there is no room, and that there will be', () => {
+  const { room } = open(1);
+  expect(() => room.check(buyer('a'))).toThrow('No room to keep another reply; try again later.');
+});
+
+test('two processes have half of it each before the first count, for answers too', () => {
+  const { room, offer } = open(2000, 2);
+  room.answered(hashOf('a'), 800);
+  expect([offer(buyer('a'), 201), offer(buyer('a'), 200)]).toEqual([false, true]);
 });
 
 test('two processes share the room by parts of what the last count left', () => {

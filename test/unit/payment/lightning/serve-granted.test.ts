@@ -53,7 +53,8 @@ describe('a granted claim', () => {
     const { serve, key } = await claimed();
     bench.handler.run = async () => Promise.reject(new UpstreamFailed('test', 'down'));
     expect(await serve()).toBe('{"text":"answer to a"}');
-    expect(bench.warned).toEqual([['warn', 'a paid run failed: the kept reply is delivered']]);
+    const detail = { err: expect.objectContaining({ message: 'test: down' }), endpoint: '/test/rail' };
+    expect(bench.warned).toEqual([['warn', 'a paid run failed: the kept reply is delivered', detail]]);
     expect(await bench.real.keptReply(key)).toBeNull();
     bench.handler.run = async () => 'another';
     expect(await serve()).toBe('{"text":"answer to a"}');
@@ -129,7 +130,8 @@ describe('a granted claim', () => {
     const { serve } = await claimed();
     bench.faults.releaseLease = async () => Promise.reject(new Error('disk'));
     expect(await serve()).toBe('{"text":"answer to a"}');
-    expect(bench.warned).toEqual([['error', 'a lease was not given back; it ends by itself']]);
+    const detail = { err: expect.objectContaining({ message: 'disk' }) };
+    expect(bench.warned).toEqual([['error', 'a lease was not given back; it ends by itself', detail]]);
   });
 
   test('that is delivered is noted, with how long its answer can be fetched', async () => {
