@@ -90,7 +90,7 @@ export function createClientTurns(limits: TurnLimits): ClientTurns {
     room.give(client);
   }
 
-  /** Starts whoever may have a place now. */
+  /** Starts every waiter that may have a place now. */
   function startNext(): void {
     const next = () => lines.find((client, { spared }) => places.take(client, 1, spared));
     for (let turn = next(); turn; turn = next()) {

@@ -40,7 +40,7 @@ export function createIssuance(
   open: OpenWindows = () => createMinuteWindows(clock),
 ): Issuance {
   const clients = open('invoices for a client');
-  const everybody = open('invoices');
+  const invoices = open('invoices');
   const holders = open('clients with invoices');
   const siteLimit = limits.client * CLIENTS_PER_SITE;
   const shares = createShares(limits.total);
@@ -74,7 +74,7 @@ export function createIssuance(
     const held = site === null ? own : await count(clients, site);
     if (limits.client > 0 && held > siteLimit) return refuse(siteLimit, 'for one network');
     if (limits.total === 0) return takeBack;
-    const all = await count(everybody, '');
+    const all = await count(invoices, '');
     if (held > share.most(isBuyer, all)) return refuse(limits.total, 'for all clients together');
     share.hear({ taken: all, ...(held === 1 && { holders: await count(holders, '') }) });
     return takeBack;

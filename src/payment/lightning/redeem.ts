@@ -95,7 +95,7 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
     const judged = await judge(order, envelope);
     const doubt = await doubtOf(judged, order.signal);
     const isNew = !judged.claim && (await claim(judged));
-    // While the node has not confirmed it, nobody knows that it was paid.
+    // While the node has not confirmed the payment, it may not have been made.
     if (isNew && !doubt) buyers.add(order.client);
     const { key } = judged;
     return { key, claim: granted(judged.claim ?? (await store.findClaim(key))), doubt };

@@ -233,7 +233,7 @@ describe('a client that leaves', () => {
     expect(started).toEqual([]);
   });
 
-  test('while it waits hears its own reason, leaves its room to others, and keeps nobody’s place in line', async () => {
+  test('while it waits hears its own reason, leaves its room to others, and holds up none of them', async () => {
     const { ask, started, endAll } = stage(createClientTurns({ running: 1, waiting: 3, waitingPerClient: 2 }));
     const leaves = new AbortController();
     void ask('first');

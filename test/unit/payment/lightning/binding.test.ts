@@ -295,7 +295,7 @@ describe('mcp:1', () => {
     'http://127.0.0.1:1/mcp?x=1',
     'urn:example:mcp',
     'stdio:percall',
-    // An at sign outside the authority names nobody.
+    // An at sign outside the authority names no user.
     'https://a.example/@user/mcp',
     'https://a.example?owner=user@b.example',
     'https://a.example/mcp?at=//user@b.example',

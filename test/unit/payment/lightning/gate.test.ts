@@ -48,7 +48,7 @@ const get = (url: string, headers: Record<string, string> = {}) => app.inject({ 
 const json = (header: unknown) => JSON.parse(Buffer.from(String(header), 'base64').toString());
 
 describe('without a payment', () => {
-  test('the answer is a 402 whose header and body make the same offer, for nobody’s cache', async () => {
+  test('the answer is a 402 whose header and body make the same offer, which no cache may keep', async () => {
     const answer = await get(`${PATH}?tag=a`);
     const { accepts, error, resource } = json(answer.headers['payment-required']);
     expect([answer.statusCode, error, resource.url]).toEqual([402, 'Payment required', `${ORIGIN}${PATH}?tag=a`]);

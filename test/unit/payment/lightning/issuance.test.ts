@@ -112,7 +112,7 @@ describe('the total', () => {
   ])('leaves as much to the next client as each of $greedy greedy ones has', async ({ greedy, each }) => {
     const issue = createIssuance({ client: 0, total: 600 }, createManualClock(0));
     expect(await takeAll(issue, addresses(greedy))).toEqual(Array(greedy).fill(each));
-    // One in turns, as before, with nobody else asking: half of what is left, and one more where it is odd.
+    // One in turns, as before, with no other client asking: half of what is left, and one more where it is odd.
     expect(await admitted(issue, 'next', 1000)).toBe(Math.ceil(each / 2));
   });
 
@@ -128,7 +128,7 @@ describe('the total', () => {
     const strangers = await takeAll(issue, addresses(480));
     expect(strangers).toEqual(Array(480).fill(1));
     expect(await admitted(issue, 'late', 10)).toBe(0);
-    // Of strangers none could have more than its equal share, one.
+    // No other client could have more than its equal share, one.
     expect(await takeAll(issue, ['buyer', 'other buyer'], true)).toEqual([40, 40]);
     expect(await admitted(issue, 'late', 10)).toBe(0);
     expect(await admitted(issue, 'third buyer', 10, true)).toBe(10);
@@ -149,7 +149,7 @@ describe('the total', () => {
     expect(await admitted(issue, 'greedy', 50)).toBe(1);
     const networks = Array.from({ length: 50 }, (_, at) => `2001:db8:1:${at.toString(16)}::/64`);
     expect((await takeAll(issue, networks)).reduce((sum, count) => sum + count, 0)).toBe(4);
-    // Ten for strangers, of which five are taken.
+    // Ten for clients that have not paid, of which five are taken.
     expect(await takeAll(issue, addresses(20))).toEqual([...Array(5).fill(1), ...Array(15).fill(0)]);
     await expect(issue(stranger('late'))).rejects.toThrow(
       'More than 12 new invoices a minute for all clients together',
@@ -166,7 +166,7 @@ describe('the total', () => {
       return windows;
     };
     const issue = createIssuance({ client: 5, total: 10 }, clock, open);
-    // Eight for strangers: four are left when one has four.
+    // Eight for clients that have not paid: four are left when one has four.
     expect(await admitted(issue, 'a', 4)).toBe(4);
     expect(await admitted(issue, '2001:db8:1:0::/64', 20)).toBe(2);
     expect(await admitted(issue, 'b', 20)).toBe(1);
@@ -206,7 +206,7 @@ describe('an equal share', () => {
   it('is all that clients that come one after another get, once the total was short', async () => {
     const clock = createManualClock(MINUTE_START);
     const issue = createIssuance({ client: 30, total: 600 }, clock);
-    // Nobody could know in the first minute: each has half of what is left, and the last ones nothing.
+    // Nothing was known in the first minute: each has half of what is left, and the last ones nothing.
     expect(await takeInSequence(issue, addresses(20))).toBe(480);
     expect(await admitted(issue, HONEST, 1)).toBe(0);
     for (let minute = 0; minute < 3; minute++) {
@@ -227,7 +227,7 @@ describe('an equal share', () => {
     expect(served).toBe(20);
   });
 
-  it('binds nobody while three quarters are not taken', async () => {
+  it('binds no client while three quarters are not taken', async () => {
     const clock = createManualClock(MINUTE_START);
     const issue = createIssuance({ client: 0, total: 100 }, clock);
     // Sixty of eighty.

@@ -84,7 +84,7 @@ describe('nothing is made', () => {
     untouched();
   });
 
-  test('while the node is away, and it counts against nobody', async () => {
+  test('while the node is away, and no client is counted for it', async () => {
     await open({ limits: { client: 1, total: 0 } });
     await bench.node.setFault('500');
     const found = await refused();
@@ -97,7 +97,7 @@ describe('nothing is made', () => {
     expect(bench.node.received.slice(asked).filter(({ url }) => url === '/createinvoice')).toEqual([]);
   });
 
-  test('without room for a reply, and it counts against nobody', async () => {
+  test('without room for a reply, and no client is counted for it', async () => {
     await open({ roomBytes: 1000, limits: { client: 1, total: 0 } });
     bench.room.set({ all: 1000, offered: 0 });
     expect([await refused(), await refused()]).toEqual(['503 reply_store_full 30', '503 reply_store_full 30']);
@@ -112,7 +112,7 @@ describe('nothing is made', () => {
     expect([invoices(), bench.handler.runs]).toEqual([1, ['a']]);
   });
 
-  test('without a rate, and it counts against nobody', async () => {
+  test('without a rate, and no client is counted for it', async () => {
     await open({ limits: { client: 1, total: 0 } });
     const { current } = bench.rates;
     bench.rates.current = async () => Promise.reject(new Unavailable('btc_rate_unavailable', 'none', 5));

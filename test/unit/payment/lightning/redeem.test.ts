@@ -34,7 +34,7 @@ const present = (tag: string, header: string, more: Parameters<RailBench['order'
 const buy = (tag: string) => bench.buy(bench.order(tag));
 
 describe('a proof of an offer', () => {
-  test('buys a fresh answer, with a receipt that names the payment and nobody', async () => {
+  test('buys a fresh answer, with a receipt that names the payment and no payer', async () => {
     const { header, key } = await buy('a');
     bench.handler.run = async (tag) => `fresh ${tag}`;
     const { body, receipt } = await bench.redeem(bench.order('a'), header);
@@ -210,7 +210,7 @@ describe('on a node whose key others use too', () => {
     expect(bench.buyers.has('192.0.2.1')).toBe(false);
   });
 
-  test('one that it cannot confirm is claimed, not served, and makes nobody a buyer', async () => {
+  test('one that it cannot confirm is claimed, not served, and makes no client a buyer', async () => {
     const { header } = await buy('a');
     const runs = bench.handler.runs.length;
     await bench.node.setFault('500');

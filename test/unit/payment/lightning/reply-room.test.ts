@@ -196,7 +196,7 @@ describe('room comes back', () => {
 });
 
 describe('a count of the store', () => {
-  test('at the start counts what nobody here holds, until it is gone', () => {
+  test('at the start counts what no client here holds, until it is gone', () => {
     const { room, offer } = open(1000);
     room.set({ all: 400, offered: 400 });
     expect([offer(stranger('a'), 1), offer(buyer('a'), 101), offer(buyer('a'), 100)]).toEqual([false, false, true]);
