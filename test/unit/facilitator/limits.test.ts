@@ -75,7 +75,10 @@ describe('the minute', () => {
     const windows = (name: string) => {
       opened.push(name);
       const own = createMinuteWindows(clock);
-      return { count: async (client: string) => own.count(client) };
+      return {
+        count: async (client: string) => own.count(client),
+        takeBack: async (client: string) => own.takeBack(client),
+      };
     };
     const { store } = ledger;
     const limits = createLimits({ store, clock, counts, limits: { ...LIMITS, perMinute: 1 }, windows });

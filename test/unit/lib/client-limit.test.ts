@@ -16,7 +16,10 @@ const LIMIT = 3;
 const WAYS = {
   here: (windows: ClientWindows<MinuteWindows>) => async (client: string) => countClient(LIMIT, windows, client),
   elsewhere: ({ clients, sites }: ClientWindows<MinuteWindows>) => {
-    const later = (of: MinuteWindows): SharedWindows => ({ count: async (client) => of.count(client) });
+    const later = (of: MinuteWindows): SharedWindows => ({
+      count: async (client) => of.count(client),
+      takeBack: async (client) => of.takeBack(client),
+    });
     return (client: string) => countSharedClient(LIMIT, { clients: later(clients), sites: later(sites) }, client);
   },
 };
