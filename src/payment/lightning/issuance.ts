@@ -1,11 +1,8 @@
 import { TooMany } from '../../errors.ts';
-import { siteKey } from '../../lib/client-key.ts';
+import { CLIENTS_PER_SITE, siteKey } from '../../lib/client-key.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createMinuteWindows, type OpenWindows, type SharedWindows, WINDOW_MS } from '../../lib/minute-windows.ts';
 import { type Asker, BUYERS_PART } from './asker.ts';
-
-/** An IPv6 /48 may have as many invoices as this many clients: a site of several households or servers. */
-const CLIENTS_PER_SITE = 4;
 
 /** The total is short while more than this part of it is taken. */
 const SHORT_ABOVE = 0.75;
