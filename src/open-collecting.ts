@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import type { ChainClient } from './chain/client.ts';
+import type { OpenChainClient } from './chain/client.ts';
 import type { PrimaryLink } from './cluster/primary-link.ts';
 import { openCollector } from './collector/open-collector.ts';
 import { createProbe, nameEndpoints } from './collector/probe.ts';
@@ -16,7 +16,7 @@ import { createProbeWrites } from './store/probe-store.ts';
 
 interface CollectingParts {
   config: Config;
-  chain: ChainClient;
+  chain: OpenChainClient;
   /** Null but in a process that only serves. */
   link: PrimaryLink | null;
   clock: Clock;
@@ -30,7 +30,7 @@ export function openCollecting({ config, chain, link, clock, log }: CollectingPa
   // Written by one process, and never a copy.
   const db = link ? null : data.db;
   const own = db && openCollector({ chain, db, clock, log, settings, watch: { ...watch, usdc: network.usdc } });
-  const probe = db && settings.enabled ? openProbe(config, db, log) : null;
+  const probe = db && settings.enabled ? openProbe(config, chain, db, log) : null;
 
   return {
     collector: data.collector ?? link?.collector ?? own ?? NO_COLLECTOR,
@@ -51,11 +51,16 @@ export function openCollecting({ config, chain, link, clock, log }: CollectingPa
 
 export type Collecting = ReturnType<typeof openCollecting>;
 
-function openProbe({ network, collected, rpcTimeoutMs }: Config, db: Sqlite, log: Logger) {
+function openProbe(
+  { network, collected, rpcTimeoutMs }: Config,
+  { allowances }: OpenChainClient,
+  db: Sqlite,
+  log: Logger,
+) {
   const { rpcUrls, chainId } = network;
   const intervalMs = collected.probeIntervalMs;
   return createProbe({
-    ...{ rpcUrls, chainId, intervalMs, clock: systemClock, log },
+    ...{ rpcUrls, allowances, chainId, intervalMs, clock: systemClock, log },
     writes: createProbeWrites(db),
     timeoutMs: rpcTimeoutMs,
   });

@@ -32,6 +32,8 @@ export interface Allowance {
  */
 export function createAllowance(clock: Clock): Allowance {
   let rate = Number.POSITIVE_INFINITY;
+  // Before the last lesson.
+  let before = rate;
   let level = Number.POSITIVE_INFINITY;
   let filledMs = 0;
   let changedMs = 0;
@@ -79,11 +81,13 @@ export function createAllowance(clock: Clock): Allowance {
       const now = clock.nowMs();
       refusals.push(now);
       recall(now);
-      const borne = Math.max(1, sent.length - refusals.length);
-      const isFirst = now - changedMs >= SECOND_MS || rate === Number.POSITIVE_INFINITY;
-      rate = Math.max(LEAST, Math.min(borne, isFirst ? rate * FEWER : rate));
+      // Refusals of one second are one lesson.
+      if (rate === Number.POSITIVE_INFINITY || now - changedMs >= SECOND_MS) [before, changedMs] = [rate, now];
+      const borne = sent.length - refusals.length;
+      // What it has just borne it bears, however often it is asked for more.
+      const learned = before === Number.POSITIVE_INFINITY ? Math.max(1, borne) : Math.max(LEAST, borne, before * FEWER);
+      rate = Math.min(rate, learned);
       [level, filledMs] = [0, now];
-      if (isFirst) changedMs = now;
     },
   };
 }

@@ -4,7 +4,8 @@ import { type Rank, RESERVE } from './rank.ts';
 import type { Member, Roster } from './roster.ts';
 
 /** How often an allowance that is used up is looked at again: short beside a block of half a second. */
-const LOOK_MS = 25;
+export const LOOK_MS = 25;
+const CHAIN_BUSY = 'chain_busy';
 
 /** Whether a request of this rank leaves to those before it what is theirs. Where no provider is left to ask, that is what the caller must hear. */
 function isAllowed(members: readonly Member[], rank: Rank): boolean {
@@ -37,7 +38,12 @@ export async function untilAllowed(
   return true;
 }
 
+/** Whether a call ended because the providers bear no more: no provider has taken it. */
+export function isChainBusy(error: unknown): boolean {
+  return error instanceof Unavailable && error.code === CHAIN_BUSY;
+}
+
 /** 503: the providers bear no more requests just now; what they bear is kept for what is more important. */
 export function chainBusy(): Unavailable {
-  return new Unavailable('chain_busy', 'The chain’s providers take no more requests just now; try again shortly.', 1);
+  return new Unavailable(CHAIN_BUSY, 'The chain’s providers take no more requests just now; try again shortly.', 1);
 }

@@ -1,6 +1,7 @@
 import { UpstreamFailed } from '../errors.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { chainBusy, untilAllowed } from './allowed.ts';
+import type { Allowance } from './allowance.ts';
+import { chainBusy, isChainBusy, LOOK_MS, untilAllowed } from './allowed.ts';
 import { type AnswerError, judgeError, ProviderFailure } from './answers.ts';
 import { createProvider } from './provider.ts';
 import { PATIENCE_MS, type Rank } from './rank.ts';
@@ -89,8 +90,15 @@ export interface ChainClientOptions {
   readonly clock?: Clock;
 }
 
-/** A client with its connections: `check` throws unless a provider serves the chain, `close` ends every connection. */
-export type OpenChainClient = ChainClient & { close(): Promise<void>; check(): Promise<void> };
+/** A client with its connections. */
+export interface OpenChainClient extends ChainClient {
+  /** What each provider bears, in the order of their URLs: for requests that go to one of them past this client. */
+  readonly allowances: readonly Allowance[];
+  /** Throws unless a provider serves the chain. */
+  check(): Promise<void>;
+  /** Ends every connection. */
+  close(): Promise<void>;
+}
 
 /** Nodes refuse longer batches with -32600 (Arc's node: "batch size exceeds limit of 100"). */
 const MAX_BATCH = 100;
@@ -114,6 +122,7 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
   return {
     chainId,
     publicUrl: first.origin,
+    allowances: roster.members.map(({ allowance }) => allowance),
     async request<T>(method: string, params: readonly unknown[], rpc: RpcOptions = {}): Promise<T> {
       const [outcome] = await askInOrder([{ method, params }], rpc);
       if (outcome === undefined) throw new UpstreamFailed('chain', 'no answer');
@@ -148,7 +157,8 @@ type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>
 
 /**
  * Asks one provider after another, each only for what none before it has answered:
- * 1. a rank that must leave the providers' allowance to others waits, or is refused;
+ * 1. a rank that must leave the providers' allowance to others waits, or is refused; so does a call that met limits on its way, and only
+ *    what is still open is asked again;
  * 2. an answer that every honest node would give stands;
  * 3. a call refused by a limit, or by a node that lacks the method or the block, goes to the next provider;
  * 4. a provider that fails is asked nothing more, all its calls go to the next;
@@ -159,36 +169,54 @@ type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>
 function createAsk(roster: Roster, clock: Clock): Ask {
   return async (calls, rpc) => {
     const { rank = 'sale', signal } = rpc;
-    const isAllowed = await untilAllowed(roster, rank, clock, PATIENCE_MS[rank], signal);
-    if (!isAllowed && rank !== 'settle') throw chainBusy();
+    const until = clock.nowMs() + PATIENCE_MS[rank];
     const round: Round = {
       settled: new Array(calls.length),
       open: calls.map((call, at) => ({ call, at })),
       reasons: new Set(),
+      isLastTry: false,
     };
-    const refused: { member: Member; reason: string }[] = [];
-    for (const member of askable(roster.inOrder(), rank)) {
-      await askMember(roster, member, round, rpc);
-      if (round.open.length > 0) continue;
-      const reason = rpc.refuse?.(round.settled) ?? null;
-      if (reason === null) {
-        for (const earlier of refused) roster.failed(earlier.member, new ProviderFailure('malformed', earlier.reason));
-        return round.settled;
+    for (;;) {
+      const isAllowed = await untilAllowed(roster, rank, clock, until - clock.nowMs(), signal);
+      if (!isAllowed && rank !== 'settle') throw chainBusy();
+      round.isLastTry = clock.nowMs() >= until;
+      try {
+        return await askAll(roster, calls, round, rpc);
+      } catch (error) {
+        if (!isChainBusy(error) || round.isLastTry) throw error;
+        await clock.sleep(LOOK_MS, signal);
       }
-      round.reasons.add(reason);
-      refused.push({ member, reason });
-      round.open = calls.map((call, at) => ({ call, at }));
     }
-    signal?.throwIfAborted();
-    return unanswered(round, rpc);
   };
 }
 
+/** Rules 2 to 6, once. Throws `chain_busy` where a provider that is left out for its allowance may answer later. */
+async function askAll(roster: Roster, calls: readonly RpcCall[], round: Round, rpc: RpcOptions): Promise<RpcOutcome[]> {
+  const refused: { member: Member; reason: string }[] = [];
+  round.reasons.clear();
+  const members = roster.inOrder();
+  const asked = askable(members, round.isLastTry && rpc.rank === 'settle');
+  for (const member of asked) {
+    await askMember(roster, member, round, rpc);
+    if (round.open.length > 0) continue;
+    const reason = rpc.refuse?.(round.settled) ?? null;
+    if (reason === null) {
+      for (const earlier of refused) roster.failed(earlier.member, new ProviderFailure('malformed', earlier.reason));
+      return round.settled;
+    }
+    round.reasons.add(reason);
+    refused.push({ member, reason });
+    round.open = calls.map((call, at) => ({ call, at }));
+  }
+  rpc.signal?.throwIfAborted();
+  if (asked.length < members.length) throw chainBusy();
+  return unanswered(round, rpc);
+}
+
 /** Those that bear another request, in order; for what must not fail the others too, at the end. */
-function askable(members: readonly Member[], rank: Rank): readonly Member[] {
-  const bears = ({ allowance }: Member) => allowance.free() >= 1;
-  const ready = members.filter(bears);
-  if (ready.length === members.length || PATIENCE_MS[rank] === 0) return ready;
+function askable(members: readonly Member[], mustNotFail: boolean): readonly Member[] {
+  const ready = members.filter(({ allowance }) => allowance.free() >= 1);
+  if (!mustNotFail) return ready;
   return [...ready, ...members.filter((member) => !ready.includes(member))];
 }
 
@@ -208,6 +236,8 @@ interface Round {
   readonly settled: RpcOutcome[];
   open: { call: RpcCall; at: number }[];
   readonly reasons: Set<string>;
+  /** Whether the caller's patience is over: what must not fail now goes to those that bear no more, too. */
+  isLastTry: boolean;
 }
 
 /** Rules 2 to 4: asks one provider for what is open, without the methods that it is known to lack. */

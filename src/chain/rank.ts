@@ -11,18 +11,18 @@ export const RESERVE: Readonly<Record<Rank, number>> = { settle: 0, sale: 0.1, c
 
 /** How long a rank waits for an allowance that is used up, in milliseconds; then a settlement goes all the same, and what is less is refused. */
 export const PATIENCE_MS: Readonly<Record<Rank, number>> = {
-  settle: 500,
+  settle: 3000,
   sale: 2000,
   collect: 2000,
   admit: 0,
   free: 0,
 };
 
-/** The same chain, where every request has this rank. */
+/** The same chain, where every request that names no rank has this one. */
 export function ranked(chain: ChainClient, rank: Rank): ChainClient {
   return {
     ...chain,
-    request: (method, params, options) => chain.request(method, params, { ...options, rank }),
-    batch: (calls, options) => chain.batch(calls, { ...options, rank }),
+    request: (method, params, options) => chain.request(method, params, { rank, ...options }),
+    batch: (calls, options) => chain.batch(calls, { rank, ...options }),
   };
 }

@@ -36,6 +36,8 @@ export interface ChainIdentity {
 
 /** The providers in the operator's order, with the rule of who is asked first. */
 export interface Roster {
+  /** All of them, in the operator's order. */
+  readonly members: readonly Member[];
   /** Whom to ask, best first; never one that serves another chain. */
   inOrder(): Member[];
   /** Asks one provider, after its chain id was found right; notes how it went. Throws ProviderFailure, or the signal's reason. */
@@ -95,6 +97,7 @@ export function createRoster(
   }
 
   return {
+    members,
     failed,
     lacks: (member, method) =>
       isLacking(member, method) && members.some((other) => !other.wrongChain && !isLacking(other, method)),

@@ -1,4 +1,5 @@
-import { type FailureKind, judgeError, ProviderFailure } from '../chain/answers.ts';
+import type { Allowance } from '../chain/allowance.ts';
+import { type Answer, type FailureKind, judgeError, ProviderFailure } from '../chain/answers.ts';
 import type { RpcCall } from '../chain/client.ts';
 import { createProvider, type Provider } from '../chain/provider.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -17,6 +18,8 @@ export interface ProbedEndpoint {
 /** What the probe needs. */
 export interface ProbeOptions {
   readonly rpcUrls: readonly string[];
+  /** What each of them bears, in the same order: a probe is a request like any other. */
+  readonly allowances: readonly Allowance[];
   readonly chainId: number;
   readonly writes: ProbeWrites;
   readonly clock: Clock;
@@ -50,14 +53,19 @@ export function nameEndpoints(rpcUrls: readonly string[]): ProbedEndpoint[] {
 
 /**
  * Asks each endpoint for its newest block, apart from the pool that serves the rest: the pool asks whoever is best, and would tell nothing of the others.
- * Its budget is one HTTP request an endpoint and round, plus one for the chain id at first and after each failure,
+ * One HTTP request an endpoint and round. It asks for the chain id too at first and after each failure, unless that was for a limit,
  * so that an endpoint of another chain is an error and its head counts for nothing.
  */
 export function createProbe(options: ProbeOptions): RpcProbe {
   const { clock, writes, intervalMs, log } = options;
   const names = nameEndpoints(options.rpcUrls);
   const endpoints = options.rpcUrls.map((url, at) =>
-    createEndpoint(names[at]?.name ?? '', createProvider(url, options.timeoutMs), options.chainId),
+    createEndpoint({
+      name: names[at]?.name ?? '',
+      provider: createProvider(url, options.timeoutMs),
+      chainId: options.chainId,
+      allowance: options.allowances[at],
+    }),
   );
   const ended = new AbortController();
   let running: Promise<void> = Promise.resolve();
@@ -93,38 +101,54 @@ export function createProbe(options: ProbeOptions): RpcProbe {
   };
 }
 
-function createEndpoint(name: string, provider: Provider, chainId: number) {
+interface EndpointParts {
+  readonly name: string;
+  readonly provider: Provider;
+  readonly chainId: number;
+  readonly allowance: Allowance | undefined;
+}
+
+function createEndpoint({ name, provider, chainId, allowance }: EndpointParts) {
   let isOurChain = false;
 
-  async function ask(method: string, signal: AbortSignal): Promise<number> {
-    const call: RpcCall = { method, params: [] };
-    const [answer] = await provider.call([call], signal);
-    if (answer === undefined) throw new ProbeFailure('rpcError');
-    if ('error' in answer) {
-      throw new ProbeFailure(judgeError(answer.error) === 'rateLimited' ? 'rateLimited' : 'rpcError');
-    }
-    const { result } = answer;
-    // Thirteen hex digits are within 2^53.
-    if (typeof result !== 'string' || !/^0x[0-9a-fA-F]{1,13}$/.test(result)) throw new ProbeFailure('rpcError');
-    return Number(result);
+  async function askHead(signal: AbortSignal): Promise<number> {
+    allowance?.spend();
+    const answers = await provider.call(isOurChain ? [HEAD] : [HEAD, CHAIN_ID], signal);
+    const [head, id] = answers.map(readNumber);
+    if (!isOurChain && id !== chainId) throw new ProbeFailure('rpcError');
+    isOurChain = true;
+    return head ?? 0;
   }
 
   return {
     close: () => provider.close(),
     async probe(signal: AbortSignal): Promise<Probe> {
       try {
-        if (!isOurChain && (await ask('eth_chainId', signal)) !== chainId) throw new ProbeFailure('rpcError');
-        isOurChain = true;
         const started = performance.now();
-        const head = await ask('eth_blockNumber', signal);
+        const head = await askHead(signal);
         const latencyMs = Math.round((performance.now() - started) * 10) / 10;
         return { endpoint: name, ok: true, latencyMs, head, error: null };
       } catch (error) {
-        isOurChain = false;
-        return { endpoint: name, ok: false, latencyMs: null, head: null, error: errorOf(error) };
+        const kind = errorOf(error);
+        if (kind === 'rateLimited') allowance?.refused();
+        else isOurChain = false;
+        return { endpoint: name, ok: false, latencyMs: null, head: null, error: kind };
       }
     },
   };
+}
+
+const HEAD: RpcCall = { method: 'eth_blockNumber', params: [] };
+const CHAIN_ID: RpcCall = { method: 'eth_chainId', params: [] };
+
+function readNumber(answer: Answer): number {
+  if ('error' in answer) {
+    throw new ProbeFailure(judgeError(answer.error) === 'rateLimited' ? 'rateLimited' : 'rpcError');
+  }
+  const { result } = answer;
+  // Thirteen hex digits are within 2^53.
+  if (typeof result !== 'string' || !/^0x[0-9a-fA-F]{1,13}$/.test(result)) throw new ProbeFailure('rpcError');
+  return Number(result);
 }
 
 /** The endpoint answered, and not with what was asked for. */

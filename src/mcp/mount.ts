@@ -7,6 +7,7 @@ import { identityOf } from '../lib/client-identity.ts';
 import { clientKey } from '../lib/client-key.ts';
 import { own } from '../lib/own-property.ts';
 import { closeSignal } from '../payment/close-signal.ts';
+import { clientGone } from '../payment/run-endpoint.ts';
 import { answerMessage } from './answer-message.ts';
 import { type CallLimits, countCall } from './limits.ts';
 import { PAYMENT, RECEIPT } from './meta.ts';
@@ -141,7 +142,7 @@ function parseJson(text: string): unknown {
 /** A body takes time to come, and who has left meanwhile must not be charged. */
 function leaveSignal(reply: FastifyReply): AbortSignal {
   const { raw } = reply;
-  return raw.destroyed || raw.closed ? AbortSignal.abort() : closeSignal(reply);
+  return raw.destroyed || raw.closed ? AbortSignal.abort(clientGone()) : closeSignal(reply);
 }
 
 function webRequest({ headers }: FastifyRequest, body: string): Request {

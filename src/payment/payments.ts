@@ -1,4 +1,5 @@
 import type { ChainClient } from '../chain/client.ts';
+import { ranked } from '../chain/rank.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
@@ -88,7 +89,7 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     settling && createHandover({ ledger, settling, clock, waitMs, ...(options.onLeft && { onLeft: options.onLeft }) });
   const openSettling = (fence?: number) =>
     createOwnSettling({
-      ...{ config, chain, wallet, check, evidence, token, gateway, ledger, fence },
+      ...{ config, chain: ranked(chain, 'settle'), wallet, check, evidence, token, gateway, ledger, fence },
       ...{ spending, relayerMetrics, transfers, outgoing, clock, log },
     });
   // One of the two at least: who settles here has no other process to hand to, or leads among those that have.

@@ -1,3 +1,4 @@
+import { isChainBusy } from '../../chain/allowed.ts';
 import type { ChainClient, RpcCall, RpcOutcome } from '../../chain/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
@@ -10,6 +11,9 @@ import type { Outcome } from './settler.ts';
 import type { Slots } from './slots.ts';
 
 const RETRY_MS = 500;
+/** A call waits some seconds for the providers by itself (`chain/rank.ts`); then it is tried again, so often. */
+const BUSY_MS = 100;
+const MOST_TRIES = 5;
 /** What nodes say to a transaction that they have: in Ethereum's words, and in the embedded network's. */
 const HAS_IT = /already (known|imported|exists)/i;
 const TOO_CHEAP = /underpriced/i;
@@ -77,7 +81,7 @@ export function createBroadcast(options: BroadcastOptions) {
     const sendable = await note(fresh);
     let outcomes: RpcOutcome[];
     try {
-      outcomes = await chain.batch(callsOf(sendable), { signal });
+      outcomes = await deliver(callsOf(sendable));
     } catch (error) {
       log.warn({ err: error, transactions: sendable.length }, 'broadcast unanswered');
       return;
@@ -92,6 +96,18 @@ export function createBroadcast(options: BroadcastOptions) {
       log.warn({ reason, nonce: slot.nonce, payments: newest(slot).jobs.length }, 'broadcast refused');
     }
     if (refused.length > 0) await giveBack(refused);
+  }
+
+  /** Providers that bear no more have taken nothing: what they refused for that alone is sent again after a moment. */
+  async function deliver(calls: readonly RpcCall[]): Promise<RpcOutcome[]> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await chain.batch(calls, { signal });
+      } catch (error) {
+        if (!isChainBusy(error) || tries === MOST_TRIES) throw error;
+        await pause(BUSY_MS);
+      }
+    }
   }
 
   /** Slots that no node took free their nonces; but what a node calls used may be used by the very same. */

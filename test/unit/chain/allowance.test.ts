@@ -133,13 +133,28 @@ describe('more refusals', () => {
   test('a second later take off a fifth', async () => {
     const { allowance, spend, clock } = limitedTo(10);
     await clock.advance(1000);
-    spend(50);
+    spend(9);
     allowance.refused();
     expect(allowance.rate()).toBe(8);
     await clock.advance(1000);
-    spend(50);
+    spend(7);
     allowance.refused();
     expect(allowance.rate()).toBeCloseTo(6.4);
+  });
+
+  test('take off nothing of what was borne in that very second, and add nothing', async () => {
+    const { allowance, spend, clock } = limitedTo(2);
+    await clock.advance(1000);
+    spend(3);
+    allowance.refused();
+    expect(allowance.rate()).toBe(2);
+    await clock.advance(1000);
+    spend(50);
+    allowance.refused();
+    expect(allowance.rate()).toBe(2);
+    // All but one of the fifty: what was taken for borne was not.
+    for (let more = 0; more < 48; more++) allowance.refused();
+    expect(allowance.rate()).toBe(1.6);
   });
 
   test('empty what was there', async () => {
@@ -155,7 +170,7 @@ describe('more refusals', () => {
     const { allowance, clock, spend } = limitedTo(10);
     for (let second = 0; second < 60; second++) {
       await clock.advance(1000);
-      spend(50);
+      spend(1);
       allowance.refused();
     }
     expect(allowance.rate()).toBe(0.2);
@@ -183,7 +198,7 @@ describe('a quiet while', () => {
   test('begins anew with a refusal', async () => {
     const { allowance, clock, spend } = limitedTo(10);
     await clock.advance(9000);
-    spend(20);
+    spend(9);
     allowance.refused();
     expect(allowance.rate()).toBe(8);
     await clock.advance(9999);

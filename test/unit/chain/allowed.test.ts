@@ -33,7 +33,7 @@ function open(...rates: (number | undefined)[]) {
 
 test('what is more important leaves less to others, and what is not waits for nothing', () => {
   expect(RANKS.map((rank) => RESERVE[rank])).toEqual([0, 0.1, 0.2, 0.35, 0.5]);
-  expect(RANKS.map((rank) => PATIENCE_MS[rank])).toEqual([500, 2000, 2000, 0, 0]);
+  expect(RANKS.map((rank) => PATIENCE_MS[rank])).toEqual([3000, 2000, 2000, 0, 0]);
 });
 
 describe('who may go', () => {
@@ -134,7 +134,7 @@ test('a chain that is busy is 503 with a code and a second’s wait', () => {
   expect(busy).toMatchObject({ status: 503, code: 'chain_busy', retryAfterSeconds: 1, charged: false });
 });
 
-test('a ranked chain asks everything with that rank, and leaves the rest of its options', async () => {
+test('a ranked chain asks everything with that rank, unless a call names another, and leaves the rest of its options', async () => {
   const asked: unknown[] = [];
   const signal = new AbortController().signal;
   const chain = {
@@ -151,7 +151,7 @@ test('a ranked chain asks everything with that rank, and leaves the rest of its 
   await low.request('c', []);
   expect(asked).toEqual([
     ['a', [1], { signal, rank: 'free' }],
-    [[{ method: 'b', params: [] }], { rank: 'free' }],
+    [[{ method: 'b', params: [] }], { rank: 'settle' }],
     ['c', [], { rank: 'free' }],
   ]);
   expect([low.chainId, low.requestsPerSecond()]).toEqual([1, 7]);

@@ -41,11 +41,26 @@ async function bench(providers = 1, limit = { most: 4 }) {
   return { clock, nodes, limit, chain, ask, asked };
 }
 
+/** Lets the clock run on until a request ends, and resolves or rejects as it does. */
+async function runUntilEnd<T>(clock: ManualClock, request: Promise<T>): Promise<T> {
+  let isOver = false;
+  const over = (): void => {
+    isOver = true;
+  };
+  request.then(over, over);
+  while (!isOver) {
+    await clock.advance(25);
+    // What goes over the network of this machine takes its own time.
+    await new Promise((next) => setTimeout(next, 1));
+  }
+  return request;
+}
+
 /** A client that has learned its provider's four a second: a fifth was refused. */
 async function learned() {
   const opened = await bench();
   for (let at = 0; at < 4; at++) await opened.ask();
-  await expect(opened.ask()).rejects.toMatchObject(BUSY);
+  await expect(opened.ask('free')).rejects.toMatchObject(BUSY);
   expect(opened.chain.requestsPerSecond()).toBe(4);
   return opened;
 }
@@ -54,10 +69,9 @@ async function learned() {
 async function exhausted() {
   const opened = await learned();
   opened.limit.most = 0;
-  for (let second = 0; second < 20; second++) {
-    const settling = opened.ask('settle').catch(() => {});
+  for (let lesson = 0; lesson < 20; lesson++) {
+    await runUntilEnd(opened.clock, opened.ask('settle')).catch(() => {});
     await opened.clock.advance(1000);
-    await settling;
   }
   return opened;
 }
@@ -91,16 +105,16 @@ describe('providers that never refused anything for its number', () => {
 
 describe('a provider that refuses what is too much', () => {
   test('is told apart from one that fails: the chain is busy, for a second', async () => {
-    const { ask } = await bench(1, { most: 0 });
-    const refused = ask();
+    const { ask, clock } = await bench(1, { most: 0 });
+    const refused = runUntilEnd(clock, ask());
     await expect(refused).rejects.toBeInstanceOf(Unavailable);
     await expect(refused).rejects.toMatchObject(BUSY);
   });
 
   test('makes the chain busy in a batch too, and is one refusal there, whatever its calls', async () => {
-    const { chain } = await bench(1, { most: 2 });
+    const { chain, clock } = await bench(1, { most: 2 });
     const calls = Array.from({ length: 5 }, () => ({ method: 'ask', params: [] }));
-    await expect(chain.batch(calls)).rejects.toMatchObject(BUSY);
+    await expect(runUntilEnd(clock, chain.batch(calls, { rank: 'admit' }))).rejects.toMatchObject(BUSY);
     expect(chain.requestsPerSecond()).toBe(1);
   });
 
@@ -114,13 +128,13 @@ describe('a provider that refuses what is too much', () => {
     },
   );
 
-  test('is asked for a settlement all the same, after half a second at the longest', async () => {
+  test('is asked for a settlement all the same, after three seconds at the longest', async () => {
     const { ask, asked, clock, chain } = await exhausted();
     expect(chain.requestsPerSecond()).toBeLessThan(1);
     const before = asked();
     const settling = ask('settle');
     const state = ended(settling.catch(() => 'refused by the provider'));
-    await clock.advance(499);
+    await clock.advance(2999);
     expect([state.is, asked()]).toEqual(['open', before]);
     await clock.advance(1);
     expect(['answer', 'refused by the provider']).toContain(await settling.catch(() => 'refused by the provider'));
@@ -136,6 +150,28 @@ describe('a provider that refuses what is too much', () => {
     expect(asked()).toBe(before);
     await clock.advance(50);
     expect(await sale).toBe('answer');
+  });
+
+  test('that refuses a sale is asked for it again while the sale may wait', async () => {
+    const { ask, clock, limit, asked } = await bench(1, { most: 0 });
+    const sale = ask();
+    const state = ended(sale);
+    await expect.poll(asked).toBe(1);
+    await turns();
+    expect(state.is).toBe('open');
+    limit.most = 1000;
+    expect(await runUntilEnd(clock, sale)).toBe('answer');
+    expect(asked()).toBe(2);
+  });
+
+  test('is asked again only for what is still open of a batch', async () => {
+    const { chain, clock, nodes, limit } = await bench(1, { most: 1 });
+    const calls = [1, 2].map(() => ({ method: 'ask', params: [] }));
+    const batch = chain.batch(calls);
+    await expect.poll(() => nodes[0]?.served()).toBe(1);
+    limit.most = 1000;
+    expect(await runUntilEnd(clock, batch)).toEqual([{ result: 'answer' }, { result: 'answer' }]);
+    expect(nodes[0]?.served()).toBe(2);
   });
 
   test('refuses a sale that has waited for two seconds, unasked', async () => {
@@ -180,9 +216,9 @@ describe('several providers', () => {
     for (let second = 0; second < 20; second++) {
       const flood = Array.from({ length: 20 }, () => ask('admit').catch(() => 'refused'));
       const sale = ask('sale').catch((error: Error) => error.message);
+      sales.push(await runUntilEnd(clock, sale));
       await clock.advance(1000);
       await Promise.all(flood);
-      sales.push(await sale);
     }
     // The first second teaches.
     expect(sales.slice(1).filter((answer) => answer === 'answer').length).toBeGreaterThanOrEqual(18);
@@ -203,22 +239,23 @@ describe('several providers', () => {
   });
 
   test('that all limit us make the chain busy; where one fails in another way, it is an upstream failure', async () => {
-    const { ask, nodes } = await bench(2, { most: 0 });
-    await expect(ask()).rejects.toMatchObject(BUSY);
+    const { ask, nodes, clock } = await bench(2, { most: 0 });
+    await expect(ask('free')).rejects.toMatchObject(BUSY);
+    expect(nodes.map((node) => node.count('ask'))).toEqual([1, 1]);
+    await expect(runUntilEnd(clock, ask())).rejects.toMatchObject(BUSY);
     const other = await bench(2, { most: 0 });
     if (other.nodes[1]) other.nodes[1].fault = '500';
     await expect(other.ask()).rejects.toBeInstanceOf(UpstreamFailed);
-    expect(nodes.map((node) => node.count('ask'))).toEqual([1, 1]);
   });
 
   test('that all limit us are each asked for a settlement before it is refused', async () => {
-    const { ask, asked, clock } = await bench(3, { most: 0 });
-    await ask('settle').catch(() => {});
-    const before = asked();
+    const { ask, asked, clock, nodes } = await bench(3, { most: 0 });
+    await ask('free').catch(() => {});
+    expect(asked()).toBe(3);
     const settling = ask('settle').catch((error: { code: string }) => error.code);
-    await clock.advance(500);
-    expect(await settling).toBe('chain_busy');
-    expect(asked()).toBe(before + 3);
+    // No provider has borne a request of the first: each is given one a second, and asked as soon as it has one.
+    expect(await runUntilEnd(clock, settling)).toBe('chain_busy');
+    for (const node of nodes) expect(node.count('ask')).toBeGreaterThan(1);
   });
 });
 

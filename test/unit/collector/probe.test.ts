@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createAllowance } from '../../../src/chain/allowance.ts';
 import { createProbe, nameEndpoints } from '../../../src/collector/probe.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import type { Sqlite } from '../../../src/store/database.ts';
@@ -32,9 +33,9 @@ async function endpoint(head: number): Promise<RpcServer> {
   return server;
 }
 
-function probeOf(urls: readonly string[], timeoutMs = 300) {
+function probeOf(urls: readonly string[], timeoutMs = 300, allowances = urls.map(() => createAllowance(clock))) {
   const probe = createProbe({
-    ...{ rpcUrls: urls, chainId: 5042, clock, intervalMs: 5000, timeoutMs },
+    ...{ rpcUrls: urls, allowances, chainId: 5042, clock, intervalMs: 5000, timeoutMs },
     writes: createProbeWrites(db),
     log: { warn: (_fields, message) => void warnings.push(message) },
   });
@@ -104,20 +105,42 @@ describe('a round', () => {
     expect(rowsOf(ours.url)).toMatchObject([{ ok: true, bestHead: 1000 }]);
   });
 
-  test('costs one request, and the chain id once more at first and after a failure', async () => {
+  test('costs one request, in which the chain id is asked for at first and after a failure', async () => {
     const server = await endpoint(1000);
     const probe = probeOf([server.url]);
-    const requests = async () => {
-      const before = server.requests.length;
+    const round = async () => {
+      const [requests, ids] = [server.requests.length, server.count('eth_chainId')];
       clock.now += 5000;
       await probe.round();
-      return server.requests.length - before;
+      return [server.requests.length - requests, server.count('eth_chainId') - ids];
     };
-    expect([await requests(), await requests(), await requests()]).toEqual([2, 1, 1]);
+    expect([await round(), await round(), await round()]).toEqual([
+      [1, 1],
+      [1, 0],
+      [1, 0],
+    ]);
     server.fault = '500';
-    expect(await requests()).toBe(1);
+    expect((await round())[0]).toBe(1);
     server.fault = null;
-    expect([await requests(), await requests()]).toEqual([2, 1]);
+    expect([await round(), await round()]).toEqual([
+      [1, 1],
+      [1, 0],
+    ]);
+    // A limit says nothing of which chain it is.
+    server.fault = '429';
+    await round();
+    server.fault = null;
+    expect(await round()).toEqual([1, 0]);
+  });
+
+  test('counts as a request of the endpoint that others share, and so does its refusal', async () => {
+    const [first, second] = [await endpoint(1000), await endpoint(1000)];
+    const allowances = [createAllowance(clock), createAllowance(clock)];
+    const probe = probeOf([first.url, second.url], 300, allowances);
+    for (let spent = 0; spent < 3; spent++) allowances[1]?.spend();
+    second.fault = '429';
+    await probe.round();
+    expect(allowances.map((allowance) => allowance.rate())).toEqual([Number.POSITIVE_INFINITY, 3]);
   });
 
   test('deletes what is older than fifteen minutes', async () => {
