@@ -83,6 +83,7 @@ export async function createDeps(
   const { upstreams } = outgoing;
   const lightning = createLightning({
     ...{ config, store: lightningStore, upstreams, sources, clock, bootId, log },
+    offerSources: { ...sources, chain: ranked(chain, 'admit') },
     sells: part.kind !== 'primary',
     keepsHouse: ledger.leads,
     isAlone: !worker && !instance,

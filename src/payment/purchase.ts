@@ -20,7 +20,7 @@ import { PaymentRefused } from './refusal.ts';
 import { checkAccepted } from './requirements.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
 import { hashAuthorization, paymentKey } from './usdc/authorization.ts';
-import type { Asker, RailFor, Verified } from './usdc/purchase-rail.ts';
+import type { Asker, Look, RailFor, Verified } from './usdc/purchase-rail.ts';
 import type { Settlement } from './usdc/settlement.ts';
 import { ALREADY_USED } from './usdc/settler.ts';
 
@@ -95,12 +95,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     checkAccepted(envelope.accepted, requirement);
     rail.checkAuthorization(authorization, requirement, nowSeconds(clock));
     await checkCapacity(order);
-    // 5. The signature.
-    await rail.checkSignature(authorization, { client, signal }).catch((error) => {
-      if (error instanceof PaymentRefused) failures.noteUnproven(client);
-      throw error;
-    });
-    // 6. The reservation, by one insert.
+    // 5-6. The signature, and a look at the payer.
+    const seen = await lookAtPayer(order, known, { client, signal });
+    // 7. The reservation, by one insert.
     let tried = '';
     try {
       const id = await reserve(order, known, (given) => {
@@ -108,13 +105,24 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
         serving.add(given);
       });
       if (!id) return await lostReservation(order);
-      // 7-10. Chain or Gateway, handler, reply: any failure gives the authorization back.
-      const served = await serveReserved(id, order, known, { client, signal });
-      // 11-12. Settle, then let the bytes go.
+      // 8-11. The last checks, handler, reply: any failure gives the authorization back.
+      const served = await serveReserved(id, order, known, seen, { client, signal });
+      // 12-13. Settle, then let the bytes go.
       return await settleAndDeliver(id, order, known, served);
     } finally {
       serving.delete(tried);
     }
+  }
+
+  async function lookAtPayer({ authorization, rail }: Order<S>, known: Payment | null, asker: Asker): Promise<Look> {
+    const signed = await rail.checkSignature(authorization, asker).catch((error) => {
+      if (error instanceof PaymentRefused) failures.noteUnproven(asker.client);
+      throw error;
+    });
+    return rail.look(authorization, known, asker, signed).catch((error) => {
+      if (isBuyersDoing(error, false)) failures.note(bytesToHex(authorization.from), asker.client);
+      throw error;
+    });
   }
 
   async function checkCapacity({ authorization: { from }, rail: { settler }, client, key }: Order<S>): Promise<void> {
@@ -141,12 +149,18 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return ledger.reserve({ ...key, ...terms, requestHash, clientHash, identifierHash }, known !== null, onId);
   }
 
-  async function serveReserved(id: string, order: Order<S>, known: Payment | null, asker: Asker): Promise<Served> {
+  async function serveReserved(
+    id: string,
+    order: Order<S>,
+    known: Payment | null,
+    seen: Look,
+    asker: Asker,
+  ): Promise<Served> {
     const reservedMs = clock.nowMs();
     const { authorization, rail, client } = order;
     let isVerified = false;
     try {
-      const verified = await rail.verify(id, authorization, known, asker);
+      const verified = await rail.verify(id, authorization, known, seen, asker);
       isVerified = true;
       return { ...verified, body: await serve(id, order, verified, asker.signal) };
     } catch (error) {

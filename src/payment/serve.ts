@@ -19,7 +19,7 @@ export class IntentInDoubt extends Error {}
 /** Serves a reserved and verified order and returns the reply, or throws with nothing kept; the caller gives the reservation back. */
 export type Serve<S> = (id: string, order: Order<S>, verified: Verified, signal: AbortSignal) => Promise<Uint8Array>;
 
-/** Steps 8 to 10 of a paid request: the handler, the reply's check, the stored intent. */
+/** Steps 9 to 11 of a paid request: the handler, the reply's check, the stored intent. */
 export function createServe<S>(options: ServeOptions<S>): Serve<S> {
   const { ledger, sources, handlerTimeoutMs } = options;
 

@@ -85,6 +85,7 @@ describe('a facilitator', () => {
       evidence,
       ownOnly: false,
       settler: createRemoteSettler({
+        isUsed: null,
         ...{ usedBefore: null, onUnsettled: () => {} },
         client: createHttpFacilitator({
           url: facilitator.url,
@@ -179,6 +180,7 @@ describe('a facilitator', () => {
     const evidence = createEvidence(chain, network.usdc);
     const terms = { network: caip2(), usdc: network.usdc, extra: {}, publicOrigin: 'http://a.test' };
     const settler = createRemoteSettler({
+      isUsed: null,
       ...{ client, evidence, terms, clock, log, pollMs: 20, watchMs: 100, stallMs: 100 },
       ...{ usedBefore: null, onUnsettled: () => {} },
       noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
@@ -211,6 +213,7 @@ describe('the Gateway', () => {
       evidence,
       ownOnly: true,
       settler: createRemoteSettler({
+        isUsed: null,
         ...{ client, evidence, terms, noteBroadcast, clock, log },
         usedBefore: async ({ authorization }) => ((await evidence.isUsed(authorization)) ? ALREADY_USED : null),
         onUnsettled: () => {},

@@ -33,6 +33,8 @@ interface LightningOptions<S> {
   store: LightningStore;
   upstreams: Upstreams;
   sources: S;
+  /** The same for handlers of unpaid offers, which come after everything that is paid for. */
+  offerSources: S;
   clock: Clock;
   bootId: string;
   /** Whether this process sells; where it does not, it keeps house alone. */
@@ -53,6 +55,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
     store,
     upstreams,
     sources,
+    offerSources,
     clock,
     bootId,
     sells = true,
@@ -74,7 +77,10 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const serve = createServeGranted<S>({ store, room, sources, clock, handlerTimeoutMs, keepMs, log });
   const judge = createJudge({ store, issuer, rates, network, shared, clock });
   const bounds = { issuance, room, buyers, turns: createClientTurns(OFFER_TURNS) };
-  const offers = createOffers<S>({ ...{ store, issuer, rates, sources, network, clock, handlerTimeoutMs }, ...bounds });
+  const offers = createOffers<S>({
+    ...{ store, issuer, rates, sources: offerSources, network, clock, handlerTimeoutMs },
+    ...bounds,
+  });
   const redeem = createRedeem<S>({ store, issuer, judge, serve, buyers, shared, clock, bootId });
   const gate = createLightningGate<S>({ offers, redeem, sources, network: network.id, publicOrigin, log });
   let timer: NodeJS.Timeout | null = null;

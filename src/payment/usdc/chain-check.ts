@@ -7,7 +7,7 @@ import { bytesToHex } from '../../lib/hex.ts';
 import { PaymentRefused } from '../refusal.ts';
 import type { Authorization } from './authorization.ts';
 import { createAdmissionReader, createPayerReader, type PayerReading } from './payer-reader.ts';
-import type { Asker } from './purchase-rail.ts';
+import type { Asker, Look } from './purchase-rail.ts';
 import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
 
 const GAS = toQuantity(SETTLE_GAS);
@@ -25,16 +25,6 @@ const CANNOT_PAY = /insufficient (funds|balance)/i;
 /** A price that contracts see in a trial: it moves by 2 % a block at the most on Arc, and need not be exact. */
 const GAS_PRICE_MS = 10_000;
 
-/** What the chain said of a payer in one round trip, before the handler runs. */
-export interface ChainReading {
-  readonly used: boolean;
-  readonly balance: bigint;
-  /** The payer has code (a smart wallet, or a key delegated by EIP-7702): the chain alone can judge its signature. */
-  readonly hasCode: boolean;
-  /** The authorization was unused up to here, if it is unused. */
-  readonly block: number;
-}
-
 /**
  * The chain's side of verifying: one read that payers of the same time share, one more call for accounts with code. `sender` tells who will send
  * the settlement, as far as that is known.
@@ -49,7 +39,7 @@ export function createChainCheck(
   const admitPayer = createAdmissionReader(chain, usdc, clock);
   let price: { readonly text: string; readonly untilMs: number } | null = null;
 
-  const withSlack = (reading: PayerReading): ChainReading => ({
+  const withSlack = (reading: PayerReading): Look => ({
     ...reading,
     block: Math.max(0, reading.block - HEAD_SLACK_BLOCKS),
   });
@@ -100,11 +90,14 @@ export function createChainCheck(
 
   return {
     /** For what is owed: waits for no other client's turn. */
-    read: async (authorization: Authorization, signal: AbortSignal): Promise<ChainReading> =>
+    read: async (authorization: Authorization, signal: AbortSignal): Promise<Look> =>
       withSlack(await readPayer(authorization, signal)),
-    /** For a payment of which nothing is known yet: in its client's turn, within what the providers bear. */
-    admit: async (authorization: Authorization, { client, signal }: Asker): Promise<ChainReading> =>
-      withSlack(await admitPayer(authorization, signal, client)),
+    /**
+     * For a payment of which nothing is known yet: in its client's turn, within what the providers bear. Those that their payer is known to have
+     * signed come first.
+     */
+    admit: async (authorization: Authorization, { client, signal }: Asker, isSigned: boolean): Promise<Look> =>
+      withSlack(await admitPayer(authorization, signal, client, isSigned)),
     /** What an account held at the end of a block, in USDC base units. */
     balanceAt: async (account: Uint8Array, block: number, signal: AbortSignal): Promise<bigint> => {
       const call = { to: usdc, data: balanceOfCalldata(account) };

@@ -1,6 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import type { Payment } from '../../store/ledger-port.ts';
 import { settlementUnknown } from '../doubt.ts';
 import type { Ledger } from '../ledger.ts';
 import { PaymentRefused } from '../refusal.ts';
@@ -30,12 +29,12 @@ export function createChainRail(options: ChainRailOptions): PurchaseRail {
   const empty = createEmptyPayers(options.clock);
 
   /** A third party may have sent what our reverted transaction showed the world: then its buyer has paid and is owed the answer. */
-  async function checkPaid(authorization: Authorization, known: Payment | null, since: number): Promise<void> {
-    const verdict = known ? await evidence.lookup(authorization, since) : null;
-    if (verdict?.kind === 'settled') return;
+  async function checkPaid(authorization: Authorization, since: number): Promise<void> {
+    const { kind } = await evidence.lookup(authorization, since);
+    if (kind === 'settled') return;
+    if (kind === 'failed') throw new PaymentRefused('invalid_exact_evm_nonce_already_used');
     // Providers of different height may contradict each other: then nothing is known.
-    if (verdict && verdict.kind !== 'failed') throw settlementUnknown();
-    throw new PaymentRefused('invalid_exact_evm_nonce_already_used');
+    throw settlementUnknown();
   }
 
   return {
@@ -45,19 +44,26 @@ export function createChainRail(options: ChainRailOptions): PurchaseRail {
     checkAuthorization: (authorization, requirement, now) =>
       checkAuthorization(authorization, requirement, now, validity),
     checkSignature,
-    /** 1. The authorization is unused; 2. the balance covers the price and what the payer promised before; 3. an account with code lets it through. */
-    verify: async (id, authorization, known, asker) => {
+    /** What is used ends here, unless a third party may have sent what reverted before; so does a balance below the price. */
+    look: async (authorization, known, asker, signed) => {
       const payer = bytesToHex(authorization.from);
       if (!known && empty.isBelow(payer, authorization.value)) throw new PaymentRefused(INSUFFICIENT);
-      const { hasCode, ...reading } = await check.admit(authorization, asker);
-      const checkedBlock = known?.checkedBlock ?? reading.block;
-      if (reading.used) {
-        await checkPaid(authorization, known, checkedBlock);
+      const seen = signed ?? (await check.admit(authorization, asker, true));
+      if (known && seen.used) return seen;
+      if (seen.used) throw new PaymentRefused('invalid_exact_evm_nonce_already_used');
+      empty.note(payer, seen.balance);
+      if (seen.balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
+      return seen;
+    },
+    /** 1. What is used was paid; 2. the balance covers what the payer promised before, too; 3. an account with code lets it through. */
+    verify: async (id, authorization, known, { used, balance, hasCode, block }, asker) => {
+      const checkedBlock = known?.checkedBlock ?? block;
+      if (used) {
+        await checkPaid(authorization, checkedBlock);
         return { checkedBlock, hasCode };
       }
-      empty.note(payer, reading.balance);
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
-      if (reading.balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
+      if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
       if (hasCode) {
         checkCodeTaken(settler);
         await check.simulate(authorization, asker.signal);

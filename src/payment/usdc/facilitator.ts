@@ -1,5 +1,6 @@
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
+import type { Authorization } from './authorization.ts';
 import type { Evidence, Verdict } from './evidence.ts';
 import type { FacilitatorClient } from './facilitator-client.ts';
 import { type Attempt, type AttemptContext, createRemoteQueue } from './facilitator-queue.ts';
@@ -13,6 +14,11 @@ interface RemoteSettlerOptions {
   client: Pick<FacilitatorClient, 'settle'>;
   /** Where the truth is looked up: the chain's logs, or the Gateway's transfers. */
   evidence: Pick<Evidence, 'lookup'>;
+  /**
+   * Whether an authorization is used, by a read that many share: while it is not, the evidence has nothing to tell. Null where such a read is
+   * not to be had.
+   */
+  isUsed: ((authorization: Authorization) => Promise<boolean>) | null;
   terms: RequestTerms;
   /**
    * Looks just before a new payment is handed over whether it was used before, which nothing of ours can have done; a reason ends it. Null where
@@ -47,7 +53,7 @@ const OPEN: Outcome = { kind: 'unknown' };
  * An account with code whose settlement is answered and moves nothing is refused for a day: nothing of it is at stake, and every try costs.
  */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
-  const { client, evidence, terms, usedBefore, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
+  const { client, evidence, isUsed, terms, usedBefore, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
   const bans = createPayerBans(clock);
 
   async function look({ authorization, fromBlock }: Intent): Promise<Verdict> {
@@ -60,12 +66,18 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   async function watch(intent: Intent, signal: AbortSignal): Promise<Outcome> {
     const until = clock.nowMs() + watchMs;
     for (let pause = pollMs; !signal.aborted; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-      const verdict = await look(intent);
+      const verdict = (await isStillOpen(intent)) ? OPEN : await look(intent);
       if (verdict.kind === 'settled' || verdict.kind === 'failed') return verdict;
       if (clock.nowMs() + pause >= until) break;
       await clock.sleep(pause, signal).catch(() => {});
     }
     return OPEN;
+  }
+
+  /** Only the evidence tells how one ended that is used, or has run out. */
+  async function isStillOpen({ authorization }: Intent): Promise<boolean> {
+    if (!isUsed || BigInt(nowSeconds(clock)) >= authorization.validBefore) return false;
+    return !(await isUsed(authorization).catch(() => true));
   }
 
   /** Null when the row does not wait for a settlement any more. */

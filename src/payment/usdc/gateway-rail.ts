@@ -1,7 +1,6 @@
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import type { Payment } from '../../store/ledger-port.ts';
 import { settlementUnknown } from '../doubt.ts';
 import type { Ledger } from '../ledger.ts';
 import { PaymentRefused } from '../refusal.ts';
@@ -21,6 +20,8 @@ const TIMES = { gatherMs: 4, pauseMs: 10, longestWaitMs: 100 };
 /** Depositors that may wait, and for how long; beyond that a client is refused at once. */
 const PLACES = 400;
 const WAIT_MS = 4000;
+/** In the Gateway's own word. */
+const INSUFFICIENT = 'insufficient_balance';
 
 interface GatewayRailOptions {
   gateway: OpenGateway;
@@ -58,15 +59,21 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
     settler,
     requirement: (plain) => gatewayRequirement(plain, gateway.wallet),
     checkAuthorization: createGatewayCheck(times),
-    checkSignature: gateway.checkSignature,
-    /** 1. The deposit covers the price and what the payer promised before; 2. the nonce is unused; 3. the Gateway finds nothing wrong with the form. */
-    verify: async (id, authorization, known: Payment | null, { client, signal }) => {
+    checkSignature: async (authorization) => {
+      await gateway.checkSignature(authorization);
+      return null;
+    },
+    /** A deposit below the price ends it, unless the deposit may have paid for this very authorization before. */
+    look: async (authorization, known, { client, signal }) => {
+      const balance = await readDeposit(authorization.from, signal, client);
+      if (!known && balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
+      return { used: false, balance, hasCode: false, block: 0 };
+    },
+    /** 1. What reverted before may be paid by now; 2. the deposit covers what the payer promised before, too; 3. the nonce is unused; 4. the Gateway finds nothing wrong with the form. */
+    verify: async (id, authorization, known, { balance }, { signal }) => {
       if (known && (await isPaid(authorization))) return VERIFIED;
-      const [deposit, promised] = await Promise.all([
-        readDeposit(authorization.from, signal, client),
-        ledger.openBefore(paymentKey(authorization, network, contract), id),
-      ]);
-      if (deposit < authorization.value + promised) throw new PaymentRefused('insufficient_balance');
+      const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
+      if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
       const [reason] = await Promise.all([
         gateway.verify(authorization, signal),
         known ? undefined : checkUnused(authorization),

@@ -66,6 +66,7 @@ export function createOwnSettling(options: OwnSettlingOptions) {
       return relaying.settler;
     },
     evidence,
+    check,
     token,
     transfers: options.transfers,
     noteBroadcast,

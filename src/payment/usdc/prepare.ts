@@ -1,9 +1,10 @@
 import type { ChainClient, RpcCall, RpcOutcome } from '../../chain/client.ts';
 import { toQuantity } from '../../chain/wire.ts';
-import type { ChainCheck, ChainReading } from './chain-check.ts';
+import type { ChainCheck } from './chain-check.ts';
 import { cutGroups, halve } from './grouping.ts';
 import type { Job } from './job.ts';
 import { batchCalldata, batchOutcomes, MULTICALL3 } from './multicall.ts';
+import type { Look } from './purchase-rail.ts';
 import { SETTLE_GAS, transferCalldata } from './token.ts';
 
 /** After so many readings in vain, one whose payer alone cannot be read goes alone: a mined transaction will tell. */
@@ -62,9 +63,9 @@ export function createPrepare({ chain, check, usdc, relayer, signal }: PrepareOp
   }
 
   /** Reads every payer; notes what is learned. Throws when none could be read, because then it is the chain that does not answer. */
-  async function readPayers(jobs: readonly Job[]): Promise<Map<Job, ChainReading>> {
+  async function readPayers(jobs: readonly Job[]): Promise<Map<Job, Look>> {
     const outcomes = await Promise.allSettled(jobs.map(({ intent }) => check.read(intent.authorization, signal)));
-    const readings = new Map<Job, ChainReading>();
+    const readings = new Map<Job, Look>();
     for (const [at, job] of jobs.entries()) {
       const outcome = outcomes[at];
       if (outcome?.status === 'fulfilled') readings.set(job, outcome.value);
@@ -103,7 +104,7 @@ export function createPrepare({ chain, check, usdc, relayer, signal }: PrepareOp
 function sortGroups(
   guesses: readonly Job[][],
   simulated: readonly RpcOutcome[],
-  readings: ReadonlyMap<Job, ChainReading>,
+  readings: ReadonlyMap<Job, Look>,
 ): Prepared {
   const groups: Job[][] = [];
   const doubtful: Job[] = [];

@@ -10,7 +10,18 @@ export interface Asker {
   readonly signal: AbortSignal;
 }
 
-/** What the last look outside told. */
+/** What a look at the payer told before anything is written. */
+export interface Look {
+  /** Whether the authorization is used already. */
+  readonly used: boolean;
+  /** What the payer has to pay with, in USDC base units. */
+  readonly balance: bigint;
+  readonly hasCode: boolean;
+  /** The authorization was unused up to this block, if it is unused; 0 where no chain was read. */
+  readonly block: number;
+}
+
+/** What is known of the payer when the handler runs. */
 export interface Verified {
   /** The block up to which the authorization was unused; 0 where no chain was read. */
   readonly checkedBlock: number;
@@ -27,13 +38,21 @@ export interface PurchaseRail {
   requirement(plain: PaymentRequirements): PaymentRequirements;
   /** The cheap checks; throws PaymentRefused. `now` in Unix seconds. */
   checkAuthorization(authorization: Authorization, requirement: PaymentRequirements, now: number): void;
-  /** Throws PaymentRefused unless the payer signed; TooMany or Unavailable where the payer's contract cannot be asked now. */
-  checkSignature(authorization: Authorization, asker: Asker): Promise<void>;
   /**
-   * The last look outside before the handler: throws PaymentRefused when the authorization could not be settled. `known` is a row that had
-   * failed before; `id` is this reservation.
+   * Throws PaymentRefused unless the payer signed; TooMany or Unavailable where the payer's contract cannot be asked now. Returns what it
+   * learned of the payer on its way; null where it asked for nothing.
    */
-  verify(id: string, authorization: Authorization, known: Payment | null, asker: Asker): Promise<Verified>;
+  checkSignature(authorization: Authorization, asker: Asker): Promise<Look | null>;
+  /**
+   * Throws PaymentRefused where the payer cannot pay for this one authorization, as a read that payers share tells. `known` is a row that had failed before,
+   * `signed` what the check of the signature learned.
+   */
+  look(authorization: Authorization, known: Payment | null, asker: Asker, signed: Look | null): Promise<Look>;
+  /**
+   * The last checks before the handler, of a payment that is reserved: throws PaymentRefused when the authorization could not be settled beside
+   * all that the payer promised before. `id` is this reservation.
+   */
+  verify(id: string, authorization: Authorization, known: Payment | null, seen: Look, asker: Asker): Promise<Verified>;
 }
 
 /** The rail that a payment's `accepted` means. */

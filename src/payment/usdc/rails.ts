@@ -3,6 +3,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { GatewayTransferStore } from '../../store/gateway-transfers.ts';
 import type { Upstreams } from '../../upstream/http.ts';
+import type { Authorization } from './authorization.ts';
+import type { ChainCheck } from './chain-check.ts';
 import type { Evidence } from './evidence.ts';
 import { createRemoteSettler } from './facilitator.ts';
 import { createCircleFacilitator } from './facilitator-circle.ts';
@@ -48,6 +50,8 @@ interface RailsOptions {
   /** Makes our own settler, where the configuration names no other. */
   relayer(): Settler;
   evidence: Pick<Evidence, 'lookup'>;
+  /** Reads of payers, which many share. */
+  check: Pick<ChainCheck, 'read'>;
   token: Pick<TokenWatch, 'check' | 'refusal'>;
   transfers: GatewayTransferStore;
   upstreams: Upstreams;
@@ -63,6 +67,9 @@ interface RailsOptions {
   };
 }
 
+/** A shared read goes on for the others; the watch looks at its own signal. */
+const NEVER = new AbortController().signal;
+
 /**
  * The USDC rails that the configuration turns on: the plain one, settled by us or by a facilitator, and the Gateway's beside it.
  * Throws when the trial's key is not the seller's: no payment would be taken with it.
@@ -73,6 +80,7 @@ export function createRails(options: RailsOptions) {
     client: FacilitatorClient,
     truth: Rail['evidence'],
     extra: Record<string, unknown>,
+    isUsed: ((authorization: Authorization) => Promise<boolean>) | null,
     usedBefore: ((intent: Intent) => Promise<string | null>) | null = null,
   ): Rail => ({
     evidence: truth,
@@ -80,6 +88,7 @@ export function createRails(options: RailsOptions) {
     settler: createRemoteSettler({
       client,
       evidence: truth,
+      isUsed,
       terms: { network: network.caip2, usdc: network.usdc, extra, publicOrigin },
       usedBefore,
       noteBroadcast,
@@ -91,14 +100,16 @@ export function createRails(options: RailsOptions) {
       log,
     }),
   });
+  const isUsed = async (authorization: Authorization): Promise<boolean> =>
+    (await options.check.read(authorization, NEVER)).used;
   const remote = options.remote && openRemote(options.remote, options);
   const direct: Rail = remote
-    ? withToken(settlerOf(remote, evidence, { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' }), options.token)
+    ? withToken(settlerOf(remote, evidence, { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' }, isUsed), options.token)
     : { settler: options.relayer(), evidence, ownOnly: false };
 
   const opened = options.gateway;
   const gateway = opened && {
-    ...settlerOf(opened.client, opened.evidence, opened.extra, async ({ authorization }) =>
+    ...settlerOf(opened.client, opened.evidence, opened.extra, null, async ({ authorization }) =>
       (await opened.evidence.isUsed(authorization)) ? ALREADY_USED : null,
     ),
     batches: createGatewayBatches({ client: opened.client, store: options.transfers, clock, log }),

@@ -26,12 +26,16 @@ interface SharedReadsOptions<Q, A> {
   };
 }
 
-/** Answers a question together with others of the same time; `signal` ends this caller's waiting alone. Clients take turns where not all fit. */
-export type SharedRead<Q, A> = (question: Q, signal: AbortSignal, client?: string) => Promise<A>;
+/**
+ * Answers a question together with others of the same time; `signal` ends this caller's waiting alone. Where not all fit, those that are `isFirst`
+ * come before the others, and clients take turns.
+ */
+export type SharedRead<Q, A> = (question: Q, signal: AbortSignal, client?: string, isFirst?: boolean) => Promise<A>;
 
 interface Waiting<Q, A> {
   readonly question: Q;
   readonly client: string;
+  readonly isFirst: boolean;
   readonly sinceMs: number;
   resolve(answer: A): void;
   reject(error: unknown): void;
@@ -43,7 +47,7 @@ interface Waiting<Q, A> {
  *    gathers a crowd before a fast node. Not for long, though: a request that hangs must not hold up the rest.
  * 2. As soon as there are as many as one request takes, it goes out. What does not fit waits for the next; clients take turns.
  * 3. A request belongs to all who wait for it: it goes on when a caller leaves, and when it fails, it fails for all of them.
- * 4. A client without a place in the queue, and one that waited too long, is refused.
+ * 4. A client without a place in the queue, and one that waited too long, is refused; the next ones at once, until a request goes again.
  */
 export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): SharedRead<Q, A> {
   const { ask, gatherMs, pauseMs, longestWaitMs, most, clock, ready, queue } = options;
@@ -52,6 +56,8 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
   let underWay = 0;
   let isHeld = false;
   let isWatched = false;
+  // A question has waited too long for a request that may not go yet.
+  let isStuck = false;
   // Only the latest alarm sends.
   let alarms = 0;
 
@@ -79,7 +85,8 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
   }
 
   function go(): void {
-    const batch = takeFairly(waiting, most, ({ client }) => client);
+    isStuck = false;
+    const batch = next();
     if (batch.length === 0) return;
     const taken = new Set(batch);
     waiting = waiting.filter((one) => !taken.has(one));
@@ -88,7 +95,16 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
     else if (waiting.length > 0) void setAlarm(longestWaitMs);
   }
 
+  function next(): readonly Waiting<Q, A>[] {
+    const clientOf = ({ client }: Waiting<Q, A>) => client;
+    const first = waiting.filter(({ isFirst }) => isFirst);
+    const rest = waiting.filter(({ isFirst }) => !isFirst);
+    const taken = takeFairly(first, most, clientOf);
+    return [...taken, ...takeFairly(rest, most - taken.length, clientOf)];
+  }
+
   function fail(error: unknown): void {
+    isStuck = false;
     const all = waiting;
     waiting = [];
     for (const one of all) one.reject(error);
@@ -118,16 +134,17 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
       const isOver = ({ sinceMs }: Waiting<Q, A>) => clock.nowMs() - sinceMs >= waitMs;
       const over = waiting.filter(isOver);
       waiting = waiting.filter((one) => !over.includes(one));
+      if (over.length > 0) isStuck = isHeld;
       for (const one of over) one.reject(refusal());
     }
     isWatched = false;
   }
 
-  return (question, signal, client = '') => {
+  return (question, signal, client = '', isFirst = false) => {
     if (signal.aborted) return Promise.reject(signal.reason);
-    if (queue && places && !places.take(client)) return Promise.reject(queue.refusal());
+    if (queue && places && (isStuck || !places.take(client))) return Promise.reject(queue.refusal());
     const { promise, resolve, reject } = Promise.withResolvers<A>();
-    const one = { question, client, sinceMs: clock.nowMs(), resolve, reject };
+    const one = { question, client, isFirst, sinceMs: clock.nowMs(), resolve, reject };
     const leave = () => {
       waiting = waiting.filter((other) => other !== one);
       reject(signal.reason);

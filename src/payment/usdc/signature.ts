@@ -5,7 +5,7 @@ import { recoverAddress } from '../../lib/secp256k1.ts';
 import { PaymentRefused } from '../refusal.ts';
 import { type Authorization, authorizationDigest } from './authorization.ts';
 import type { ChainCheck } from './chain-check.ts';
-import type { Asker, PurchaseRail } from './purchase-rail.ts';
+import type { Asker, Look, PurchaseRail } from './purchase-rail.ts';
 
 /** Contracts that are asked for their signature a minute, for all clients together: two a second, which share nothing with each other. */
 const CONTRACTS_PER_MINUTE = 120;
@@ -26,12 +26,12 @@ interface SignatureCheckOptions {
 export function createSignatureCheck({ check, separator, settler, clock }: SignatureCheckOptions) {
   const contracts = createFairMinute(CONTRACTS_PER_MINUTE, clock);
 
-  return async (authorization: Authorization, asker: Asker): Promise<void> => {
+  return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
     const digest = authorizationDigest(authorization, separator);
     const signer = recoverAddress(digest, authorization.signature);
-    if (signer && Buffer.compare(signer, authorization.from) === 0) return;
-    const { hasCode } = await check.admit(authorization, asker);
-    if (!hasCode) throw new PaymentRefused('invalid_exact_evm_signature');
+    if (signer && Buffer.compare(signer, authorization.from) === 0) return null;
+    const seen = await check.admit(authorization, asker, false);
+    if (!seen.hasCode) throw new PaymentRefused('invalid_exact_evm_signature');
     checkCodeTaken(settler);
     const waitSeconds = contracts.take(asker.client);
     if (waitSeconds > 0)
@@ -40,7 +40,7 @@ export function createSignatureCheck({ check, separator, settler, clock }: Signa
         'too many signatures of contracts were checked this minute',
         waitSeconds,
       );
-    if (await check.contractSigned(authorization, digest, asker.signal)) return;
+    if (await check.contractSigned(authorization, digest, asker.signal)) return seen;
     throw new PaymentRefused('invalid_exact_evm_signature');
   };
 }

@@ -50,7 +50,7 @@ beforeEach(async () => {
       },
     },
     settler: { unavailable: () => null, refusesCode: () => codeRefused },
-    checkSignature: async () => {},
+    checkSignature: async () => null,
     validity: { least: 21, most: 1000 },
     ...{ network: NETWORK, usdc: USDC, clock },
   });
@@ -60,8 +60,9 @@ afterEach(async () => {
   await node.server.stop();
 });
 
-const verify = (authorization: Authorization, known: Payment | null = null) =>
-  rail.verify('this one', authorization, known, asker);
+/** Both looks, as a purchase takes them: the first before the reservation, the second after. */
+const verify = async (authorization: Authorization, known: Payment | null = null) =>
+  rail.verify('this one', authorization, known, await rail.look(authorization, known, asker, null), asker);
 /** How often a payer was read. */
 const reads = () => node.server.count('eth_getCode');
 /** A row that had failed before, last seen unused at this block. */
@@ -119,7 +120,15 @@ describe('an unused authorization', () => {
     if (isTaken) await end;
     else await expect(end).rejects.toMatchObject(INSUFFICIENT);
     const key = { network: NETWORK, contract: rail.contract, payer: authorization.from, nonce: authorization.nonce };
-    expect(asked).toEqual([{ key, id: 'this one' }]);
+    // What has not even the price alone is refused before the ledger is asked for anything.
+    expect(asked).toEqual(balance < authorization.value ? [] : [{ key, id: 'this one' }]);
+  });
+
+  test('is looked at once, where its signature was checked by its code before', async () => {
+    const authorization = randomAuthorization();
+    const seen = await rail.look(authorization, null, asker, null);
+    expect(await rail.look(authorization, null, asker, seen)).toEqual(seen);
+    expect(reads()).toBe(1);
   });
 });
 
@@ -133,7 +142,7 @@ describe('a payer that was just found to hold too little', () => {
     expect(reads()).toBe(1);
     await clock.advance(2999);
     await expect(verify(again())).rejects.toMatchObject(INSUFFICIENT);
-    expect([reads(), asked.length]).toEqual([1, 1]);
+    expect([reads(), asked.length]).toEqual([1, 0]);
     node.balanceAt = () => 1000n;
     await clock.advance(1);
     await verify(again());

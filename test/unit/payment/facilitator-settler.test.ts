@@ -288,7 +288,15 @@ describe('a payment that is handed over', () => {
     const sales = openSales(NETWORK, USDC, (noteBroadcast) => ({
       evidence,
       ownOnly: false,
-      settler: createRemoteSettler({ client: client(), evidence, terms, noteBroadcast, ...plain, ...timing }),
+      settler: createRemoteSettler({
+        isUsed: null,
+        client: client(),
+        evidence,
+        terms,
+        noteBroadcast,
+        ...plain,
+        ...timing,
+      }),
     }));
     const noted: unknown[] = [];
     answer = async () => {
@@ -305,7 +313,15 @@ describe('a payment that is handed over', () => {
 
   test('is not handed over when its row does not wait for it any more', async () => {
     const noteBroadcast = async () => new Set<string>();
-    const settler = createRemoteSettler({ client: client(), evidence, terms, noteBroadcast, ...plain, ...timing });
+    const settler = createRemoteSettler({
+      isUsed: null,
+      client: client(),
+      evidence,
+      terms,
+      noteBroadcast,
+      ...plain,
+      ...timing,
+    });
     const intent = randomIntent({ id: 'gone', authorization: authorize() });
     expect(await Promise.all(settler.settle([intent]))).toEqual([{ kind: 'unknown' }]);
     expect(server.asked).toEqual([]);

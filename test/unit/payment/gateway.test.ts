@@ -273,6 +273,7 @@ describe('a settled Gateway payment', () => {
       evidence,
       ownOnly: true,
       settler: createRemoteSettler({
+        isUsed: null,
         ...{ client: client(), evidence, terms, noteBroadcast, clock: systemClock, log },
         ...{ usedBefore: async () => null, onUnsettled: () => {} },
         ...{ pollMs: 10, watchMs: 10_000, stallMs: 10_000 },

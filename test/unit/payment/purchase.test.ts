@@ -39,6 +39,7 @@ let failures: Failures;
 let shortage: string | null;
 let refused: string | null;
 let signature: () => Promise<void>;
+let look: () => Promise<void>;
 let verified: () => Promise<Verified>;
 let asked: string[];
 /** How a settlement ends, for a fresh intent and for a row that is looked up first. */
@@ -47,6 +48,7 @@ let resume: End;
 let errors: string[];
 let latch: ReturnType<typeof latchedEndpoint>;
 let moody: ReturnType<typeof moodyEndpoint>;
+let reservations: number;
 let shop: ReturnType<typeof open>;
 
 const paid = (units: bigint) => (id: string) => ledger.settled(id, HASH, 9, units);
@@ -57,11 +59,20 @@ const reverted = async (id: string) => {
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'purchase-'));
-  store = createLedgerStore(openLedgerDatabase(join(folder, 'ledger.db')));
+  const opened = createLedgerStore(openLedgerDatabase(join(folder, 'ledger.db')));
+  reservations = 0;
+  store = {
+    ...opened,
+    reserve: (...given) => {
+      reservations += 1;
+      return opened.reserve(...given);
+    },
+  };
   clock = createManualClock(Date.now());
   failures = createFailures(LIMITS, clock);
   [shortage, refused, asked, errors] = [null, null, [], []];
   signature = async () => {};
+  look = async () => {};
   verified = async () => ({ checkedBlock: 7, hasCode: true });
   [latch, moody] = [latchedEndpoint(), moodyEndpoint('/test/moody', '0.001')];
   ledger = openLedger();
@@ -87,6 +98,12 @@ function open() {
     checkSignature: async () => {
       asked.push('signature');
       await signature();
+      return null;
+    },
+    look: async () => {
+      asked.push('look');
+      await look();
+      return { used: false, balance: 0n, hasCode: false, block: 0 };
     },
     verify: async () => {
       asked.push('verify');
@@ -134,7 +151,7 @@ describe('a payment', () => {
   test('is checked in the order of what the checks cost, served, settled and delivered', async () => {
     const payment = sign();
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 1 });
-    expect(asked).toEqual(['terms', 'signature', 'verify']);
+    expect(asked).toEqual(['terms', 'signature', 'look', 'verify']);
     expect(await rowOf(payment)).toMatchObject({
       ...{ state: 'settled', amount: 1000n, price: 1000n, charged: 1000n, checkedBlock: 7, payerHasCode: true },
     });
@@ -220,6 +237,20 @@ describe('what fails uncharged', () => {
       };
       expect(await triesBefore('client_failures')).toBeNull();
     }
+  });
+
+  test('because the payer has not the money counts against payer and client, and writes nothing', async () => {
+    look = async () => {
+      throw new PaymentRefused('invalid_exact_evm_insufficient_balance');
+    };
+    expect(await triesBefore('payer_failures')).toBe(3);
+    expect(reservations).toBe(0);
+    failures = createFailures(LIMITS, clock);
+    shop = open();
+    look = async () => {
+      throw new UpstreamFailed('chain', 'away');
+    };
+    expect(await triesBefore('payer_failures')).toBeNull();
   });
 
   test('because the payment could not be settled counts against payer and client', async () => {

@@ -103,6 +103,7 @@ describe('the rails', () => {
   /** Why the token lets nothing through, and how often it was tried. */
   let shut: string | null = null;
   let tried = 0;
+  const reads: string[] = [];
   const token = {
     check: async () => {
       tried += 1;
@@ -112,6 +113,7 @@ describe('the rails', () => {
   };
   const relayer: Settler = { settle: () => [], unavailable: () => 'the relayer itself', stop: async () => {} };
   const evidence = { lookup: async (): Promise<Verdict> => ({ kind: 'open' }) };
+  const check = { read: async () => ({ used: reads.push('read') > 0, balance: 0n, hasCode: false, block: 0 }) };
   const nowhere = { due: async () => [], note: async () => {}, batchOf: async () => null, paymentsIn: async () => [] };
 
   async function open(env: Record<string, string>) {
@@ -122,6 +124,7 @@ describe('the rails', () => {
     const rails = createRails({
       ...{ remote: config.remote, gateway, network, seller: seller.address, evidence, upstreams, transfers: nowhere },
       token,
+      check,
       ...{ publicOrigin: 'https://a.test', userAgent: 'percall/test', relayer: () => relayer, clock: systemClock },
       noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
       ...{ pollMs: 10, waitMs: 100, log: { info: () => {}, warn: () => {}, error: () => {} } },
@@ -285,10 +288,12 @@ describe('the rails', () => {
     const asker = { client: 'c', signal: new AbortController().signal };
     const good = signForGateway(privateKey, requirement, WALLET);
     await rail?.checkSignature(good, asker);
-    await rail?.verify('id', good, null, asker);
+    const seen = await rail?.look(good, null, asker, null);
+    if (!rail || !seen) throw new Error('no Gateway');
+    await rail.verify('id', good, null, seen, asker);
     const plain = signAuthorization(privateKey, requirement);
     await expect(rail?.checkSignature(plain, asker)).rejects.toThrow('invalid_exact_evm_signature');
-    await expect(rail?.verify('id', plain, null, asker)).rejects.toThrow('invalid_signature');
+    await expect(rail.verify('id', plain, null, seen, asker)).rejects.toThrow('invalid_signature');
     await close();
   });
 

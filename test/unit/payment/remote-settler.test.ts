@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
 import type { Verdict } from '../../../src/payment/usdc/evidence.ts';
 import { createRemoteSettler } from '../../../src/payment/usdc/facilitator.ts';
 import type { SettleReply } from '../../../src/payment/usdc/facilitator-reply.ts';
@@ -20,6 +21,7 @@ interface Given {
   /** In the order of the looks; the last stays. */
   readonly verdicts?: readonly (Verdict | Error)[];
   readonly usedBefore?: ((intent: Intent) => Promise<string | null>) | null;
+  readonly isUsed?: (authorization: Authorization) => Promise<boolean>;
   readonly isNoted?: boolean;
 }
 
@@ -33,6 +35,7 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
   const [last = { kind: 'open' } as const, ...before] = [...(given.verdicts ?? [])].reverse();
   const verdicts = before.reverse();
   const settler = createRemoteSettler({
+    isUsed: given.isUsed ?? null,
     client: {
       settle: async (request) => {
         events.push('handed over');
@@ -91,6 +94,28 @@ describe('a payment that is handed over', () => {
     const { settle, looks } = openSettler();
     expect(await settle(randomIntent())).toEqual(UNKNOWN);
     expect(looks).toEqual([0, 100, 300, 700, 1500, 3100]);
+  });
+
+  test('is not looked for while a shared read shows it unused, until it has run out', async () => {
+    const reads: boolean[] = [];
+    const isUsed = async () => {
+      reads.push(reads.length === 3);
+      return reads.at(-1) ?? false;
+    };
+    const used = openSettler({ isUsed, verdicts: [SETTLED] });
+    expect(await used.settle(randomIntent())).toEqual(SETTLED);
+    expect([reads, used.looks]).toEqual([[false, false, false, true], [700]]);
+    const over = openSettler({ isUsed: async () => false, verdicts: [SETTLED] });
+    const validBefore = 1_800_000_001n;
+    const { authorization, ...intent } = randomIntent();
+    await over.settle({ ...intent, authorization: { ...authorization, validBefore } });
+    expect(over.looks).toEqual([1500]);
+  });
+
+  test('is looked for where the shared read fails', async () => {
+    const { settle, looks } = openSettler({ isUsed: () => Promise.reject(new Error('away')), verdicts: [SETTLED] });
+    expect(await settle(randomIntent())).toEqual(SETTLED);
+    expect(looks).toEqual([0]);
   });
 
   test('is settled by a later look, also after one that could not be read', async () => {

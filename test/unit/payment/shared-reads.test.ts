@@ -392,6 +392,38 @@ describe('a queue with places', () => {
     expect(await younger).toBe('answer 3');
   });
 
+  test('refuses at once while no request may go for those that have waited too long, and no longer', async () => {
+    const hold = held();
+    const { clock, asked, open, read } = startReads(50, { ...queueOf(100, 1000), ready: hold.ready });
+    const old = read(1, STAYS, 'a');
+    left([old]);
+    await clock.advance(1000);
+    expect(await ends([old, read(2, STAYS, 'b')])).toEqual(['busy', 'busy']);
+    hold.release();
+    await turn();
+    const next = read(3, STAYS, 'b');
+    await clock.advance(4);
+    expect(asked).toEqual([[3]]);
+    open[0]?.answer();
+    expect(await next).toBe('answer 3');
+  });
+
+  test('takes those first that are to come first, in turns, and fills up with the others', async () => {
+    const hold = held();
+    const { clock, asked, read } = startReads(3, { ...queueOf(100), ready: hold.ready });
+    left([read(1, STAYS, 'a'), read(2, STAYS, 'b')]);
+    left([read(3, STAYS, 'c', true), read(4, STAYS, 'c', true)]);
+    await clock.advance(4);
+    hold.release();
+    await turn();
+    expect(asked).toEqual([[3, 4, 1]]);
+    left([read(5, STAYS, 'c', true), read(6, STAYS, 'c', true), read(7, STAYS, 'c', true), read(8, STAYS, 'd', true)]);
+    await clock.advance(100);
+    hold.release();
+    await turn();
+    expect(asked[1]).toEqual([5, 8, 6]);
+  });
+
   test('goes on looking at how long others wait, also after nothing has waited for a while', async () => {
     const hold = held();
     const { clock, read } = startReads(50, { ...queueOf(100, 1000), ready: hold.ready });

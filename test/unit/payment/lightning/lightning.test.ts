@@ -59,7 +59,17 @@ function open(
     },
     error: () => {},
   };
-  const rail = createLightning<null>({ config, store, upstreams, sources: null, clock, bootId: 'boot', log, ...more });
+  const rail = createLightning<null>({
+    config,
+    store,
+    upstreams,
+    sources: null,
+    offerSources: null,
+    clock,
+    bootId: 'boot',
+    log,
+    ...more,
+  });
   opened.push(rail);
   return rail;
 }
