@@ -73,10 +73,10 @@ describeServices('a facilitator of others', (ledgerEnv) => {
 
   test('is not asked to settle for a payer that agrees only where gas costs nothing', async () => {
     const payer = await newContractPayer(network, CODE.agreesInFreeTrials);
-    const asked = facilitator.asked.length;
     const answer = await present(service.origin, latch.path, await payer.sign(service.origin, latch.path));
     expect(errorOf(answer)).toEqual([402, 'invalid_exact_evm_transaction_simulation_failed']);
-    expect(facilitator.asked.slice(asked).filter(({ path }) => path === '/settle')).toEqual([]);
+    const settles = facilitator.asked.filter(({ path }) => path === '/settle').map((asked) => JSON.stringify(asked));
+    expect(settles.filter((asked) => asked.toLowerCase().includes(payer.address.toLowerCase()))).toEqual([]);
   });
 
   test('gets no authorization that is good for longer than clients sign for, whose outcome would be open as long', async () => {
