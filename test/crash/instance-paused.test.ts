@@ -17,7 +17,8 @@ const PATH = '/v1/paid/fees/estimate';
 /** What was asked before the pause is still worth having after it, so that everything that was under way goes on. */
 const PATIENT = { RPC_TIMEOUT_MS: '60000', HANDLER_TIMEOUT_MS: '60000' };
 
-type Held = 'batches' | 'payers';
+/** Trials of batches, by which the relayer is held; newest blocks, by which the handler of the route is. */
+type Held = 'batches' | 'heads';
 
 /** The way to the chain of one instance, on which calls of a kind can be kept waiting. */
 function createGate(wire: FaultProxy, relayer: string) {
@@ -25,9 +26,8 @@ function createGate(wire: FaultProxy, relayer: string) {
   let gate = Promise.withResolvers<void>();
   const kindOf = ({ method, params: [asked] }: ProxiedCall): Held | null => {
     const { from, to } = (asked ?? {}) as { from?: string; to?: string };
-    if (method !== 'eth_call') return null;
-    if (to === undefined) return 'payers';
-    return from === relayer && to.toLowerCase() === MULTICALL3 ? 'batches' : null;
+    if (method === 'eth_getBlockByNumber' && asked === 'latest') return 'heads';
+    return method === 'eth_call' && from === relayer && to?.toLowerCase() === MULTICALL3 ? 'batches' : null;
   };
   wire.play({
     before: async (call) => {
@@ -98,7 +98,7 @@ async function pauseOnce({ network, ways, service, buyers }: Stage, leads: boole
   await begin('some are sent', "state = 'settling' AND transaction_hash IS NOT NULL");
   ways[leader]?.hold('batches');
   await begin('some are stored', "state = 'settling' AND transaction_hash IS NULL");
-  ways[at]?.hold('payers');
+  ways[at]?.hold('heads');
   await begin('some are reserved', "state = 'reserved'");
   const pid = service.instances[at]?.pid() ?? 0;
   const [{ boot } = { boot: '' }] = await service.ask<{ boot: string }>(

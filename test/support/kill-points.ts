@@ -62,9 +62,9 @@ export function killPoints(relayer: string): readonly KillPoint[] {
       shows: (left) => left.some(({ isWallet, row }) => isWallet && row === null),
     },
     {
-      name: 'reserved, the payer’s balance is asked for',
+      name: 'the payer’s balance is asked for',
       stop: { stage: 'asked', matches: calls(({ to }) => to === undefined) },
-      shows: (left) => left.some(({ row }) => row?.state === 'reserved'),
+      shows: (left) => left.some(({ row, heard }) => row === null && heard === null),
     },
     {
       name: 'a handler runs',
