@@ -50,6 +50,7 @@ describePostgres('the instance that leads falls asleep in the middle of a batch'
     const relayer = network.relayer.address.toLowerCase();
     const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
     const { promise: asleep, resolve: fallAsleep } = Promise.withResolvers<void>();
+    const stored = "SELECT count(*)::int AS n FROM usdc_payments WHERE state = 'settling'";
     let [sleeps, sent] = [false, 0];
     const isTrial = ({ method, params: [asked] }: ProxiedCall) => {
       const { from, to } = (asked ?? {}) as { from?: string; to?: string };
@@ -61,6 +62,8 @@ describePostgres('the instance that leads falls asleep in the middle of a batch'
         if (call.method === 'eth_sendRawTransaction') sent += 1;
         if (sleeps || !isTrial(call)) return;
         sleeps = true;
+        // Those that are still on their way would wait for the sleeper.
+        await until('all are stored', async () => (await service.ask<{ n: number }>(stored))[0]?.n === PAYMENTS);
         process.kill(sleeper, 'SIGSTOP');
         fallAsleep();
         await woken;
