@@ -65,6 +65,10 @@ describeServices('a facilitator of others', (ledgerEnv) => {
     // They are tried again meanwhile, which closes nothing either.
     expect(await servedOfTen()).toBe(10);
     for (const payer of payers) {
+      // It is refused once the service has stopped to watch for its settlement, a moment after its answer at the latest.
+      const isRefused = async () =>
+        (await present(service.origin, latch.path, await payer.sign(service.origin, latch.path))).status === 429;
+      await until('it is refused', isRefused);
       await payer.become(CODE.agrees);
       const next = await present(service.origin, latch.path, await payer.sign(service.origin, latch.path));
       expect([next.status, JSON.parse(next.body).code]).toEqual([429, 'payer_refused']);
