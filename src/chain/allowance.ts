@@ -7,7 +7,7 @@ const MOST = 100;
 /** A refusal is followed by fewer requests, once a second, and a quiet while by more. */
 const FEWER = 0.8;
 const MORE = 1.25;
-const QUIET_MS = 10_000;
+const QUIET_MS = 2000;
 const SECOND_MS = 1000;
 /** Half a second's requests may go at once. */
 const BURST_SECONDS = 0.5;
