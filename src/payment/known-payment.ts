@@ -28,6 +28,11 @@ export function mayTakeOver<S>(known: Payment, order: Order<S>): boolean {
   return isReverted && isSameAuthorization(known, order) && isSameBuyer(known, order);
 }
 
+/** Whether the money of this row's authorization has moved or still can, here or, once it reverted in public, by a third party. */
+export function mayHaveMoved(known: Payment | null): boolean {
+  return known !== null && (known.state !== 'failed' || known.reason === REVERTED);
+}
+
 /** What the chain does not show: the address of the first presentation, or the payment identifier. */
 export function isSameBuyer<S>(payment: Payment, order: Order<S>): boolean {
   if (equal(payment.clientHash, order.clientHash)) return true;

@@ -42,11 +42,14 @@ export function hashIdentifier(extensions: Record<string, unknown> | null | unde
   return createHash('sha256').update(id).digest();
 }
 
-/** 409: the identifier was used for another authorization or another request; nothing was reserved for this one. */
-export function identifierConflict(): AppError {
+/**
+ * 409: the identifier was used for another authorization or another request; nothing was reserved for this one. `mayHaveMoved`: it was presented
+ * before, and its money may have moved then or be on its way.
+ */
+export function identifierConflict(mayHaveMoved: boolean): AppError {
   const detail =
     'this payment identifier belongs to another payment: present that one again, or take a new identifier for this one';
-  return new AppError(409, 'payment_identifier_conflict', detail);
+  return new AppError(409, 'payment_identifier_conflict', detail, { charged: mayHaveMoved ? 'unknown' : false });
 }
 
 function malformed(path: string, message: string): BadParameter {

@@ -10,7 +10,7 @@ import type { Payment } from '../store/ledger-port.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
 import type { Failures } from './failures.ts';
 import { decodeEip3009, decodePayment, type Envelope } from './header.ts';
-import { isSameAuthorization, isSameBuyer, isSameRequest, mayTakeOver } from './known-payment.ts';
+import { isSameAuthorization, isSameBuyer, isSameRequest, mayHaveMoved, mayTakeOver } from './known-payment.ts';
 import { hashClient, hashRequest, type Ledger } from './ledger.ts';
 import { createReadSoon } from './ledger-patience.ts';
 import type { Order, Presentation } from './order.ts';
@@ -59,9 +59,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const envelope = decodePayment(presentation.header);
     const order = readOrder(endpoint, envelope, presentation);
     // 3. A known authorization is judged by its row: a price or a time that has changed since must not turn it into a 402.
-    // Before that, the identifier: with another payload it is a buyer's mistake, whatever became of either.
-    await checkIdentifier(order);
     const known = await soon(ledger.find(order.key));
+    // Before that, the identifier: with another payload it is a buyer's mistake, whatever became of either.
+    await checkIdentifier(order, known);
     if (known && !mayTakeOver(known, order)) return again(known, order);
     const requirement = order.rail.requirement(plain);
     const sale = () => sell(order, known, { envelope, requirement }, presentation.signal);
@@ -200,15 +200,16 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   /** An identifier that is held stands for one payload only. The reservation is what decides; this tells why it was lost, or will be. */
-  async function checkIdentifier(order: Order<S>): Promise<void> {
+  async function checkIdentifier(order: Order<S>, known: Payment | null): Promise<void> {
     const holder = order.identifierHash && (await soon(ledger.findByIdentifier(order.identifierHash)));
-    if (holder && !(isSameAuthorization(holder, order) && isSameRequest(holder, order))) throw identifierConflict();
+    if (holder && !(isSameAuthorization(holder, order) && isSameRequest(holder, order)))
+      throw identifierConflict(mayHaveMoved(known));
   }
 
   /** Another request was faster, or the payer has too much open. */
   async function lostReservation(order: Order<S>): Promise<Delivery> {
-    await checkIdentifier(order);
     const holder = await soon(ledger.find(order.key));
+    await checkIdentifier(order, holder);
     if (holder && !mayTakeOver(holder, order)) return again(holder, order);
     throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
   }

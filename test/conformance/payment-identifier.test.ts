@@ -37,6 +37,8 @@ const newPayment = async (units?: bigint) => (await newBuyer(network, units)).si
 const buy = (payment: Payment, query = '', from?: string) => present(service.origin, latch.path + query, payment, from);
 const codeOf = ({ status, body }: Answer) => [status, JSON.parse(body).code, JSON.parse(body).charged];
 const CONFLICT = [409, 'payment_identifier_conflict', false];
+/** Of a payment that the ledger knows: its money may have moved. */
+const KNOWN_CONFLICT = [409, 'payment_identifier_conflict', 'unknown'];
 
 test('with the same payload brings the same answer again, to another client too, and charges once', async () => {
   const payment = under(id, await newPayment());
@@ -69,8 +71,22 @@ test('with another authorization is 409, of the same payer or of anybody, and ru
 test('with the same authorization for another request is 409; for the same request it goes on', async () => {
   const payment = under(id, await newPayment());
   const first = await buy(payment, '?tag=one');
-  expect(codeOf(await buy(payment, '?tag=two'))).toEqual(CONFLICT);
+  expect(codeOf(await buy(payment, '?tag=two'))).toEqual(KNOWN_CONFLICT);
   expect(await buy(payment, '?tag=one')).toMatchObject({ status: 200, body: first.body });
+});
+
+test('of another payment, presented with one that is being served or is paid, does not say that nothing was charged', async () => {
+  expect(await buy(under(id, await newPayment()))).toMatchObject({ status: 200 });
+  const payment = await newPayment();
+  latch.close();
+  const started = latch.started();
+  const answer = buy(payment);
+  await started;
+  expect(codeOf(await buy(under(id, payment)))).toEqual(KNOWN_CONFLICT);
+  latch.open();
+  expect(await answer).toMatchObject({ status: 200 });
+  expect(codeOf(await buy(under(id, payment)))).toEqual(KNOWN_CONFLICT);
+  expect(await transfersOf(network, payment)).toBe(1);
 });
 
 test('conflicts before the signature is looked at', async () => {

@@ -56,6 +56,8 @@ test('equal identifiers have equal hashes, whoever sends them, and others have o
   expect(Buffer.from(hashIdentifier(withId(one)) ?? []).includes(one)).toBe(false);
 });
 
-test('a conflict is 409 and charges nothing', () => {
-  expect(identifierConflict()).toMatchObject({ status: 409, code: 'payment_identifier_conflict', charged: false });
+test('a conflict is 409; it says that nothing was charged only of a payment that the ledger does not know', () => {
+  const conflict = { status: 409, code: 'payment_identifier_conflict' };
+  expect(identifierConflict(false)).toMatchObject({ ...conflict, charged: false });
+  expect(identifierConflict(true)).toMatchObject({ ...conflict, charged: 'unknown' });
 });
