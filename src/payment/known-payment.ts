@@ -19,18 +19,27 @@ export function isSameRequest<S>(payment: Payment, order: Order<S>): boolean {
   return equal(payment.requestHash, order.requestHash);
 }
 
+/** Whether a row's authorization was shown to the chain, which moved nothing: it is public, and still good until it runs out. */
+export function isReverted({ state, reason }: Payment): boolean {
+  return state === 'failed' && reason === REVERTED;
+}
+
 /**
  * Whether a reverted authorization may be used again: it is still good, but the chain shows it to everybody, so only its first presenter may,
  * and only as it was.
  */
 export function mayTakeOver<S>(known: Payment, order: Order<S>): boolean {
-  const isReverted = known.state === 'failed' && known.reason === REVERTED && known.authorizationHash !== null;
-  return isReverted && isSameAuthorization(known, order) && isSameBuyer(known, order);
+  return (
+    isReverted(known) &&
+    known.authorizationHash !== null &&
+    isSameAuthorization(known, order) &&
+    isSameBuyer(known, order)
+  );
 }
 
 /** Whether the money of this row's authorization has moved or still can, here or, once it reverted in public, by a third party. */
 export function mayHaveMoved(known: Payment | null): boolean {
-  return known !== null && (known.state !== 'failed' || known.reason === REVERTED);
+  return known !== null && (known.state !== 'failed' || isReverted(known));
 }
 
 /** What the chain does not show: the address of the first presentation, or the payment identifier. */

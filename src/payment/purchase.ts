@@ -10,7 +10,14 @@ import type { Payment } from '../store/ledger-port.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
 import type { Failures } from './failures.ts';
 import { decodeEip3009, decodePayment, type Envelope } from './header.ts';
-import { isSameAuthorization, isSameBuyer, isSameRequest, mayHaveMoved, mayTakeOver } from './known-payment.ts';
+import {
+  isReverted,
+  isSameAuthorization,
+  isSameBuyer,
+  isSameRequest,
+  mayHaveMoved,
+  mayTakeOver,
+} from './known-payment.ts';
 import { hashClient, hashRequest, type Ledger } from './ledger.ts';
 import { createReadSoon } from './ledger-patience.ts';
 import type { Order, Presentation } from './order.ts';
@@ -217,6 +224,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   /** The same authorization once more: its reply again, its end if it was open, or why not. With any other content it is another one. */
   async function again(known: Payment, order: Order<S>): Promise<Delivery> {
     if (!isSameAuthorization(known, order)) throw new PaymentRefused(ALREADY_USED);
+    // Only its first presenter may use it again. A third party may have sent it since, so it is not said to have failed.
+    if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);
     refuseInFlight(known);
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
     if (payment?.state === 'failed') throw refusedSettlement(payment);

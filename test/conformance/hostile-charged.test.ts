@@ -72,6 +72,15 @@ describeServices('what an answer says of the money', (ledgerEnv) => {
     expect((await buy(payment)).status).toBe(402);
   });
 
+  test('of a reverted payment that a third party has sent since is, at another address, that the payment is used: not that it failed', async () => {
+    const { payment } = await reverted();
+    await (await newOutsider(network)).submit(payment.authorization);
+    const answer = await present(service.origin, latch.path, payment, '127.0.0.2');
+    expect([answer.status, decoded(answer, 'payment-required').error]).toEqual([402, 'payment_already_used']);
+    expect((await buy(payment)).status).toBe(200);
+    expect(await transfersOf(network, payment)).toBe(1);
+  });
+
   test('is "unknown" of a reverted payment that could be sent by anybody, and nothing is charged for a call that fails', async () => {
     const { address, payment } = await reverted();
     failing.fail();

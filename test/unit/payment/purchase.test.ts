@@ -457,9 +457,9 @@ describe('a payment that has reverted', () => {
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 2 });
   });
 
-  test('is failed for anybody else', async () => {
+  test('is used for anybody else, because a third party may have sent it since', async () => {
     const payment = await once();
-    expect(await present(payment, { client: '192.0.2.2' })).toMatchObject({ reason: REVERTED });
+    expect(await present(payment, { client: '192.0.2.2' })).toMatchObject({ reason: 'payment_already_used' });
     expect((await rowOf(payment))?.state).toBe('failed');
   });
 
