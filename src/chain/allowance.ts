@@ -28,7 +28,7 @@ export interface Allowance {
 
 /**
  * A token bucket whose rate follows the provider: what it bore in the second before a refusal is what it bears, and less where it still refuses;
- * after ten quiet seconds a quarter more is tried. Public endpoints tell nobody their limits (Arc's own bears about 2 a second).
+ * after two quiet seconds a quarter more is tried. Public endpoints tell nobody their limits (Arc's own bears about 2 a second).
  */
 export function createAllowance(clock: Clock): Allowance {
   let rate = Number.POSITIVE_INFINITY;
@@ -50,7 +50,8 @@ export function createAllowance(clock: Clock): Allowance {
   }
 
   function grow(now: number): void {
-    if (now - changedMs < QUIET_MS) return;
+    // A slow one is given the time of two requests: fewer would teach nothing.
+    if (now - changedMs < Math.max(QUIET_MS, (2 * SECOND_MS) / rate)) return;
     rate = rate * MORE > MOST ? Number.POSITIVE_INFINITY : rate * MORE;
     changedMs = now;
   }
