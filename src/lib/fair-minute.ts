@@ -1,3 +1,4 @@
+import { keysOf } from './client-key.ts';
 import type { Clock } from './clock.ts';
 import { createFairStock } from './fair-stock.ts';
 import { WINDOW_MS } from './minute-windows.ts';
@@ -10,9 +11,10 @@ export interface FairMinute {
 
 /**
  * Lets at most `total` events happen a minute, shared as a fair stock that is full again when the minute ends. The minute is the same for
- * all clients and begins with the first event after the last one. Kept in memory, bounded by `total`: what is counted is forgotten at a restart.
+ * all clients and begins with the first event after the last one. A client, or an IPv6 /48, gets at most `most`: with shares of the rest alone
+ * each would take half of what is left, and the eighth would find none. Kept in memory, bounded by `total`: what is counted is forgotten at a restart.
  */
-export function createFairMinute(total: number, clock: Clock): FairMinute {
+export function createFairMinute(total: number, clock: Clock, most = total): FairMinute {
   const stock = createFairStock(total);
   let endsAtMs = Number.NEGATIVE_INFINITY;
 
@@ -23,7 +25,8 @@ export function createFairMinute(total: number, clock: Clock): FairMinute {
         stock.clear();
         endsAtMs = now + WINDOW_MS;
       }
-      return stock.take(client) ? 0 : Math.max(1, Math.ceil((endsAtMs - now) / 1000));
+      const mayTake = keysOf(client).every((key) => stock.held(key) < most);
+      return mayTake && stock.take(client) ? 0 : Math.max(1, Math.ceil((endsAtMs - now) / 1000));
     },
   };
 }

@@ -22,8 +22,8 @@ export interface Failures {
   noteUnproven(client: string): void;
   /** A call that failed uncharged after the payer's signature was checked. */
   note(payer: string, client: string): void;
-  /** A settlement was sent and moved nothing: it has cost gas. */
-  noteSettlement(client: string): void;
+  /** A settlement begins; returns what ends it, told whether it left our hands and moved nothing. */
+  beginSettlement(payer: string, client: string): (movedNothing: boolean) => void;
   /** Seconds until payers of this client that have never paid are taken again; 0 where they are. */
   newPayersAfterSeconds(client: string): number;
 }
@@ -36,11 +36,22 @@ export function createFailures(limits: FailureLimits, clock: Clock): Failures {
   const payers = createWindows(limits.payer, MINUTE_MS, clock);
   const clients = createClientWindows(limits.client, MINUTE_MS, clock);
   const settlements = createClientWindows(limits.clientSettlements, DAY_MS, clock);
+  const ofPayers = createWindows(limits.clientSettlements, DAY_MS, clock);
+  // Settlements under way, by client: each may fail yet.
+  const open = new Map<string, number>();
+
+  function count(client: string, more: number): void {
+    const now = (open.get(client) ?? 0) + more;
+    if (now > 0) open.set(client, now);
+    else open.delete(client);
+  }
 
   return {
     refusal(payer, client) {
       const forPayer = payers.retryAfterSeconds(payer);
       if (forPayer > 0) return refusal('payer_failures', 'this payer’s', forPayer);
+      const forDay = ofPayers.retryAfterSeconds(payer);
+      if (forDay > 0) return { code: 'payer_failures', detail: MOVED_NOTHING, retryAfterSeconds: forDay };
       const forClient = clients.retryAfterSeconds(client);
       return forClient > 0 ? refusal('client_failures', 'this client’s', forClient) : null;
     },
@@ -49,10 +60,25 @@ export function createFailures(limits: FailureLimits, clock: Clock): Failures {
       payers.note(payer);
       clients.note(client);
     },
-    noteSettlement: settlements.note,
-    newPayersAfterSeconds: settlements.retryAfterSeconds,
+    beginSettlement(payer, client) {
+      count(client, 1);
+      return (movedNothing) => {
+        count(client, -1);
+        if (!movedNothing) return;
+        settlements.note(client);
+        ofPayers.note(payer);
+      };
+    },
+    newPayersAfterSeconds(client) {
+      const seconds = settlements.retryAfterSeconds(client);
+      // After the first failure those under way count as well: a burst must not pass a limit that is judged by what has ended.
+      const isFull = settlements.hasAny(client) && settlements.isReachedWith(client, open.get(client) ?? 0);
+      return isFull ? Math.max(1, seconds) : seconds;
+    },
   };
 }
+
+const MOVED_NOTHING = 'too many of this payer’s settlements moved nothing today';
 
 function refusal(code: FailureRefusal['code'], whose: string, retryAfterSeconds: number): FailureRefusal {
   return { code, detail: `too many of ${whose} calls failed uncharged; wait a little`, retryAfterSeconds };
@@ -67,6 +93,8 @@ function createClientWindows(limit: number, windowMs: number, clock: Clock) {
       const site = siteKey(client);
       return Math.max(clients.retryAfterSeconds(client), site === null ? 0 : sites.retryAfterSeconds(site));
     },
+    hasAny: (client: string): boolean => clients.count(client) > 0,
+    isReachedWith: (client: string, more: number): boolean => limit > 0 && clients.count(client) + more >= limit,
     note(client: string): void {
       clients.note(client);
       const site = siteKey(client);
@@ -80,6 +108,10 @@ function createWindows(limit: number, windowMs: number, clock: Clock) {
   const windows = new Map<string, { since: number; failures: number }>();
 
   return {
+    count(key: string): number {
+      const window = windows.get(key);
+      return window && window.since + windowMs > clock.nowMs() ? window.failures : 0;
+    },
     retryAfterSeconds(key: string): number {
       const window = windows.get(key);
       if (limit === 0 || !window || window.failures < limit) return 0;

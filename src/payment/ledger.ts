@@ -81,6 +81,8 @@ export interface Ledger {
   settled(id: string, transaction: Uint8Array, block: number, paid: bigint): Promise<boolean>;
   /** Nothing will take the money any more; with `fence`, false where that lease is over, because another instance may be sending it. */
   failed(id: string, reason: string, fence?: number): Promise<boolean>;
+  /** A payment that reverted cannot be used again after all: its row stays failed, for this reason. */
+  ruleOut(id: string, reason: string): Promise<boolean>;
   unknown(id: string): Promise<boolean>;
   /** The reply once more, if its time and number are not used up. */
   redeliver(id: string): Promise<Uint8Array | null>;
@@ -177,6 +179,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       const change = { reason, signature: null, endedAt: clock.nowMs() };
       return tell(id, 'failed', await store.move(id, LEGAL_FROM.failed, 'failed', change, 'drop', fence));
     },
+    ruleOut: (id, reason) => store.move(id, ['failed'], 'failed', { reason }),
     unknown: async (id) => tell(id, 'unknown', await store.move(id, LEGAL_FROM.unknown, 'unknown', {})),
     redeliver: (id) => store.takeReply(id, maxDeliveries, clock.nowMs()),
     waiting: async function* () {

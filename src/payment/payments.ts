@@ -12,7 +12,7 @@ import { createLedger, type OnMove } from './ledger.ts';
 import { createPurchase } from './purchase.ts';
 import { createRounds } from './rounds.ts';
 import { createServe } from './serve.ts';
-import { domainSeparator, neededValidity } from './usdc/authorization.ts';
+import { type Authorization, domainSeparator, neededValidity, paymentKey } from './usdc/authorization.ts';
 import { createChainCheck } from './usdc/chain-check.ts';
 import { createChainRail } from './usdc/chain-rail.ts';
 import { createEvidence } from './usdc/evidence.ts';
@@ -103,9 +103,10 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   };
   const gatewayUnavailable = () => told().gatewayUnavailable();
   const settlement = () => own?.settlement ?? (handover as NonNullable<typeof handover>);
-  const checkSignature = createSignatureCheck({ check, separator, settler, clock });
-  const most = config.rails.remote ? MOST_VALIDITY_SECONDS : Number.POSITIVE_INFINITY;
-  const validity = { least: neededValidity(config), most };
+  const contract = hexToBytes(usdc);
+  const hasPaid = (authorization: Authorization) => ledger.hasSettled(paymentKey(authorization, network, contract));
+  const checkSignature = createSignatureCheck({ check, separator, settler, hasPaid, clock });
+  const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
   const rail = { ledger, network, clock };
   const direct = createChainRail({ ...rail, check, evidence, settler, checkSignature, validity, usdc });
   const batched =

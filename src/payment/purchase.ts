@@ -2,11 +2,12 @@ import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { parseParams } from '../catalogue/params.ts';
 import { listedPath } from '../catalogue/paths.ts';
-import { AppError, TooMany, Unavailable } from '../errors.ts';
+import { AppError, TooMany } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { LIVING_MS } from '../store/instances-port.ts';
 import type { Payment } from '../store/ledger-port.ts';
+import { createAdmission, isBuyersDoing } from './admission.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
 import type { Failures } from './failures.ts';
 import { decodeEip3009, decodePayment, type Envelope } from './header.ts';
@@ -26,8 +27,9 @@ import { type Delivery, deliver, refusedSettlement, Underpaid } from './receipt.
 import { PaymentRefused } from './refusal.ts';
 import { checkAccepted } from './requirements.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
+import { createTakeover } from './takeover.ts';
 import { hashAuthorization, paymentKey } from './usdc/authorization.ts';
-import type { Asker, Look, RailFor, Verified } from './usdc/purchase-rail.ts';
+import type { RailFor, Verified } from './usdc/purchase-rail.ts';
 import type { Settlement } from './usdc/settlement.ts';
 import { ALREADY_USED } from './usdc/settler.ts';
 
@@ -43,6 +45,13 @@ interface PurchaseOptions<S> {
   log: { error(detail: object, message: string): void };
 }
 
+/** What is presented with a payment, and what is asked for it. */
+interface Offer {
+  readonly envelope: Envelope;
+  readonly requirement: PaymentRequirements;
+  readonly signal: AbortSignal;
+}
+
 /** A served order: its bytes, and what was learned of the payer before. */
 interface Served extends Verified {
   readonly body: Uint8Array;
@@ -56,6 +65,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   const { ledger, settlement, railFor, failures, serve, sources, clock, network, log } = options;
   const serving = new Set<string>();
   const soon = createReadSoon(clock);
+  const takeover = createTakeover({ ledger, clock });
+  const admission = createAdmission({ ledger, failures });
 
   async function purchase(
     endpoint: Endpoint<S>,
@@ -70,9 +81,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     // Before that, the identifier: with another payload it is a buyer's mistake, whatever became of either.
     await checkIdentifier(order, known);
     if (known && !mayTakeOver(known, order)) return again(known, order);
-    const requirement = order.rail.requirement(plain);
-    const sale = () => sell(order, known, { envelope, requirement }, presentation.signal);
-    return known ? inDoubt(sale) : sale();
+    const offer = { envelope, requirement: order.rail.requirement(plain), signal: presentation.signal };
+    return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);
   }
 
   function readOrder(endpoint: Endpoint<S>, envelope: Envelope, { query, client, identity }: Presentation): Order<S> {
@@ -91,19 +101,39 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     };
   }
 
-  async function sell(
-    order: Order<S>,
-    known: Payment | null,
-    { envelope, requirement }: { envelope: Envelope; requirement: PaymentRequirements },
-    signal: AbortSignal,
-  ): Promise<Delivery> {
+  /** What reverted before: the evidence decides whether it is sold for anew, or has paid. */
+  async function sellAgain(order: Order<S>, known: Payment, offer: Offer): Promise<Delivery> {
+    const { client } = order;
+    const { envelope, requirement, signal } = offer;
+    if ((await takeover(known, order, { client, signal })) === 'open') return sell(order, known, offer);
+    // It has paid: neither its time nor its payer matters any more, only that it is for this call.
+    checkAccepted(envelope.accepted, requirement);
+    admission.checkRoom();
+    const verified = { checkedBlock: known.checkedBlock ?? 0, hasCode: false };
+    return serveAndSettle(order, known, async () => verified, signal);
+  }
+
+  async function sell(order: Order<S>, known: Payment | null, offer: Offer): Promise<Delivery> {
     const { authorization, rail, client } = order;
+    const { envelope, requirement, signal } = offer;
+    const asker = { client, signal };
     // 4. Cheap checks, and who must wait: nothing of ours is spent yet.
     checkAccepted(envelope.accepted, requirement);
     rail.checkAuthorization(authorization, requirement, nowSeconds(clock));
-    await checkCapacity(order);
+    await admission.checkCapacity(order);
     // 5-6. The signature, and a look at the payer.
-    const seen = await lookAtPayer(order, known, { client, signal });
+    const isAgain = known !== null;
+    const seen = await admission.lookAtPayer(order, isAgain, asker);
+    const verify = (id: string) => rail.verify(id, authorization, seen, { asker, isAgain });
+    return serveAndSettle(order, known, verify, signal);
+  }
+
+  async function serveAndSettle(
+    order: Order<S>,
+    known: Payment | null,
+    verify: (id: string) => Promise<Verified>,
+    signal: AbortSignal,
+  ): Promise<Delivery> {
     // 7. The reservation, by one insert.
     let tried = '';
     try {
@@ -113,39 +143,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       });
       if (!id) return await lostReservation(order);
       // 8-11. The last checks, handler, reply: any failure gives the authorization back.
-      const served = await serveReserved(id, order, known, seen, { client, signal });
+      const served = await serveReserved(id, order, () => verify(id), signal);
       // 12-13. Settle, then let the bytes go.
       return await settleAndDeliver(id, order, known, served);
     } finally {
       serving.delete(tried);
-    }
-  }
-
-  async function lookAtPayer({ authorization, rail }: Order<S>, known: Payment | null, asker: Asker): Promise<Look> {
-    const signed = await rail.checkSignature(authorization, asker).catch((error) => {
-      if (error instanceof PaymentRefused) failures.noteUnproven(asker.client);
-      throw error;
-    });
-    return rail.look(authorization, known, asker, signed).catch((error) => {
-      if (isBuyersDoing(error, false)) failures.note(bytesToHex(authorization.from), asker.client);
-      throw error;
-    });
-  }
-
-  async function checkCapacity({ authorization: { from }, rail: { settler }, client, key }: Order<S>): Promise<void> {
-    const refusal = failures.refusal(bytesToHex(from), client);
-    if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
-    const reason = settler.refuses?.(from);
-    if (reason) throw new TooMany('payer_refused', `payments of this payer are not taken for now: ${reason}`, 3600);
-    const shortage = settler.unavailable();
-    if (shortage) throw new Unavailable('settlement_unavailable', `payments cannot be settled now: ${shortage}`);
-    if (!ledger.hasRoom())
-      throw new Unavailable('reply_store_full', 'no room to keep another reply; try again later', 30);
-    const waitSeconds = failures.newPayersAfterSeconds(client);
-    if (waitSeconds > 0 && !(await ledger.hasSettled(key))) {
-      const detail =
-        'settlements for this client have failed; only payers that have paid before are taken from it for now';
-      throw new TooMany('client_refused', detail, waitSeconds);
     }
   }
 
@@ -159,17 +161,16 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   async function serveReserved(
     id: string,
     order: Order<S>,
-    known: Payment | null,
-    seen: Look,
-    asker: Asker,
+    verify: () => Promise<Verified>,
+    signal: AbortSignal,
   ): Promise<Served> {
     const reservedMs = clock.nowMs();
-    const { authorization, rail, client } = order;
+    const { authorization, client } = order;
     let isVerified = false;
     try {
-      const verified = await rail.verify(id, authorization, known, seen, asker);
+      const verified = await verify();
       isVerified = true;
-      return { ...verified, body: await serve(id, order, verified, asker.signal) };
+      return { ...verified, body: await serve(id, order, verified, signal) };
     } catch (error) {
       const isDoubted = error instanceof IntentInDoubt;
       const reason = isDoubted ? error.cause : error;
@@ -189,21 +190,35 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     id: string,
     order: Order<S>,
     known: Payment | null,
-    { body, checkedBlock, hasCode }: Served,
+    served: Served,
   ): Promise<Delivery> {
-    const { authorization, rail, client } = order;
-    const ended = await openUntilKnown(async () => {
-      const intent = { id, authorization, fromBlock: checkedBlock, broadcast: false, hasCode };
-      if (!known) return settlement.settle(intent, rail.contract);
-      // One that was on the chain before may be paid by now: look before sending it again.
-      const row = await ledger.get(id);
-      return row && settlement.resume(row);
-    });
-    if (ended?.state === 'settled') return handOut(ended, body, order.price);
-    if (ended?.state !== 'failed') throw settlementUnknown();
-    failures.note(bytesToHex(authorization.from), client);
-    if (ended.transaction !== null) failures.noteSettlement(client);
-    throw refusedSettlement(ended);
+    const { authorization, client } = order;
+    const payer = bytesToHex(authorization.from);
+    const end = failures.beginSettlement(payer, client);
+    let movedNothing = false;
+    try {
+      const ended = await openUntilKnown(() => settleRow(id, order, known, served));
+      if (ended?.state === 'settled') return handOut(ended, served.body, order.price);
+      if (ended?.state !== 'failed') throw settlementUnknown();
+      failures.note(payer, client);
+      movedNothing = ended.transaction !== null;
+      throw refusedSettlement(ended);
+    } finally {
+      end(movedNothing);
+    }
+  }
+
+  async function settleRow(
+    id: string,
+    { authorization, rail }: Order<S>,
+    known: Payment | null,
+    { checkedBlock, hasCode }: Served,
+  ): Promise<Payment | null> {
+    const intent = { id, authorization, fromBlock: checkedBlock, broadcast: false, hasCode };
+    if (!known) return settlement.settle(intent, rail.contract);
+    // One that was on the chain before may be paid by now: look before sending it again.
+    const row = await ledger.get(id);
+    return row && settlement.resume(row);
   }
 
   /** An identifier that is held stands for one payload only. The reservation is what decides; this tells why it was lost, or will be. */
@@ -248,12 +263,6 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   return { purchase, isServed: (id: string): boolean => serving.has(id) };
-}
-
-/** Whether a failure before the intent counts against the buyer: a refused payment does, and work that was done for nothing; our own shortage does not. */
-function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
-  if (error instanceof PaymentRefused) return true;
-  return isVerified && !(error instanceof Unavailable);
 }
 
 /** The first presentation is still at it, and may take the money at any moment. */

@@ -5,7 +5,7 @@ import { until } from '../support/crew.ts';
 import { latchedEndpoint } from '../support/latch.ts';
 import { moodyEndpoint } from '../support/moody-endpoint.ts';
 import { describeServices } from '../support/on-ledgers.ts';
-import { newOutsider } from '../support/outsider.ts';
+import { cancelCalldata, newOutsider } from '../support/outsider.ts';
 import { type Service, startService } from '../support/service.ts';
 
 let network: EmbeddedNetwork;
@@ -79,6 +79,17 @@ describeServices('what an answer says of the money', (ledgerEnv) => {
     expect([answer.status, decoded(answer, 'payment-required').error]).toEqual([402, 'payment_already_used']);
     expect((await buy(payment)).status).toBe(200);
     expect(await transfersOf(network, payment)).toBe(1);
+  });
+
+  test('is that nothing can take it any more, once the payer has cancelled what reverted: it ends, whoever sends it', async () => {
+    const { privateKey, payment } = await reverted();
+    const outsider = await newOutsider(network);
+    await outsider.send(cancelCalldata(network, privateKey, payment.authorization));
+    for (let tries = 0; tries < 3; tries++) {
+      const { success, errorReason } = decoded(await buy(payment), 'payment-response');
+      expect([success, errorReason]).toEqual([false, 'invalid_exact_evm_nonce_already_used']);
+    }
+    expect(await transfersOf(network, payment)).toBe(0);
   });
 
   test('is "unknown" of a reverted payment that could be sent by anybody, and nothing is charged for a call that fails', async () => {

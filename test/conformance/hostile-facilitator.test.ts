@@ -50,7 +50,8 @@ describeServices('a facilitator of others', (ledgerEnv) => {
     const payers = await Promise.all(Array.from({ length: 6 }, () => newContractPayer(network, CODE.agrees)));
     const payments = await Promise.all(payers.map((payer) => payer.sign(service.origin, latch.path)));
     latch.close();
-    const answers = payments.map((payment) => present(service.origin, latch.path, payment));
+    // Each from an address of its own: contracts of one client are asked for so many signatures a minute.
+    const answers = payments.map((payment, at) => present(service.origin, latch.path, payment, `127.0.0.${20 + at}`));
     await until('all are served', () => latch.waiting() === payers.length);
     await network.pauseMining();
     latch.open();
@@ -64,14 +65,14 @@ describeServices('a facilitator of others', (ledgerEnv) => {
     }
     // They are tried again meanwhile, which closes nothing either.
     expect(await servedOfTen()).toBe(10);
-    for (const payer of payers) {
+    for (const [at, payer] of payers.entries()) {
+      const next = async () =>
+        present(service.origin, latch.path, await payer.sign(service.origin, latch.path), `127.0.0.${20 + at}`);
       // It is refused once the service has stopped to watch for its settlement, a moment after its answer at the latest.
-      const isRefused = async () =>
-        (await present(service.origin, latch.path, await payer.sign(service.origin, latch.path))).status === 429;
-      await until('it is refused', isRefused);
+      await until('it is refused', async () => (await next()).status === 429);
       await payer.become(CODE.agrees);
-      const next = await present(service.origin, latch.path, await payer.sign(service.origin, latch.path));
-      expect([next.status, JSON.parse(next.body).code]).toEqual([429, 'payer_refused']);
+      const { status, body } = await next();
+      expect([status, JSON.parse(body).code]).toEqual([429, 'payer_refused']);
     }
   });
 

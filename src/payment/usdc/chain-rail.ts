@@ -1,9 +1,10 @@
-import type { Clock } from '../../lib/clock.ts';
+import { TooMany } from '../../errors.ts';
+import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { settlementUnknown } from '../doubt.ts';
 import type { Ledger } from '../ledger.ts';
 import { PaymentRefused } from '../refusal.ts';
-import { type Authorization, checkAuthorization, paymentKey, type ValidityBounds } from './authorization.ts';
+import { checkAuthorization, paymentKey, type ValidityBounds } from './authorization.ts';
 import type { ChainCheck } from './chain-check.ts';
 import { createEmptyPayers } from './empty-payers.ts';
 import type { Evidence } from './evidence.ts';
@@ -24,18 +25,9 @@ interface ChainRailOptions {
 
 /** The plain rail: an authorization of the token itself, judged by the chain, also where a facilitator settles it. */
 export function createChainRail(options: ChainRailOptions): PurchaseRail {
-  const { ledger, check, evidence, settler, checkSignature, validity, network } = options;
+  const { ledger, check, evidence, settler, checkSignature, validity, network, clock } = options;
   const contract = hexToBytes(options.usdc);
-  const empty = createEmptyPayers(options.clock);
-
-  /** A third party may have sent what our reverted transaction showed the world: then its buyer has paid and is owed the answer. */
-  async function checkPaid(authorization: Authorization, since: number): Promise<void> {
-    const { kind } = await evidence.lookup(authorization, since);
-    if (kind === 'settled') return;
-    if (kind === 'failed') throw new PaymentRefused('invalid_exact_evm_nonce_already_used');
-    // Providers of different height may contradict each other: then nothing is known.
-    throw settlementUnknown();
-  }
+  const empty = createEmptyPayers(clock);
 
   return {
     contract,
@@ -44,33 +36,43 @@ export function createChainRail(options: ChainRailOptions): PurchaseRail {
     checkAuthorization: (authorization, requirement, now) =>
       checkAuthorization(authorization, requirement, now, validity),
     checkSignature,
-    /** What is used ends here, unless a third party may have sent what reverted before; so does a balance below the price. */
-    look: async (authorization, known, asker, signed) => {
+    /** Unused, as the shared read tells: open. Anything else is told by the logs. */
+    review: async (authorization, { checkedBlock }, { asker, mayLookUp }) => {
+      const { used, block } = await check.admit(authorization, asker, true);
+      if (!used && BigInt(nowSeconds(clock)) < authorization.validBefore) return { kind: 'open' };
+      if (!mayLookUp()) return { kind: 'unknown' };
+      return evidence.lookup(authorization, checkedBlock ?? block, { rank: 'sale' });
+    },
+    /** What is used ends here, and so does a balance below the price. */
+    look: async (authorization, asker, { signed, isAgain }) => {
       const payer = bytesToHex(authorization.from);
-      if (!known && empty.isBelow(payer, authorization.value)) throw new PaymentRefused(INSUFFICIENT);
+      const waitSeconds = empty.secondsBelow(payer, authorization.value);
+      if (waitSeconds > 0) throw shortOfFunds(waitSeconds);
       const seen = signed ?? (await check.admit(authorization, asker, true));
-      if (known && seen.used) return seen;
+      // A third party has sent it since it was reviewed: that review will tell whom it paid.
+      if (seen.used && isAgain) throw settlementUnknown();
       if (seen.used) throw new PaymentRefused('invalid_exact_evm_nonce_already_used');
       empty.note(payer, seen.balance);
       if (seen.balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
       return seen;
     },
-    /** 1. What is used was paid; 2. the balance covers what the payer promised before, too; 3. an account with code lets it through. */
-    verify: async (id, authorization, known, { used, balance, hasCode, block }, asker) => {
-      const checkedBlock = known?.checkedBlock ?? block;
-      if (used) {
-        await checkPaid(authorization, checkedBlock);
-        return { checkedBlock, hasCode };
-      }
+    /** 1. The balance covers what the payer promised before, too; 2. an account with code lets it through. */
+    verify: async (id, authorization, { balance, hasCode, block }, { asker }) => {
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
       if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
       if (hasCode) {
         checkCodeTaken(settler);
         await check.simulate(authorization, asker.signal);
       }
-      return { checkedBlock, hasCode };
+      return { checkedBlock: block, hasCode };
     },
   };
 }
 
 const INSUFFICIENT = 'invalid_exact_evm_insufficient_balance';
+
+/** Refused from memory: money may have come since, so it is not said to be missing. */
+function shortOfFunds(waitSeconds: number): TooMany {
+  const detail = 'this payer held too little a moment ago; present the payment again';
+  return new TooMany('payer_short_of_funds', detail, waitSeconds);
+}

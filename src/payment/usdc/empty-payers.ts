@@ -11,10 +11,11 @@ export function createEmptyPayers(clock: Clock) {
   const seen = new Map<string, { readonly balance: bigint; readonly untilMs: number }>();
 
   return {
-    /** Whether this payer was just seen to hold less than an amount, in USDC base units. */
-    isBelow(payer: string, amount: bigint): boolean {
+    /** For how many seconds a payer that was just seen to hold less than an amount, in USDC base units, is not read again; 0 where it may be. */
+    secondsBelow(payer: string, amount: bigint): number {
       const last = seen.get(payer);
-      return last !== undefined && last.untilMs > clock.nowMs() && last.balance < amount;
+      if (!last || last.balance >= amount) return 0;
+      return Math.max(0, Math.ceil((last.untilMs - clock.nowMs()) / 1000));
     },
     note(payer: string, balance: bigint): void {
       seen.delete(payer);

@@ -1,7 +1,6 @@
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import { settlementUnknown } from '../doubt.ts';
 import type { Ledger } from '../ledger.ts';
 import { PaymentRefused } from '../refusal.ts';
 import { type Authorization, paymentKey, type ServingTimes } from './authorization.ts';
@@ -42,13 +41,6 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
     queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
   });
 
-  /** What was handed over before may have been taken after all: then its buyer has paid and is owed the answer. */
-  async function isPaid(authorization: Authorization): Promise<boolean> {
-    const verdict = await gateway.evidence.lookup(authorization);
-    if (verdict.kind === 'unknown') throw settlementUnknown();
-    return verdict.kind === 'settled';
-  }
-
   /** One that was used before it was ever presented here was sold by another ledger, or for something else. */
   async function checkUnused(authorization: Authorization): Promise<void> {
     if (await gateway.evidence.isUsed(authorization)) throw new PaymentRefused(ALREADY_USED);
@@ -63,20 +55,25 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
       await gateway.checkSignature(authorization);
       return null;
     },
-    /** A deposit below the price ends it, unless the deposit may have paid for this very authorization before. */
-    look: async (authorization, known, { client, signal }) => {
+    /** What was handed over before may have been taken after all: the Gateway's transfers tell. */
+    review: async (authorization, _known, { mayLookUp }) =>
+      mayLookUp() ? gateway.evidence.lookup(authorization) : { kind: 'unknown' },
+    /** A deposit below the price ends it. */
+    look: async (authorization, { client, signal }) => {
       const balance = await readDeposit(authorization.from, signal, client);
-      if (!known && balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
+      if (balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
       return { used: false, balance, hasCode: false, block: 0 };
     },
-    /** 1. What reverted before may be paid by now; 2. the deposit covers what the payer promised before, too; 3. the nonce is unused; 4. the Gateway finds nothing wrong with the form. */
-    verify: async (id, authorization, known, { balance }, { signal }) => {
-      if (known && (await isPaid(authorization))) return VERIFIED;
+    /**
+     * 1. The deposit covers what the payer promised before, too; 2. the nonce is unused, unless our own handing over used it;
+     * 3. the Gateway finds nothing wrong with the form.
+     */
+    verify: async (id, authorization, { balance }, { asker: { signal }, isAgain }) => {
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
       if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
       const [reason] = await Promise.all([
         gateway.verify(authorization, signal),
-        known ? undefined : checkUnused(authorization),
+        isAgain ? undefined : checkUnused(authorization),
       ]);
       if (reason !== null) throw new PaymentRefused(reason);
       return VERIFIED;

@@ -12,6 +12,11 @@ import type { TokenWatch } from './token-watch.ts';
 
 /** Looks at the chain for many jobs: as many at once as a public node bears. */
 const AT_ONCE = 8;
+/**
+ * Of the 300,000 gas that a lone settlement is given a plain account uses 91,077, and a wallet of several owners some 130,000. What uses this much
+ * makes its payment cost the relayer twice what others cost.
+ */
+const DEAR_PERCENT = 60n;
 /** Logs may be a moment behind the state; after this the job is left to reconciliation. */
 const UNTOLD_MS = 5000;
 
@@ -83,7 +88,7 @@ export function createJudge(options: JudgeOptions) {
    * 1. the transfer is there: settled, at once;
    * 2. it is not, in a batch: what is unused tries again in half the company, so that whatever spoilt the batch ends up alone;
    * 3. it is not, alone, and nothing else of ours with it can still be mined: the logs tell who used it, or else it was reverted.
-   * Alone, one that used up its whole gas is not sold to for a day, paid or not.
+   * Alone, one that used more than DEAR_PERCENT of its gas is not sold to for a day, paid or not.
    * Returns how many it paid for; 2 and 3 go on by themselves.
    */
   function mined(version: Version, receipt: Receipt): number {
@@ -98,9 +103,10 @@ export function createJudge(options: JudgeOptions) {
     });
     const gasUsed = BigInt(receipt.gasUsed);
     const burnt = gasUsed * 10n >= version.gas * 9n;
+    const isDear = gasUsed * 100n >= version.gas * DEAR_PERCENT;
     const [first] = jobs;
     if (jobs.length === 1 && first) {
-      if (burnt) refusePayer(first);
+      if (isDear) refusePayer(first);
       // Another nonce of ours may still move the money; its own end is judged when it comes.
       if (!first.ended && !isPending(first)) void judgeAlone(first, block);
       return paid.length;

@@ -1,6 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Payment } from '../../store/ledger-port.ts';
 import type { Authorization } from './authorization.ts';
+import type { Verdict } from './evidence.ts';
 import type { Settler } from './settler.ts';
 
 /** Who asks, and for how long. */
@@ -29,6 +30,18 @@ export interface Verified {
   readonly hasCode: boolean;
 }
 
+/** Who asks for the last checks, of what was or was not presented before. */
+export interface VerifyTerms {
+  readonly asker: Asker;
+  readonly isAgain: boolean;
+}
+
+/** Who asks for a review, and whether it may cost requests now. */
+export interface ReviewTerms {
+  readonly asker: Asker;
+  mayLookUp(): boolean;
+}
+
 /** One way for a buyer to pay in USDC, as a purchase needs it until the call is served; what comes then is the settler's. */
 export interface PurchaseRail {
   /** The contract that the payer signed for: part of the ledger's key, so that a row tells its rail. */
@@ -44,15 +57,20 @@ export interface PurchaseRail {
    */
   checkSignature(authorization: Authorization, asker: Asker): Promise<Look | null>;
   /**
-   * Throws PaymentRefused where the payer cannot pay for this one authorization, as a read that payers share tells. `known` is a row that had failed before,
-   * `signed` what the check of the signature learned.
+   * What became of an authorization that reverted before, `known` being its row: the evidence's verdict. Asks what costs requests of its own
+   * only where `mayLookUp` says so; else the verdict is unknown.
    */
-  look(authorization: Authorization, known: Payment | null, asker: Asker, signed: Look | null): Promise<Look>;
+  review(authorization: Authorization, known: Payment, terms: ReviewTerms): Promise<Verdict>;
+  /**
+   * Throws PaymentRefused where the payer cannot pay for this one authorization, as a read that payers share tells. `signed` is what the check of the
+   * signature learned. `isAgain`: it reverted before and was found unused a moment ago.
+   */
+  look(authorization: Authorization, asker: Asker, terms: { signed: Look | null; isAgain: boolean }): Promise<Look>;
   /**
    * The last checks before the handler, of a payment that is reserved: throws PaymentRefused when the authorization could not be settled beside
    * all that the payer promised before. `id` is this reservation.
    */
-  verify(id: string, authorization: Authorization, known: Payment | null, seen: Look, asker: Asker): Promise<Verified>;
+  verify(id: string, authorization: Authorization, seen: Look, terms: VerifyTerms): Promise<Verified>;
 }
 
 /** The rail that a payment's `accepted` means. */

@@ -7,14 +7,20 @@ import { type Authorization, authorizationDigest } from './authorization.ts';
 import type { ChainCheck } from './chain-check.ts';
 import type { Asker, Look, PurchaseRail } from './purchase-rail.ts';
 
-/** Contracts that are asked for their signature a minute, for all clients together: two a second, which share nothing with each other. */
+/** Contracts that are asked for their signature a minute, for all clients together. Each costs a request: unlike reads of payers they share none. */
 const CONTRACTS_PER_MINUTE = 120;
+/** Of one client, a fifteenth: a new wallet is asked once, and from its first payment on it is a customer. */
+const MOST_OF_CLIENT = 8;
+/** As many again a minute for payers that have paid here before, whatever strangers have used up. */
+const CUSTOMERS_PER_MINUTE = 60;
 
 interface SignatureCheckOptions {
   check: Pick<ChainCheck, 'admit' | 'contractSigned'>;
   /** EIP-712's, of the contract that payers sign for. */
   separator: Uint8Array;
   settler: Pick<PurchaseRail['settler'], 'refusesCode'>;
+  /** Whether a payment of this payer has ever settled here. */
+  hasPaid(authorization: Authorization): Promise<boolean>;
   clock: Clock;
 }
 
@@ -23,8 +29,9 @@ interface SignatureCheckOptions {
  * 1. native recovery tells of a key's own signature; 2. a read that all payers share tells whether the payer has code: without it there is no
  * one else to ask; 3. accounts with code are settled for at all; 4. the payer's contract is asked (ERC-1271), so often a minute.
  */
-export function createSignatureCheck({ check, separator, settler, clock }: SignatureCheckOptions) {
-  const contracts = createFairMinute(CONTRACTS_PER_MINUTE, clock);
+export function createSignatureCheck({ check, separator, settler, hasPaid, clock }: SignatureCheckOptions) {
+  const strangers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
+  const customers = createFairMinute(CUSTOMERS_PER_MINUTE, clock);
 
   return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
     const digest = authorizationDigest(authorization, separator);
@@ -33,6 +40,7 @@ export function createSignatureCheck({ check, separator, settler, clock }: Signa
     const seen = await check.admit(authorization, asker, false);
     if (!seen.hasCode) throw new PaymentRefused('invalid_exact_evm_signature');
     checkCodeTaken(settler);
+    const contracts = (await hasPaid(authorization)) ? customers : strangers;
     const waitSeconds = contracts.take(asker.client);
     if (waitSeconds > 0)
       throw new TooMany(

@@ -61,8 +61,12 @@ afterEach(async () => {
 });
 
 /** Both looks, as a purchase takes them: the first before the reservation, the second after. */
-const verify = async (authorization: Authorization, known: Payment | null = null) =>
-  rail.verify('this one', authorization, known, await rail.look(authorization, known, asker, null), asker);
+const verify = async (authorization: Authorization, isAgain = false) => {
+  const seen = await rail.look(authorization, asker, { signed: null, isAgain });
+  return rail.verify('this one', authorization, seen, { asker, isAgain });
+};
+const review = (authorization: Authorization, known = failedBefore(), mayLookUp = true) =>
+  rail.review(authorization, known, { asker, mayLookUp: () => mayLookUp });
 /** How often a payer was read. */
 const reads = () => node.server.count('eth_getCode');
 /** A row that had failed before, last seen unused at this block. */
@@ -100,13 +104,6 @@ describe('an unused authorization', () => {
     expect(await verify(randomAuthorization())).toEqual({ checkedBlock: 800, hasCode: false });
   });
 
-  test('that had failed before keeps the block of its first look: the search starts there', async () => {
-    node.server.methods.eth_blockNumber = () => '0x7d0';
-    expect(await verify(randomAuthorization(), failedBefore(7))).toMatchObject({ checkedBlock: 7 });
-    expect(await verify(randomAuthorization(), failedBefore(null))).toMatchObject({ checkedBlock: 800 });
-    expect(lookups).toEqual([]);
-  });
-
   test.each([
     ['exactly the price', 1000n, 0n, true],
     ['a unit less than the price', 999n, 0n, false],
@@ -126,8 +123,8 @@ describe('an unused authorization', () => {
 
   test('is looked at once, where its signature was checked by its code before', async () => {
     const authorization = randomAuthorization();
-    const seen = await rail.look(authorization, null, asker, null);
-    expect(await rail.look(authorization, null, asker, seen)).toEqual(seen);
+    const seen = await rail.look(authorization, asker, { signed: null, isAgain: false });
+    expect(await rail.look(authorization, asker, { signed: seen, isAgain: false })).toEqual(seen);
     expect(reads()).toBe(1);
   });
 });
@@ -140,8 +137,13 @@ describe('a payer that was just found to hold too little', () => {
     node.balanceAt = () => 999n;
     await expect(verify(poor)).rejects.toMatchObject(INSUFFICIENT);
     expect(reads()).toBe(1);
-    await clock.advance(2999);
-    await expect(verify(again())).rejects.toMatchObject(INSUFFICIENT);
+    await clock.advance(1500);
+    // What it holds by now is not known: it may be enough.
+    await expect(verify(again())).rejects.toMatchObject({
+      ...{ status: 429, code: 'payer_short_of_funds', retryAfterSeconds: 2, charged: false },
+    });
+    await clock.advance(1499);
+    await expect(verify(again())).rejects.toMatchObject({ retryAfterSeconds: 1 });
     expect([reads(), asked.length]).toEqual([1, 0]);
     node.balanceAt = () => 1000n;
     await clock.advance(1);
@@ -155,13 +157,6 @@ describe('a payer that was just found to hold too little', () => {
     await verify({ ...again(), value: 999n });
     await expect(verify(randomAuthorization())).rejects.toMatchObject(INSUFFICIENT);
     expect(reads()).toBe(3);
-  });
-
-  test('is read for what it presented before: a third party may have paid it meanwhile', async () => {
-    node.balanceAt = () => 999n;
-    await expect(verify(poor)).rejects.toMatchObject(INSUFFICIENT);
-    await expect(verify(again(), failedBefore())).rejects.toMatchObject(INSUFFICIENT);
-    expect(reads()).toBe(2);
   });
 
   test('is read again where it only has promised too much, because that changes at any moment', async () => {
@@ -182,32 +177,45 @@ describe('a used authorization', () => {
     expect([lookups, asked]).toEqual([[], []]);
   });
 
-  test('that had failed before and was sent by a third party since has been paid: its buyer is owed the answer', async () => {
+  test('that was found unused a moment ago has been sent by a third party since: nothing is known until it is reviewed', async () => {
     const authorization = randomAuthorization();
     node.pay(authorization);
-    // Whatever it holds by now.
-    node.balanceAt = () => 0n;
-    expect(await verify(authorization, failedBefore(7))).toEqual({ checkedBlock: 7, hasCode: false });
-    expect(lookups).toEqual([7]);
+    await expect(verify(authorization, true)).rejects.toMatchObject({ status: 503, code: 'settlement_unknown' });
+  });
+});
+
+describe('a review of an authorization that reverted before', () => {
+  test('finds it open while it is unused, by the shared read alone', async () => {
+    expect(await review(randomAuthorization(), failedBefore(), false)).toEqual({ kind: 'open' });
+    expect([reads(), lookups]).toEqual([1, []]);
   });
 
-  test('that was cancelled since is refused', async () => {
+  test('finds it paid where a third party has sent it since, from the block of its first look on', async () => {
+    const authorization = randomAuthorization();
+    node.pay(authorization);
+    expect(await review(authorization)).toMatchObject({ kind: 'settled', paid: 1000n });
+    expect(await review(authorization, failedBefore(null))).toMatchObject({ kind: 'settled' });
+    expect(lookups).toEqual([7, 0]);
+  });
+
+  test('finds that it was cancelled since', async () => {
     const authorization = randomAuthorization();
     node.cancel(authorization);
-    await expect(verify(authorization, failedBefore())).rejects.toMatchObject(USED);
+    expect(await review(authorization)).toEqual({ kind: 'failed', reason: USED.reason });
   });
 
-  test.each<Verdict>([{ kind: 'unknown' }, { kind: 'open' }])(
-    'of which the evidence says %j is not known, because providers contradict each other',
-    async (said) => {
-      const authorization = randomAuthorization();
-      node.pay(authorization);
-      verdict = said;
-      await expect(verify(authorization, failedBefore())).rejects.toMatchObject({
-        ...{ status: 503, code: 'settlement_unknown', charged: 'unknown' },
-      });
-    },
-  );
+  test('asks the evidence once it has run out, because it may have been used before that', async () => {
+    verdict = { kind: 'failed', reason: 'run out' };
+    expect(await review({ ...randomAuthorization(), validBefore: 1_800_000_000n })).toEqual(verdict);
+    expect(await review({ ...randomAuthorization(), validBefore: 1_800_000_001n })).toEqual({ kind: 'open' });
+  });
+
+  test('knows nothing of a used one while the evidence may not be asked', async () => {
+    const authorization = randomAuthorization();
+    node.pay(authorization);
+    expect(await review(authorization, failedBefore(), false)).toEqual({ kind: 'unknown' });
+    expect(lookups).toEqual([]);
+  });
 });
 
 describe('an account with code', () => {
@@ -241,14 +249,6 @@ describe('an account with code', () => {
   test('that holds too little hears of that first, and is not tried out', async () => {
     node.balanceAt = () => 0n;
     await expect(verify(randomAuthorization())).rejects.toMatchObject(INSUFFICIENT);
-    expect(trials()).toBe(0);
-  });
-
-  test('whose payment was made by a third party is not tried out any more', async () => {
-    const authorization = randomAuthorization();
-    node.pay(authorization);
-    codeRefused = 'the budget is used up';
-    expect(await verify(authorization, failedBefore())).toEqual({ checkedBlock: 7, hasCode: true });
     expect(trials()).toBe(0);
   });
 });

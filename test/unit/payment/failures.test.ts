@@ -121,10 +121,10 @@ describe('an IPv6 site', () => {
 describe('settlements that moved nothing', () => {
   test('make new payers of that client wait until a day after the first of them', async () => {
     const { failures, clock } = open();
-    failures.noteSettlement(CLIENT);
+    failures.beginSettlement('payer', CLIENT)(true);
     expect(failures.newPayersAfterSeconds(CLIENT)).toBe(0);
     await clock.advance(DAY_MS / 2);
-    failures.noteSettlement(CLIENT);
+    failures.beginSettlement('payer', CLIENT)(true);
     expect(failures.newPayersAfterSeconds(CLIENT)).toBe(43_200);
     expect(failures.newPayersAfterSeconds(OTHER)).toBe(0);
     await clock.advance(DAY_MS / 2 - 1);
@@ -135,17 +135,41 @@ describe('settlements that moved nothing', () => {
 
   test('are not counted among the failures of a minute, nor those among them', () => {
     const { failures, times } = open();
-    times(10, () => failures.noteSettlement(CLIENT));
-    expect(failures.refusal('payer', CLIENT)).toBeNull();
+    times(10, () => failures.beginSettlement('payer', CLIENT)(true));
+    expect(failures.refusal('another payer', CLIENT)).toBeNull();
     times(10, () => failures.note('payer', OTHER));
+    expect(failures.newPayersAfterSeconds(OTHER)).toBe(0);
+  });
+
+  test('make that payer wait as well, wherever it comes from', async () => {
+    const { failures, clock } = open();
+    for (const client of [CLIENT, OTHER]) failures.beginSettlement('payer', client)(true);
+    expect(failures.refusal('payer', 'a third client')).toMatchObject({
+      ...{ code: 'payer_failures', retryAfterSeconds: 86_400 },
+    });
+    expect(failures.refusal('another payer', CLIENT)).toBeNull();
+    await clock.advance(DAY_MS);
+    expect(failures.refusal('payer', CLIENT)).toBeNull();
+  });
+
+  test('count before they have ended, once one has failed: a burst passes no limit', () => {
+    const { failures } = open();
+    const ends = [1, 2, 3].map((at) => failures.beginSettlement(`payer ${at}`, CLIENT));
+    expect(failures.newPayersAfterSeconds(CLIENT)).toBe(0);
+    ends[0]?.(true);
+    expect(failures.newPayersAfterSeconds(CLIENT)).toBe(1);
+    ends[1]?.(false);
+    expect(failures.newPayersAfterSeconds(CLIENT)).toBe(1);
+    ends[2]?.(false);
+    expect(failures.newPayersAfterSeconds(CLIENT)).toBe(0);
     expect(failures.newPayersAfterSeconds(OTHER)).toBe(0);
   });
 
   test('are counted by IPv6 site as well, which may do what four clients may', () => {
     const { failures } = open();
-    for (let at = 0; at < 7; at++) failures.noteSettlement(network(at));
+    for (let at = 0; at < 7; at++) failures.beginSettlement('payer', network(at))(true);
     expect(failures.newPayersAfterSeconds(network(100))).toBe(0);
-    failures.noteSettlement(network(7));
+    failures.beginSettlement('payer', network(7))(true);
     expect(failures.newPayersAfterSeconds(network(100))).toBe(86_400);
     expect(failures.newPayersAfterSeconds(elsewhere)).toBe(0);
   });
@@ -154,7 +178,8 @@ describe('settlements that moved nothing', () => {
 test('a limit of zero is off, each by itself', () => {
   const { failures, times } = open({ payer: 0, client: 0, clientSettlements: 0 });
   times(1000, () => failures.note('payer', network(1)));
-  times(1000, () => failures.noteSettlement(network(1)));
+  times(1000, () => failures.beginSettlement('payer', network(1))(true));
+  failures.beginSettlement('payer', network(1));
   expect([failures.refusal('payer', network(1)), failures.newPayersAfterSeconds(network(1))]).toEqual([null, 0]);
   const client = open({ ...LIMITS, payer: 0 });
   client.times(5, () => client.failures.note('payer', CLIENT));

@@ -68,11 +68,14 @@ function paymentOf(deposit: bigint, overrides?: Parameters<typeof signForGateway
 /** Both looks, as a purchase takes them: the first before the reservation, the second after. */
 async function verify(
   authorization: Authorization,
-  known: Payment | null = null,
+  isAgain = false,
   asker = { client: 'c', signal },
 ): Promise<Verified> {
-  return rail.verify('this one', authorization, known, await rail.look(authorization, known, asker, null), asker);
+  const seen = await rail.look(authorization, asker, { signed: null, isAgain });
+  return rail.verify('this one', authorization, seen, { asker, isAgain });
 }
+const review = (authorization: Authorization, mayLookUp = true) =>
+  rail.review(authorization, failedBefore, { asker: { client: 'c', signal }, mayLookUp: () => mayLookUp });
 const settle = (authorization: Authorization) => {
   const terms = { network: NETWORK, usdc: USDC, extra: opened.extra, publicOrigin: 'https://a.test' } as const;
   return opened.client.settle(settleRequest(authorization, terms), 'id', signal);
@@ -143,35 +146,31 @@ describe('a payment', () => {
 });
 
 describe('a payment that had failed before', () => {
-  test('and was taken after all has been paid, whatever deposit is left', async () => {
+  test('and was taken after all has been paid, as its review finds without the deposit', async () => {
     const authorization = paymentOf(1000n);
     await settle(authorization);
-    expect(await verify(authorization, failedBefore)).toEqual({ checkedBlock: 0, hasCode: false });
-    expect(times(VERIFY)).toBe(0);
+    expect(await review(authorization)).toMatchObject({ kind: 'settled', paid: 1000n });
+    expect([times(BALANCES), times(VERIFY)]).toEqual([0, 0]);
   });
 
   test('and is still unused is looked at as a new one, but for what our own handing over left', async () => {
     const authorization = paymentOf(1000n);
-    expect(await verify(authorization, failedBefore)).toEqual({ checkedBlock: 0, hasCode: false });
+    expect(await review(authorization)).toEqual({ kind: 'open' });
+    expect(await verify(authorization, true)).toEqual({ checkedBlock: 0, hasCode: false });
     expect([times(BALANCES), times(VERIFY), times(SEARCH)]).toEqual([1, 1, 1]);
-    await expect(verify(paymentOf(999n), failedBefore)).rejects.toMatchObject(POOR);
+    await expect(verify(paymentOf(999n), true)).rejects.toMatchObject(POOR);
   });
 
-  test('of which the Gateway does not tell is not known', async () => {
-    const authorization = paymentOf(1000n);
-    const silent = { ...opened, evidence: { ...opened.evidence, lookup: async () => ({ kind: 'unknown' }) as const } };
-    rail = railOver(silent);
-    await expect(verify(authorization, failedBefore)).rejects.toMatchObject({
-      ...{ status: 503, code: 'settlement_unknown', charged: 'unknown' },
-    });
-    expect(times(VERIFY)).toBe(0);
+  test('is not reviewed where that may cost nothing now', async () => {
+    expect(await review(paymentOf(1000n), false)).toEqual({ kind: 'unknown' });
+    expect(times(SEARCH)).toBe(0);
   });
 });
 
 describe('deposits', () => {
   test('of many payers at once are asked for together, twenty in a request', async () => {
     const payments = Array.from({ length: 50 }, (_, at) => paymentOf(1000n + BigInt(at)));
-    await Promise.all(payments.map((payment, at) => verify(payment, null, { client: `client ${at}`, signal })));
+    await Promise.all(payments.map((payment, at) => verify(payment, false, { client: `client ${at}`, signal })));
     expect(times(BALANCES)).toBe(3);
     const sizes = gateway.asked.filter(({ path }) => path === BALANCES).map(({ body }) => body.sources.length);
     expect(sizes.sort((a, b) => a - b)).toEqual([10, 20, 20]);
@@ -185,8 +184,8 @@ describe('deposits', () => {
   });
 
   test('are asked for in turns: a client that would hold more than is left for others is refused at once', async () => {
-    const crowd = Array.from({ length: 201 }, () => verify(paymentOf(0n), null, { client: 'greedy', signal }));
-    const other = verify(paymentOf(0n), null, { client: 'other', signal });
+    const crowd = Array.from({ length: 201 }, () => verify(paymentOf(0n), false, { client: 'greedy', signal }));
+    const other = verify(paymentOf(0n), false, { client: 'other', signal });
     const ends = await Promise.allSettled(crowd);
     expect(ends.filter((end) => end.status === 'rejected' && end.reason.reason === POOR.reason)).toHaveLength(200);
     expect(ends.at(-1)).toMatchObject({ reason: { status: 503, code: 'gateway_busy', retryAfterSeconds: 1 } });
@@ -195,7 +194,7 @@ describe('deposits', () => {
 
   test('are not waited for by a buyer who has gone', async () => {
     const leaver = new AbortController();
-    const end = verify(paymentOf(1000n), null, { client: 'c', signal: leaver.signal });
+    const end = verify(paymentOf(1000n), false, { client: 'c', signal: leaver.signal });
     leaver.abort(new Error('gone'));
     await expect(end).rejects.toThrow('gone');
   });

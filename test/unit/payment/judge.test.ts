@@ -21,7 +21,7 @@ afterEach(async () => {
 
 async function bench() {
   const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 1000 });
+  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 10_000 });
   closing.push(
     () => chain.close(),
     () => node.server.stop(),

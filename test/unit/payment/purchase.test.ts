@@ -12,6 +12,7 @@ import { createPurchase } from '../../../src/payment/purchase.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createOffer } from '../../../src/payment/requirements.ts';
 import { createServe } from '../../../src/payment/serve.ts';
+import type { Verdict } from '../../../src/payment/usdc/evidence.ts';
 import type { PurchaseRail, Verified } from '../../../src/payment/usdc/purchase-rail.ts';
 import { REVERTED } from '../../../src/payment/usdc/settler.ts';
 import { openLedgerDatabase } from '../../../src/store/database.ts';
@@ -39,6 +40,7 @@ let failures: Failures;
 let shortage: string | null;
 let refused: string | null;
 let signature: () => Promise<void>;
+let reviewed: Verdict;
 let look: () => Promise<void>;
 let verified: () => Promise<Verified>;
 let asked: string[];
@@ -72,6 +74,7 @@ beforeEach(() => {
   failures = createFailures(LIMITS, clock);
   [shortage, refused, asked, errors] = [null, null, [], []];
   signature = async () => {};
+  reviewed = { kind: 'open' };
   look = async () => {};
   verified = async () => ({ checkedBlock: 7, hasCode: true });
   [latch, moody] = [latchedEndpoint(), moodyEndpoint('/test/moody', '0.001')];
@@ -100,6 +103,7 @@ function open() {
       await signature();
       return null;
     },
+    review: async () => reviewed,
     look: async () => {
       asked.push('look');
       await look();
@@ -200,7 +204,7 @@ describe('before anything is spent on a payment', () => {
   test('a client whose settlements failed brings no new payers, but those that have paid before', async () => {
     const known = newKey();
     expect(await present(sign(latch, { key: known }))).toHaveProperty('body');
-    failures.noteSettlement(CLIENT);
+    failures.beginSettlement('some payer', CLIENT)(true);
     asked.length = 0;
     expect(await present(sign())).toMatchObject({ status: 429, code: 'client_refused', retryAfterSeconds: 86_400 });
     expect(await spent()).toEqual(stopped);
@@ -230,13 +234,18 @@ describe('what fails uncharged', () => {
     expect(await triesBefore('client_failures')).toBe(5);
   });
 
-  test('because a signature could not be looked at counts against nobody', async () => {
-    for (const error of [new TooMany('contract_signatures', 'wait', 1), new UpstreamFailed('chain', 'away')]) {
-      signature = async () => {
-        throw error;
-      };
-      expect(await triesBefore('client_failures')).toBeNull();
-    }
+  test('because the chain could not be asked for a signature counts against no client', async () => {
+    signature = async () => {
+      throw new UpstreamFailed('chain', 'away');
+    };
+    expect(await triesBefore('client_failures')).toBeNull();
+  });
+
+  test('because too many contracts were asked for their signature counts against the client: their code was looked for', async () => {
+    signature = async () => {
+      throw new TooMany('contract_signatures', 'wait', 1);
+    };
+    expect(await triesBefore('client_failures')).toBe(5);
   });
 
   test('because the payer has not the money counts against payer and client, and writes nothing', async () => {
@@ -455,6 +464,34 @@ describe('a payment that has reverted', () => {
     };
     resume = paid(1000n);
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 2 });
+  });
+
+  test('is served where a third party has paid it since, whatever its time and its payer: only the call must be the same price', async () => {
+    const payment = await once();
+    reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
+    resume = paid(1000n);
+    [refused, shortage] = ['a ban', 'late'];
+    look = () => Promise.reject(new Error('it has paid'));
+    asked.length = 0;
+    moody.fail();
+    expect(await present(payment, { of: moody })).toMatchObject({ status: 502, charged: 'unknown' });
+    expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 2 });
+    expect(asked).toEqual([]);
+  });
+
+  test('ends where it was used elsewhere since, and is never looked up again', async () => {
+    const payment = await once();
+    reviewed = { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
+    expect(await present(payment)).toMatchObject({ reason: 'invalid_exact_evm_nonce_already_used' });
+    reviewed = { kind: 'open' };
+    expect(await present(payment)).toMatchObject({ reason: 'invalid_exact_evm_nonce_already_used' });
+    expect(await rowOf(payment)).toMatchObject({ state: 'failed', reason: 'invalid_exact_evm_nonce_already_used' });
+  });
+
+  test('is not known to be paid or not while the evidence does not tell', async () => {
+    const payment = await once();
+    reviewed = { kind: 'unknown' };
+    expect(await present(payment)).toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });
   });
 
   test('is used for anybody else, because a third party may have sent it since', async () => {

@@ -288,12 +288,12 @@ describe('the rails', () => {
     const asker = { client: 'c', signal: new AbortController().signal };
     const good = signForGateway(privateKey, requirement, WALLET);
     await rail?.checkSignature(good, asker);
-    const seen = await rail?.look(good, null, asker, null);
+    const seen = await rail?.look(good, asker, { signed: null, isAgain: false });
     if (!rail || !seen) throw new Error('no Gateway');
-    await rail.verify('id', good, null, seen, asker);
+    await rail.verify('id', good, seen, { asker, isAgain: false });
     const plain = signAuthorization(privateKey, requirement);
     await expect(rail?.checkSignature(plain, asker)).rejects.toThrow('invalid_exact_evm_signature');
-    await expect(rail.verify('id', plain, null, seen, asker)).rejects.toThrow('invalid_signature');
+    await expect(rail.verify('id', plain, seen, { asker, isAgain: false })).rejects.toThrow('invalid_signature');
     await close();
   });
 

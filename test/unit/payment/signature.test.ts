@@ -23,9 +23,10 @@ let clock: ManualClock;
 let hasCode: boolean;
 let answer: string;
 let codeRefused: string | null;
+let hasPaid: boolean;
 let check: (authorization: Authorization, client?: string) => Promise<Look | null>;
 beforeEach(async () => {
-  [hasCode, answer, codeRefused] = [false, NO, null];
+  [hasCode, answer, codeRefused, hasPaid] = [false, NO, null, false];
   node = await startRpcServer({
     eth_call: ([call]) => {
       if ((call as { to?: string }).to !== undefined) return answer;
@@ -40,6 +41,7 @@ beforeEach(async () => {
     check: createChainCheck(chain, USDC, () => USDC, clock),
     separator: domainSeparator('USDC', '2', 5042, hexToBytes(USDC)),
     settler: { refusesCode: () => codeRefused },
+    hasPaid: async () => hasPaid,
     clock,
   });
   check = async (authorization, client = 'client') => {
@@ -116,27 +118,35 @@ describe('a signature that is not the payer’s own', () => {
 });
 
 describe('contracts that are asked for their signature', () => {
-  test('are so many a minute for all, shared so that the client that comes last finds some', async () => {
+  test('are eight a minute for a client, and so many for all that a dozen clients leave some', async () => {
     [hasCode, answer] = [true, MAGIC];
-    const greedy: unknown[] = [];
-    for (let at = 0; at < 70; at++) greedy.push(await check(foreign(), 'greedy').catch(({ code }) => code));
-    // Half of 120 for one client: it holds as much as is left.
-    expect(greedy.filter((end) => typeof end === 'object')).toHaveLength(60);
-    expect(greedy.slice(60)).toEqual(Array(10).fill('contract_signatures'));
-    expect(contracts()).toBe(60);
+    const ends: unknown[] = [];
+    for (let at = 0; at < 10; at++) ends.push(await check(foreign(), 'greedy').catch(({ code }) => code));
+    expect(ends.slice(8)).toEqual(['contract_signatures', 'contract_signatures']);
+    for (let client = 1; client < 12; client++)
+      for (let at = 0; at < 8; at++) await check(foreign(), `greedy ${client}`).catch(() => {});
     await check(foreign(), 'late');
-    expect(contracts()).toBe(61);
+    expect(contracts()).toBe(97);
+  });
+
+  test('are asked for payers that have paid before, whatever strangers have used up', async () => {
+    [hasCode, answer] = [true, MAGIC];
+    for (let client = 0; client < 60; client++)
+      for (let at = 0; at < 5; at++) await check(foreign(), `greedy ${client}`).catch(() => {});
+    await expect(check(foreign(), 'late')).rejects.toMatchObject({ code: 'contract_signatures' });
+    hasPaid = true;
+    await check(foreign(), 'late');
   });
 
   test('are asked for a refused client again when the minute is over, and it is told when that is', async () => {
     [hasCode, answer] = [true, MAGIC];
-    for (let at = 0; at < 60; at++) await check(foreign(), 'greedy');
+    for (let at = 0; at < 8; at++) await check(foreign(), 'greedy');
     await expect(check(foreign(), 'greedy')).rejects.toMatchObject({
       ...{ status: 429, code: 'contract_signatures', retryAfterSeconds: 60 },
     });
     await clock.advance(60_000);
     await check(foreign(), 'greedy');
-    expect(contracts()).toBe(61);
+    expect(contracts()).toBe(9);
   });
 });
 
