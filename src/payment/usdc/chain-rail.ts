@@ -8,6 +8,7 @@ import type { ChainCheck } from './chain-check.ts';
 import { createEmptyPayers } from './empty-payers.ts';
 import type { Evidence } from './evidence.ts';
 import type { PurchaseRail } from './purchase-rail.ts';
+import { NONCE_USED } from './settler.ts';
 import { checkCodeTaken } from './signature.ts';
 
 interface ChainRailOptions {
@@ -32,7 +33,7 @@ export function createChainRail(options: ChainRailOptions): PurchaseRail {
   async function checkPaid(authorization: Authorization, since: number): Promise<void> {
     const { kind } = await evidence.lookup(authorization, since);
     if (kind === 'settled') return;
-    if (kind === 'failed') throw new PaymentRefused('invalid_exact_evm_nonce_already_used');
+    if (kind === 'failed') throw new PaymentRefused(NONCE_USED);
     // Providers of different height may contradict each other: then nothing is known.
     throw settlementUnknown();
   }
@@ -50,7 +51,7 @@ export function createChainRail(options: ChainRailOptions): PurchaseRail {
       if (!known && empty.isBelow(payer, authorization.value)) throw new PaymentRefused(INSUFFICIENT);
       const seen = signed ?? (await check.admit(authorization, asker, true));
       if (known && seen.used) return seen;
-      if (seen.used) throw new PaymentRefused('invalid_exact_evm_nonce_already_used');
+      if (seen.used) throw new PaymentRefused(NONCE_USED);
       empty.note(payer, seen.balance);
       if (seen.balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
       return seen;
