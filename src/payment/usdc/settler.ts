@@ -1,6 +1,9 @@
 import type { Authorization } from './authorization.ts';
 
-/** The one failure that leaves the authorization usable: our transaction was mined and moved nothing. */
+/**
+ * The one failure that leaves the authorization usable. Our transaction was mined and moved nothing, or none was sent: a simulation failed, the
+ * payer is banned, or the facilitator refused.
+ */
 export const REVERTED = 'invalid_exact_evm_transaction_failed';
 
 /** Our own code: this ledger sold another request for the authorization, or another ledger sold for it. */
