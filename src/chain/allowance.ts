@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 const LEAST = 0.2;
 /** Requests a second above which a learned limit is dropped. No public endpoint is known to limit at more; one's own node has no limit. */
 const MOST = 100;
-/** Factors of the rate: after a refusal, at most once a second, and after ten seconds without one. */
+/** Factors of the rate: after a refusal, at most once a second, and after QUIET_MS without one. */
 const FEWER = 0.8;
 const MORE = 1.25;
 const QUIET_MS = 2000;
@@ -30,7 +30,7 @@ export interface Allowance {
  * A token bucket whose rate is learned from refusals.
  * - The first refusal sets it to the requests of the last second that were not refused.
  * - Each later refusal, at most one a second, takes off a fifth, but never goes below what the provider has just served.
- * - Ten seconds without a refusal add a quarter.
+ * - Two seconds without a refusal add a quarter.
  *
  * Public endpoints publish no limits (Arc's takes about 2 requests a second).
  */
