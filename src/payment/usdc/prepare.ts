@@ -112,7 +112,7 @@ function sortGroups(
     const through = throughOf(simulated[index], group.length);
     const together: Job[] = [];
     const unclear: Job[] = [];
-    // One with code may use up the gas of the others in a trial: whom that turned down is tried again without it.
+    // A payer with code may use up the others' gas in a simulation: payments that it refused are tried again without that payer.
     const isSpoilt = group.length > 1 && group.some((job) => readings.get(job)?.hasCode);
     for (const [at, job] of group.entries()) {
       const reading = readings.get(job);
