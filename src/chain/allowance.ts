@@ -1,43 +1,47 @@
 import type { Clock } from '../lib/clock.ts';
 
-/** A provider is asked this often at the least, requests a second: one that refuses everything now may have been mended. */
+/** The lowest rate, in requests a second: a provider that refuses everything now may have been repaired, and only a request shows it. */
 const LEAST = 0.2;
-/** Beyond this nothing is counted: no public endpoint is known to stop there, and a node of one's own has no limit. */
+/** Requests a second above which a learned limit is dropped. No public endpoint is known to limit at more; one's own node has no limit. */
 const MOST = 100;
-/** A refusal is followed by fewer requests, once a second, and a quiet while by more. */
+/** Factors of the rate: after a refusal, at most once a second, and after QUIET_MS without one. */
 const FEWER = 0.8;
 const MORE = 1.25;
 const QUIET_MS = 2000;
 const SECOND_MS = 1000;
-/** Half a second's requests may go at once. */
+/** The bucket holds half a second's requests. */
 const BURST_SECONDS = 0.5;
 
-/** How many requests a provider bears, learned from its refusals alone. */
+/** How many requests a provider takes, learned from its refusals alone. */
 export interface Allowance {
-  /** Requests that may go now; infinite until the provider has refused one for its number. */
+  /** Requests that may go now. Infinite while no limit is known: before the first refusal, and after growth past 100 a second. */
   free(): number;
   /** The most that `free` can be. */
   burst(): number;
-  /** Requests a second that the provider bears; infinite until it has refused one. */
+  /** Requests a second that the provider is believed to take. Infinite while no limit is known. */
   rate(): number;
-  /** Counts a request that goes, allowed or not. */
+  /** Counts a request that is sent, allowed or not. */
   spend(): void;
   /** The provider refused a request because there were too many. */
   refused(): void;
 }
 
 /**
- * A token bucket whose rate follows the provider: what it bore in the second before a refusal is what it bears, and less where it still refuses;
- * after two quiet seconds a quarter more is tried. Public endpoints tell nobody their limits (Arc's own bears about 2 a second).
+ * A token bucket whose rate is learned from refusals.
+ * - The first refusal sets it to the requests of the last second that were not refused.
+ * - Each later refusal, at most one a second, takes off a fifth, but never goes below what the provider has just served.
+ * - Two seconds without a refusal add a quarter.
+ *
+ * Public endpoints publish no limits (Arc's takes about 2 requests a second).
  */
 export function createAllowance(clock: Clock): Allowance {
   let rate = Number.POSITIVE_INFINITY;
-  // Before the last lesson.
+  // The rate before the last change.
   let before = rate;
   let level = Number.POSITIVE_INFINITY;
   let filledMs = 0;
   let changedMs = 0;
-  // Of the last second, oldest first: when requests went, and when refusals came.
+  // Times of the last second, oldest first: of requests sent, and of refusals.
   let sent: number[] = [];
   let refusals: number[] = [];
 
@@ -75,17 +79,17 @@ export function createAllowance(clock: Clock): Allowance {
       fill(now);
       level -= 1;
       sent.push(now);
-      // More than these are never told apart.
+      // Bounds memory. At 201 entries the oldest 101 are dropped, so a rate learned from more is between 99 and 199.
       if (sent.length > 2 * MOST) sent = sent.slice(-MOST);
     },
     refused() {
       const now = clock.nowMs();
       refusals.push(now);
       recall(now);
-      // Refusals of one second are one lesson.
+      // Refusals within one second change the rate once.
       if (rate === Number.POSITIVE_INFINITY || now - changedMs >= SECOND_MS) [before, changedMs] = [rate, now];
       const borne = sent.length - refusals.length;
-      // What it has just borne it bears, however often it is asked for more.
+      // Never below what the provider has just served.
       const learned = before === Number.POSITIVE_INFINITY ? Math.max(1, borne) : Math.max(LEAST, borne, before * FEWER);
       rate = Math.min(rate, learned);
       [level, filledMs] = [0, now];

@@ -3,11 +3,14 @@ import type { Clock } from '../lib/clock.ts';
 import { type Rank, RESERVE } from './rank.ts';
 import type { Member, Roster } from './roster.ts';
 
-/** How often an allowance that is used up is looked at again: short beside a block of half a second. */
+/** How often a used-up allowance is checked again, in milliseconds: short beside a block of half a second. */
 export const LOOK_MS = 25;
 const CHAIN_BUSY = 'chain_busy';
 
-/** Whether a request of this rank leaves to those before it what is theirs. Where no provider is left to ask, that is what the caller must hear. */
+/**
+ * Whether a request of this rank may go: after it the providers still have the share of their burst that RESERVE keeps for more important ranks.
+ * True with no provider at all, so that the caller gets "no provider" and not "busy".
+ */
 function isAllowed(members: readonly Member[], rank: Rank): boolean {
   let [free, burst, most] = [0, 0, 0];
   for (const { allowance } of members) {
@@ -21,7 +24,7 @@ function isAllowed(members: readonly Member[], rank: Rank): boolean {
   return most >= 1 && free - 1 >= RESERVE[rank] * (burst - 1);
 }
 
-/** Waits until a request of this rank may go, at most so long; false where it may not even then. Rejects with the signal's reason. */
+/** Waits until a request of this rank may go, for at most `patienceMs`; resolves to false if it may not go then. Rejects with the signal's reason. */
 export async function untilAllowed(
   roster: Pick<Roster, 'inOrder'>,
   rank: Rank,
@@ -38,12 +41,12 @@ export async function untilAllowed(
   return true;
 }
 
-/** Whether a call ended because the providers bear no more: no provider has taken it. */
+/** Whether a call ended because the providers take no more requests now: none of them has answered it. */
 export function isChainBusy(error: unknown): boolean {
   return error instanceof Unavailable && error.code === CHAIN_BUSY;
 }
 
-/** 503: the providers bear no more requests just now; what they bear is kept for what is more important. */
+/** 503: the providers take no more requests of this rank now. */
 export function chainBusy(): Unavailable {
   return new Unavailable(CHAIN_BUSY, 'The chain’s providers take no more requests just now; try again shortly.', 1);
 }

@@ -26,7 +26,7 @@ export interface RpcOptions {
   readonly refuse?: (outcomes: readonly RpcOutcome[]) => string | null;
   /** Told before each HTTP request that the call costs, so that a caller with a budget can keep it. */
   readonly onRequest?: () => void;
-  /** What the call is for; `sale` by default. It decides who is served while the providers limit us. */
+  /** What the call is for; `sale` by default. It decides which calls are answered while the providers limit us. */
   readonly rank?: Rank;
 }
 
@@ -49,8 +49,9 @@ export class RpcError extends Error {
  * JSON-RPC over the configured providers, tried in order, each with the time-out and only after its chain id was found right.
  * Failing over: transport errors, time-outs, HTTP other than 200, rate limits, a method or block that the provider lacks, answers that are no JSON-RPC.
  * `request` throws RpcError for what every node would refuse; when no provider answers, both throw UpstreamFailed (502).
- * Providers that limit us are asked within what they bear (`allowance.ts`). While that is used up, a call of a lower rank throws Unavailable
- * (503, `chain_busy`) at once or after a moment; settlements go all the same.
+ * A provider that limits us is asked within its allowance (`allowance.ts`). When that is used up, ranks `admit` and `free` throw Unavailable
+ * (503, `chain_busy`) at once. `sale` and `collect` throw it after 2 s. `settle` asks every provider after 3 s, allowed or not, and throws it if
+ * all refuse.
  * A raw transaction may thus be sent more than once: "already known" may mean that our own first sending arrived.
  */
 export interface ChainClient {
@@ -58,9 +59,9 @@ export interface ChainClient {
   /** Scheme and host of the first provider, for `source.url`: keys live in paths. */
   readonly publicUrl: string;
   request<T>(method: string, params: readonly unknown[], options?: RpcOptions): Promise<T>;
-  /** Resolves when a request of this rank would not be refused for the providers' allowance; rejects with the signal's reason. */
+  /** Resolves when the providers' allowance lets a request of this rank go; rejects with the signal's reason. */
   ready(rank: Rank, signal?: AbortSignal): Promise<void>;
-  /** Requests a second that the providers bear together; infinite while one of them has never refused any for their number. */
+  /** Requests a second that the providers are believed to take together. Infinite while the limit of one of them is not known. */
   requestsPerSecond(): number;
   /** One HTTP request, one outcome for each call, in order. */
   batch(calls: readonly RpcCall[], options?: RpcOptions): Promise<RpcOutcome[]>;
@@ -92,7 +93,7 @@ export interface ChainClientOptions {
 
 /** A client with its connections. */
 export interface OpenChainClient extends ChainClient {
-  /** What each provider bears, in the order of their URLs: for requests that go to one of them past this client. */
+  /** Each provider's allowance, in the order of their URLs: for requests that go to one of them past this client. */
   readonly allowances: readonly Allowance[];
   /** Throws unless a provider serves the chain. */
   check(): Promise<void>;
@@ -102,7 +103,7 @@ export interface OpenChainClient extends ChainClient {
 
 /** Nodes refuse longer batches with -32600 (Arc's node: "batch size exceeds limit of 100"). */
 const MAX_BATCH = 100;
-/** A failure's message in these words tells of a limit and of nothing else (`provider.ts`, `answers.ts`). */
+/** The message of a failure whose only cause is a provider's limit (`provider.ts`, `answers.ts`). */
 const RATE_LIMITED = 'rate limited';
 /** JSON-RPC 2.0; Arc's public nodes answer it with "method not supported". */
 const METHOD_NOT_FOUND = -32601;
@@ -157,14 +158,14 @@ type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>
 
 /**
  * Asks one provider after another, each only for what none before it has answered:
- * 1. a rank that must leave the providers' allowance to others waits, or is refused; so does a call that met limits on its way, and only
- *    what is still open is asked again;
+ * 1. the call waits for its rank's allowance, at most PATIENCE_MS. Without it `settle` goes on, and every other rank throws `chain_busy`. A call
+ *    that met only limits starts again here with what is still open;
  * 2. an answer that every honest node would give stands;
  * 3. a call refused by a limit, or by a node that lacks the method or the block, goes to the next provider;
  * 4. a provider that fails is asked nothing more, all its calls go to the next;
  * 5. answers that the caller refuses as a whole are forgotten, and the next provider is asked for all of them;
- * 6. when none is left, a call that every provider refused alike is their answer; where limits alone were in the way, the chain is busy;
- *    anything else is UpstreamFailed.
+ * 6. with no provider left: if every provider answered and refused the open calls, the last refusal is their result; if all were limited,
+ *    `chain_busy`; else UpstreamFailed.
  */
 function createAsk(roster: Roster, clock: Clock): Ask {
   return async (calls, rpc) => {
@@ -190,7 +191,7 @@ function createAsk(roster: Roster, clock: Clock): Ask {
   };
 }
 
-/** Rules 2 to 6, once. Throws `chain_busy` where a provider that is left out for its allowance may answer later. */
+/** Rules 2 to 6, once. Throws `chain_busy` when a provider was skipped for its allowance. */
 async function askAll(roster: Roster, calls: readonly RpcCall[], round: Round, rpc: RpcOptions): Promise<RpcOutcome[]> {
   const refused: { member: Member; reason: string }[] = [];
   round.reasons.clear();
@@ -213,7 +214,7 @@ async function askAll(roster: Roster, calls: readonly RpcCall[], round: Round, r
   return unanswered(round, rpc);
 }
 
-/** Those that bear another request, in order; for what must not fail the others too, at the end. */
+/** The providers with a free request, in order. With `mustNotFail` the others follow. */
 function askable(members: readonly Member[], mustNotFail: boolean): readonly Member[] {
   const ready = members.filter(({ allowance }) => allowance.free() >= 1);
   if (!mustNotFail) return ready;
@@ -236,7 +237,7 @@ interface Round {
   readonly settled: RpcOutcome[];
   open: { call: RpcCall; at: number }[];
   readonly reasons: Set<string>;
-  /** Whether the caller's patience is over: what must not fail now goes to those that bear no more, too. */
+  /** Whether the wait is over. A settlement then also asks providers without a free request. */
   isLastTry: boolean;
 }
 

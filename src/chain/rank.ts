@@ -1,15 +1,22 @@
 import type { ChainClient } from './client.ts';
 
 /**
- * What a request to the chain is for, the most important first: to settle what is owed and to see how it ended; to serve and to verify buyers
- * whose payment holds; to collect; to look at a payment that may hold nothing; to answer what is free.
+ * Why a request to the chain is made, most important first.
+ * - settle: send a settlement, or answer a buyer about one.
+ * - sale: simulate a payer's contract, or run a paid handler.
+ * - collect: the collector, and reconciliation that no buyer waits for.
+ * - admit: read a payer that is not verified yet, ask its contract for a signature, or run the handler of an unpaid offer.
+ * - free: free routes.
  */
 export type Rank = 'settle' | 'sale' | 'collect' | 'admit' | 'free';
 
-/** Which part of the providers' allowance a rank leaves to those before it. */
+/** The share of the providers' burst that a rank leaves to more important ranks. */
 export const RESERVE: Readonly<Record<Rank, number>> = { settle: 0, sale: 0.1, collect: 0.2, admit: 0.35, free: 0.5 };
 
-/** How long a rank waits for an allowance that is used up, in milliseconds; then a settlement goes all the same, and what is less is refused. */
+/**
+ * How long a request waits for its rank's allowance, in milliseconds. Then a settlement asks providers without an allowance too, and every other
+ * request is refused.
+ */
 export const PATIENCE_MS: Readonly<Record<Rank, number>> = {
   settle: 3000,
   sale: 2000,
@@ -18,7 +25,7 @@ export const PATIENCE_MS: Readonly<Record<Rank, number>> = {
   free: 0,
 };
 
-/** The same chain, where every request that names no rank has this one. */
+/** The same chain client. A request that names no rank has this one. */
 export function ranked(chain: ChainClient, rank: Rank): ChainClient {
   return {
     ...chain,

@@ -7,7 +7,7 @@ export interface FailureLimits {
   readonly payer: number;
   /** A minute, for one client. */
   readonly client: number;
-  /** A day, for one client: settlements that were sent and moved nothing. */
+  /** A day, for one client: settlements that left our hands and moved nothing. */
   readonly clientSettlements: number;
 }
 

@@ -29,7 +29,7 @@ export function assembleRelayer(env: z.output<z.ZodObject<typeof relayerEnvironm
     gatherMs: env.RELAYER_GATHER_MS,
     blockSharePercent: env.RELAYER_BLOCK_SHARE,
     dailyGasWei: weiOf(env.RELAYER_DAILY_GAS_USDC),
-    // 0 is off, as for every limit.
+    // 0 turns this budget off. RELAYER_DAILY_GAS_USDC=0 does not: it lets nothing be spent.
     dailyFailuresWei: weiOf(env.RELAYER_DAILY_FAILURES_USDC) || null,
   };
 }

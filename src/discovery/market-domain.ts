@@ -2,7 +2,7 @@ import { hostOf } from '../upstream/guard.ts';
 import { registrableDomain } from '../upstream/public-suffix.ts';
 
 /**
- * The registered domain under which a listing is counted and called. A suffix that its owner shares with strangers (`github.io`, `vercel.app`) is
+ * The registered domain under which a listing is counted and called. A suffix that its owner shares with others (`github.io`, `vercel.app`) is
  * a domain like any other: anyone can have any number of names below it for nothing, so one name more must not be room for more listings.
  */
 export function marketDomain(url: URL): string {

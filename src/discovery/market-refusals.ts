@@ -13,7 +13,7 @@ export function refusal(code: RefusalCode, detail: string): BadParameter {
 export const HOST_FULL = new AppError(
   409,
   'host_full',
-  'The registered domain of this host has as many listings as one may have; all names below it count, also where strangers share it.',
+  'The registered domain of this host has as many listings as one may have; all names below it count, also where several owners share it.',
 );
 export const MARKET_FULL = new Unavailable('market_full', 'The market has as many listings as it takes.', 3600);
 

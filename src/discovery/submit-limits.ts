@@ -7,7 +7,7 @@ const HOUR_MS = 3_600_000;
 
 /**
  * Counts one client's submissions, each client in its own hour that begins with the first, and throws TooMany above the limit, or above four
- * times the limit for an IPv6 site: every one of them has us call a stranger's server several times. 0 is off.
+ * times the limit for an IPv6 site: every one of them has us call another operator's server several times. 0 is off.
  */
 export function createSubmitLimit(perHour: number, clock: Clock): (client: string) => void {
   const windows = openClientWindows(() => createMinuteWindows(clock, MAX_CLIENTS, HOUR_MS), 'submissions');

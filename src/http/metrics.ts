@@ -60,9 +60,8 @@ interface MetricsAccess {
 }
 
 /**
- * Whether this request may read the metrics: straight from the machine itself, or with the operator's token.
- * The socket's own address counts, and a request that a proxy forwarded is no local one even if the proxy is. A proxy on this machine may
- * say nothing of itself, so with one named an address proves nothing at all.
+ * Whether a request may read the metrics: it brings the token, or comes from loopback. Loopback counts only when no proxy is configured and the
+ * request has no forwarding header. A proxy on this machine connects from loopback too.
  */
 export function mayReadMetrics(request: FastifyRequest, { token, hasProxy }: MetricsAccess): boolean {
   const { headers, socket } = request.raw;

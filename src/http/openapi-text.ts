@@ -25,14 +25,15 @@ delivered, and gets the same bytes for 15 minutes more. \`GET /v1/lightning\` te
 ## What is never charged
 A payment is settled only after the answer exists: a bad parameter (400), a thing that does not exist (404), a limit (429), a fault of
 ours (500), a failing source (502) and a refused payment (402) cost nothing. \`GET /v1/paid/selftest/fail\` always fails, so that you can check that.
-Only an answer with \`charged: "unknown"\` leaves it open: a settlement has no final answer yet (503), or the payment was not looked at (429). Repeat the
+Only an answer with \`charged: "unknown"\` leaves it open: a settlement has no final answer yet (503), the payment is being served (409), the service did not
+look at it (429), or its settlement failed before. Repeat the
 request with the same payment; nothing is paid twice. The same payment for the same request gets the same answer again for 15 minutes, uncharged,
 from the same address, or under the same \`payment-identifier\`, which is needed where a proxy hides the address.
 
 ## Conventions
 Money and big integers are decimal strings, times are Unix seconds named \`…At\`, unknown is \`null\`. Errors are RFC 9457 problem details with a
 stable \`code\`. On priced routes an unknown or repeated parameter is refused, so that a typo is not paid for; on free routes it is ignored.
-Limits a minute count by IPv4 address and by IPv6 /64, four times as much by /48, and are told in \`RateLimit-*\` headers. Every answer carries \`X-Request-Id\`.`;
+Limits a minute count by IPv4 address and by IPv6 /64, four times as much by /48, and are reported in \`RateLimit-*\` headers. Every answer carries \`X-Request-Id\`.`;
 }
 
 /** Short texts of the groups. */

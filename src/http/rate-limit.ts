@@ -30,7 +30,7 @@ export function createRateLimit({ perMinute, clock, maxClients }: RateLimitOptio
   };
 }
 
-/** The headers that tell a client where it stands: `RateLimit-*` of the limit that it reaches first. */
+/** The `RateLimit-*` headers of the limit that the client reaches first. */
 export function rateLimitHeaders({ limit, left, resetSeconds }: Standing): Readonly<Record<string, string>> {
   return {
     'ratelimit-limit': String(limit),
@@ -40,9 +40,9 @@ export function rateLimitHeaders({ limit, left, resetSeconds }: Standing): Reado
 }
 
 /**
- * The refusal of one request too many. Of a request with a payment it says `charged: "unknown"`: the ledger was not asked, and a buyer presents
- * a payment again just when the answer that it was taken for was lost. What is refused whatever the moment (414, 431, an unreadable request) says
- * `false`: the same request can never have been sold.
+ * The refusal of one request too many. For a request with a payment it says `charged: "unknown"`: the ledger was not asked, and a buyer presents
+ * a payment again when the first answer was lost. A request that is refused for its form (414, 431, unreadable) says `false` instead: it can never
+ * have been sold.
  */
 export function rateLimited({ of, limit, resetSeconds }: Standing, isPaid: boolean): AppError {
   const detail = `More than ${limit} requests a minute from one ${of === 'site' ? '/48 network' : 'client'}.`;

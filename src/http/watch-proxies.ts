@@ -7,8 +7,8 @@ const UNTOLD =
   'Until then all of its clients share one rate limit, and a paid reply is fetched again by its payment identifier alone';
 
 /**
- * Makes what looks at requests that name their client in a forwarding header, and warns once when that is not believed. Either the operator has a proxy
- * in front that TRUSTED_PROXIES does not name, or the client wrote the header itself; the peer's address in the warning tells which.
+ * Returns a check for requests with `X-Forwarded-For` or `Forwarded`. It warns once when that header is not trusted: TRUSTED_PROXIES does not name the
+ * proxy, or a client wrote the header. The peer's address in the warning shows which.
  */
 export function watchProxies(log: Logger): (request: FastifyRequest) => void {
   let isTold = false;

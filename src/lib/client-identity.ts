@@ -8,23 +8,23 @@ import { isForwarded } from './forwarded.ts';
 interface Received {
   /** The peer's address, or the one that a trusted proxy saw. */
   readonly ip: string;
-  /** With trusted proxies alone: the peer's address, and behind it those that trusted ones told. */
+  /** With trusted proxies alone: the peer's address, and behind it those that trusted proxies named. */
   readonly ips?: readonly string[] | undefined;
   readonly headers: IncomingHttpHeaders;
 }
 
 /**
- * What tells a client from all others where an address has to prove who asks, as on redelivery. It is the key under which the client is counted
- * where the address is the client's own. Where only a proxy's address is known, which strangers share, it is a value that no other request has,
- * not even the next one of the same client: then something else must prove it.
+ * The value that proves on redelivery that the same client asks. For a request with its client's own address it is the client key (`clientKey`).
+ * For a request of which only a proxy's address is known it is a random value, because the proxy's clients share that address. Such a client must
+ * present its payment identifier.
  */
 export function identityOf(request: Received): string {
   return hasOwnAddress(request) ? clientKey(request.ip) : randomUUID();
 }
 
 /**
- * Whether a request came straight from its client, or through trusted proxies that told where it came from. A forwarding header from any other
- * peer proves nothing, since a client can write one too.
+ * Whether a request came straight from its client, or through trusted proxies that named its address. A forwarding header from any other peer
+ * proves nothing, since a client can write one too. A proxy that writes no such header is taken for the client.
  */
 export function hasOwnAddress({ ip, ips, headers }: Received): boolean {
   if (!ipaddr.isValid(ip)) return false;

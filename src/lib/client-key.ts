@@ -6,7 +6,7 @@ const NETWORK_SUFFIX = '::/64';
 
 /**
  * What a site (an IPv6 /48) may do in a minute, as a multiple of what one of its clients may: the one factor of all limits.
- * 4 leaves room for neighbours who are strangers to each other, as customers of one hosting provider are, and bounds a host that owns
+ * 4 leaves room for neighbours that do not know each other, as customers of one hosting provider, and bounds a host that owns
  * all 65,536 networks of its /48.
  */
 export const CLIENTS_PER_SITE = 4;

@@ -1,7 +1,10 @@
 import { CLIENTS_PER_SITE, siteKey } from './client-key.ts';
 import type { Counted, MinuteWindows, SharedWindows } from './minute-windows.ts';
 
-/** Windows that clients are counted in, and others for sites: in one bounded place, many clients of a site would push the site's own count out. */
+/**
+ * Two sets of windows, one by client and one by site. Each set is bounded and forgets its oldest window. In a shared set, many clients of one site
+ * would evict the site's window.
+ */
 export interface ClientWindows<W> {
   readonly clients: W;
   readonly sites: W;

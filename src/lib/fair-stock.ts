@@ -9,7 +9,7 @@ export interface FairStock {
   take(client: string, amount?: number, spared?: number): boolean;
   /** Gives back what was taken. */
   give(client: string, amount?: number): void;
-  /** What nobody holds. */
+  /** The part that no client holds. */
   free(): number;
   /** What a client holds. */
   held(client: string): number;

@@ -54,7 +54,10 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
   };
 }
 
-/** Whether a failure before the intent counts against the buyer: a refused payment does, and work that was done for nothing; our own shortage does not. */
+/**
+ * Whether a failure before the intent is stored counts against the buyer: a refused payment does, and so does a failed call of a verified payment.
+ * Our own shortage does not.
+ */
 export function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
   if (error instanceof PaymentRefused) return true;
   return isVerified && !(error instanceof Unavailable);

@@ -1,7 +1,7 @@
 import { AppError } from '../errors.ts';
 import { PaymentRefused } from './refusal.ts';
 
-const AGAIN = '(this payment has been on the chain: present the same one again)';
+const AGAIN = '(this payment was tried before and may be public: present the same one again)';
 
 /** 503: what became of a payment is not known yet. */
 export function settlementUnknown(cause?: unknown): AppError {
@@ -10,7 +10,7 @@ export function settlementUnknown(cause?: unknown): AppError {
   return new AppError(503, 'settlement_unknown', detail, { charged: 'unknown', retryAfterSeconds: 2, cause });
 }
 
-/** From a stored intent on, a failure of ours says nothing about the money: the answer is 503 `settlement_unknown`, whatever failed. */
+/** Turns every failure of a task into 503 `settlement_unknown`: once an intent is stored, a failure of ours says nothing about the money. */
 export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
   try {
     return await look();
@@ -20,8 +20,8 @@ export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Serves an authorization that reverted before. The chain shows it to everybody, so a third party may send it at any moment: whatever fails, the
- * answer does not say that nothing was charged.
+ * Serves an authorization whose settlement failed before. It may be public, so a third party may send it at any moment. No error of `serve` leaves
+ * here with `charged: false`: it says `"unknown"` instead.
  */
 export async function inDoubt<T>(serve: () => Promise<T>): Promise<T> {
   try {
@@ -31,7 +31,10 @@ export async function inDoubt<T>(serve: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A refusal stays as it is: it says why no money can move. */
+/**
+ * Passes a 402 on as it is: it has no `charged` member. It says why this presentation was refused, not that the authorization can no longer move
+ * money.
+ */
 function asDoubt(error: unknown): unknown {
   if (error instanceof AppError) return error.charged === false ? asUnknown(error) : error;
   if (error instanceof PaymentRefused) return error;

@@ -7,24 +7,24 @@ const DAY_MS = 86_400_000;
 /** Keys remembered at once; past it the oldest window is forgotten, so that made-up payers cannot fill memory. */
 const MAX_KEYS = 10_000;
 
-/** Why a call is not taken now, and for how many seconds. */
+/** Why a call is refused now, and for how many seconds. */
 export interface FailureRefusal {
   readonly code: 'payer_failures' | 'client_failures';
   readonly detail: string;
   readonly retryAfterSeconds: number;
 }
 
-/** Counts what fails uncharged, by payer and by client, and tells who must wait. */
+/** Counts uncharged failures by payer and by client, and refuses calls of those that have too many. */
 export interface Failures {
-  /** Null where both may go on. */
+  /** Null when neither the payer nor the client must wait. */
   refusal(payer: string, client: string): FailureRefusal | null;
-  /** A payment that was not shown to be the payer's: anybody can name a payer, so it counts for the client alone. */
+  /** A payment whose signature does not hold. Any client can name any payer, so it counts for the client alone. */
   noteUnproven(client: string): void;
   /** A call that failed uncharged after the payer's signature was checked. */
   note(payer: string, client: string): void;
-  /** A settlement begins; returns what ends it, told whether it left our hands and moved nothing. */
+  /** A settlement begins. Returns what ends it, told whether it left our hands and moved nothing: mined in vain, or refused by a facilitator. */
   beginSettlement(payer: string, client: string): (movedNothing: boolean) => void;
-  /** Seconds until payers of this client that have never paid are taken again; 0 where they are. */
+  /** Seconds until this client may pay from new payers again; 0 when it may. A new payer has never paid here. */
   newPayersAfterSeconds(client: string): number;
 }
 

@@ -3,8 +3,8 @@ import type { Order } from './order.ts';
 import { REVERTED } from './usdc/settler.ts';
 
 /**
- * Whether a row is of the very authorization that is presented: contract, six fields and signature. A row from before its hash was kept is
- * told by its terms.
+ * Whether a row is of the very authorization that is presented: contract, six fields and signature. A row from before the hash was stored is
+ * compared by its terms.
  */
 export function isSameAuthorization<S>(payment: Payment, order: Order<S>): boolean {
   if (!isSameKey(payment, order.key)) return false;
@@ -19,14 +19,14 @@ export function isSameRequest<S>(payment: Payment, order: Order<S>): boolean {
   return equal(payment.requestHash, order.requestHash);
 }
 
-/** Whether a row's authorization was shown to the chain, which moved nothing: it is public, and still good until it runs out. */
+/** Whether a row's settlement moved nothing, mined or never sent (REVERTED): its authorization may be public, and is still good until it expires. */
 export function isReverted({ state, reason }: Payment): boolean {
   return state === 'failed' && reason === REVERTED;
 }
 
 /**
- * Whether a reverted authorization may be used again: it is still good, but the chain shows it to everybody, so only its first presenter may,
- * and only as it was.
+ * Whether an authorization whose settlement moved nothing may be used again. It is still good and may be public, so only its first presenter may
+ * present it, and only unchanged.
  */
 export function mayTakeOver<S>(known: Payment, order: Order<S>): boolean {
   return (
@@ -37,12 +37,12 @@ export function mayTakeOver<S>(known: Payment, order: Order<S>): boolean {
   );
 }
 
-/** Whether the money of this row's authorization has moved or still can, here or, once it reverted in public, by a third party. */
+/** Whether the money of this row's authorization has moved or still can: here, or through a third party once a settlement of it has failed. */
 export function mayHaveMoved(known: Payment | null): boolean {
   return known !== null && (known.state !== 'failed' || isReverted(known));
 }
 
-/** What the chain does not show: the address of the first presentation, or the payment identifier. */
+/** Whether the presenter is the first one: the same client identity, or the same payment identifier. The chain shows neither. */
 export function isSameBuyer<S>(payment: Payment, order: Order<S>): boolean {
   if (equal(payment.clientHash, order.clientHash)) return true;
   return Boolean(payment.identifierHash && order.identifierHash && equal(payment.identifierHash, order.identifierHash));

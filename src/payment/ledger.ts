@@ -90,7 +90,7 @@ export interface Ledger {
   unfinished(after?: string): AsyncIterable<Payment>;
   /** Intents that nothing was sent for yet, oldest first, in the same way. */
   waiting(): AsyncIterable<Payment>;
-  /** Whether a payment of this payer has ever settled here. */
+  /** Whether a payment of this payer on this key's network and contract has ever settled in this ledger. */
   hasSettled(key: PaymentKey): Promise<boolean>;
   /**
    * Takes over what processes left that are none of `living` or this one, where `isGone` says so: forgets what was never broadcast, marks the

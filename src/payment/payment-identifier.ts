@@ -43,8 +43,8 @@ export function hashIdentifier(extensions: Record<string, unknown> | null | unde
 }
 
 /**
- * 409: the identifier was used for another authorization or another request; nothing was reserved for this one. `mayHaveMoved`: it was presented
- * before, and its money may have moved then or be on its way.
+ * 409: the identifier was used for another authorization or another request; nothing was reserved for this one. `mayHaveMoved`: this authorization
+ * was presented before, and its money may have moved or still move.
  */
 export function identifierConflict(mayHaveMoved: boolean): AppError {
   const detail =

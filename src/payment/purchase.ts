@@ -76,10 +76,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     // 1-2. Header and parameters.
     const envelope = decodePayment(presentation.header);
     const order = readOrder(endpoint, envelope, presentation);
-    // 3. A known authorization is judged by its row: a price or a time that has changed since must not turn it into a 402.
+    // 3. What the ledger has; `soon` bounds each read (3d).
     const known = await soon(ledger.find(order.key));
-    // Before that, the identifier: with another payload it is a buyer's mistake, whatever became of either.
+    // 3a. The identifier: with another payload it is the buyer's mistake, whatever became of either payment.
     await checkIdentifier(order, known);
+    // 3b-3c. A known authorization is judged by its row: a price or a time that has changed since must not turn it into a 402.
     if (known && !mayTakeOver(known, order)) return again(known, order);
     const offer = { envelope, requirement: order.rail.requirement(plain), signal: presentation.signal };
     return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);
@@ -117,7 +118,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const { authorization, rail, client } = order;
     const { envelope, requirement, signal } = offer;
     const asker = { client, signal };
-    // 4. Cheap checks, and who must wait: nothing of ours is spent yet.
+    // 4. Cheap checks and limits: in memory, but for one ledger read when the client's settlements failed.
     checkAccepted(envelope.accepted, requirement);
     rail.checkAuthorization(authorization, requirement, nowSeconds(clock));
     await admission.checkCapacity(order);
@@ -175,13 +176,13 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       const isDoubted = error instanceof IntentInDoubt;
       const reason = isDoubted ? error.cause : error;
       if (!isDoubted && isBuyersDoing(reason, isVerified)) failures.note(bytesToHex(authorization.from), client);
-      // An unreadable store must not hide why the call failed; reconciliation gives the reservation back later. Unless nobody knows whether it was
-      // taken: then another process that took this one for dead may have sold it.
+      // A failing store must not hide why the call failed. Reconciliation releases the reservation later. So the reason is thrown, unless the
+      // intent may be stored, or this process has run for so long that another may have taken its row over.
       const isGiven = await ledger.abandon(id).catch((err) => {
         log.error({ err, payment: id }, 'a reservation was not given back');
         return !isDoubted && clock.nowMs() - reservedMs < LIVING_MS;
       });
-      // Kept after all and not taken back, or taken by a process that took this one for dead: what becomes of the payment is not known here.
+      // Not released: the intent is stored, or another process has the row. So the payment's outcome is unknown here.
       throw isGiven ? reason : settlementUnknown(reason);
     }
   }
@@ -216,19 +217,19 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   ): Promise<Payment | null> {
     const intent = { id, authorization, fromBlock: checkedBlock, broadcast: false, hasCode };
     if (!known) return settlement.settle(intent, rail.contract);
-    // One that was on the chain before may be paid by now: look before sending it again.
+    // One that was tried before may be paid by now: the evidence is read before it is sent again.
     const row = await ledger.get(id);
     return row && settlement.resume(row);
   }
 
-  /** An identifier that is held stands for one payload only. The reservation is what decides; this tells why it was lost, or will be. */
+  /** Throws 409 when another payment holds the identifier. The reservation's insert enforces this; the check only names the reason. */
   async function checkIdentifier(order: Order<S>, known: Payment | null): Promise<void> {
     const holder = order.identifierHash && (await soon(ledger.findByIdentifier(order.identifierHash)));
     if (holder && !(isSameAuthorization(holder, order) && isSameRequest(holder, order)))
       throw identifierConflict(mayHaveMoved(known));
   }
 
-  /** Another request was faster, or the payer has too much open. */
+  /** After a failed insert: another request took the authorization or the identifier first, or the payer has too many payments open. */
   async function lostReservation(order: Order<S>): Promise<Delivery> {
     const holder = await soon(ledger.find(order.key));
     await checkIdentifier(order, holder);
@@ -236,10 +237,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
   }
 
-  /** The same authorization once more: its reply again, its end if it was open, or why not. With any other content it is another one. */
+  /** Steps 3b and 3c. The same authorization once more: its reply again, its end if it was open, or the reason against both. Other content: 402. */
   async function again(known: Payment, order: Order<S>): Promise<Delivery> {
     if (!isSameAuthorization(known, order)) throw new PaymentRefused(ALREADY_USED);
-    // Only its first presenter may use it again. A third party may have sent it since, so it is not said to have failed.
+    // Only its first presenter may use it again. A third party may have sent it since, so the answer does not say that it failed.
     if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);
     refuseInFlight(known);
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
@@ -265,7 +266,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   return { purchase, isServed: (id: string): boolean => serving.has(id) };
 }
 
-/** The first presentation is still at it, and may take the money at any moment. */
+/** Throws 409 while the first presentation is being served: it may take the money at any moment. */
 function refuseInFlight(known: Payment): void {
   if (known.state !== 'reserved' && known.state !== 'settling') return;
   const detail = 'this payment is being served on another connection; present it again to get the answer';

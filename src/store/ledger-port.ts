@@ -126,7 +126,7 @@ export interface LedgerStore {
   replyBytes(): Promise<number>;
   /** Rows in one of these states, oldest first, at most `limit`; with `after`, those whose id comes after it. */
   listByState(states: readonly PaymentState[], limit: number, after?: string): Promise<Payment[]>;
-  /** Whether a payment of this payer has ever settled. */
+  /** Whether a payment of this payer on this key's network and contract has ever settled in this ledger. */
   hasSettled(payer: Omit<PaymentKey, 'nonce'>): Promise<boolean>;
   /** Open rows of any process but these, oldest first. */
   listLeftBehind(living: readonly string[], limit: number): Promise<Payment[]>;

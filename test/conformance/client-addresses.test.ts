@@ -53,11 +53,11 @@ describeLedgers('whose address a request has', ({ name }) => {
     answer.headers['payment-required'] && decoded(answer, 'payment-required').error,
   ];
 
-  describe('where TRUSTED_PROXIES is empty', () => {
+  describe('with TRUSTED_PROXIES empty', () => {
     beforeAll(() => start());
     afterAll(() => service?.stop());
 
-    test('a stranger behind the buyer’s proxy cannot fetch a reply with the copied payment, whatever address it claims', async () => {
+    test('another client behind the buyer’s proxy cannot fetch a reply with the copied payment, whatever address it claims', async () => {
       const payment = await sign();
       const first = await buy(payment, { 'x-forwarded-for': ONE });
       expect(first.status).toBe(200);
@@ -74,7 +74,7 @@ describeLedgers('whose address a request has', ({ name }) => {
       expect(await transfersOf(network, payment)).toBe(1);
     });
 
-    test('a buyer behind that proxy fetches its reply by its payment identifier, which a stranger does not know', async () => {
+    test('a buyer behind a proxy fetches its reply by its payment identifier, which other clients do not know', async () => {
       const payment = await sign();
       const mine = under('only-the-buyer-knows-this', payment);
       const first = await buy(mine, { 'x-forwarded-for': ONE });
@@ -86,7 +86,7 @@ describeLedgers('whose address a request has', ({ name }) => {
       expect(await transfersOf(network, payment)).toBe(1);
     });
 
-    test('a stranger who says to come through a proxy cannot fetch the reply of a buyer who came straight', async () => {
+    test('a client that claims to come through a proxy cannot fetch the reply of a buyer that came straight', async () => {
       const payment = await sign();
       const first = await buy(payment);
       expect(refused(await buy(payment, { 'x-forwarded-for': '127.0.0.1' }))).toEqual(USED);
@@ -118,7 +118,7 @@ describeLedgers('whose address a request has', ({ name }) => {
     });
   });
 
-  describe('where it is empty and the payment comes from a Gateway deposit', () => {
+  describe('with TRUSTED_PROXIES empty and a Gateway payment', () => {
     let gateway: GatewayStandIn;
     beforeAll(async () => {
       gateway = await startGatewayStandIn(network.chainId, WALLET);
@@ -150,7 +150,7 @@ describeLedgers('whose address a request has', ({ name }) => {
     });
   });
 
-  describe('where it names the proxy', () => {
+  describe('with the proxy in TRUSTED_PROXIES', () => {
     beforeAll(() => start({ TRUSTED_PROXIES: '127.0.0.1', FACILITATOR_DAILY_CAP: '40' }));
     afterAll(() => service?.stop());
 

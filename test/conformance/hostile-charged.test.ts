@@ -57,7 +57,7 @@ describeServices('what an answer says of the money', (ledgerEnv) => {
     expect((await first).status).toBe(200);
   });
 
-  test('is not "false" of a reverted payment that a third party has sent since, whatever fails; and the buyer still gets an answer', async () => {
+  test('is "unknown" when a call fails for a reverted payment that a third party has sent since, and the buyer still gets an answer', async () => {
     const { address, payment } = await reverted();
     await (await newOutsider(network)).submit(payment.authorization);
     expect(await balanceOf(network, address)).toBe(0n);
@@ -92,7 +92,7 @@ describeServices('what an answer says of the money', (ledgerEnv) => {
     expect(await transfersOf(network, payment)).toBe(0);
   });
 
-  test('is "unknown" of a reverted payment that could be sent by anybody, and nothing is charged for a call that fails', async () => {
+  test('is "unknown" when a call fails for a reverted payment that a third party could send, and nothing is charged', async () => {
     const { address, payment } = await reverted();
     failing.fail();
     const answer = await buy(payment, failingPath);

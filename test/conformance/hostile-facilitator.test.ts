@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const errorOf = (answer: Answer) => [answer.status, decoded(answer, 'payment-required').error];
 
-describeServices('a facilitator of others', (ledgerEnv) => {
+describeServices('a third party’s facilitator', (ledgerEnv) => {
   const latch = latchedEndpoint();
   let service: Service;
   beforeAll(async () => {
@@ -46,7 +46,7 @@ describeServices('a facilitator of others', (ledgerEnv) => {
 
   const pool = () => network.rpc<{ pending: string }>('txpool_status', []);
 
-  test('stays open to honest buyers while payers agree before a settlement and not in it', async () => {
+  test('still serves honest buyers while contract payers accept in simulation and refuse in settlement', async () => {
     const payers = await Promise.all(Array.from({ length: 6 }, () => newContractPayer(network, CODE.agrees)));
     const payments = await Promise.all(payers.map((payer) => payer.sign(service.origin, latch.path)));
     latch.close();

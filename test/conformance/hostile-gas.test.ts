@@ -88,7 +88,7 @@ describeServices('our relayer', (ledgerEnv) => {
     expect(await sent()).toBe(before);
   });
 
-  test('sends no authorization that has run out, and takes none that could run out while it is served', async () => {
+  test('refuses an authorization that could expire before it is settled, and sells for one that could not', async () => {
     const before = await sent();
     const buyer = await newBuyer(network);
     const now = BigInt(Math.floor(Date.now() / 1000));
@@ -104,33 +104,36 @@ describeServices('our relayer', (ledgerEnv) => {
   test.each([
     ['is paused', () => `0x${'00'.repeat(32)}`],
     ['refuses the seller', () => `0x${network.seller.slice(2).toLowerCase().padStart(64, '0')}`],
-  ])('stops the sale with a word when the token %s, after one transaction at the most', async (_state, blocked) => {
-    const buyers = await Promise.all(Array.from({ length: 4 }, () => newBuyer(network)));
-    const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origin, latch.path)));
-    const before = await sent();
-    const running = await network.rpc<string>('eth_getCode', [network.usdc, 'latest']);
-    await network.rpc('anvil_setStorageAt', [network.usdc, BLOCKED_SLOT, blocked()]);
-    await network.rpc('anvil_setCode', [network.usdc, artifacts.StoppedUsdc.runtime]);
-    expect((await buy(payments[0]!)).status).toBe(402);
-    await until('the sale has stopped', async () => (await service.get('/readyz')).status === 503);
-    for (const payment of payments.slice(1)) {
-      const answer = await buy(payment);
-      expect(codeOf(answer)).toEqual([503, 'settlement_unavailable']);
-      expect(JSON.parse(answer.body).detail).toContain('token is paused, or refuses the seller');
-    }
-    expect(await sent()).toBeLessThanOrEqual(before + 1);
-    await network.rpc('anvil_setCode', [network.usdc, running]);
-    await until('it is sold again', async () => (await service.get('/readyz')).status === 200);
-    // None of these buyers is to blame.
-    for (const payment of payments) expect((await buy(payment)).status).toBe(200);
-    for (const buyer of buyers) expect(await balanceOf(network, buyer.address)).toBe(999_000n);
-  });
+  ])(
+    'stops the sale when the token %s, after one transaction at the most, and the 503 says why',
+    async (_state, blocked) => {
+      const buyers = await Promise.all(Array.from({ length: 4 }, () => newBuyer(network)));
+      const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origin, latch.path)));
+      const before = await sent();
+      const running = await network.rpc<string>('eth_getCode', [network.usdc, 'latest']);
+      await network.rpc('anvil_setStorageAt', [network.usdc, BLOCKED_SLOT, blocked()]);
+      await network.rpc('anvil_setCode', [network.usdc, artifacts.StoppedUsdc.runtime]);
+      expect((await buy(payments[0]!)).status).toBe(402);
+      await until('the sale has stopped', async () => (await service.get('/readyz')).status === 503);
+      for (const payment of payments.slice(1)) {
+        const answer = await buy(payment);
+        expect(codeOf(answer)).toEqual([503, 'settlement_unavailable']);
+        expect(JSON.parse(answer.body).detail).toContain('token is paused, or refuses the seller');
+      }
+      expect(await sent()).toBeLessThanOrEqual(before + 1);
+      await network.rpc('anvil_setCode', [network.usdc, running]);
+      await until('it is sold again', async () => (await service.get('/readyz')).status === 200);
+      // None of these buyers is to blame.
+      for (const payment of payments) expect((await buy(payment)).status).toBe(200);
+      for (const buyer of buyers) expect(await balanceOf(network, buyer.address)).toBe(999_000n);
+    },
+  );
 });
 
 describeServices('a day’s budget for settlements that fail', (ledgerEnv) => {
   const latch = latchedEndpoint();
 
-  test('once spent closes the sale to accounts with code, over a restart too, and to nobody else', async () => {
+  test('once spent closes the sale to accounts with code alone, over a restart too', async () => {
     const ledger = await ledgerEnv();
     // A lone revert costs about 0.001 USDC here.
     const env = { RELAYER_DAILY_FAILURES_USDC: '0.0001', RECEIPT_POLL_MS: '50', ...ledger };

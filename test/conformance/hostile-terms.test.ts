@@ -75,7 +75,7 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
   const presentAs = (path: string, authorization: Payment['authorization'], requirement: Requirement) =>
     present(service.origin, path, { header: headerOf(payloadOf(authorization, requirement)) });
 
-  test('buys nothing dearer: its nonce with the terms of a dearer call is refused, and nothing is sent', async () => {
+  test('cannot pay for a dearer call with the same nonce', async () => {
     const { address, privateKey, payment } = await failOnChain();
     const sent = await transactionsSent();
     const requirement = await requirementAt(dearPath, 'plain');
@@ -86,7 +86,7 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
     expect([dear.runs(), await transactionsSent(), await balanceOf(network, address)]).toEqual([runs, sent, 10_000n]);
   });
 
-  test('is another one with any other time or signature: refused, and nothing is sent', async () => {
+  test('cannot be replaced by one with the same nonce and another time or signature', async () => {
     const { address, privateKey, payment } = await failOnChain();
     const sent = await transactionsSent();
     const { authorization, requirement } = payment;
@@ -109,7 +109,7 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
     expect([answer.status, await balanceOf(network, address)]).toEqual([200, 9500n]);
   });
 
-  test('buys nothing dearer over the Gateway either', async () => {
+  test('cannot pay for a dearer call over the Gateway either', async () => {
     const { address, privateKey, payment } = await failAtGateway();
     const requirement = await requirementAt(dearPath, 'gateway');
     const changed = signForGateway(privateKey, requirement, WALLET, { nonce: payment.authorization.nonce });

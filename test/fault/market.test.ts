@@ -306,7 +306,7 @@ describe('limits', () => {
     expect((await open.submit(`${A}/1`)).isNew).toBe(false);
   });
 
-  describe('of names under a suffix that their owner shares with strangers', () => {
+  describe('of names under a suffix that several owners share', () => {
     const shared = Array.from({ length: 34 }, (_, n) => `n${n}.${n % 2 === 0 ? 'github.io' : 'vercel.app'}`);
     const routes = shared.flatMap((name) => ['1', '2'].map((path) => `http://${name}/${path}`));
     const openFull = () =>

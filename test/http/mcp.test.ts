@@ -308,7 +308,7 @@ describe('limits', () => {
     }
   });
 
-  test('say of a refused call with a payment that nobody looked whether it was taken', async () => {
+  test('say of a rate-limited call with a payment that the payment was not looked at', async () => {
     let asked = 0;
     const { post } = await open({ perMinute: { priced: 1 }, purchase: () => Promise.reject(new Error(`${++asked}`)) });
     const paid = callMessage('paid_chain_thing', { id: 'a' }, { 'x402/payment': PAYMENT });

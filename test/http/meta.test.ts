@@ -53,7 +53,7 @@ describe('/metrics', () => {
     },
   );
 
-  it('asks everybody for the token where a proxy is named: one that says nothing makes each stranger a request of this machine', async () => {
+  it('asks every client for the token when a proxy is configured: behind one that sends no header each client comes from this machine', async () => {
     t = await createTestApp({ env: { TRUSTED_PROXIES: '192.0.2.7', METRICS_TOKEN: TOKEN } });
     expect((await metrics('127.0.0.1')).statusCode).toBe(404);
     expect((await metrics('127.0.0.1', { authorization: `Bearer ${TOKEN}` })).statusCode).toBe(200);

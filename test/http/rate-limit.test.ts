@@ -83,7 +83,7 @@ describe('a limit', () => {
     expect((await from('192.0.2.1')).headers).toMatchObject({ 'ratelimit-limit': '2', 'ratelimit-remaining': '1' });
   });
 
-  it('says of a request with a payment that nobody looked whether it was taken, and of any other that nothing was', async () => {
+  it('says of a request with a payment that the payment was not looked at, and of any other that nothing was charged', async () => {
     t = await createTestApp({ env: { RATE_LIMIT_FREE_PER_MINUTE: '1', RATE_LIMIT_PRICED_PER_MINUTE: '1' } });
     await from('192.0.2.1', PAID);
     const paid = await t.app.inject({

@@ -148,7 +148,7 @@ describeLedgers('payments', (adapter) => {
       expect((await store.get('a'))?.payerHasCode).toBe(true);
     });
 
-    test('under a lease that nobody holds happens where one process holds the ledger, and nowhere else', async () => {
+    test('under a lease that no instance holds happens on SQLite alone, where one process holds the ledger', async () => {
       await store.reserve(reservation('a', 'a'), 0, null);
       const isAlone = adapter.name === 'sqlite';
       expect(await store.move('a', ['reserved'], 'settling', { checkedBlock: 7 }, settledReply, 1)).toBe(isAlone);

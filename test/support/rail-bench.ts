@@ -52,7 +52,7 @@ export async function openRailBench(choices: Choices = {}) {
   });
   const issuer = nodes.issuer();
   await issuer.start();
-  const noNode: Issuer | null = hasNode ? issuer : null;
+  const configuredIssuer: Issuer | null = hasNode ? issuer : null;
   const rates: RateSource = {
     current: async () => ({ rate: '64000', exchanges: [], retrievedAtMs: clock.nowMs() }),
     last: () => null,
@@ -67,14 +67,14 @@ export async function openRailBench(choices: Choices = {}) {
   };
   const common = { store, sources: null, clock, handlerTimeoutMs: 5000 };
   const offers = createOffers<null>({
-    ...{ ...common, issuer: noNode, rates, buyers, room, network: MAINNET },
+    ...{ ...common, issuer: configuredIssuer, rates, buyers, room, network: MAINNET },
     issuance: createIssuance(limits, clock),
     turns: createClientTurns(choices.turns ?? { running: 4, waiting: 4, waitingPerClient: 4 }),
   });
-  const judge = createJudge({ store, issuer: noNode, rates, network: MAINNET, shared, clock });
+  const judge = createJudge({ store, issuer: configuredIssuer, rates, network: MAINNET, shared, clock });
   const serve = createServeGranted<null>({ ...common, room, keepMs: 900_000, log });
   const redeem = createRedeem<null>({
-    ...{ store, issuer: noNode, judge, serve, buyers, shared, clock },
+    ...{ store, issuer: configuredIssuer, judge, serve, buyers, shared, clock },
     bootId: 'boot',
   });
   const endpoint = defineEndpoint({

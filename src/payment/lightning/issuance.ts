@@ -22,14 +22,16 @@ interface IssuanceLimits {
 export type Issuance = (asker: Asker) => Promise<() => Promise<void>>;
 
 /**
- * In this order, so that who is refused uses up nothing of others:
- * 1. the client's own limit; 2. four times that for its IPv6 /48;
- * 3. the total: a client, or a /48, gets one more only while it has no more than is left, so one that comes late finds some;
- * 4. where the total is short, in this minute or the last: its equal share, which leaves one more share than there are clients. Without it
- *    twenty clients that come one after another would each leave half, and in the end nothing.
- * A fifth of the total is there for clients that have paid lately alone, to whom 4 does not apply. All limits are of one minute of the clock,
- * since a client whose minute ended within that of the total could have its share twice. Counts in this process's memory unless it is told
- * where: a restart forgives.
+ * Checks in this order, so that a refused client uses up nothing that others share:
+ * 1. the client's own limit;
+ * 2. four times that for its IPv6 /48;
+ * 3. the total: a client, or a /48, gets one more only while it has no more than is left, so a late client finds some;
+ * 4. while the total is short, in this minute or the last: the equal share, which leaves one more share than there are clients. Without it
+ *    twenty clients that come one after another would each take half of the rest.
+ *
+ * A fifth of the total is reserved for clients that have paid within the hour; rule 4 does not bind them. All windows are the same minute of the
+ * clock, so that no client gets its share twice in one. Counts are in this process's memory unless `open` names another place; a restart forgets
+ * them.
  */
 export function createIssuance(
   limits: IssuanceLimits,
@@ -98,7 +100,7 @@ function createShares(total: number) {
         begun = minute;
       }
       return {
-        /** What may be held by one of which the `all`-th invoice was counted just now. */
+        /** The most invoices that a client or site may hold, now that the total stands at `all` with this one counted. */
         most(isBuyer: boolean, all: number): number {
           if (isBuyer) return total - all + 1;
           const free = withoutReserve - all + 1;

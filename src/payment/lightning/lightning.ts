@@ -22,9 +22,8 @@ import { INVOICE_SECONDS } from './terms.ts';
 /** How often what may be forgotten is. */
 const PRUNE_MS = 60_000;
 /**
- * Handlers of unpaid offers run at 16 places, and at 4 more for clients that have paid lately. Each waits for its sources most of the time, so
- * what waits for a place is served within seconds; what may not wait is refused at once. Twenty clients that wait with as many as they may
- * leave room for the next. A paid retry needs no place.
+ * Unpaid offers run at most 20 handlers at once, 4 of them for buyers of the last hour. 160 more may wait, 32 of them for such buyers, 6 for each
+ * client: twenty greedy clients (120) leave places. An offer without a place to wait is refused at once. A paid retry does not queue.
  */
 const OFFER_TURNS = { running: 20, waiting: 160, waitingPerClient: 6, reserved: { running: 4, waiting: 32 } };
 

@@ -47,15 +47,15 @@ interface Answer {
 }
 
 /**
- * Only an answer that exists is sold, because sats cannot come back; nothing of the asker's is at stake yet, so all of it is bounded. In
- * this order, so that what is cheap refuses first: 1. a node is configured and answers; 2. room for a reply; 3. the issuance limits;
- * 4. the rate; 5. the client's turn comes, or it is refused at once; 6. the handler runs; 7. room for its reply; 8. the node makes an
- * invoice, which is checked; 9. invoice and sealed reply are on disk; 10. the 402 leaves.
+ * Only an answer that exists is sold, because sats cannot come back. The client has nothing at stake yet, so every step is bounded. Runs steps 2
+ * to 11 of the README's offer table; step 1 is the gate's. Cheap steps come first: 2. a node is configured and answers; 3. there is room for a
+ * reply; 4. the issuance limits; 5. the rate; 6. the client's turn comes, or it is refused at once; 7. the handler runs; 8. its reply takes its
+ * room; 9. the node makes an invoice, which is checked; 10. invoice and sealed reply are on disk; 11. the 402 leaves.
  */
 export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   const { store, issuer, rates, issuance, room, buyers, turns, sources, network, clock, handlerTimeoutMs } = options;
 
-  /** Steps 3 to 6. What ends before the handler runs is not counted. */
+  /** Steps 4 to 7. An attempt that ends before the handler runs is not counted. */
   async function answerOf(order: LightningOrder<S>, asker: Asker): Promise<Answer> {
     const { endpoint, params, signal } = order;
     const takeBack = await issuance(asker);
@@ -75,7 +75,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     }
   }
 
-  /** Steps 8 and 9, with the room that the reply takes up. */
+  /** Steps 8 to 10. */
   async function offer(order: LightningOrder<S>, asker: Asker, answer: Answer, amountMsat: bigint, from: Issuer) {
     const { binding, signal } = order;
     const held = room.take(asker, answer.body.length + SEAL_BYTES);

@@ -4,11 +4,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { createFairStock } from '../../lib/fair-stock.ts';
 import { type Asker, BUYERS_PART } from './asker.ts';
 
-/** Unpaid offers may hold this part of the room, half: each may be paid and then needs as much again for its answer. */
+/** Divides the room: unpaid offers may hold half of it. Each may be paid, and then needs as much again for its answer. */
 const OFFERS_PART = 2;
-/** A client that has not paid lately holds at most this part of what such clients share, so that twenty never hold all of it. */
+/** Divides what clients that have not paid lately share: 24, so that twenty of them leave some. CLIENT_LEAST may raise the part in a small store. */
 const CLIENT_PART = 24;
-/** Or this much, where the room is small: the largest reply has some 100 KB. */
+/** The least that a client may hold, in bytes, however small the store: the largest reply has some 100 KB. */
 const CLIENT_LEAST = 1024 * 1024;
 
 /** What the store holds, in bytes: all bodies, and of those the replies kept for offers. */
@@ -45,10 +45,10 @@ interface RoomOptions {
 }
 
 /**
- * An account in memory of what the store holds. Within the half that offers may take up clients share as a fair stock: one gets more only
- * while it holds no more than is left, and no more than a 24th, until its invoices are paid or forgotten. A fifth of the half is there for
- * clients that have paid lately alone, to whom the 24th does not apply. A restart forgets who holds what, not how much is held. Where several processes keep replies in one store each uses its part of
- * the room that the last count left.
+ * An account in memory of what the store holds. Clients share the half that offers may take up as a fair stock: a client gets more only while it
+ * holds no more than is left, and no more than its part (a 24th, or CLIENT_LEAST), until its invoices are paid or forgotten. A fifth of the half is
+ * reserved for clients that have paid lately, and the 24th does not bind them. A restart forgets each client's part, not how much is held in all.
+ * Where several processes keep replies in one store, each uses its part of the room that the last count left.
  */
 export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions): ReplyRoom {
   const { half, reserve, clientMost } = partsOf(maxBytes, sharedBy);

@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { PaymentRefused } from '../refusal.ts';
 import type { Authorization } from './authorization.ts';
+import { isRevert } from './is-revert.ts';
 import { createAdmissionReader, createPayerReader, type PayerReading } from './payer-reader.ts';
 import type { Asker, Look } from './purchase-rail.ts';
 import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
@@ -18,8 +19,6 @@ const ERC1271_MAGIC = '0x1626ba7e';
  * blocks), which costs nothing, because one log query spans 10,000 blocks.
  */
 const HEAD_SLACK_BLOCKS = 1200;
-/** What nodes call a call that the contract itself ended; any other error says nothing about the signature. */
-const REVERTED_CALL = /revert|out of gas|invalid opcode|stack|bad jump/i;
 /** What they call a sender who could not pay for the gas. */
 const CANNOT_PAY = /insufficient (funds|balance)/i;
 /** A price that contracts see in a trial: it moves by 2 % a block at the most on Arc, and need not be exact. */
@@ -110,10 +109,6 @@ export function createChainCheck(
 }
 
 export type ChainCheck = ReturnType<typeof createChainCheck>;
-
-function isRevert(error: unknown): boolean {
-  return error instanceof RpcError && (error.code === 3 || REVERTED_CALL.test(error.message));
-}
 
 /** A node's own trouble is an upstream failure, never the buyer's. */
 function unreadable(error: unknown): unknown {

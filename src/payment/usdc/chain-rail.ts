@@ -9,6 +9,7 @@ import type { ChainCheck } from './chain-check.ts';
 import { createEmptyPayers } from './empty-payers.ts';
 import type { Evidence } from './evidence.ts';
 import type { PurchaseRail } from './purchase-rail.ts';
+import { NONCE_USED } from './settler.ts';
 import { checkCodeTaken } from './signature.ts';
 
 interface ChainRailOptions {
@@ -51,7 +52,7 @@ export function createChainRail(options: ChainRailOptions): PurchaseRail {
       const seen = signed ?? (await check.admit(authorization, asker, true));
       // A third party has sent it since it was reviewed: that review will tell whom it paid.
       if (seen.used && isAgain) throw settlementUnknown();
-      if (seen.used) throw new PaymentRefused('invalid_exact_evm_nonce_already_used');
+      if (seen.used) throw new PaymentRefused(NONCE_USED);
       empty.note(payer, seen.balance);
       if (seen.balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
       return seen;

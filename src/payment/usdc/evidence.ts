@@ -4,7 +4,7 @@ import type { Rank } from '../../chain/rank.ts';
 import { account, data, index, parseAnswer, quantity, toQuantity, word } from '../../chain/wire.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Authorization } from './authorization.ts';
-import type { Outcome } from './settler.ts';
+import { NONCE_USED, type Outcome } from './settler.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER } from './token.ts';
 
 interface Log {
@@ -131,7 +131,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
     const holdsIt = receipt?.logs.some((log) => log.address === usdc && endOf(log, authorization));
     if (!receipt || !holdsIt) return { kind: 'unknown' };
     const paid = paymentsIn(receipt, usdc)(authorization);
-    if (paid === null) return { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
+    if (paid === null) return { kind: 'failed', reason: NONCE_USED };
     const transaction = hexToBytes(receipt.transactionHash);
     return { kind: 'settled', transaction, block: Number(receipt.blockNumber), paid };
   }

@@ -6,7 +6,7 @@ import type { Intent, Outcome, Settler } from './settler.ts';
 /** How one attempt ended. */
 export interface Attempt {
   readonly outcome: Outcome;
-  /** False when the way to the other side failed: no answer, a time-out, a server error, another network. What an answer says is no fault of it. */
+  /** False when the remote service gave no usable answer: none, a time-out, a server error, another network. A refusal is an answer. */
   readonly isHeard: boolean;
 }
 
@@ -35,18 +35,18 @@ const RUNNING = 128;
 const WAITING = 4096;
 /** Of payments that were handed over before: they must not take the places of new ones. */
 const RETRIES_RUNNING = 8;
-/** Unheard questions in a row after which nothing more is sold for a while. */
+/** New payments in a row without an answer after which sales stop. */
 const UNHEARD_LIMIT = 3;
+/** How long sales stop then, in milliseconds: ten blocks on Arc. */
 const REST_MS = 5000;
 /** The same payment is sent again after a while that doubles, up to this: the other side may settle it meanwhile. */
 const FIRST_AGAIN_MS = 1000;
 const LONGEST_AGAIN_MS = 300_000;
 
 /**
- * The settler's side that all remote rails share: so many at once, each payment with growing pauses between its attempts, and no more
- * sales while the other side cannot be reached. Its health is judged by new payments of plain accounts alone: what an authorization did is its
- * payer's affair, an account with code may hang the service that runs that code, and a payment that is tried again has been judged before.
- * Promises never reject.
+ * The settler's side that all remote rails share. Runs at most 128 new and 8 repeated requests at once. Takes a payment again only after pauses
+ * that double, from 1 s to 5 min. Stops sales for 5 s after three new payments without an answer in a row, and while one waits for longer than
+ * `stallMs`. Only new payments of plain accounts count for both: a contract payer can hang the service that runs its code. Promises never reject.
  */
 export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: RemoteQueueOptions): Settler {
   const fresh = createLimiter({ running: RUNNING, waiting: WAITING });

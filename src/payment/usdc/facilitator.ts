@@ -27,7 +27,7 @@ interface RemoteSettlerOptions {
   usedBefore: ((intent: Intent) => Promise<string | null>) | null;
   /** Made durable before anything leaves; returns the ids that still await settlement, the others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
-  /** A plain account's payment was answered and moved nothing: perhaps nobody's does. */
+  /** Called when the facilitator answered for a plain account's payment and nothing moved. The token may be paused for every payer. */
   onUnsettled(): void;
   clock: Clock;
   /** Between the first two looks at the evidence; later ones are further apart. */
@@ -50,7 +50,7 @@ const OPEN: Outcome = { kind: 'unknown' };
  * 4. a refusal that comes before any broadcast, of an authorization that was never handed out before and is still unused:
  *    failed, and good to be used again;
  * 5. everything else is watched in the evidence until it shows an end, and is unknown where it does not.
- * An account with code whose settlement is answered and moves nothing is refused for a day: nothing of it is at stake, and every try costs.
+ * Bans for a day an account with code whose settlement is answered and moves nothing: it has nothing at stake, and every try costs.
  */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   const { client, evidence, isUsed, terms, usedBefore, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
@@ -93,10 +93,10 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     const reply = await inTurn(() => handOver(intent, signal));
     if (reply === null) return { outcome: OPEN, isHeard: true };
     const isHeard = reply.kind !== 'unclear' || !reply.isTransport;
-    // Of the first handing over this says that another ledger has used it meanwhile.
+    // On the first handing over "used" cannot mean us: another ledger has used the nonce since the check.
     if (reply.kind === 'used' && usedBefore && broadcast === false)
       return { outcome: { kind: 'failed', reason: ALREADY_USED }, isHeard };
-    // Only where it is said: a resumed row may have been on its way for long.
+    // Only on the first handing over. A resumed row may have been broadcast by the facilitator before.
     if (reply.kind === 'refused' && broadcast === false) {
       log.info({ payment: id, reason: reply.reason }, 'the facilitator refused a payment');
       return { outcome: await outcomeOfRefusal(intent), isHeard };

@@ -3,6 +3,7 @@ import { bytesToHex } from '../../lib/hex.ts';
 import type { Authorization } from './authorization.ts';
 import type { Verdict } from './evidence.ts';
 import type { GatewayClient, GatewayTransfer } from './gateway-client.ts';
+import { NONCE_USED } from './settler.ts';
 import { transferIdBytes } from './transaction-id.ts';
 
 /** What the Gateway may still be writing down when an authorization has run out. */
@@ -29,8 +30,7 @@ export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, net
     if (!transfer) return absent(authorization, BigInt(nowSeconds(clock)));
     if (!isOf(transfer, authorization)) return { kind: 'unknown' };
     if (transfer.status === 'failed') return { kind: 'failed', reason: 'unexpected_settle_error' };
-    if (!pays(transfer, authorization, network))
-      return { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
+    if (!pays(transfer, authorization, network)) return { kind: 'failed', reason: NONCE_USED };
     const transaction = transferIdBytes(transfer.id);
     const paid = unitsOf(transfer.amount);
     return transaction && paid !== null ? { kind: 'settled', transaction, block: NO_BLOCK, paid } : { kind: 'unknown' };

@@ -16,8 +16,9 @@ const VERIFIED: Verified = { checkedBlock: 0, hasCode: false };
 const MOST_DEPOSITORS = 20;
 /** As for payers on the chain: a moment for others to come, and no long wait behind a question that hangs. */
 const TIMES = { gatherMs: 4, pauseMs: 10, longestWaitMs: 100 };
-/** Depositors that may wait, and for how long; beyond that a client is refused at once. */
+/** Depositors that may wait: twenty questions' worth. A client without a place is refused at once. */
 const PLACES = 400;
+/** How long one waits, in milliseconds; then it is refused. */
 const WAIT_MS = 4000;
 /** In the Gateway's own word. */
 const INSUFFICIENT = 'insufficient_balance';

@@ -144,9 +144,11 @@ export function createJudge(options: JudgeOptions) {
   }
 
   /**
-   * Says whose doing it was that a lone transaction moved nothing. An account with code: it passed a trial and is refused, however little gas it
-   * used. A plain account whose money has moved away: it counts among that payer's failures and no further. A plain account that has the money:
-   * the token itself, for all payers or for this one. What it had is read at the transaction's own block, because it may have come back since.
+   * Decides which payer is banned for a lone transaction that moved nothing.
+   * 1. An account with code passed a simulation: it is banned.
+   * 2. A plain account without the money at that block is not banned: the purchase counts the failure.
+   * 3. For a plain account with the money the token is tried: if the token works, the payer is banned.
+   * The balance is read at the transaction's block, because the money may have come back since. An unreadable balance bans no payer.
    */
   async function blame(job: Job, block: number): Promise<void> {
     const { from, value } = job.intent.authorization;
@@ -177,7 +179,7 @@ export function createJudge(options: JudgeOptions) {
       if (shown.includes(job)) continue;
       if (job.nonces.size === 0) finish(job, { kind: 'failed', reason: REVERTED });
       else if (!(await endAt(job, nonces.provenBlock()))) continue;
-      // A trial alone turned it down, which cost nothing: its payer is not refused. The token may have turned everybody down.
+      // Only the simulation refused it, which cost nothing: its payer is not banned. The token may refuse every payer.
       if (!job.hasCode) void token.check();
     }
     for (const job of shown) {

@@ -1,14 +1,14 @@
 import type { Clock } from '../../lib/clock.ts';
 
-/** A buyer's own question is looked into this often. */
+/** A buyer's question leads to a look at most once in this time, in milliseconds: two blocks on Arc. */
 const FOR_BUYER_MS = 1000;
-/** Without a buyer the pauses double, from this to that: what the evidence does not tell now it will rarely tell in a second. */
+/** Without a buyer the pauses double, from FIRST_MS to LONGEST_MS: evidence that is missing now is rarely there a second later. */
 const FIRST_MS = 1000;
 const LONGEST_MS = 60_000;
 
 /**
- * When a row without an end may be looked at again. A look costs requests to the chain, so neither a buyer who asks without pause nor many old
- * rows may have more than their share. One entry a row that was looked at and has not ended.
+ * When a row without an end may be looked at again. Each look costs requests to the chain, so this bounds a buyer that asks without pause, and many
+ * old rows. Holds one entry for each row that was looked at and has not ended.
  */
 export function createLooks(clock: Clock) {
   const looks = new Map<string, { times: number; lastMs: number }>();

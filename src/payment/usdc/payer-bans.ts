@@ -4,7 +4,10 @@ const DAY_MS = 86_400_000;
 /** More than gas griefers can afford; the oldest is forgiven first. */
 const MAX_BANS = 10_000;
 
-/** Payers whose settlements cost us gas and moved nothing, or cost more than they may: not sold to for a day. Kept in memory, because a restart's forgiveness costs one transaction. */
+/**
+ * Payers that are not sold to for a day: their settlements moved nothing, or used up all their gas. Kept in memory: a restart forgets them, which
+ * costs one transaction each.
+ */
 export function createPayerBans(clock: Clock) {
   const until = new Map<string, number>();
   return {

@@ -21,11 +21,15 @@ const GATHER_MS = 4;
 const PAUSE_MS = 10;
 /** A fifth of a block: a provider that hangs costs the next buyers no more. */
 const LONGEST_WAIT_MS = 100;
-/** Payers of unproven payments that may wait at once where the providers have no limit, and how long one waits. */
+/** Payers of unverified payments that may wait at once while no provider's limit is known: 28 requests of MOST_PAYERS. */
 const PLACES = 4096;
+/** How long one of them waits, in milliseconds: six blocks on Arc. */
 const WAIT_MS = 3000;
-/** Which part of what limited providers bear goes to looking at unproven payments, when they decide who may wait. */
-const SHARE = 0.5;
+/**
+ * Sizes the queue only: it holds as many payers as half of the providers' rate can read within WAIT_MS. The requests themselves wait for rank
+ * `admit` (`chain/rank.ts`).
+ */
+const QUEUE_RATE_SHARE = 0.5;
 /** 10,639 bytes with the code, of the 49,152 that a creation may have (EIP-3860); some 3M gas of the 30M that public nodes give a call. */
 const MOST_PAYERS = 150;
 /** How long a node that refuses such calls is not asked for one: it costs one request to find out that it has learned. */
@@ -66,8 +70,8 @@ export function createPayerReader(
 }
 
 /**
- * The same for payers of whom nothing is known yet, within what the providers leave for them: requests wait until one may go, clients take turns
- * in them, and as many payers may wait as can be read before the wait is over. Throws Unavailable, `chain_busy`, at once for what is more.
+ * The same for payers of payments that are not verified yet, within the providers' allowance. Requests wait for rank `admit`. Clients take turns.
+ * As many payers may wait as can be read before their wait is over. Throws Unavailable, `chain_busy`, at once for a payer without a place.
  */
 export function createAdmissionReader(
   chain: ChainClient,
@@ -75,7 +79,8 @@ export function createAdmissionReader(
   clock: Clock = systemClock,
 ): SharedRead<Payer, PayerReading> {
   const { ask, ...times } = createAsk(ranked(chain, 'admit'), usdc, clock);
-  const places = () => Math.min(PLACES, Math.ceil(chain.requestsPerSecond() * SHARE * MOST_PAYERS * (WAIT_MS / 1000)));
+  const places = () =>
+    Math.min(PLACES, Math.ceil(chain.requestsPerSecond() * QUEUE_RATE_SHARE * MOST_PAYERS * (WAIT_MS / 1000)));
   const queue = { places, waitMs: WAIT_MS, refusal: chainBusy };
   return createSharedReads({ ask, ...times, ready: () => chain.ready('admit'), queue });
 }

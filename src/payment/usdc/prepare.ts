@@ -2,6 +2,7 @@ import type { ChainClient, RpcCall, RpcOutcome } from '../../chain/client.ts';
 import { toQuantity } from '../../chain/wire.ts';
 import type { ChainCheck } from './chain-check.ts';
 import { cutGroups, halve } from './grouping.ts';
+import { isRevert } from './is-revert.ts';
 import type { Job } from './job.ts';
 import { batchCalldata, batchOutcomes, MULTICALL3 } from './multicall.ts';
 import type { Look } from './purchase-rail.ts';
@@ -9,8 +10,6 @@ import { SETTLE_GAS, transferCalldata } from './token.ts';
 
 /** After so many readings in vain, one whose payer alone cannot be read goes alone: a mined transaction will tell. */
 const UNREAD_LIMIT = 3;
-/** How nodes call a call that came to its end without moving the money; any other error says nothing of it. */
-const FAILED_CALL = /revert|out of gas|invalid opcode|stack|bad jump/i;
 
 interface PrepareOptions {
   chain: ChainClient;
@@ -113,7 +112,7 @@ function sortGroups(
     const through = throughOf(simulated[index], group.length);
     const together: Job[] = [];
     const unclear: Job[] = [];
-    // One with code may use up the gas of the others in a trial: whom that turned down is tried again without it.
+    // A payer with code may use up the others' gas in a simulation: payments that it refused are tried again without that payer.
     const isSpoilt = group.length > 1 && group.some((job) => readings.get(job)?.hasCode);
     for (const [at, job] of group.entries()) {
       const reading = readings.get(job);
@@ -135,7 +134,7 @@ function sortGroups(
 
 function throughOf(outcome: RpcOutcome | undefined, count: number): Through {
   if (!outcome) return null;
-  if ('error' in outcome) return count === 1 && FAILED_CALL.test(outcome.error.message) ? [false] : null;
+  if ('error' in outcome) return count === 1 && isRevert(outcome.error) ? [false] : null;
   // A transfer returns nothing; that it did not fail is all there is to know.
   if (count === 1) return [true];
   try {

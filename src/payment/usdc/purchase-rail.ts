@@ -4,7 +4,7 @@ import type { Authorization } from './authorization.ts';
 import type { Verdict } from './evidence.ts';
 import type { Settler } from './settler.ts';
 
-/** Who asks, and for how long. */
+/** The client that presents a payment, and its signal. */
 export interface Asker {
   /** The client's key as limits see it: clients take turns for what a look costs. */
   readonly client: string;
@@ -18,13 +18,13 @@ export interface Look {
   /** What the payer has to pay with, in USDC base units. */
   readonly balance: bigint;
   readonly hasCode: boolean;
-  /** The authorization was unused up to this block, if it is unused; 0 where no chain was read. */
+  /** Where a search for its use starts: the block read at less 1,200, because providers differ in height. 0 where no chain was read. */
   readonly block: number;
 }
 
 /** What is known of the payer when the handler runs. */
 export interface Verified {
-  /** The block up to which the authorization was unused; 0 where no chain was read. */
+  /** Where a search for the authorization's use starts; 0 where no chain was read. */
   readonly checkedBlock: number;
   /** Whether code stood at the payer's address. */
   readonly hasCode: boolean;

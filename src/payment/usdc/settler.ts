@@ -1,10 +1,16 @@
 import type { Authorization } from './authorization.ts';
 
-/** The one failure that leaves the authorization usable: our transaction was mined and moved nothing. */
+/**
+ * The one failure that leaves the authorization usable. Our transaction was mined and moved nothing, or none was sent: a simulation failed, the
+ * payer is banned, or the facilitator refused.
+ */
 export const REVERTED = 'invalid_exact_evm_transaction_failed';
 
-/** An authorization that was spent on something else, here or by another ledger: our own word, since x402 has none. */
+/** Our own code: this ledger sold another request for the authorization, or another ledger sold for it. */
 export const ALREADY_USED = 'payment_already_used';
+
+/** x402's code: the evidence shows that the authorization's nonce was used for something else than this payment, or was cancelled. */
+export const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
 
 /** One served, stored and still unpaid authorization. */
 export interface Intent {

@@ -43,11 +43,12 @@ interface Waiting<Q, A> {
 
 /**
  * Lets concurrent callers share requests: the more there are and the slower the answers, the more go into one.
- * 1. A question waits a moment for others; where requests are under way, until they are answered and a moment more, which is what
- *    gathers a crowd before a fast node. Not for long, though: a request that hangs must not hold up the rest.
- * 2. As soon as there are as many as one request takes, it goes out. What does not fit waits for the next; clients take turns.
- * 3. A request belongs to all who wait for it: it goes on when a caller leaves, and when it fails, it fails for all of them.
- * 4. A client without a place in the queue, and one that waited too long, is refused; the next ones at once, until a request goes again.
+ * 1. A question waits `gatherMs` for others. While requests are under way it waits until the last is answered and `pauseMs` more, at most
+ *    `longestWaitMs`.
+ * 2. A full request goes at once. The rest waits for the next; clients take turns.
+ * 3. A request belongs to all its callers: it goes on when one leaves, and its failure is everyone's.
+ * 4. A client without a place is refused at once. A question that waited `waitMs` is refused. If no request may go by then, new questions are
+ *    refused too, until one goes.
  */
 export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): SharedRead<Q, A> {
   const { ask, gatherMs, pauseMs, longestWaitMs, most, clock, ready, queue } = options;

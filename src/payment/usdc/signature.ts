@@ -7,7 +7,7 @@ import { type Authorization, authorizationDigest } from './authorization.ts';
 import type { ChainCheck } from './chain-check.ts';
 import type { Asker, Look, PurchaseRail } from './purchase-rail.ts';
 
-/** Contracts that are asked for their signature a minute, for all clients together. Each costs a request: unlike reads of payers they share none. */
+/** Contract signatures checked a minute, for all clients together. Each costs one request: unlike payer reads they cannot share one. */
 const CONTRACTS_PER_MINUTE = 120;
 /** Of one client, a fifteenth: a new wallet is asked once, and from its first payment on it is a customer. */
 const MOST_OF_CLIENT = 8;
@@ -25,9 +25,11 @@ interface SignatureCheckOptions {
 }
 
 /**
- * Checks that the payer signed. In this order, so that what costs nothing comes first:
- * 1. native recovery tells of a key's own signature; 2. a read that all payers share tells whether the payer has code: without it there is no
- * one else to ask; 3. accounts with code are settled for at all; 4. the payer's contract is asked (ERC-1271), so often a minute.
+ * Checks that the payer signed. The cheapest step comes first:
+ * 1. recover the signer natively: a payer's own key ends the check;
+ * 2. read whether the payer has code, in a request that payers share: refuse a payer without code;
+ * 3. refuse while accounts with code are not settled;
+ * 4. ask the payer's contract (ERC-1271), at most CONTRACTS_PER_MINUTE times a minute.
  */
 export function createSignatureCheck({ check, separator, settler, hasPaid, clock }: SignatureCheckOptions) {
   const strangers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
@@ -53,7 +55,7 @@ export function createSignatureCheck({ check, separator, settler, hasPaid, clock
   };
 }
 
-/** Throws 503 where accounts with code are not settled for now. */
+/** Throws 503 while accounts with code are not settled. */
 export function checkCodeTaken(settler: Pick<PurchaseRail['settler'], 'refusesCode'>): void {
   const reason = settler.refusesCode?.();
   if (!reason) return;

@@ -1,7 +1,8 @@
-import { type ChainClient, RpcError } from '../../chain/client.ts';
+import type { ChainClient } from '../../chain/client.ts';
 import { ranked } from '../../chain/rank.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
+import { isRevert } from './is-revert.ts';
 import { zeroTransferCalldata } from './token.ts';
 
 interface TokenWatchOptions {
@@ -43,7 +44,7 @@ export function createTokenWatch({ chain, usdc, payTo, sender, clock, log }: Tok
       await settling.request('eth_call', [call, 'latest']);
       set(false);
     } catch (error) {
-      if (error instanceof RpcError && (error.code === 3 || /revert/i.test(error.message))) set(true);
+      if (isRevert(error)) set(true);
     }
     triedMs = clock.nowMs();
   }

@@ -57,7 +57,7 @@ describe('the first refusal', () => {
     expect(other.rate()).toBe(1);
   });
 
-  test('of a great many counts only so many that are never told apart', () => {
+  test('counts at most 200 requests of one second', () => {
     const { allowance, spend } = open();
     spend(201);
     allowance.refused();
@@ -103,7 +103,7 @@ describe('a limited provider', () => {
     expect(allowance.free()).toBe(0);
   });
 
-  test('is given nothing for a clock that went back', async () => {
+  test('gains nothing when the clock goes back', async () => {
     const moved = { now: START };
     const allowance = createAllowance({ nowMs: () => moved.now, sleep: async () => {} });
     for (let at = 0; at < 9; at++) allowance.spend();
@@ -116,7 +116,7 @@ describe('a limited provider', () => {
 });
 
 describe('more refusals', () => {
-  test('of the same second are one lesson: what was borne of them all', async () => {
+  test('within one second change the rate once, to what was served of them all', async () => {
     const { allowance, spend, clock } = open();
     spend(10);
     allowance.refused();
@@ -142,7 +142,7 @@ describe('more refusals', () => {
     expect(allowance.rate()).toBeCloseTo(6.4);
   });
 
-  test('take off nothing of what was borne in that very second, and add nothing', async () => {
+  test('never lower the rate below what was served in that second', async () => {
     const { allowance, spend, clock } = limitedTo(2);
     await clock.advance(1000);
     spend(3);

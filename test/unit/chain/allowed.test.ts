@@ -31,13 +31,13 @@ function open(...rates: (number | undefined)[]) {
   return { clock, roster, allowances, isAllowed, allowed };
 }
 
-test('what is more important leaves less to others, and what is not waits for nothing', () => {
+test('a less important rank keeps a larger reserve, and `admit` and `free` do not wait', () => {
   expect(RANKS.map((rank) => RESERVE[rank])).toEqual([0, 0.1, 0.2, 0.35, 0.5]);
   expect(RANKS.map((rank) => PATIENCE_MS[rank])).toEqual([3000, 2000, 2000, 0, 0]);
 });
 
-describe('who may go', () => {
-  test('is everybody where no provider has a limit, where one of them has none, and where there is nobody to ask', async () => {
+describe('the ranks that may go', () => {
+  test('are all when no provider has a limit, when one of them has none, and when there is no provider', async () => {
     for (const rates of [[undefined], [undefined, 4], [4, undefined], []])
       expect(await open(...rates).allowed(), JSON.stringify(rates)).toEqual(RANKS);
   });
@@ -56,13 +56,13 @@ describe('who may go', () => {
     [274, 4],
     [275, 5],
     [500, 5],
-  ])('after %i ms of twenty a second is the first %i ranks', async (ms, count) => {
+  ])('after %i ms of twenty a second are the first %i', async (ms, count) => {
     const { clock, allowed } = open(20);
     await clock.advance(ms);
     expect(await allowed()).toEqual(RANKS.slice(0, count));
   });
 
-  test('is everybody at a full bucket, also where it holds one request', async () => {
+  test('are all at a full bucket, also when it holds one request', async () => {
     const { clock, allowances, allowed } = open(1);
     await clock.advance(999);
     expect(await allowed()).toEqual([]);

@@ -224,7 +224,7 @@ describe('several providers', () => {
     expect(sales.slice(1).filter((answer) => answer === 'answer').length).toBeGreaterThanOrEqual(18);
   });
 
-  test('are not asked for what cannot wait where they bear no more, while another one bears it', async () => {
+  test('skip a provider without allowance while another has some', async () => {
     const { ask, nodes, chain } = await bench(2);
     const [first, second] = nodes;
     for (let at = 0; at < 4; at++) await ask();

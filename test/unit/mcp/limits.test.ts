@@ -36,7 +36,7 @@ describe('the limit of calls', () => {
     expect(countCall(limit, '2001:db8:8:0::/64', false).refusal).toBeNull();
   });
 
-  test('says of a call with a payment that nobody looked whether it was taken', () => {
+  test('says of a call with a payment that the payment was not looked at', () => {
     const limit = { perMinute: 1, windows: windowsOf(createManualClock(0)) };
     const refused = (isPaid: boolean) => countCall(limit, 'a', isPaid).refusal?.charged;
     expect([refused(true), refused(true), refused(false)]).toEqual([undefined, 'unknown', false]);

@@ -50,7 +50,7 @@ describe('a payer', () => {
     expect(failures.refusal('payer', CLIENT)?.retryAfterSeconds).toBe(60);
   });
 
-  test('is not blamed for what was not shown to be its own: anybody can name it', () => {
+  test('is not blamed for a payment without its signature: any client can name it', () => {
     const { failures, times } = open();
     times(100, () => failures.noteUnproven(OTHER));
     expect(failures.refusal('payer', CLIENT)).toBeNull();

@@ -93,7 +93,7 @@ describe('what settled nothing has a budget of its own', () => {
   const CODE_REFUSED = 'the day’s budget for settlements that fail is used up';
   const failing = (clock = createManualClock(NOON), budget: bigint | null = WEI) => started(10n * WEI, clock, budget);
 
-  test('that closes the sale to accounts with code when it is used up, and to nobody else, until midnight UTC', async () => {
+  test('that closes the sale to accounts with code when it is used up, and to no other payer, until midnight UTC', async () => {
     const { refusal, refusesCode, spend, clock, failedWei, spentWei } = await failing();
     spend(5n * WEI, WEI - 1n);
     expect([refusesCode(), failedWei()]).toEqual([null, WEI - 1n]);
@@ -113,7 +113,7 @@ describe('what settled nothing has a budget of its own', () => {
     expect((await failing(createManualClock(NOON + 12 * HOUR_MS))).refusesCode()).toBeNull();
   });
 
-  test('that refuses nobody where none is set, and counts all the same', async () => {
+  test('that is not set refuses no payer, and counts all the same', async () => {
     const { refusesCode, spend, failedWei, dailyFailuresWei } = await failing(createManualClock(NOON), null);
     spend(10n ** 30n, 10n ** 30n);
     expect([refusesCode(), failedWei(), dailyFailuresWei]).toEqual([null, 10n ** 30n, null]);

@@ -216,7 +216,7 @@ describe('the evidence of a Gateway payment', () => {
     expect((await evidence().lookup(authorization)).kind).toBe('failed');
   });
 
-  test('says of a payment whether the Gateway has any transfer with its nonce, whoever was paid', async () => {
+  test('says of a payment whether the Gateway has any transfer with its nonce, to any recipient', async () => {
     const buyer = newKey();
     gateway.deposit(buyer.address, 10_000n);
     const [authorization, other] = [pay(buyer), pay(buyer)];

@@ -166,7 +166,7 @@ describe('a mined transaction of one', () => {
     expect([isBanned(job), node.calls('try the token')]).toEqual([banned, Number(banned)]);
   });
 
-  test('where the token lets nobody through refuses no payer: sales stop for all', async () => {
+  test('while the token refuses every payment bans no payer: sales stop for all', async () => {
     const opened = await bench();
     const { judge, node, token, isBanned } = opened;
     node.shut = true;
@@ -177,7 +177,7 @@ describe('a mined transaction of one', () => {
     expect([job.outcomes, isBanned(job)]).toEqual([[FAILED], false]);
   });
 
-  test('whose payer’s balance cannot be read refuses nobody', async () => {
+  test('whose payer’s balance cannot be read bans no payer', async () => {
     const opened = await bench();
     const { judge, node, token, isBanned } = opened;
     node.balanceAt = () => {
@@ -217,7 +217,7 @@ describe('a mined transaction of one', () => {
 });
 
 describe('a payment that would not go through', () => {
-  test('and that nobody has seen is given back without a transaction; the token is tried, because it may be its doing', async () => {
+  test('and that no node has seen is given back without a transaction, and the token is tried, because it may refuse every payment', async () => {
     const { judge, node, queued, token } = await bench();
     const job = randomJob();
     node.shut = true;
@@ -308,7 +308,7 @@ describe('a payment that has run out', () => {
     expect(job.untoldMs).toBe(clock.nowMs());
   });
 
-  test('is paid where somebody sent it in time; of many each is looked at', async () => {
+  test('is paid if a third party sent it in time; each of many is looked at', async () => {
     const { judge, node } = await bench();
     const jobs = Array.from({ length: 20 }, runOut);
     const receipt = node.pay(...authorizations(jobs.slice(0, 2)));

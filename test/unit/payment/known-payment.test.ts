@@ -43,7 +43,7 @@ function row(more: Partial<Payment> = {}): Payment {
 }
 
 describe('the same authorization', () => {
-  test('is all of it, whatever the request and whoever presents it', () => {
+  test('is all of its content, for any request and any presenter', () => {
     expect(isSameAuthorization(row(), order())).toBe(true);
     const elsewhere = order({ requestHash: hash32('x'), clientHash: hash32('y'), identifierHash: null });
     expect(isSameAuthorization(row(), elsewhere)).toBe(true);
@@ -121,7 +121,7 @@ describe('a row that failed', () => {
     expect(mayTakeOver(row(change), order())).toBe(false);
   });
 
-  test('may not be taken over with another authorization, or by somebody else', () => {
+  test('may not be taken over with another authorization, or by another client', () => {
     expect(mayTakeOver(row(), order({ authorizationHash: hash32('another') }))).toBe(false);
     expect(mayTakeOver(row(), order({ clientHash: hash32('another'), identifierHash: null }))).toBe(false);
   });

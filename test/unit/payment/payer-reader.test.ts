@@ -194,7 +194,7 @@ describe('a reader', () => {
       expect([isRefused, waiting.length, ranks.length]).toEqual([false, 1, 1]);
     });
 
-    test('lets nobody wait for longer than three seconds', async () => {
+    test('lets no payer wait for longer than three seconds', async () => {
       const { clock, read } = limited({ isReady: false });
       const waiting = read(newPayer(), STAYS, 'c');
       let end: unknown = null;

@@ -269,7 +269,7 @@ describe('what fails uncharged', () => {
     expect(await triesBefore('payer_failures')).toBe(3);
   });
 
-  test('because the chain or the service could not look counts against nobody', async () => {
+  test('because the chain or the service could not look counts against no payer and no client', async () => {
     for (const error of [new UpstreamFailed('chain', 'away'), new Unavailable('chain_busy', 'busy')]) {
       verified = async () => {
         throw error;
@@ -283,7 +283,7 @@ describe('what fails uncharged', () => {
     expect(await triesBefore('payer_failures', { of: moody })).toBe(3);
   });
 
-  test('because the service was short of something after that counts against nobody', async () => {
+  test('because the service was short of something after that counts against no payer and no client', async () => {
     moody.fail(new Unavailable('upstream_busy', 'busy'));
     expect(await triesBefore('payer_failures', { of: moody })).toBeNull();
     ledger = openLedger({ storeBytes: 3 });
@@ -494,7 +494,7 @@ describe('a payment that has reverted', () => {
     expect(await present(payment)).toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });
   });
 
-  test('is used for anybody else, because a third party may have sent it since', async () => {
+  test('is refused as used to every other client, because a third party may have sent it since', async () => {
     const payment = await once();
     expect(await present(payment, { client: '192.0.2.2' })).toMatchObject({ reason: 'payment_already_used' });
     expect((await rowOf(payment))?.state).toBe('failed');

@@ -237,7 +237,7 @@ describe('the rails', () => {
     expect(rails.direct.settler.unavailable()).toMatch(/stopping/);
   });
 
-  test('count what another ledger was paid for as somebody else’s on the Gateway alone, where all sellers’ ledgers share the evidence', async () => {
+  test('tell another ledger’s payments from their own on the Gateway alone', async () => {
     const { rails, close } = await open({ ...remote(), ...batched() });
     expect([rails.direct.ownOnly, rails.gateway?.ownOnly]).toEqual([false, true]);
     const own = await open({});

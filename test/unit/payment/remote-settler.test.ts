@@ -213,7 +213,7 @@ describe('a payment that was answered and moved nothing', () => {
     expect(refused(wallet)).not.toBeNull();
   });
 
-  test('of a plain account refuses nobody, and has the token looked at', async () => {
+  test('of a plain account bans no payer, and has the token tried', async () => {
     const { settle, refused, events } = openSettler({ reply: ANSWERED });
     const plain = randomIntent();
     await settle(plain);

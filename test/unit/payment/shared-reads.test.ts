@@ -291,7 +291,7 @@ describe('requests that need a permission', () => {
     expect(await next).toBe('answer 3');
   });
 
-  test('that nobody waits for any more ask nothing', async () => {
+  test('whose callers have all left ask nothing', async () => {
     const hold = held();
     const { clock, asked, read } = startReads(5, { ready: hold.ready });
     const leaver = new AbortController();

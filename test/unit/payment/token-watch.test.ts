@@ -132,7 +132,7 @@ describe('the timer', () => {
     expect(tries()).toBe(2);
   });
 
-  test('does not have it tried anew after somebody else did', async () => {
+  test('does not try it anew after another caller did', async () => {
     await watch.refresh();
     await clock.advance(59_999);
     await watch.check();

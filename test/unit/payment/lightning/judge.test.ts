@@ -86,12 +86,12 @@ describe('a proof without a record', () => {
     expect(await judged('a', header)).toBe('invalid_exact_lnbtc_amount_mismatch');
   });
 
-  test('is not on a node whose key others use too', async () => {
+  test('is refused on a shared node', async () => {
     await open({ shared: true });
     expect(await judged('a', await lost())).toBe('exact_lnbtc_payment_not_paid');
   });
 
-  test('is not where another node has signed', async () => {
+  test('is refused when another node signed the invoice', async () => {
     const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
     forget(paymentHash);
     const { privateKey, key: payTo } = nodeKeys('another');

@@ -230,7 +230,7 @@ describe('on a node whose key others use too', () => {
     expect(bench.node.received).toHaveLength(asked);
   });
 
-  test('a bug is none of the node’s doubts', async () => {
+  test('a bug in asking the node is a 500, not a payment that is not paid', async () => {
     const { header } = await buy('a');
     bench.issuer.isPaid = async () => Promise.reject(new TypeError('bug'));
     const failed = bench.redeem(bench.order('a'), header);

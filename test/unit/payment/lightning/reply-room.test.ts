@@ -128,7 +128,7 @@ describe('replies of unpaid offers', () => {
     expect(offer(buyer('b'), 50)).toBe(true);
   });
 
-  test('are looked for without taking anything', () => {
+  test('can be checked for without taking room', () => {
     const { room, offer } = open(10);
     for (let at = 0; at < 100; at++) expect(isFull(room, buyer('a'))).toBe(false);
     expect(offer(buyer('a'), 5)).toBe(true);
