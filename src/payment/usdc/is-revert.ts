@@ -1,12 +1,13 @@
 import { RpcError } from '../../chain/client.ts';
 
-/** How nodes name a call that the contract itself ended. */
-const REVERTED = /revert|out of gas|invalid opcode|stack|bad jump/i;
+/** How nodes name a call that the contract itself ended: geth's words, then those of revm, which reth and anvil run. */
+const GETH = /revert|out of gas|invalid opcode|stack|bad jump|invalid jump|write protection|return data out of bounds/i;
+const REVM = /OutOfGas|InvalidFEOpcode|OpcodeNotFound|InvalidJump|OutOfOffset|StateChangeDuringStaticCall|InsideStatic/;
 
 /**
  * Whether a contract ended a call: the error has code 3, as geth and reth answer a revert, or one of the messages that nodes use for it. Any other
  * error says nothing about the call.
  */
 export function isRevert(error: unknown): boolean {
-  return error instanceof RpcError && (error.code === 3 || REVERTED.test(error.message));
+  return error instanceof RpcError && (error.code === 3 || GETH.test(error.message) || REVM.test(error.message));
 }

@@ -10,6 +10,11 @@ describe('an error of a node says that the contract ended the call', () => {
     [-32000, 'invalid opcode: INVALID'],
     [-32000, 'stack underflow (0 <=> 2)'],
     [-32000, 'BadJumpDestination: bad jump'],
+    [-32000, 'invalid jump destination'],
+    [-32000, 'write protection'],
+    [-32003, 'EVM error InvalidFEOpcode'],
+    [-32003, 'EVM error: OutOfOffset'],
+    [-32003, 'EVM error StateChangeDuringStaticCall'],
   ])('with code %i and "%s"', (code, message) => {
     expect(isRevert(new RpcError(code, message))).toBe(true);
   });
