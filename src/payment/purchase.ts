@@ -205,12 +205,15 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     if (holder && !(isSameAuthorization(holder, order) && isSameRequest(holder, order))) throw identifierConflict();
   }
 
-  /** Another request was faster, or the payer has too much open. */
+  /** Another request was faster, or the payer has too much open. One that has reverted meanwhile is public, as where it is known from the start. */
   async function lostReservation(order: Order<S>): Promise<Delivery> {
     await checkIdentifier(order);
     const holder = await soon(ledger.find(order.key));
     if (holder && !mayTakeOver(holder, order)) return again(holder, order);
-    throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
+    const refuse = async (): Promise<Delivery> => {
+      throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
+    };
+    return holder ? inDoubt(refuse) : refuse();
   }
 
   /** The same authorization once more: its reply again, its end if it was open, or why not. With any other content it is another one. */
