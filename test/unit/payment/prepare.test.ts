@@ -48,8 +48,8 @@ async function bench() {
     trials.push(call);
     blocks.push(params[1]);
     if (call.to !== MULTICALL3) return said.alone();
-    // Each payment of a batch names the token once.
-    const results = said.together(call.data.split(USDC.slice(2)).length - 1);
+    // Each payment of a batch names the token once, as a whole word: a signature may end like it.
+    const results = said.together(call.data.split(USDC.slice(2).padStart(64, '0')).length - 1);
     const result = results.map((success) => ({ success, returnData: '0x' as const }));
     return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
   };

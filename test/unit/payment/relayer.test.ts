@@ -37,7 +37,7 @@ async function bench() {
   node.server.methods.eth_call = (params) => {
     const [call] = params as [{ to: string; data: string }];
     if (call.to !== MULTICALL3) return honest?.(params);
-    const count = call.data.split(USDC.slice(2)).length - 1;
+    const count = call.data.split(USDC.slice(2).padStart(64, '0')).length - 1;
     const result = Array.from({ length: count }, () => ({ success: true, returnData: '0x' as const }));
     return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
   };
