@@ -229,12 +229,18 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       throw identifierConflict(mayHaveMoved(known));
   }
 
-  /** After a failed insert: another request took the authorization or the identifier first, or the payer has too many payments open. */
+  /**
+   * After a failed insert: another request took the authorization or the identifier first, or the payer has too many payments open. An
+   * authorization that has reverted meanwhile is public, as where it is known from the start.
+   */
   async function lostReservation(order: Order<S>): Promise<Delivery> {
     const holder = await soon(ledger.find(order.key));
     await checkIdentifier(order, holder);
     if (holder && !mayTakeOver(holder, order)) return again(holder, order);
-    throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
+    const refuse = async (): Promise<Delivery> => {
+      throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
+    };
+    return holder ? inDoubt(refuse) : refuse();
   }
 
   /** Steps 3b and 3c. The same authorization once more: its reply again, its end if it was open, or the reason against both. Other content: 402. */

@@ -69,6 +69,6 @@ describe('an authorization that reverted before', () => {
 
   test('is not said to have cost nothing where a fault of ours ends the call either', async () => {
     const end = await endOf(inDoubt(failing(new Error('the reply does not match its schema'))));
-    expect(asAppError(end)).toMatchObject({ status: 500, charged: 'unknown' });
+    expect(asAppError(end)).toMatchObject({ status: 500, code: 'internal', charged: 'unknown' });
   });
 });

@@ -196,3 +196,15 @@ test('no more keys are remembered than memory has room for: the oldest window go
   expect(failures.refusal('first', OTHER)).toBeNull();
   expect(failures.refusal('second', OTHER)?.code).toBe('payer_failures');
 });
+
+test('a payer that fails again after its minute is as new as any: older windows go before its own', async () => {
+  const { failures, times, clock } = open();
+  failures.note('again', CLIENT);
+  failures.note('older', CLIENT);
+  await clock.advance(30_000);
+  times(3, () => failures.note('older', OTHER));
+  await clock.advance(30_000);
+  times(3, () => failures.note('again', OTHER));
+  for (let payer = 0; payer < 9999; payer++) failures.note(`made up ${payer}`, `client ${payer}`);
+  expect(failures.refusal('again', '192.0.2.3')?.code).toBe('payer_failures');
+});

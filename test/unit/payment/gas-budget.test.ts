@@ -56,6 +56,24 @@ test('sales stop when the day’s budget is used up, and start again at midnight
   expect([refusal(0n), spentWei()]).toEqual([null, 0n]);
 });
 
+test('what was spent is told for this day alone, also where nothing else is asked after midnight', async () => {
+  const { spend, clock, spentWei, failedWei } = await started(null);
+  spend(3n, 2n);
+  await clock.advance(12 * HOUR_MS);
+  expect(spentWei()).toBe(0n);
+  spend(3n, 2n);
+  await clock.advance(24 * HOUR_MS);
+  expect(failedWei()).toBe(0n);
+});
+
+test('the first day of all is a day as any other', async () => {
+  const { spend, spentWei } = await started(null, createManualClock(0));
+  spend(3n);
+  await written();
+  expect(spentWei()).toBe(3n);
+  expect(await createRelayerSpending(db).spentOn('1970-01-01')).toMatchObject({ wei: 3n });
+});
+
 test('what is sold already counts, because it will be settled', async () => {
   const { refusal, spend } = await started(2n * WEI);
   spend(WEI);

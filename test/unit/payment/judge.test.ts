@@ -104,7 +104,77 @@ describe('a mined batch', () => {
   });
 });
 
+describe('a mined batch in which all were paid', () => {
+  test('tells what a payment takes, and burns nothing, however much of its gas it used', async () => {
+    const { judge, gas } = await bench();
+    const jobs = Array.from({ length: 10 }, () => randomJob());
+    const before = gas.expected();
+    judge.mined(version(jobs, 1_000_000n), paidReceipt(authorizations(jobs), { gasUsed: '0xf4240' }));
+    expect(gas.expected()).toBeLessThan(before);
+    expect(gas.most(30_000_000n, 1000)).toBeGreaterThan(50);
+    expect(jobs.map(({ spoilt }) => spoilt)).toEqual(Array(10).fill(false));
+  });
+
+  test('is not learned from where one was not paid', async () => {
+    const { judge, gas } = await bench();
+    const jobs = Array.from({ length: 10 }, () => randomJob());
+    const before = gas.expected();
+    judge.mined(version(jobs, 10_000_000n), paidReceipt(authorizations(jobs.slice(1)), { gasUsed: '0xf4240' }));
+    expect(gas.expected()).toBe(before);
+  });
+});
+
+describe('payments that nothing of ours is in flight for any more', () => {
+  test('are looked at again where the chain does not tell of them, each once, and wait for five seconds', async () => {
+    const { judge, node, queued, queuedLater, clock } = await bench();
+    const jobs = Array.from({ length: 9 }, () => randomJob());
+    for (const { intent } of jobs) node.hide(intent.authorization);
+    await judge.reopen(jobs);
+    expect([queued, queuedLater]).toEqual([[], jobs]);
+    expect(node.server.count('eth_getLogs')).toBe(9);
+    await clock.advance(5000);
+    await judge.reopen(jobs);
+    expect(jobs.map(({ outcomes }) => outcomes)).toEqual(Array(9).fill([]));
+    await clock.advance(1);
+    await judge.reopen(jobs);
+    expect(jobs.map(({ outcomes }) => outcomes)).toEqual(Array(9).fill([{ kind: 'unknown' }]));
+    expect(queuedLater).toHaveLength(18);
+  });
+
+  test('and have ended are not looked at, nor given back to the queue', async () => {
+    const { judge, node, queued, queuedLater } = await bench();
+    const [ended, open, paid] = [randomJob(), randomJob(), randomJob()];
+    ended.ended = true;
+    node.pay(paid.intent.authorization);
+    await judge.reopen([ended, open, paid]);
+    expect([queued, queuedLater, paid.outcomes.length]).toEqual([[open], [], 1]);
+    expect(await judge.sort([ended, open, paid])).toEqual({ unused: [open], untold: [] });
+  });
+});
+
 describe('a mined transaction of one', () => {
+  test('is judged at its own block, whatever the chain’s head says', async () => {
+    const { judge, node } = await bench();
+    const honest = node.server.methods.eth_getBlockByNumber;
+    node.server.methods.eth_getBlockByNumber = (params) => ({
+      ...(honest?.(params) as object),
+      number: params[0] === 'latest' ? '0x64' : params[0],
+    });
+    const job = randomJob();
+    judge.mined(version([job]), reverted({ blockNumber: '0x5f' }));
+    await eventually(() => expect(job.outcomes).toEqual([FAILED]));
+    const asked = node.server.bodies.flat() as { method: string; params: unknown[] }[];
+    expect(asked.find(({ method }) => method === 'eth_call')?.params[1]).toBe('0x5f');
+  });
+
+  test('that used six tenths of its gas bars its payer for a day, paid or not', async () => {
+    const { judge, isBanned } = await bench();
+    const [just, less] = [randomJob(), randomJob()];
+    judge.mined(version([just], 300_000n), paidReceipt(authorizations([just]), { gasUsed: '0x2bf20' }));
+    judge.mined(version([less], 300_000n), paidReceipt(authorizations([less]), { gasUsed: '0x2bf1f' }));
+    expect([isBanned(just), isBanned(less)]).toEqual([true, false]);
+  });
+
   test('without its transfer has failed, as far as nobody used it otherwise', async () => {
     const { judge, node, isBanned } = await bench();
     const [alone, elsewhere] = [randomJob(), randomJob()];
@@ -235,6 +305,7 @@ describe('a payment that would not go through', () => {
     await judge.examine([job]);
     await quiet(opened);
     expect([job.outcomes, isBanned(job)]).toEqual([[FAILED], false]);
+    expect(opened.node.calls('try the token')).toBe(1);
   });
 
   test('of an account with code says nothing of the token', async () => {
@@ -255,11 +326,13 @@ describe('a payment that would not go through', () => {
     await judge.examine([before, inFlight, past]);
     expect(queued).toEqual([before, inFlight]);
     expect(queued.every(({ mustSend, maxGroup }) => mustSend && maxGroup === 1)).toBe(true);
+    expect([before.outcomes, inFlight.outcomes]).toEqual([[], []]);
     expect(past.outcomes).toEqual([FAILED]);
   });
 
   test('as a node says that lags behind our own receipts, is paid if these hold it', async () => {
-    const { judge, node, nonces } = await bench();
+    const opened = await bench();
+    const { judge, node, nonces } = opened;
     const job = randomJob();
     job.nonces.add(6);
     nonces.passed(6, 100);
@@ -268,6 +341,9 @@ describe('a payment that would not go through', () => {
     node.server.methods.eth_call = (params) => (params[1] === 'latest' ? `0x${'0'.repeat(64)}` : honest?.(params));
     await judge.examine([job]);
     expect(job.outcomes).toEqual([settledIn(receipt)]);
+    // The token has let it through.
+    await quiet(opened);
+    expect(node.calls('try the token')).toBe(0);
   });
 
   test('after a spoilt batch, of a payer with code, is the spoiler: he is refused', async () => {
@@ -315,5 +391,7 @@ describe('a payment that has run out', () => {
     await judge.expire(jobs);
     expect(jobs.slice(0, 2).map(({ outcomes }) => outcomes)).toEqual([[settledIn(receipt)], [settledIn(receipt)]]);
     expect(jobs.every(({ outcomes }) => outcomes.length === 1)).toBe(true);
+    // The head and the state of each, once.
+    expect(node.server.count('eth_getBlockByNumber')).toBe(20);
   });
 });

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -172,6 +172,50 @@ describe('moves', () => {
   });
 });
 
+describe('a reservation that its own process gives up', () => {
+  test.each(['reserved', 'settling'] as const)(
+    'is forgotten while it is %s: the authorization may buy again',
+    async (state) => {
+      const ledger = open('a');
+      const one = payment();
+      const id = String(await ledger.reserve(one, false));
+      if (state === 'settling') await ledger.storeIntent(id, storedIntent());
+      expect((await ledger.get(id))?.state).toBe(state);
+      expect(await ledger.abandon(id)).toBe(true);
+      expect(await ledger.find(one)).toBeNull();
+      expect(await ledger.abandon(id)).toBe(false);
+    },
+  );
+
+  test('is kept once its transaction is noted, or its outcome is open', async () => {
+    const ledger = open('a');
+    for (const open of ['noted', 'unknown']) {
+      const id = String(await ledger.reserve(payment(), false));
+      await ledger.storeIntent(id, storedIntent());
+      if (open === 'noted') await ledger.noteBroadcast([{ id, transaction: randomBytes(32) }]);
+      else await ledger.unknown(id);
+      expect(await ledger.abandon(id)).toBe(false);
+    }
+  });
+});
+
+describe('the hash of a request', () => {
+  const hash = (params: object) => Buffer.from(hashRequest('/v1/paid/x', params)).toString('hex');
+
+  test('does not depend on the order of its parameters, and is the one that rows on disk have', () => {
+    const stored = createHash('sha256').update('["/v1/paid/x",[["a",1],["b",2],["c",3]]]').digest('hex');
+    expect([hash({ a: 1, b: 2, c: 3 }), hash({ c: 3, a: 1, b: 2 }), hash({ b: 2, c: 3, a: 1 })]).toEqual(
+      Array(3).fill(stored),
+    );
+  });
+
+  test('is another for another route, parameter or value', () => {
+    const all = [hash({ a: 1 }), hash({ a: 2 }), hash({ b: 1 }), hash({}), hash({ a: '1' })];
+    expect(new Set(all).size).toBe(all.length);
+    expect(hashRequest('/v1/paid/y', { a: 1 })).not.toEqual(hashRequest('/v1/paid/x', { a: 1 }));
+  });
+});
+
 describe('the list of what has not ended', () => {
   /** Rows straight into the store, because a page holds more of them than a test has time for one by one. */
   async function fill(count: number): Promise<string[]> {
@@ -252,6 +296,31 @@ describe('replies', () => {
     now += 900_001;
     await ledger.purge();
     expect(ledger.hasRoom()).toBe(true);
+  });
+});
+
+describe('the room for replies', () => {
+  test('is not used up by a reply whose reservation is gone', async () => {
+    const ledger = open('a');
+    const gone = String(await ledger.reserve(payment(), false));
+    await ledger.release(gone);
+    expect(await ledger.storeIntent(gone, storedIntent('x'.repeat(900)))).toBe(false);
+    const id = String(await ledger.reserve(payment(), false));
+    expect(await ledger.storeIntent(id, storedIntent('y'.repeat(1000)))).toBe(true);
+    expect(ledger.hasRoom()).toBe(false);
+  });
+
+  test('is shared by the processes of one store: each uses its part of what was left at the last count', async () => {
+    const ledger = createLedger({ ...options, store, bootId: 'a', sharedBy: 4 });
+    const stores = async (bytes: number) =>
+      ledger.storeIntent(
+        String(await ledger.reserve(payment(randomBytes(32), randomBytes(20)), false)),
+        storedIntent('x'.repeat(bytes)),
+      );
+    expect([await stores(251), await stores(200), await stores(51)]).toEqual([false, true, false]);
+    await ledger.purge();
+    // 800 are left, a quarter of which is 200.
+    expect([await stores(201), await stores(200), await stores(1)]).toEqual([false, true, false]);
   });
 });
 

@@ -38,6 +38,7 @@ async function bench() {
   );
   const coded = new Set<string>();
   const trials: Trial[] = [];
+  const blocks: unknown[] = [];
   const said = { alone: (): unknown => '0x', together: (_count: number): boolean[] => [] };
   const honest = node.server.methods.eth_call;
   node.server.methods.eth_getCode = ([account]) => (coded.has(String(account)) ? '0x60' : '0x');
@@ -45,9 +46,10 @@ async function bench() {
     const [call] = params as [Trial & { data: string }];
     if (call.from !== RELAYER) return honest?.(params);
     trials.push(call);
+    blocks.push(params[1]);
     if (call.to !== MULTICALL3) return said.alone();
-    // Each payment of a batch names the token once.
-    const results = said.together(call.data.split(USDC.slice(2)).length - 1);
+    // Each payment of a batch names the token once, as a whole word: a signature may end like it.
+    const results = said.together(call.data.split(USDC.slice(2).padStart(64, '0')).length - 1);
     const result = results.map((success) => ({ success, returnData: '0x' as const }));
     return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
   };
@@ -58,7 +60,16 @@ async function bench() {
   const grow = ({ intent }: Job) => void coded.add(bytesToHex(intent.authorization.from));
   const run = (jobs: readonly Job[], { isCareful = false } = {}): Promise<Prepared> =>
     prepare(jobs, { gas: 18_000_000n, gasPrice: 20_000_000_000n, isCareful, most: () => 100 });
-  return { node, said, trials, grow, run };
+  /** Reads of these payers fail from now on, until the test says otherwise. */
+  const unreadable = new Set<Job>();
+  const read = node.server.methods.eth_call;
+  node.server.methods.eth_call = (params) => {
+    const [{ from, data }] = params as [{ from?: string; data: string }];
+    const isOf = ({ intent }: Job) => data.includes(bytesToHex(intent.authorization.from).slice(2));
+    if (from !== RELAYER && [...unreadable].some(isOf)) throw new RpcFault(-32000, 'missing trie node');
+    return read?.(params);
+  };
+  return { node, said, trials, blocks, grow, run, unreadable };
 }
 
 const jobs = (count: number, more: Parameters<typeof randomJob>[0] = {}) =>
@@ -81,8 +92,9 @@ describe('a payment that waits alone', () => {
   });
 
   test('of an account with code that would not go through is not sent', async () => {
-    const { said, run } = await bench();
+    const { said, run, grow } = await bench();
     const [wallet] = jobs(1, { hasCode: true });
+    grow(wallet as Job);
     said.alone = () => {
       throw new RpcFault(3, 'execution reverted');
     };
@@ -144,5 +156,124 @@ describe('payments that wait together', () => {
     const { groups, doubtful, again } = await run([...before, grown, ...after]);
     expect(groups).toEqual([before]);
     for (const job of after) expect([doubtful.includes(job), again.includes(job)]).toEqual([false, true]);
+  });
+});
+
+describe('a payer that cannot be read', () => {
+  test('is tried again, while the others go; the third time in a row it goes alone, because a mined transaction will tell', async () => {
+    const { said, run, unreadable } = await bench();
+    said.together = (count) => Array.from({ length: count }, through);
+    const unread = randomJob();
+    unreadable.add(unread);
+    for (const times of [1, 2]) {
+      const others = jobs(2);
+      expect(await run([unread, ...others])).toEqual({ groups: [others], doubtful: [], again: [unread] });
+      expect(unread.unread).toBe(times);
+    }
+    const others = jobs(2);
+    const { groups, doubtful, again } = await run([unread, ...others]);
+    expect([groups, doubtful, again]).toEqual([expect.arrayContaining([[unread], others]), [], []]);
+    expect(groups).toHaveLength(2);
+  });
+
+  test('and then can is as any other again', async () => {
+    const { said, run, unreadable } = await bench();
+    said.together = (count) => Array.from({ length: count }, through);
+    const all = jobs(2);
+    unreadable.add(all[0] as Job);
+    await run(all);
+    unreadable.clear();
+    expect((await run(all)).groups).toEqual([all]);
+    expect(all.map(({ unread }) => unread)).toEqual([0, 0]);
+  });
+
+  test('as no other can either is the chain’s silence: the round is given up, and nobody is blamed for it', async () => {
+    const { run, unreadable } = await bench();
+    const all = jobs(2);
+    for (const job of all) unreadable.add(job);
+    await expect(run(all)).rejects.toThrow(/chain/);
+    expect(all.map(({ unread }) => unread)).toEqual([0, 0]);
+  });
+});
+
+describe('a payer that has grown code since its call was verified', () => {
+  test('is known by it from then on, and goes alone', async () => {
+    const { said, grow, run } = await bench();
+    said.together = (count) => Array.from({ length: count }, through);
+    const [grown, ...others] = jobs(3);
+    grow(grown as Job);
+    const { groups } = await run([grown as Job, ...others]);
+    expect(groups).toEqual([[grown], others]);
+    expect([grown, ...others].map((job) => [job?.hasCode, job?.maxGroup])).toEqual([
+      [true, 1],
+      [false, Number.MAX_SAFE_INTEGER],
+      [false, Number.MAX_SAFE_INTEGER],
+    ]);
+  });
+});
+
+describe('payments in other hands', () => {
+  test('go each alone, without a look, beside those that are looked at', async () => {
+    const { said, trials, blocks, run } = await bench();
+    said.together = (count) => Array.from({ length: count }, through);
+    const [forced, other, ...free] = jobs(4);
+    for (const job of [forced, other]) (job as Job).mustSend = true;
+    const { groups, doubtful, again } = await run([forced as Job, ...free, other as Job]);
+    expect([groups, doubtful, again]).toEqual([[free, [forced], [other]], [], []]);
+    expect([trials.length, blocks]).toEqual([1, ['latest']]);
+  });
+
+  test('go where there is nothing else to look at', async () => {
+    const { node, run } = await bench();
+    const all = jobs(2);
+    for (const job of all) job.mustSend = true;
+    expect((await run(all)).groups).toEqual(all.map((job) => [job]));
+    expect(node.server.bodies).toEqual([]);
+  });
+});
+
+describe('a trial that says nothing', () => {
+  test.each<[string, () => boolean[]]>([
+    [
+      'because the node does not run so much',
+      () => {
+        throw new RpcFault(-32000, 'out of gas: not enough for the call');
+      },
+    ],
+    ['because its answer is of another batch', () => [true]],
+  ])('of a batch, %s, is made in halves next time', async (_, together) => {
+    const { said, run } = await bench();
+    said.together = together;
+    const all = jobs(5);
+    expect(await run(all)).toEqual({ groups: [], doubtful: [], again: all });
+    expect(all.map(({ maxGroup }) => maxGroup)).toEqual([3, 3, 3, 3, 3]);
+  });
+
+  test('of a batch with an account that has grown code is made again without that one, and no smaller', async () => {
+    const { said, grow, run } = await bench();
+    said.together = () => {
+      throw new RpcFault(-32000, 'timeout');
+    };
+    const [grown, ...others] = jobs(4);
+    grow(grown as Job);
+    expect((await run([grown as Job, ...others])).again).toEqual([grown, ...others]);
+    expect(others.map(({ maxGroup }) => maxGroup)).toEqual(Array(3).fill(Number.MAX_SAFE_INTEGER));
+  });
+
+  test('of one alone, because the node has trouble of its own, is made again', async () => {
+    const { said, run } = await bench();
+    const [wallet] = jobs(1, { hasCode: true });
+    said.alone = () => {
+      throw new RpcFault(-32000, 'header not found');
+    };
+    expect(await run([wallet as Job])).toEqual({ groups: [], doubtful: [], again: [wallet] });
+  });
+
+  test('because the node reads but does not try out, is made again', async () => {
+    const { node, run } = await bench();
+    const isTrial = (call: unknown) => (call as { params: [{ from?: string }] }).params[0]?.from === RELAYER;
+    node.server.fault = (calls) => (calls.some(isTrial) ? '500' : null);
+    const all = jobs(4);
+    expect(await run(all)).toEqual({ groups: [], doubtful: [], again: all });
   });
 });

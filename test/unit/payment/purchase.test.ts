@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sources } from '../../../src/endpoints/sources.ts';
-import { TooMany, Unavailable, UpstreamFailed } from '../../../src/errors.ts';
+import { BadParameter, TooMany, Unavailable, UpstreamFailed } from '../../../src/errors.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { createFailures, type Failures } from '../../../src/payment/failures.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
@@ -14,8 +14,9 @@ import { createOffer } from '../../../src/payment/requirements.ts';
 import { createServe } from '../../../src/payment/serve.ts';
 import type { Verdict } from '../../../src/payment/usdc/evidence.ts';
 import type { PurchaseRail, Verified } from '../../../src/payment/usdc/purchase-rail.ts';
-import { REVERTED } from '../../../src/payment/usdc/settler.ts';
+import { type Intent, REVERTED } from '../../../src/payment/usdc/settler.ts';
 import { openLedgerDatabase } from '../../../src/store/database.ts';
+import { LIVING_MS } from '../../../src/store/instances-port.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ledger-port.ts';
 import { createLedgerStore } from '../../../src/store/ledger-store.ts';
 import { latchedEndpoint } from '../../support/latch.ts';
@@ -29,6 +30,9 @@ const CLIENT = '192.0.2.1';
 const LIMITS = { payer: 3, client: 5, clientSettlements: 1 };
 const REFUSED = { name: 'PaymentRefused', reason: 'payment_already_used' };
 
+const fail = (error: Error): never => {
+  throw error;
+};
 type End = (id: string) => Promise<unknown>;
 
 let folder: string;
@@ -39,6 +43,7 @@ let failures: Failures;
 /** What the rail and its settler say, and which of them was asked. */
 let shortage: string | null;
 let refused: string | null;
+let settlers: PurchaseRail['settler'];
 let signature: () => Promise<void>;
 let reviewed: Verdict;
 let look: () => Promise<void>;
@@ -48,6 +53,8 @@ let asked: string[];
 let settle: End;
 let resume: End;
 let errors: string[];
+/** What was handed to be settled. */
+let handed: Intent[];
 let latch: ReturnType<typeof latchedEndpoint>;
 let moody: ReturnType<typeof moodyEndpoint>;
 let reservations: number;
@@ -72,7 +79,8 @@ beforeEach(() => {
   };
   clock = createManualClock(Date.now());
   failures = createFailures(LIMITS, clock);
-  [shortage, refused, asked, errors] = [null, null, [], []];
+  [shortage, refused, asked, errors, handed] = [null, null, [], [], []];
+  settlers = { unavailable: () => shortage, refuses: () => refused };
   signature = async () => {};
   reviewed = { kind: 'open' };
   look = async () => {};
@@ -95,7 +103,7 @@ function openLedger({ storeBytes = 1000, maxOpen = 0 } = {}): Ledger {
 function open() {
   const rail: PurchaseRail = {
     contract: hexToBytes(USDC),
-    settler: { unavailable: () => shortage, refuses: () => refused },
+    settler: settlers,
     requirement: (plain) => plain,
     checkAuthorization: () => void asked.push('terms'),
     checkSignature: async () => {
@@ -120,7 +128,13 @@ function open() {
   };
   return createPurchase<Sources>({
     ledger,
-    settlement: { settle: ({ id }) => after(id, settle), resume: ({ id }) => after(id, resume) },
+    settlement: {
+      settle: (intent) => {
+        handed.push(intent);
+        return after(intent.id, settle);
+      },
+      resume: ({ id }) => after(id, resume),
+    },
     railFor: () => rail,
     failures,
     serve: createServe({ ledger, sources: {} as Sources, handlerTimeoutMs: 1000 }),
@@ -131,10 +145,15 @@ function open() {
 }
 
 /** A payment for this endpoint, by a fresh key unless another is given. */
-function sign(of: { endpoint: typeof latch.endpoint } = latch, { key = newKey(), nonce = randomBytes(32) } = {}) {
+function sign(
+  of: { endpoint: typeof latch.endpoint } = latch,
+  { key = newKey(), nonce = randomBytes(32), identifier = '' } = {},
+) {
   const requirement = createOffer(of.endpoint as never, TERMS).requirement as unknown as Requirement;
   const authorization = signAuthorization(key.privateKey, requirement, { nonce });
-  return { requirement, authorization, key, nonce, header: headerOf(payloadOf(authorization, requirement)) };
+  const extensions = identifier ? { 'payment-identifier': { info: { id: identifier } } } : undefined;
+  const header = headerOf(payloadOf(authorization, requirement, extensions));
+  return { requirement, authorization, key, nonce, header };
 }
 
 type Signed = ReturnType<typeof sign>;
@@ -148,6 +167,16 @@ async function present(
   return shop.purchase(of.endpoint, requirement as never, presentation).catch((error: unknown) => error);
 }
 const delivered = (answer: unknown): unknown => JSON.parse(String((answer as { body: Buffer }).body));
+/** The next payment waits where its payer is looked at, until it is let go. */
+function heldAtLook() {
+  const [arrived, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  look = async () => {
+    look = async () => {};
+    arrived.resolve();
+    await go.promise;
+  };
+  return { arrived: arrived.promise, go: go.resolve };
+}
 const rowOf = ({ authorization: { from, nonce } }: Signed) =>
   ledger.find({ network: TERMS.network, contract: hexToBytes(USDC), payer: from, nonce });
 
@@ -170,6 +199,185 @@ describe('a payment', () => {
   });
 });
 
+describe('a call that is malformed', () => {
+  test('with a parameter that the route does not know is refused before anything is asked: a typo is not paid for', async () => {
+    expect(await present(sign(), { query: { tga: 'a' } })).toMatchObject({ status: 400, charged: false });
+    expect(asked).toEqual([]);
+  });
+
+  test('with a parameter that this configuration does not offer is refused as well', async () => {
+    const endpoint = {
+      ...latch.endpoint,
+      checkParams: () => fail(new BadParameter([{ path: 'tag', message: 'is off' }])),
+    };
+    const of = { endpoint };
+    expect(await present(sign(of), { of })).toMatchObject({ status: 400, errors: [{ path: 'tag' }] });
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('an intent', () => {
+  test('is handed over as one that nobody has seen, with what was learned of its payer', async () => {
+    const payment = sign();
+    await present(payment);
+    const { from, nonce } = payment.authorization;
+    expect(handed).toMatchObject([{ fromBlock: 7, broadcast: false, hasCode: true, authorization: { from, nonce } }]);
+  });
+
+  test('whose row is gone when it should have ended is unknown', async () => {
+    settle = (id) => ledger.abandon(id);
+    expect(await present(sign())).toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });
+  });
+});
+
+describe('a reservation', () => {
+  test('is known to be served from before its row can be there until its answer, so that nobody gives it up meanwhile', async () => {
+    const seen: boolean[] = [];
+    const reserve = store.reserve;
+    store.reserve = (row, ...rest) => {
+      seen.push(shop.isServed(row.id));
+      return reserve(row, ...rest);
+    };
+    ledger = openLedger();
+    shop = open();
+    const payment = sign();
+    latch.close();
+    const started = latch.started();
+    const answer = present(payment);
+    await started;
+    const { id } = (await rowOf(payment)) as Payment;
+    seen.push(shop.isServed(id));
+    latch.open();
+    await answer;
+    expect([...seen, shop.isServed(id)]).toEqual([true, true, false]);
+  });
+
+  test('of a payer who has too much open is refused, and tried again in a second', async () => {
+    ledger = openLedger({ maxOpen: 1 });
+    shop = open();
+    const key = newKey();
+    latch.close();
+    const started = latch.started();
+    const first = present(sign(latch, { key }));
+    await started;
+    expect(await present(sign(latch, { key }))).toMatchObject({
+      ...{ status: 429, code: 'payer_open_payments', retryAfterSeconds: 1, charged: false },
+    });
+    latch.open();
+    expect(await first).toHaveProperty('body');
+  });
+
+  test('that the same payment won on another connection gives its answer here too', async () => {
+    const payment = sign();
+    const { arrived, go } = heldAtLook();
+    const slow = present(payment);
+    await arrived;
+    const fast = await present(payment);
+    go();
+    expect(delivered(await slow)).toEqual(delivered(fast));
+    expect(latch.runs()).toBe(1);
+  });
+
+  test('that the same payment won, and that reverted then, is not taken over unseen, nor said to have cost nothing', async () => {
+    const payment = sign();
+    const { arrived, go } = heldAtLook();
+    const slow = present(payment);
+    await arrived;
+    settle = reverted;
+    await present(payment);
+    go();
+    expect(await slow).toMatchObject({ status: 429, code: 'payer_open_payments', charged: 'unknown' });
+    expect([latch.runs(), (await rowOf(payment))?.state]).toEqual([1, 'failed']);
+  });
+});
+
+describe('a payment identifier', () => {
+  const identifier = 'order-0123456789abcdef';
+  const CONFLICT = { status: 409, code: 'payment_identifier_conflict', charged: false };
+
+  test('stands for one payload: with another authorization or another request it is a conflict', async () => {
+    const payment = sign(latch, { identifier });
+    expect(await present(payment)).toHaveProperty('body');
+    asked.length = 0;
+    expect(await present(sign(latch, { identifier }))).toMatchObject(CONFLICT);
+    // It was paid for its own request: what became of that is not said to be nothing.
+    expect(await present(payment, { query: { tag: 'another' } })).toMatchObject({ ...CONFLICT, charged: 'unknown' });
+    expect(asked).toEqual([]);
+  });
+
+  test('lets its own payload have the answer again, from any address', async () => {
+    const payment = sign(latch, { identifier });
+    const first = await present(payment);
+    expect(delivered(await present(payment, { client: '192.0.2.2' }))).toEqual(delivered(first));
+  });
+
+  test('that another payment took while this one was looked at is a conflict too', async () => {
+    const { arrived, go } = heldAtLook();
+    const slow = present(sign(latch, { identifier }));
+    await arrived;
+    expect(await present(sign(latch, { identifier }))).toHaveProperty('body');
+    go();
+    expect(await slow).toMatchObject(CONFLICT);
+  });
+
+  test('is asked for only where one came: payments without it are no conflict', async () => {
+    expect(await present(sign())).toHaveProperty('body');
+    expect(await present(sign())).toHaveProperty('body');
+  });
+});
+
+describe('a reservation that cannot be given back', () => {
+  /** The store fails to forget a row, as long as its process has held it when it tries. */
+  function stuck(
+    heldMs: number,
+    release: LedgerStore['release'] = () => Promise.reject(new Error('the disk is away')),
+  ) {
+    store.release = release;
+    ledger = openLedger();
+    shop = open();
+    verified = async () => {
+      await clock.advance(heldMs);
+      throw new UpstreamFailed('chain', 'away');
+    };
+  }
+
+  test('does not hide why the call failed, and nothing was charged while the row is ours alone', async () => {
+    stuck(LIVING_MS - 1);
+    expect(await present(sign())).toMatchObject({ status: 502, charged: false });
+    expect(errors).toEqual(['a reservation was not given back']);
+  });
+
+  test('may be another process’s once this one was silent for so long that it counts as dead', async () => {
+    stuck(LIVING_MS);
+    expect(await present(sign())).toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });
+  });
+
+  test('because another process took it over is not said to have cost nothing', async () => {
+    stuck(0, async () => false);
+    expect(await present(sign())).toMatchObject({ code: 'settlement_unknown', charged: 'unknown' });
+    expect(errors).toEqual([]);
+  });
+
+  test('after a store that failed to keep the intent, and may have kept it, leaves the outcome unknown', async () => {
+    stuck(0);
+    verified = async () => ({ checkedBlock: 7, hasCode: false });
+    store.move = () => Promise.reject(new Unavailable('ledger_unavailable', 'the disk is away'));
+    ledger = openLedger();
+    shop = open();
+    expect(await present(sign())).toMatchObject({ code: 'settlement_unknown', charged: 'unknown' });
+  });
+
+  test('is no matter where it was given back after all: then the store’s own failure is the answer', async () => {
+    store.move = () => Promise.reject(new Unavailable('ledger_unavailable', 'the disk is away'));
+    ledger = openLedger();
+    shop = open();
+    const key = newKey();
+    expect(await present(sign(latch, { key }))).toMatchObject({ code: 'ledger_unavailable', charged: false });
+    for (let at = 0; at < 2; at++) failures.note(key.address, CLIENT);
+    expect(failures.refusal(key.address, CLIENT)).toBeNull();
+  });
+});
+
 describe('before anything is spent on a payment', () => {
   const stopped = { asked: ['terms'], rows: 0 };
   const spent = async () => ({ asked, rows: (await ledger.countByState()).reserved });
@@ -180,6 +388,12 @@ describe('before anything is spent on a payment', () => {
     expect(await present(sign())).toMatchObject({ status: 429, code: 'client_failures', retryAfterSeconds: 60 });
     expect(await spent()).toEqual(stopped);
     expect(await present(sign(), { client: '192.0.2.2' })).toHaveProperty('body');
+  });
+
+  test('a settler that refuses nobody is not asked', async () => {
+    settlers = { unavailable: () => shortage };
+    shop = open();
+    expect(await present(sign())).toHaveProperty('body');
   });
 
   test('a payer whom the settler refuses waits for long', async () => {
@@ -353,11 +567,23 @@ describe('the last check before an answer leaves', () => {
     expect(errors).toHaveLength(2);
   });
 
-  test('lets it go where enough was paid, again and again', async () => {
+  test('lets it go where enough was paid, again and again, without another look', async () => {
     const payment = sign();
     const first = await present(payment);
+    resume = async () => fail(new Error('it has ended'));
     expect(delivered(await present(payment))).toEqual(delivered(first));
     expect(errors).toEqual([]);
+  });
+});
+
+describe('a price below what was signed', () => {
+  test('is what later deliveries are judged by as well', async () => {
+    const cheap = latchedEndpoint('/test/cheap', '0.0008');
+    const payment = sign();
+    settle = paid(900n);
+    expect(await present(payment, { of: cheap })).toHaveProperty('body');
+    expect(await rowOf(payment)).toMatchObject({ amount: 1000n, price: 800n, charged: 900n });
+    expect(await present(payment, { of: cheap })).toHaveProperty('body');
   });
 });
 
@@ -427,6 +653,22 @@ describe('the same payment', () => {
       ...{ status: 409, code: 'payment_in_flight', charged: 'unknown', retryAfterSeconds: 1 },
     });
     latch.open();
+    expect(await first).toHaveProperty('body');
+  });
+
+  test('while it is settled is in flight as well', async () => {
+    const [settling, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    settle = async (id) => {
+      settling.resolve();
+      await end.promise;
+      return paid(1000n)(id);
+    };
+    const payment = sign();
+    const first = present(payment);
+    await settling.promise;
+    expect((await rowOf(payment))?.state).toBe('settling');
+    expect(await present(payment)).toMatchObject({ status: 409, code: 'payment_in_flight', charged: 'unknown' });
+    end.resolve();
     expect(await first).toHaveProperty('body');
   });
 

@@ -38,6 +38,10 @@ describe('an answer', () => {
     expect(deliver(settled(), BODY, 500n).body).toBe(BODY);
   });
 
+  test('that is settled by a transfer without a transaction yet says so with an empty one', () => {
+    expect(deliver(settled({ transaction: null }), BODY, 1000n).receipt.transaction).toBe('');
+  });
+
   test('is held back when less was paid than it costs, and the answer does not say that nothing was charged', () => {
     const error = heldBack(settled(), 1001n);
     expect(error).toBeInstanceOf(Underpaid);
@@ -69,9 +73,9 @@ describe('a settlement that was refused', () => {
     const refused = refusedSettlement(settled({ state: 'failed', reason: 'invalid_exact_evm_nonce_already_used' }));
     expect(refused).toBeInstanceOf(PaymentRefused);
     expect(refused.reason).toBe('invalid_exact_evm_nonce_already_used');
-    expect(refused.settlement).toMatchObject({
+    expect(refused.settlement).toEqual({
       ...{ success: false, errorReason: 'invalid_exact_evm_nonce_already_used', network: 'eip155:5042' },
-      payer: `0x${'09'.repeat(20)}`,
+      ...{ payer: `0x${'09'.repeat(20)}`, transaction: '' },
     });
   });
 

@@ -35,6 +35,8 @@ let fences: (number | undefined)[];
 let errors: object[];
 let ownOnly: boolean;
 let isOn: boolean;
+/** Done before the evidence answers. */
+let before: () => Promise<unknown>;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'settlement-'));
   db = openLedgerDatabase(join(folder, 'ledger.db'));
@@ -44,6 +46,7 @@ beforeEach(() => {
   ledger = createLedger({ store, clock, bootId: 'boot', ...limits });
   [verdict, lookups, outcome, given, fences, errors] = [{ kind: 'open' }, [], SETTLED, [], [], []];
   [ownOnly, isOn] = [false, true];
+  before = async () => {};
 });
 afterEach(async () => {
   await store.close();
@@ -56,6 +59,7 @@ function open(fence?: number): Settlement {
     evidence: {
       lookup: async ({ nonce }, fromBlock, options) => {
         const row = await ledger.find({ ...sale('any'), nonce });
+        await before();
         lookups.push({ id: row?.id ?? 'gone', rank: options?.rank, fromBlock });
         if (verdict instanceof Error) throw verdict;
         return verdict;
@@ -149,7 +153,14 @@ describe('a fresh intent', () => {
     isOn = false;
     const payment = await stored('a');
     expect(await open().settle(intentOf(payment), CONTRACT)).toMatchObject({ state: 'unknown' });
-    expect(given).toEqual([]);
+    expect([given, errors]).toEqual([[], []]);
+  });
+
+  test('whose row is gone ends as nothing, and no timer is left behind', async () => {
+    const payment = await stored('a');
+    await ledger.abandon(payment.id);
+    expect(await open().settle(intentOf(payment), CONTRACT)).toBeNull();
+    expect([clock.sleepers(), errors]).toEqual([[], []]);
   });
 });
 
@@ -209,7 +220,23 @@ describe('a payment that is presented again', () => {
     expect(await open().resume(payment)).toMatchObject({ state: 'unknown' });
     isOn = true;
     expect(await open().resume({ ...payment, signature: null })).toMatchObject({ state: 'unknown' });
-    expect([lookups, given]).toEqual([[], []]);
+    expect([lookups, given, errors]).toEqual([[], [], []]);
+  });
+
+  test.each<[string, (payment: Payment) => Promise<unknown>]>([
+    ['has ended', ({ id }) => ledger.failed(id, 'gone')],
+    ['is gone', async ({ id }) => db.exec(`DELETE FROM usdc_payments WHERE id = '${id}'`)],
+  ])('and %s while it was looked up is not sent', async (_, meanwhile) => {
+    const payment = await unknown('a');
+    const lookup = Promise.withResolvers<void>();
+    verdict = { kind: 'open' };
+    before = async () => {
+      await meanwhile(payment);
+      lookup.resolve();
+    };
+    await open().resume(payment);
+    await lookup.promise;
+    expect([given, errors]).toEqual([[], []]);
   });
 
   test('from before it was known whether its payer has code is treated as one that has', async () => {
@@ -243,6 +270,14 @@ describe('where other ledgers sell to the same seller out of the same evidence',
     expect(await open().resume((await ledger.get(id)) as Payment)).toMatchObject({ id, state: 'settled' });
   });
 
+  test('what shows as open is sent, and what shows as failed has failed for its own reason', async () => {
+    verdict = { kind: 'open' };
+    expect(await open().resume(await unknown('a'))).toMatchObject({ state: 'settled' });
+    verdict = FAILED;
+    expect(await open().resume(await unknown('b'))).toMatchObject({ state: 'failed', reason: FAILED.reason });
+    expect(given).toHaveLength(1);
+  });
+
   test('and on a rail of its own, whatever shows as paid counts', async () => {
     ownOnly = false;
     expect(await open().resume(await unknown('a'))).toMatchObject({ state: 'settled' });
@@ -269,6 +304,13 @@ describe('a row of another process', () => {
       { id, rank: 'settle' },
     ]);
     expect(given).toHaveLength(2);
+  });
+
+  test('whose buyer has been told that its outcome is unknown is looked up, though nothing of it was noted', async () => {
+    const payment = await unknown('a');
+    verdict = SETTLED;
+    await open().carry(payment.id);
+    expect([await stateOf(payment), lookups.length, given]).toEqual(['settled', 1, []]);
   });
 
   test('that waits for no settlement is left alone', async () => {
@@ -333,6 +375,37 @@ describe('a round of reconciliation', () => {
     await clock.advance(1000);
     expect(await round()).toEqual(ids.slice(0, 100));
     expect((await round())[0]).toBe(ids[100]);
+  });
+
+  test('goes on where the last one ended also where the rows before are due again: no row is starved', async () => {
+    verdict = { kind: 'unknown' };
+    const ids = Array.from({ length: 150 }, (_, at) => `row ${String(at).padStart(4, '0')}`);
+    await putUnknown(ids);
+    const settlement = open();
+    await settlement.reconcile(served);
+    await clock.advance(60_000);
+    lookups.length = 0;
+    await settlement.reconcile(served);
+    expect(lookups.map(({ id }) => id)).toEqual(ids.slice(100));
+  });
+
+  test('looks at a hundred rows, however many others are served or only reserved', async () => {
+    verdict = { kind: 'unknown' };
+    const names = (of: string, count: number) =>
+      Array.from({ length: count }, (_, at) => `${of} ${String(at).padStart(4, '0')}`);
+    const [mine, reserved] = [names('a mine', 110), names('b reserved', 110)];
+    await putUnknown([...mine, 'c last']);
+    await Promise.all(reserved.map((id) => store.reserve(reservation(id, id), 0, null)));
+    await open().reconcile(({ id }) => mine.includes(id));
+    expect(lookups.map(({ id }) => id)).toEqual(['c last']);
+    expect((await ledger.countByState()).reserved).toBe(0);
+  });
+
+  test('tells the row of a buyer that is gone as unknown, as long as the evidence does not say more', async () => {
+    verdict = { kind: 'unknown' };
+    const payment = await stored('a', { sent: true });
+    await open().reconcile(served);
+    expect(await stateOf(payment)).toBe('unknown');
   });
 
   test('is not held up by rows whose turn has not come: it looks for a hundred that are due', async () => {

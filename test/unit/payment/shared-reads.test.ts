@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { createSharedReads } from '../../../src/payment/usdc/shared-reads.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
@@ -448,5 +449,126 @@ describe('a queue with places', () => {
     await clock.advance(5000);
     open[0]?.answer();
     expect(await slow).toBe('answer 1');
+  });
+});
+
+test('an alarm that was overtaken sends nothing: the next question waits its own time', async () => {
+  const { clock, asked, open, read } = startReads(2);
+  const reads = [read(1, STAYS)];
+  await clock.advance(1);
+  reads.push(read(2, STAYS));
+  expect(asked).toEqual([[1, 2]]);
+  reads.push(read(3, STAYS));
+  // The first one's moment would be over now.
+  await clock.advance(50);
+  expect(asked).toEqual([[1, 2]]);
+  open[0]?.answer();
+  await ends(reads.slice(0, 2));
+  await clock.advance(10);
+  expect(asked).toEqual([[1, 2], [3]]);
+  open[1]?.answer();
+  expect(await ends(reads)).toEqual(['answer 1', 'answer 2', 'answer 3']);
+});
+
+test('an answer does not hurry those that wait while another request is under way', async () => {
+  const { clock, asked, open, read } = startReads(1);
+  const reads = [read(1, STAYS), read(2, STAYS)];
+  expect(asked).toEqual([[1], [2]]);
+  const slow = startReads(2);
+  const first = [slow.read(1, STAYS), slow.read(2, STAYS), slow.read(3, STAYS), slow.read(4, STAYS)];
+  expect(slow.asked).toEqual([
+    [1, 2],
+    [3, 4],
+  ]);
+  const waits = slow.read(5, STAYS);
+  slow.open[0]?.answer();
+  await ends(first.slice(0, 2));
+  await slow.clock.advance(99);
+  expect(slow.asked).toHaveLength(2);
+  await slow.clock.advance(1);
+  expect(slow.asked[2]).toEqual([5]);
+  for (const one of [...open, ...slow.open]) one.answer();
+  expect(await ends([...reads, ...first, waits])).toHaveLength(7);
+  await clock.advance(0);
+});
+
+test('nothing is left behind on a caller’s signal once it has its answer', async () => {
+  const { clock, open, read } = startReads();
+  const caller = new AbortController();
+  const reading = read(1, caller.signal);
+  await clock.advance(4);
+  open[0]?.answer();
+  await reading;
+  expect(getEventListeners(caller.signal, 'abort')).toEqual([]);
+});
+
+describe('a request that may not go yet', () => {
+  /** Requests wait until the test lets them go, or fails them. */
+  function held() {
+    const gates: PromiseWithResolvers<void>[] = [];
+    const ready = () => {
+      const gate = Promise.withResolvers<void>();
+      gates.push(gate);
+      return gate.promise;
+    };
+    const queue = { places: () => 1000, waitMs: 500, refusal: () => new Error('refused') };
+    return { ...startReads(2, { ready, queue }), gates };
+  }
+
+  test('is asked for once, however many more questions come', async () => {
+    const { asked, gates, open, read } = held();
+    const reads = Array.from({ length: 6 }, (_, at) => read(at, STAYS, `client ${at}`));
+    expect(gates).toHaveLength(1);
+    for (let at = 0; at < 3; at++) {
+      gates[at]?.resolve();
+      await new Promise((next) => setImmediate(next));
+    }
+    expect(asked).toHaveLength(3);
+    for (const one of open) one.answer();
+    expect(await ends(reads)).toHaveLength(6);
+  });
+
+  test('and then failed holds up nobody who comes after that', async () => {
+    const { clock, gates, open, read } = held();
+    const failing = [read(1, STAYS), read(2, STAYS)];
+    gates[0]?.reject(new Error('the chain is away'));
+    expect(await ends(failing)).toEqual(['the chain is away', 'the chain is away']);
+    const next = [read(3, STAYS), read(4, STAYS)];
+    gates[1]?.resolve();
+    await clock.advance(0);
+    await new Promise((turn) => setImmediate(turn));
+    open[0]?.answer();
+    expect(await ends(next)).toEqual(['answer 3', 'answer 4']);
+  });
+
+  test('refuses nobody at once where the oldest question left by itself', async () => {
+    const { clock, gates, open, read } = held();
+    const caller = new AbortController();
+    const left = read(1, caller.signal);
+    await clock.advance(4);
+    await clock.advance(300);
+    const stays = read(2, STAYS);
+    caller.abort(new Error('left'));
+    expect(await ends([left])).toEqual(['left']);
+    // The first one's time is over, the second one's is not.
+    await clock.advance(196);
+    const third = read(3, STAYS);
+    gates[0]?.resolve();
+    await new Promise((turn) => setImmediate(turn));
+    for (const one of open) one.answer();
+    expect(await ends([stays, third])).toEqual(['answer 2', 'answer 3']);
+  });
+
+  test('is waited for no longer than the first time, after a while without questions too', async () => {
+    const { clock, gates, open, read } = held();
+    const first = [read(1, STAYS), read(2, STAYS)];
+    gates[0]?.resolve();
+    await new Promise((turn) => setImmediate(turn));
+    open[0]?.answer();
+    await ends(first);
+    await clock.advance(10_000);
+    const late = ends([read(3, STAYS), read(4, STAYS)]);
+    await clock.advance(500);
+    expect(await late).toEqual(['refused', 'refused']);
   });
 });

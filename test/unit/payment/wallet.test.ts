@@ -54,11 +54,10 @@ test('a signature that begins with a zero byte is a shorter number', async () =>
     maxPriorityFeePerGas: 1n,
   } as const;
   const wallet = createWallet(key, 5042);
-  const usual = wallet.sign(call).raw.length;
-  // One in 128 is: the seed decides which, and 5,000 without one do not happen.
-  const shorter = Array.from({ length: 5000 }, (_, at) => ({ ...call, maxFeePerGas: BigInt(at + 256) })).find(
-    (other) => wallet.sign(other).raw.length < usual,
-  );
+  const calls = Array.from({ length: 5000 }, (_, at) => ({ ...call, maxFeePerGas: BigInt(at + 256) }));
+  // One in 128 is, the first as well: the seed decides which, and 5,000 without one do not happen.
+  const lengths = calls.map((other) => wallet.sign(other).raw.length);
+  const shorter = calls[lengths.findIndex((length) => length < Math.max(...lengths))];
   expect(shorter, `seed ${seed}`).toBeDefined();
   if (!shorter) return;
   const theirs = await privateKeyToAccount(key).signTransaction({ type: 'eip1559', chainId: 5042, ...shorter });

@@ -1,0 +1,56 @@
+/** What is read here of Babel's node and path; Stryker hands them over. */
+interface Node {
+  readonly type: string;
+  readonly value?: unknown;
+  readonly name?: string;
+  readonly quasis?: readonly { readonly value: { readonly raw: string } }[];
+  readonly callee?: Node;
+  readonly object?: Node;
+  readonly property?: Node;
+  readonly id?: Node;
+  readonly key?: Node;
+}
+interface Path {
+  readonly node: Node;
+  readonly parentPath: Path | null;
+}
+
+const LOGGED = 'what a log line says is read by an operator, and no promise hangs on it; that it is written is mutated';
+const SENTENCE = 'the wording of a sentence for a person; the code, the status and the numbers beside it are mutated';
+
+/** Where a sentence stands that tells a person why: the member or the constant is called so. */
+const NAMED = new Set(['detail', 'help', 'description']);
+
+function shouldIgnore(path: Path): string | undefined {
+  for (let at: Path | null = path; at?.parentPath; at = at.parentPath) {
+    const { node } = at.parentPath;
+    if (isLogCall(node) && at.node !== node.callee) return LOGGED;
+    // Functions are not looked out of: what they do is no wording.
+    if (/Function|Statement/.test(node.type)) break;
+  }
+  return isSentence(path.node) && tellsWhy(path.parentPath) ? SENTENCE : undefined;
+}
+
+function isLogCall({ type, callee }: Node): boolean {
+  if (type !== 'CallExpression' || callee?.type !== 'MemberExpression') return false;
+  const on = callee.object?.name ?? callee.object?.property?.name;
+  return on === 'log' && /^(error|warn|info|debug)$/.test(callee.property?.name ?? '');
+}
+
+/** Three words at least: codes, header names and units are none. */
+function isSentence({ type, value, quasis }: Node): boolean {
+  if (type === 'TemplateLiteral') return / .* /.test(quasis?.map(({ value: { raw } }) => raw).join('x') ?? '');
+  return type === 'StringLiteral' && / .* /.test(String(value));
+}
+
+/** Of an error that is made, or named as a sentence. */
+function tellsWhy(parent: Path | null): boolean {
+  if (!parent) return false;
+  const { node } = parent;
+  if (node.type === 'ConditionalExpression') return tellsWhy(parent.parentPath);
+  if (node.type === 'NewExpression') return true;
+  return NAMED.has((node.id ?? node.key)?.name ?? '');
+}
+
+/** The one rule by which a mutant is left out: the wording of log lines and of sentences for people. Stryker's form of a plug-in. */
+export const strykerPlugins = [{ kind: 'Ignore', name: 'wording', value: { shouldIgnore } }];

@@ -1,0 +1,169 @@
+import { request as httpRequest } from 'node:http';
+import fastify, { type FastifyInstance } from 'fastify';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
+import { AppError } from '../../../src/errors.ts';
+import { createGate } from '../../../src/payment/gate.ts';
+import type { Presentation } from '../../../src/payment/order.ts';
+import type { Delivery } from '../../../src/payment/receipt.ts';
+import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { createOffer } from '../../../src/payment/requirements.ts';
+import { TERMS } from '../../support/terms.ts';
+
+const PATH = '/v1/paid/test/gate';
+const HOW = 'Pay with any x402 v2 client (allow this asset in its spend controls) and repeat the request.';
+const RECEIPT = {
+  ...{ success: true, payer: '0x01', transaction: '0x02', network: TERMS.network, amount: '1000' },
+} as const;
+const endpoint = defineEndpoint({
+  ...{ path: '/test/gate', access: 'paid', priceUsd: '0.001', label: 'Gate', summary: 'Tells a thing.' },
+  ...{ params: z.object({ a: z.string(), b: z.string(), c: z.string().optional() }), result: z.object({}) },
+  ...{ freeSummary: '/v1/test/free', example: { params: { a: 'x', b: 'y' }, result: {} } },
+  run: async () => {
+    throw new Error('the gate never runs an endpoint itself');
+  },
+});
+
+let app: FastifyInstance;
+let gate: ReturnType<typeof createGate<unknown>>;
+let sell: (presentation: Presentation) => Promise<Delivery>;
+let presented: Presentation[];
+/** The first answer's connection is done with it. */
+let closed: PromiseWithResolvers<void>;
+beforeEach(async () => {
+  presented = [];
+  sell = async () => ({ body: Buffer.from('{"sold":true}'), receipt: RECEIPT });
+  gate = createGate<unknown>(TERMS, async (of, requirement, presentation) => {
+    expect([of, requirement]).toEqual([endpoint, createOffer(endpoint as never, TERMS).requirement]);
+    presented.push(presentation);
+    return sell(presentation);
+  });
+  app = fastify();
+  app.setErrorHandler((error, _request, reply) => {
+    const told = error instanceof AppError ? error : null;
+    return reply.code(told?.status ?? 500).send({ code: told?.code ?? 'internal' });
+  });
+  closed = Promise.withResolvers<void>();
+  app.addHook('onRequest', async (_, reply) => void reply.raw.once('close', closed.resolve));
+  app.route({ method: ['GET', 'HEAD'], url: PATH, ...gate.guard(endpoint as never) });
+  await app.ready();
+});
+afterEach(() => app.close());
+
+const ask = (url: string, headers: Record<string, string> = {}, method: 'GET' | 'HEAD' = 'GET') =>
+  app.inject({ method, url, headers });
+const PAID = { 'payment-signature': 'a payment' };
+const decoded = (header: unknown) => JSON.parse(Buffer.from(String(header), 'base64').toString());
+
+describe('without a payment', () => {
+  test('a priced route is 402 with its challenge, which no cache may keep, and a hint for people', async () => {
+    const answer = await ask(`${PATH}?a=1&b=2`);
+    expect([answer.statusCode, presented]).toEqual([402, []]);
+    expect(answer.headers).toMatchObject({
+      'cache-control': 'no-store',
+      'content-type': 'application/json; charset=utf-8',
+    });
+    expect(decoded(answer.headers['payment-required'])).toMatchObject({
+      ...{ error: 'Payment required', resource: { url: `${TERMS.publicOrigin}${PATH}?a=1&b=2` } },
+    });
+    expect(answer.json()).toEqual({ hint: `Tells a thing. A free summary is at GET /v1/test/free. ${HOW}` });
+  });
+
+  test.each([
+    ['', ' Missing: a, b.'],
+    ['?c=1', ' Missing: a, b.'],
+    ['?a=1', ' Missing: b.'],
+    ['?a=1&b=', ' Missing: b.'],
+    ['?a=1&b=2', ''],
+  ])('the hint names what is missing in %j', async (query, missing) => {
+    expect((await ask(PATH + query)).json().hint).toBe(
+      `Tells a thing. A free summary is at GET /v1/test/free.${missing} ${HOW}`,
+    );
+  });
+
+  test('the hint of a route without a free summary names none', async () => {
+    const { freeSummary: _, ...plain } = endpoint;
+    app = fastify();
+    app.get('/plain', gate.guard(plain as never).handler);
+    expect((await ask('/plain?a=1&b=2')).json().hint).toBe(`Tells a thing. ${HOW}`);
+  });
+
+  test('of version 2 a client of version 1 is told which header this speaks', async () => {
+    const answer = await ask(PATH, { 'x-payment': 'x' });
+    expect([answer.statusCode, decoded(answer.headers['payment-required']).error]).toEqual([
+      402,
+      'X-PAYMENT is x402 version 1; this service speaks version 2: send PAYMENT-SIGNATURE',
+    ]);
+  });
+
+  test('HEAD is the same 402 without a body, and never sells, even with a payment', async () => {
+    const answer = await ask(`${PATH}?a=1`, PAID, 'HEAD');
+    expect([answer.statusCode, answer.body, presented]).toEqual([402, '', []]);
+    expect(answer.headers['payment-required']).toBe((await ask(`${PATH}?a=1`)).headers['payment-required']);
+  });
+});
+
+describe('a payment', () => {
+  test('is presented with its query and its client, and buys the bytes with a receipt that only its buyer may keep', async () => {
+    const answer = await ask(`${PATH}?a=1&b=2`, PAID);
+    expect([answer.statusCode, answer.body]).toEqual([200, '{"sold":true}']);
+    expect(answer.headers).toMatchObject({
+      ...{ 'cache-control': 'private, no-store', 'content-type': 'application/json; charset=utf-8' },
+    });
+    expect(decoded(answer.headers['payment-response'])).toEqual(RECEIPT);
+    expect(presented).toMatchObject([
+      { header: 'a payment', query: { a: '1', b: '2' }, client: '127.0.0.1', identity: '127.0.0.1' },
+    ]);
+  });
+
+  test('that is refused is 402 with the reason, and without a receipt where nothing was sent', async () => {
+    sell = () => Promise.reject(new PaymentRefused('payment_already_used'));
+    const answer = await ask(`${PATH}?a=1&b=2`, PAID);
+    expect([answer.statusCode, decoded(answer.headers['payment-required']).error]).toEqual([
+      402,
+      'payment_already_used',
+    ]);
+    expect([answer.headers['payment-response'], answer.headers['cache-control']]).toEqual([undefined, 'no-store']);
+  });
+
+  test('whose settlement was refused says so in PAYMENT-RESPONSE as well', async () => {
+    const settlement = { success: false, errorReason: 'x', transaction: '', network: TERMS.network } as const;
+    sell = () => Promise.reject(new PaymentRefused('x', settlement));
+    const answer = await ask(`${PATH}?a=1&b=2`, PAID);
+    expect([answer.statusCode, decoded(answer.headers['payment-response'])]).toEqual([402, settlement]);
+  });
+
+  test('whose call fails has the call’s own answer, not a challenge to pay again', async () => {
+    sell = () => Promise.reject(new AppError(503, 'settlement_unknown', 'not known'));
+    const answer = await ask(`${PATH}?a=1&b=2`, PAID);
+    expect([answer.statusCode, answer.json()]).toEqual([503, { code: 'settlement_unknown' }]);
+    expect(answer.headers['payment-required']).toBeUndefined();
+  });
+
+  test('whose client leaves is told of it, as the client’s own doing; one that was answered is not', async () => {
+    await app.listen({ port: 0, host: '127.0.0.1' });
+    const address = app.server.address() as { port: number };
+    const answered = await fetch(`http://127.0.0.1:${address.port}${PATH}?a=1&b=2`, { headers: PAID });
+    expect(await answered.json()).toEqual({ sold: true });
+    await closed.promise;
+    expect(presented[0]?.signal.aborted).toBe(false);
+    const [started, left] = [Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
+    sell = ({ signal }) => {
+      signal.addEventListener('abort', () => left.resolve(signal.reason), { once: true });
+      started.resolve();
+      return left.promise.then((reason) => Promise.reject(reason));
+    };
+    const call = httpRequest({ ...address, host: '127.0.0.1', path: `${PATH}?a=1&b=2`, headers: PAID });
+    call.on('error', () => {});
+    call.end();
+    await started.promise;
+    call.destroy();
+    expect(await left.promise).toMatchObject({ status: 499, code: 'client_gone' });
+  });
+});
+
+test('the gate knows its own routes from any other', () => {
+  const { handler } = gate.guard(endpoint as never);
+  expect([gate.isGuarded({ handler }), gate.isGuarded({ handler: async () => null })]).toEqual([true, false]);
+});

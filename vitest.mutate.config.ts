@@ -1,0 +1,25 @@
+import { defineConfig } from 'vitest/config';
+import type { Vite } from 'vitest/node';
+import { createResidentWorker } from './test/mutation/resident-worker.ts';
+
+/** Stryker names the pool itself; this puts the worker that outlives its run in the place of the named one. */
+const residentPool: Vite.Plugin = {
+  name: 'resident-pool',
+  configureVitest({ project }) {
+    project.config.pool = 'resident';
+    project.config.poolRunner = { name: 'resident', createPoolWorker: createResidentWorker };
+  },
+};
+
+// The quick tests of the money code, for `npm run mutate`: no process, no node, no database server.
+export default defineConfig({
+  plugins: [residentPool],
+  test: {
+    include: ['test/unit/{payment,facilitator}/**/*.test.ts', 'test/unit/lib/*.test.ts'],
+    setupFiles: ['test/support/loopback-only.ts'],
+    // A mutant that makes a test wait for ever costs this long. Beyond it Stryker ends the process, which costs a new one too.
+    testTimeout: 5000,
+    hookTimeout: 5000,
+    isolate: false,
+  },
+});
