@@ -721,6 +721,14 @@ describe('a payment that has reverted', () => {
     expect(asked).toEqual([]);
   });
 
+  test('is not said to have cost nothing where it has paid and is presented for a call of another price', async () => {
+    const payment = await once();
+    reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
+    const dearer = { ...payment, requirement: { ...payment.requirement, amount: '2000' } };
+    expect(await present(dearer)).toMatchObject({ status: 409, code: 'payment_of_other_terms', charged: 'unknown' });
+    expect((await rowOf(payment))?.state).toBe('failed');
+  });
+
   test('ends where it was used elsewhere since, and is never looked up again', async () => {
     const payment = await once();
     reviewed = { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
