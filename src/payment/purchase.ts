@@ -108,7 +108,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const { envelope, requirement, signal } = offer;
     if ((await takeover(known, order, { client, signal })) === 'open') return sell(order, known, offer);
     // It has paid: neither its time nor its payer matters any more, only that it is for this call.
-    checkPaidFor(envelope, requirement);
+    checkPaidFor(order.authorization.value, envelope, requirement);
     admission.checkRoom();
     const verified = { checkedBlock: known.checkedBlock ?? 0, hasCode: false };
     return serveAndSettle(order, known, async () => verified, signal);
@@ -273,13 +273,16 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
 }
 
 /** Throws 409 where a payment that has paid is presented for a call of other terms: it still buys what it was made for. */
-function checkPaidFor({ accepted }: Envelope, requirement: PaymentRequirements): void {
+function checkPaidFor(paid: bigint, { accepted }: Envelope, requirement: PaymentRequirements): void {
+  const detail = 'this payment has been taken, for a call of other terms: present it for a call that costs as much';
   try {
     checkAccepted(accepted, requirement);
   } catch (cause) {
-    const detail = 'this payment has been taken, for a call of other terms: present it for a call that costs as much';
     throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown', cause });
   }
+  // What is said to be accepted is the client's word; what it signed was checked when it was first taken.
+  if (paid !== BigInt(requirement.amount))
+    throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
 }
 
 /** Throws 409 while the first presentation is being served: it may take the money at any moment. */

@@ -721,11 +721,15 @@ describe('a payment that has reverted', () => {
     expect(asked).toEqual([]);
   });
 
-  test('is not said to have cost nothing where it has paid and is presented for a call of another price', async () => {
+  test('is not said to have cost nothing where it has paid and is presented for a call of another price, whatever it says to accept', async () => {
     const payment = await once();
     reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
-    const dearer = { ...payment, requirement: { ...payment.requirement, amount: '2000' } };
-    expect(await present(dearer)).toMatchObject({ status: 409, code: 'payment_of_other_terms', charged: 'unknown' });
+    const requirement = { ...payment.requirement, amount: '2000' };
+    const pretending = headerOf(payloadOf(payment.authorization, requirement));
+    for (const header of [payment.header, pretending])
+      expect(await present({ header, requirement })).toMatchObject({
+        ...{ status: 409, code: 'payment_of_other_terms', charged: 'unknown' },
+      });
     expect((await rowOf(payment))?.state).toBe('failed');
   });
 
