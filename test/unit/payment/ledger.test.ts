@@ -199,6 +199,23 @@ describe('a reservation that its own process gives up', () => {
   });
 });
 
+describe('what the evidence says of a payment that reverted', () => {
+  test('takes the place of why it failed, so that it is never taken over again; what has not failed stays as it is', async () => {
+    const ledger = open('a');
+    const [reverted, waiting] = [payment(), payment()];
+    const ids = [String(await ledger.reserve(reverted, false)), String(await ledger.reserve(waiting, false))];
+    for (const id of ids) await ledger.storeIntent(id, storedIntent());
+    await ledger.failed(String(ids[0]), REVERTED);
+    expect([await ledger.ruleOut(String(ids[0]), 'used'), await ledger.ruleOut(String(ids[1]), 'used')]).toEqual([
+      true,
+      false,
+    ]);
+    expect(await ledger.find(reverted)).toMatchObject({ state: 'failed', reason: 'used' });
+    expect(await ledger.find(waiting)).toMatchObject({ state: 'settling', reason: null });
+    expect(await ledger.reserve(reverted, true)).toBeNull();
+  });
+});
+
 describe('the hash of a request', () => {
   const hash = (params: object) => Buffer.from(hashRequest('/v1/paid/x', params)).toString('hex');
 
