@@ -17,9 +17,9 @@ export default defineConfig({
   test: {
     include: ['test/unit/{payment,facilitator}/**/*.test.ts', 'test/unit/lib/*.test.ts'],
     setupFiles: ['test/support/loopback-only.ts'],
-    // A mutant that makes a test wait for ever costs this long. Beyond it Stryker ends the process, which costs a new one too.
-    testTimeout: 5000,
-    hookTimeout: 5000,
+    // A mutant that makes a test wait for ever costs this long at most. Beyond that Stryker ends the process, which costs a new one too.
+    testTimeout: 15_000,
+    hookTimeout: 15_000,
     isolate: false,
   },
 });

@@ -150,6 +150,18 @@ test('a receipt of the right transaction whose log another contract wrote proves
   expect(kind).toBe('unknown');
 });
 
+test('a payment in the very block at which it was checked is found', async () => {
+  const node = await startTokenNode();
+  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 1000 });
+  closing.push(
+    () => chain.close(),
+    () => node.server.stop(),
+  );
+  const authorization = randomAuthorization();
+  node.pay(authorization);
+  expect((await createEvidence(chain, USDC).lookup(authorization, 100)).kind).toBe('settled');
+});
+
 test('logs are asked for in spans that public nodes take, from the first block to the head, until they hold the end', async () => {
   const tall = { number: `0x${(25_000).toString(16)}`, timestamp: `0x${now.toString(16)}` };
   const ranges: [number, number][] = [];

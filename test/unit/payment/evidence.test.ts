@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
-import { paymentsIn, type Receipt } from '../../../src/payment/usdc/evidence.ts';
+import { paymentsIn, type Receipt, readReceipt } from '../../../src/payment/usdc/evidence.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
 import { USDC } from '../../support/payments.ts';
 
+/** keccak256 of `Approval(address,address,uint256)`. */
+const APPROVAL = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925';
 const SYSTEM = '0xfffffffffffffffffffffffffffffffffffffffe';
 const word = (bytes: Uint8Array) => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
 const amount = (value: bigint) => `0x${value.toString(16).padStart(64, '0')}`;
@@ -64,9 +66,34 @@ describe('a receipt', () => {
     ['a transfer to somebody else', [used(a), transfer({ ...a, to: b.to })]],
     ['a use that another token claims', [used(a, SYSTEM), transfer(a)]],
     ['a transfer that another token claims', [used(a), transfer(a, a.value, SYSTEM)]],
+    [
+      'an approval in place of the transfer',
+      [used(a), { ...transfer(a), topics: [APPROVAL, word(a.from), word(a.to)] }],
+    ],
     ['a cancellation', [{ ...used(a), topics: [AUTHORIZATION_CANCELED, word(a.from), word(a.nonce)] }, transfer(a)]],
     ['a reverted transaction', [used(a), transfer(a)], '0x0'],
   ])('with %s pays for nothing', (_, logs, status) => {
     expect(paid(logs, a, status)).toBeNull();
+  });
+});
+
+describe('a node’s answer', () => {
+  const good = receipt([used(authorization())]);
+
+  test('is the receipt of the transaction that was asked for, in whatever case its hash is written', () => {
+    expect(readReceipt(good, good.transactionHash)).toEqual(good);
+    expect(readReceipt(good, `0x${good.transactionHash.slice(2).toUpperCase()}`)).toEqual(good);
+  });
+
+  test.each<[string, unknown]>([
+    ['of another transaction', receipt([])],
+    ['that is not there', null],
+    ['without its status', { ...good, status: undefined }],
+    ['with a status of its own', { ...good, status: '0x2' }],
+    ['with a gas that is no number', { ...good, gasUsed: 'much' }],
+    ['with a gas that is more than any', { ...good, gasUsed: `0x1${'0'.repeat(64)}` }],
+    ['with a block that has something before its number', { ...good, blockNumber: 'x0x1' }],
+  ])('%s is none', (_, raw) => {
+    expect(readReceipt(raw, good.transactionHash)).toBeNull();
   });
 });

@@ -199,6 +199,62 @@ describe('a reservation that its own process gives up', () => {
   });
 });
 
+test('each move is told of once it is on disk, by its own name, and what did not happen is not', async () => {
+  const told: string[] = [];
+  const count = createLedger({ ...options, store, bootId: 'a', onMove: (id, to) => void told.push(`${to} ${id}`) });
+  const reserve = async () => String(await count.reserve(payment(randomBytes(32), randomBytes(20)), false));
+  const [paid, open, given, left] = [await reserve(), await reserve(), await reserve(), await reserve()];
+  const names = [paid, open, given, left].map((id) => `reserved ${id}`);
+  for (const id of [paid, open]) await count.storeIntent(id, storedIntent());
+  await count.settled(paid, randomBytes(32), 9, 1000n);
+  await count.unknown(open);
+  await count.failed(open, 'gone');
+  await count.release(given);
+  await count.abandon(left);
+  // None of these is legal now.
+  await count.settled(paid, randomBytes(32), 9, 1000n);
+  await count.release(paid);
+  expect(told).toEqual([
+    ...[...names, `settling ${paid}`, `settling ${open}`, `settled ${paid}`, `unknown ${open}`, `failed ${open}`],
+    ...[`released ${given}`, `released ${left}`],
+  ]);
+});
+
+test('what recovery does is told of as well', async () => {
+  const dead = open('dead');
+  const ids = [String(await dead.reserve(payment(), false)), String(await dead.reserve(payment(), false))];
+  await dead.storeIntent(String(ids[1]), storedIntent());
+  await dead.noteBroadcast([{ id: String(ids[1]), transaction: randomBytes(32) }]);
+  const told: string[] = [];
+  const living = createLedger({ ...options, store, bootId: 'b', onMove: (id, to) => void told.push(`${to} ${id}`) });
+  await living.recover();
+  expect(told).toEqual([`released ${ids[0]}`, `unknown ${ids[1]}`]);
+});
+
+test('a client shows as another in each of its payments, and as itself in one', () => {
+  const [one, other] = [randomBytes(32), randomBytes(32)];
+  expect(hashClient(one, '127.0.0.1')).toEqual(hashClient(one, '127.0.0.1'));
+  expect(hashClient(one, '127.0.0.1')).not.toEqual(hashClient(one, '127.0.0.2'));
+  expect(hashClient(one, '127.0.0.1')).not.toEqual(hashClient(other, '127.0.0.1'));
+});
+
+describe('what the evidence says of a payment that reverted', () => {
+  test('takes the place of why it failed, so that it is never taken over again; what has not failed stays as it is', async () => {
+    const ledger = open('a');
+    const [reverted, waiting] = [payment(), payment()];
+    const ids = [String(await ledger.reserve(reverted, false)), String(await ledger.reserve(waiting, false))];
+    for (const id of ids) await ledger.storeIntent(id, storedIntent());
+    await ledger.failed(String(ids[0]), REVERTED);
+    expect([await ledger.ruleOut(String(ids[0]), 'used'), await ledger.ruleOut(String(ids[1]), 'used')]).toEqual([
+      true,
+      false,
+    ]);
+    expect(await ledger.find(reverted)).toMatchObject({ state: 'failed', reason: 'used' });
+    expect(await ledger.find(waiting)).toMatchObject({ state: 'settling', reason: null });
+    expect(await ledger.reserve(reverted, true)).toBeNull();
+  });
+});
+
 describe('the hash of a request', () => {
   const hash = (params: object) => Buffer.from(hashRequest('/v1/paid/x', params)).toString('hex');
 

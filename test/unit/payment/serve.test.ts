@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { z } from 'zod';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { AppError, Unavailable } from '../../../src/errors.ts';
 import type { Ledger } from '../../../src/payment/ledger.ts';
@@ -21,10 +22,12 @@ function bench(store: () => Promise<boolean> = async () => true) {
   };
   const serve = createServe({ ledger: ledger as Ledger, sources: {} as Sources, handlerTimeoutMs: 1000 });
   const authorization = randomAuthorization();
-  const order = { endpoint: latch.endpoint, params: { tag: 'a' }, authorization } as Order<Sources>;
+  const order = { endpoint: latch.endpoint, params: { tag: 'a' }, authorization } as {
+    -readonly [Key in keyof Order<Sources>]: Order<Sources>[Key];
+  };
   const buyer = new AbortController();
   const answer = () => serve('id', order, { checkedBlock: 7, hasCode: true }, buyer.signal);
-  return { latch, stored, authorization, buyer, answer };
+  return { latch, stored, authorization, buyer, answer, order };
 }
 
 test('a reply is stored with all that settling needs before it is handed on', async () => {
@@ -44,6 +47,21 @@ test('a buyer who leaves while the reply is made pays nothing: no intent is stor
   buyer.abort();
   latch.open();
   expect(await gone).toMatchObject({ status: 499, code: 'client_gone' });
+  expect(stored).toEqual([]);
+});
+
+test('a buyer who leaves at the last moment, while the reply is checked, pays nothing either', async () => {
+  const { answer, stored, latch, buyer, order } = bench();
+  order.endpoint = {
+    ...latch.endpoint,
+    result: z.object({
+      tag: z.string().refine(() => {
+        buyer.abort();
+        return true;
+      }),
+    }),
+  };
+  expect(await answer().catch((error: unknown) => error)).toMatchObject({ status: 499, code: 'client_gone' });
   expect(stored).toEqual([]);
 });
 

@@ -502,6 +502,15 @@ test('nothing is left behind on a caller’s signal once it has its answer', asy
   expect(getEventListeners(caller.signal, 'abort')).toEqual([]);
 });
 
+test('a question that comes first is asked once, however much room is left for the others', async () => {
+  const { clock, asked, open, read } = startReads(5);
+  const reads = [read(1, STAYS, 'a'), read(2, STAYS, 'b', true)];
+  await clock.advance(4);
+  expect(asked).toEqual([[2, 1]]);
+  open[0]?.answer();
+  expect(await ends(reads)).toEqual(['answer 1', 'answer 2']);
+});
+
 describe('a request that may not go yet', () => {
   /** Requests wait until the test lets them go, or fails them. */
   function held() {
@@ -516,12 +525,21 @@ describe('a request that may not go yet', () => {
   }
 
   test('is asked for once, however many more questions come', async () => {
-    const { asked, gates, open, read } = held();
+    const { clock, asked, gates, open, read } = held();
     const reads = Array.from({ length: 6 }, (_, at) => read(at, STAYS, `client ${at}`));
     expect(gates).toHaveLength(1);
-    for (let at = 0; at < 3; at++) {
+    const turn = () => new Promise((next) => setImmediate(next));
+    gates[0]?.resolve();
+    await turn();
+    expect(gates).toHaveLength(2);
+    // The first ones have their answer: what waits would go soon, were it not held.
+    open[0]?.answer();
+    await turn();
+    await clock.advance(10);
+    expect(gates).toHaveLength(2);
+    for (let at = 1; at < 3; at++) {
       gates[at]?.resolve();
-      await new Promise((next) => setImmediate(next));
+      await turn();
     }
     expect(asked).toHaveLength(3);
     for (const one of open) one.answer();

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+import type { Order } from '../../../src/payment/order.ts';
+import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { createTakeover } from '../../../src/payment/takeover.ts';
+import type { Verdict } from '../../../src/payment/usdc/evidence.ts';
+import type { PurchaseRail } from '../../../src/payment/usdc/purchase-rail.ts';
+import type { Payment } from '../../../src/store/ledger-port.ts';
+import { hash32, reservation } from '../../support/ledger-rows.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+
+const SETTLED: Verdict = { kind: 'settled', transaction: Buffer.alloc(32, 1), block: 9, paid: 1000n };
+const FAILED: Verdict = { kind: 'failed', reason: 'payment_already_used' };
+const known = { ...reservation('a', 'a'), state: 'failed' } as unknown as Payment;
+const asker = { client: '192.0.2.1', signal: new AbortController().signal };
+
+/** The evidence says what the test says; `mays` is what a look at it was told: whether it may be asked at all. */
+function bench() {
+  const clock = createManualClock(1_800_000_000_000);
+  const self = { verdict: { kind: 'open' } as Verdict, mays: [] as boolean[], ruledOut: [] as unknown[] };
+  const review: PurchaseRail['review'] = async (_authorization, _known, { mayLookUp }) => {
+    self.mays.push(mayLookUp());
+    return self.verdict;
+  };
+  const ledger = {
+    ruleOut: async (id: string, reason: string) => {
+      self.ruledOut.push([id, reason]);
+      return true;
+    },
+  };
+  const takeover = createTakeover({ ledger, clock });
+  const present = (name = 'authorization') => {
+    const order = { authorizationHash: hash32(name), rail: { review } } as unknown as Order<object>;
+    return takeover(known, order, asker).catch((error: unknown) => error);
+  };
+  return { self, clock, present };
+}
+
+describe('an authorization that reverted and is presented again', () => {
+  test('is sold for again where it is unused, each time after a look', async () => {
+    const { self, present } = bench();
+    expect([await present(), await present()]).toEqual(['open', 'open']);
+    expect([self.mays.length, self.ruledOut]).toEqual([2, []]);
+  });
+
+  test('that paid us is owed an answer, and needs no other look', async () => {
+    const { self, present } = bench();
+    self.verdict = SETTLED;
+    expect([await present(), await present()]).toEqual(['paid', 'paid']);
+    expect(self.mays).toHaveLength(1);
+    expect(await present('another')).toBe('paid');
+    expect(self.mays).toHaveLength(2);
+  });
+
+  test('that was used elsewhere or has run out ends with that, in the ledger as well', async () => {
+    const { self, present } = bench();
+    self.verdict = FAILED;
+    const end = await present();
+    expect(end).toBeInstanceOf(PaymentRefused);
+    expect(end).toMatchObject({ reason: 'payment_already_used', settlement: { success: false } });
+    expect(self.ruledOut).toEqual([[known.id, 'payment_already_used']]);
+  });
+
+  test('of which nothing is to be told now is unknown, and stays as it is', async () => {
+    const { self, present } = bench();
+    self.verdict = { kind: 'unknown' };
+    expect(await present()).toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });
+    expect(self.ruledOut).toEqual([]);
+  });
+
+  test('is looked up once a second, however often it comes; others are not held up by it', async () => {
+    const { self, present, clock } = bench();
+    self.verdict = { kind: 'unknown' };
+    await present();
+    await clock.advance(600);
+    await present();
+    await present('another');
+    await clock.advance(399);
+    await present();
+    await clock.advance(1);
+    await present();
+    expect(self.mays).toEqual([true, false, true, false, true]);
+  });
+
+  test('is forgotten with its end: a row that ends is no look that others must wait for', async () => {
+    const { self, present } = bench();
+    self.verdict = FAILED;
+    await present();
+    await present();
+    expect(self.mays).toEqual([true, true]);
+  });
+});
+
+test('no more paid authorizations are remembered than memory has room for: the oldest is looked up again', async () => {
+  const { self, present } = bench();
+  self.verdict = SETTLED;
+  for (let at = 0; at < 10_000; at++) await present(`authorization ${at}`);
+  await present('authorization 0');
+  expect(self.mays).toHaveLength(10_000);
+  await present('one too many');
+  await present('authorization 1');
+  expect(self.mays).toHaveLength(10_001);
+  await present('authorization 0');
+  expect(self.mays).toHaveLength(10_002);
+});
