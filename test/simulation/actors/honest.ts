@@ -1,0 +1,146 @@
+import { CLIENTS, runAs } from '../engine/owner.ts';
+import type { Random } from '../engine/random.ts';
+import type { Presentation, Rail, Requirement, Told } from '../record/presentation.ts';
+import { toHex } from '../world/chain/keys.ts';
+import { HONEST_NAMES, type Payer, signTerms } from '../world/payers.ts';
+import type { World } from '../world/world.ts';
+import type { Desk, Wanted, Way } from './desk.ts';
+
+/** One call that an honest buyer wanted. */
+export interface Purchase {
+  readonly atMs: number;
+  readonly rail: Rail;
+  readonly path: string;
+  /** How often he presented or asked; three at the most. */
+  tries: number;
+  served: boolean;
+  ended: boolean;
+  /** What he was told last. */
+  last: string;
+}
+
+const TRIES = 3;
+const sleep = (ms: number) => new Promise<void>((next) => void setTimeout(next, ms));
+
+/** A payment that he holds: presented until it is served, or refused for good. */
+interface Held {
+  present(): Promise<Presentation>;
+}
+
+/** Buyers with a plain client: they pay what a 402 asks, present again after `Retry-After` on 409, 429 and 503, and sign anew on 402 alone. */
+export function createHonestBuyers(world: World, desk: Desk, random: Random) {
+  const { scenario, scheduler, payers, chain, gateway, lightning, catalogue } = world;
+  const purchases: Purchase[] = [];
+  const places = world.instances.filter(({ name }) => name !== 'twin').map(({ name }) => name);
+  let stopped = false;
+  let number = 0;
+
+  function rails(): Rail[] {
+    const offered: Rail[] = ['usdc'];
+    if (scenario.gateway) offered.push('gateway');
+    if (scenario.lightning !== 'off') offered.push('lightning');
+    return offered;
+  }
+
+  /** Asks without a payment and pays what is asked for; null where he was not told what. */
+  async function pay(payer: Payer, wanted: Wanted, rail: Rail, way: Way): Promise<Held | Told | null> {
+    const told = await desk.ask(wanted, way, rail);
+    const accepted = told?.offer?.accepts().find((one) => fits(one, rail));
+    if (!accepted) return told;
+    return rail === 'lightning' ? payInvoice(wanted, accepted, payer, way) : sign(payer, wanted, rail, accepted, way);
+  }
+
+  function sign(payer: Payer, wanted: Wanted, rail: 'usdc' | 'gateway', accepted: Requirement, way: Way): Held {
+    const now = BigInt(Math.floor(scheduler.nowMs() / 1000));
+    const terms = {
+      ...{ from: payer.address, to: accepted.payTo as `0x${string}`, value: BigInt(accepted.amount) },
+      ...{
+        validAfter: now - 600n,
+        validBefore: now + BigInt(accepted.maxTimeoutSeconds),
+        nonce: toHex(random.bytes(32)),
+      },
+    };
+    const signature = signTerms(payer, rail === 'gateway' ? gateway.domain : chain.token.domain, terms);
+    const payment = {
+      ...wanted,
+      by: payer.name,
+      authorization: { rail, terms, signature },
+      accepted,
+      identifier: null,
+    };
+    return { present: () => desk.present(payment, way) };
+  }
+
+  async function payInvoice(wanted: Wanted, accepted: Requirement, payer: Payer, way: Way): Promise<Held | null> {
+    const found = lightning.invoices().find(({ text }) => text === accepted.extra.invoice);
+    await sleep(random.between(50, 900));
+    const preimage = found && lightning.pay(found.paymentHash);
+    if (!found || !preimage) return null;
+    const proof = { ...wanted, by: payer.name, accepted, preimage, paymentHash: found.paymentHash };
+    return { present: () => desk.presentProof(proof, way) };
+  }
+
+  async function buy(payer: Payer, from: string): Promise<void> {
+    const route = random.pick(catalogue.routes.filter(({ fails, path }) => !fails && path !== '/sim/slow'));
+    const rail = random.pick(rails().filter((one) => one !== 'lightning' || route.onLightning));
+    const purchase: Purchase = {
+      atMs: scheduler.nowMs(),
+      rail,
+      path: route.path,
+      tries: 0,
+      served: false,
+      ended: false,
+      last: '',
+    };
+    purchases.push(purchase);
+    const wanted = { route, tag: `h${number++}` };
+    let held: Held | null = null;
+    while (purchase.tries < TRIES && !purchase.served && !stopped) {
+      purchase.tries += 1;
+      const way = { from, at: random.pick(places) };
+      let told: Told | null = null;
+      if (!held) {
+        const paid: Held | Told | null = await pay(payer, wanted, rail, way);
+        if (paid && 'present' in paid) held = paid;
+        else told = paid;
+      }
+      if (held) {
+        const presentation = await held.present();
+        told = presentation.received && 'status' in presentation.received ? presentation.told : null;
+      }
+      purchase.last = told ? `${told.status} ${told.code}` : 'no answer';
+      purchase.served = held !== null && told?.status === 200;
+      if (told?.status === 402) held = null;
+      else if (!purchase.served) await sleep(1000 * Math.max(1, told?.retryAfterSeconds ?? 1));
+    }
+    purchase.ended = true;
+  }
+
+  async function live(name: string, at: number): Promise<void> {
+    const payer = payers.get(name);
+    const everyMs = scenario.honestEveryMs * HONEST_NAMES.length;
+    await sleep(500 + (at * everyMs) / HONEST_NAMES.length);
+    while (!stopped) {
+      const began = scheduler.nowMs();
+      await buy(payer, `192.0.2.${10 + at}`);
+      await sleep(Math.max(1, everyMs - (scheduler.nowMs() - began)));
+    }
+  }
+
+  return {
+    purchases: (): readonly Purchase[] => purchases,
+    start: () => {
+      if (scenario.honestEveryMs > 0) HONEST_NAMES.forEach((name, at) => void runAs(CLIENTS, () => live(name, at)));
+    },
+    stop: () => {
+      stopped = true;
+    },
+  };
+}
+
+export type HonestBuyers = ReturnType<typeof createHonestBuyers>;
+
+function fits({ network, extra }: Requirement, rail: Rail): boolean {
+  if (network.startsWith('lnbtc:')) return rail === 'lightning';
+  return (extra.name === 'GatewayWalletBatched') === (rail === 'gateway') && rail !== 'lightning';
+}

@@ -1,0 +1,5 @@
+import type { InstancesShare } from '../seam.ts';
+import { currentSharedLedger } from './shared-ledger.ts';
+
+/** In place of the PostgreSQL adapter of the same name, while seeds run. */
+export const openInstances = (): InstancesShare => currentSharedLedger().openShare();

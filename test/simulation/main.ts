@@ -1,0 +1,91 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { drawMoves } from './moves/draw.ts';
+import type { Move } from './moves/move.ts';
+import { tellMove } from './moves/tell.ts';
+import { PLANTED } from './planted/all.ts';
+import { choosePlants, unplanted } from './planted/plant.ts';
+import { type Outcome, runSeed } from './run/run-seed.ts';
+import { drawScenario, type Scenario } from './run/scenario.ts';
+import { shorten } from './run/shrink.ts';
+import { loadService } from './seam.ts';
+
+// Plays seeds and writes a line of JSON for each: `node --import ./test/simulation/hooks.ts test/simulation/main.ts --seeds 1-300`.
+
+const { values } = parseArgs({
+  options: {
+    /** `17`, `1-300` or `3,7,9`. */
+    seeds: { type: 'string', default: '1-20' },
+    moves: { type: 'string', default: '200' },
+    /** Names of planted faults, with commas between. */
+    plant: { type: 'string', default: '' },
+    /** Every event goes to standard error. */
+    trace: { type: 'boolean', default: false },
+    /** Plays what `--shorten` has written. */
+    replay: { type: 'string' },
+    /** Shortens the moves of a seed that breaks a promise. */
+    shorten: { type: 'boolean', default: false },
+    /** Ends after the first seed that breaks a promise. */
+    first: { type: 'boolean', default: false },
+  },
+});
+
+interface Play {
+  readonly seed: string;
+  readonly scenario: Scenario;
+  readonly moves: readonly Move[];
+}
+
+const SHORTENING_RUNS = 120;
+const write = (line: unknown) => process.stdout.write(`${JSON.stringify(line)}\n`);
+
+function seedsOf(text: string): string[] {
+  return text.split(',').flatMap((part) => {
+    const [from = 1, to = from] = part.split('-').map(Number);
+    return Array.from({ length: to - from + 1 }, (_, at) => String(from + at));
+  });
+}
+
+function plays(): Play[] {
+  if (values.replay !== undefined) return [JSON.parse(readFileSync(values.replay, 'utf8')) as Play];
+  return seedsOf(values.seeds).map((seed) => {
+    const scenario = drawScenario(seed);
+    return { seed, scenario, moves: drawMoves(seed, scenario, Number(values.moves)) };
+  });
+}
+
+const names = values.plant.split(',').filter((name) => name !== '');
+choosePlants(names.map((name) => PLANTED.find((plant) => plant.name === name) ?? fail(`no plant is called ${name}`)));
+Error.stackTraceLimit = values.trace ? 30 : 0;
+const service = await loadService();
+for (const { name, file } of unplanted()) fail(`plant ${name}: ${file} was never loaded`);
+
+for (const play of plays()) {
+  const outcome = await runSeed({
+    ...play,
+    service,
+    onEvent: values.trace ? (line) => void process.stderr.write(line) : null,
+  });
+  const { seed, scenario } = play;
+  const short = outcome.breach && values.shorten ? await shortened(play, outcome) : {};
+  write({ seed, scenario: scenario.name, ...outcome, ...short });
+  if (outcome.breach && values.first) break;
+}
+process.exit(0);
+
+/** The fewest moves that still break the same promise, as people read them and as a file that can be played again. */
+async function shortened({ seed, scenario, moves }: Play, { breach, played }: Outcome): Promise<object> {
+  const breaks = async (tried: readonly Move[]) =>
+    (await runSeed({ seed, scenario, moves: tried, service })).breach?.promise === breach?.promise;
+  const kept = await shorten(moves.slice(0, played), breaks, SHORTENING_RUNS);
+  const file = join(tmpdir(), `percall-simulation-${seed}.json`);
+  writeFileSync(file, JSON.stringify({ seed, scenario, moves: kept }, null, 1));
+  return { shortened: kept.map(tellMove), replay: file };
+}
+
+function fail(message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(2);
+}

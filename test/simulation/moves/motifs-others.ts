@@ -1,0 +1,181 @@
+import { presenter, VALID } from './motif-parts.ts';
+import type { Drawn, Sketch } from './sketch.ts';
+
+// Against processes, the Gateway and Lightning.
+
+/** The process dies somewhere between a payment's arrival and its end, and the buyer asks again. */
+export function killedInTheMiddle(sketch: Sketch): Drawn[] {
+  const { random } = sketch;
+  const who = presenter(sketch);
+  const id = sketch.newId('buy');
+  const rail = sketch.rail();
+  const downMs = random.pick([0, 300, 3000]);
+  const buy: Drawn = {
+    do: 'buy',
+    id,
+    payer: sketch.rich(),
+    route: sketch.route(),
+    rail,
+    ...VALID,
+    validFor: Number(sketch.validFor('gateway')),
+    ...who,
+    pauseMs: 0,
+  };
+  const kill: Drawn = {
+    do: 'kill',
+    at: who.at,
+    afterEvents: random.int(45),
+    downMs,
+    pauseMs: downMs + random.pick([200, 1500, 4000]),
+  };
+  const again = (): Drawn => ({
+    do: 'again',
+    of: id,
+    change: 'nothing',
+    route: '/sim/cheap',
+    ...who,
+    at: random.pick(sketch.instances),
+    pauseMs: 1200,
+  });
+  return [buy, kill, again(), again()];
+}
+
+/** Nonces that were spent at the Gateway before they are presented. */
+export function noncesElsewhere(sketch: Sketch): Drawn[] {
+  const { random } = sketch;
+  return Array.from({ length: random.between(3, 5) }, (): Drawn[] => {
+    const id = sketch.newId('buy');
+    const who = presenter(sketch);
+    return [
+      {
+        do: 'buy',
+        id,
+        payer: sketch.rich(),
+        route: '/sim/slow',
+        rail: 'gateway',
+        validFor: 605_500,
+        validSince: 600,
+        ...who,
+        pauseMs: 60,
+      },
+      { do: 'hand over', of: id, to: 'elsewhere', pauseMs: 40 },
+    ];
+  }).flat();
+}
+
+/** One payment presented to two services of the same seller. */
+export function twoLedgers(sketch: Sketch): Drawn[] {
+  const { scenario, random } = sketch;
+  const id = sketch.newId('buy');
+  const who = presenter(sketch);
+  const first = random.pick(['a', 'twin']);
+  const [here, there] = scenario.twin ? [first, first === 'a' ? 'twin' : 'a'] : [who.at, who.at];
+  return [
+    {
+      do: 'buy',
+      id,
+      payer: sketch.rich(),
+      route: '/sim/cheap',
+      rail: 'gateway',
+      validFor: 605_500,
+      validSince: 600,
+      ...who,
+      at: here,
+      pauseMs: random.pick([0, 900]),
+    },
+    {
+      do: 'again',
+      of: id,
+      change: random.pick(['nothing', 'nothing', 'the request']),
+      route: '/sim/dear',
+      ...who,
+      at: there,
+      pauseMs: 900,
+    },
+  ];
+}
+
+/** A proof presented several times at once, and again after the process died. */
+export function redeemedTwice(sketch: Sketch): Drawn[] {
+  const { random } = sketch;
+  const id = sketch.newId('offer');
+  const who = presenter(sketch);
+  const elsewhere = () => ({ ...who, from: sketch.client(), at: random.pick(sketch.instances) });
+  const redeem = (times: number): Drawn => ({
+    do: 'redeem',
+    of: id,
+    change: 'nothing',
+    route: '/sim/cheap',
+    times,
+    ...elsewhere(),
+    pauseMs: random.pick([0, 30, 500]),
+  });
+  const kill: Drawn[] = random.chance(0.5)
+    ? [{ do: 'kill', at: who.at, afterEvents: random.int(25), downMs: 200, pauseMs: 1200 }]
+    : [];
+  return [
+    {
+      do: 'offer',
+      id,
+      route: random.pick(['/sim/cheap', '/sim/dear', '/sim/slow']),
+      ...who,
+      pauseMs: random.pick([300, 10_500]),
+    },
+    { do: 'pay', of: id, pauseMs: 50 },
+    redeem(random.between(2, 3)),
+    ...kill,
+    redeem(1),
+    redeem(2),
+  ];
+}
+
+/** A proof claimed through the facilitator and at our own counter, in one order or the other. */
+export function claimedElsewhere(sketch: Sketch): Drawn[] {
+  const { random } = sketch;
+  const id = sketch.newId('offer');
+  const who = presenter(sketch);
+  const claim: Drawn = {
+    do: 'claim',
+    of: id,
+    from: sketch.client(),
+    at: random.pick(sketch.instances),
+    pauseMs: random.pick([0, 500]),
+  };
+  const redeem: Drawn = {
+    do: 'redeem',
+    of: id,
+    change: 'nothing',
+    route: '/sim/cheap',
+    times: 1,
+    ...who,
+    pauseMs: random.pick([0, 500]),
+  };
+  const order = random.chance(0.5) ? [claim, redeem] : [redeem, claim];
+  return [{ do: 'offer', id, route: '/sim/cheap', ...who, pauseMs: 300 }, { do: 'pay', of: id, pauseMs: 50 }, ...order];
+}
+
+/** Whoever settles is suspended in the middle of it, long enough for another one to take over, and wakes. */
+export function sleepingLeader(sketch: Sketch): Drawn[] {
+  const { random } = sketch;
+  const at = random.pick(sketch.instances);
+  const buys = Array.from(
+    { length: random.between(1, 4) },
+    (): Drawn => ({
+      ...{
+        do: 'buy',
+        id: sketch.newId('buy'),
+        payer: sketch.rich(),
+        route: '/sim/cheap',
+        rail: sketch.rail(),
+        ...VALID,
+        validFor: 605_500,
+        ...presenter(sketch),
+      },
+      pauseMs: random.int(6),
+    }),
+  );
+  return [
+    ...buys,
+    { do: 'sleep', at, ms: random.pick([6000, 12_000, 20_000]), pauseMs: random.pick([500, 7000, 14_000]) },
+  ];
+}

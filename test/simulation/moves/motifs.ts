@@ -1,0 +1,34 @@
+import {
+  claimedElsewhere,
+  killedInTheMiddle,
+  noncesElsewhere,
+  redeemedTwice,
+  sleepingLeader,
+  twoLedgers,
+} from './motifs-others.ts';
+import {
+  dearForCheap,
+  doomedWallets,
+  griefing,
+  pausedToken,
+  publicAuthorization,
+  shortValidity,
+} from './motifs-usdc.ts';
+import type { Motif } from './move.ts';
+import type { Drawn, Sketch } from './sketch.ts';
+
+/** Rows of moves by their names. */
+export const MOTIFS: Readonly<Record<Motif, (sketch: Sketch) => Drawn[]>> = {
+  'dear for cheap': dearForCheap,
+  griefing,
+  'a public authorization': publicAuthorization,
+  'short validity': shortValidity,
+  'killed in the middle': killedInTheMiddle,
+  'a paused token': pausedToken,
+  'doomed wallets': doomedWallets,
+  'nonces elsewhere': noncesElsewhere,
+  'two ledgers': twoLedgers,
+  'redeemed twice': redeemedTwice,
+  'claimed elsewhere': claimedElsewhere,
+  'a sleeping leader': sleepingLeader,
+};

@@ -1,0 +1,53 @@
+import { createAdversary } from '../actors/adversary.ts';
+import type { Desk } from '../actors/desk.ts';
+import { createFlooding } from '../actors/flood.ts';
+import { createOutsider } from '../actors/outsider.ts';
+import { CLIENTS, runAs } from '../engine/owner.ts';
+import type { World } from '../world/world.ts';
+import type { Move, MoveOf } from './move.ts';
+import { createTroubles } from './trouble-makers.ts';
+
+/** What each kind of move does; it returns at once, and what it began goes on. */
+export type Handlers = { readonly [Name in Move['do']]?: (move: MoveOf<Name>) => unknown };
+
+/** Plays moves in a world. */
+export function createPlayer(world: World, desk: Desk) {
+  const adversary = createAdversary(world, desk, world.random('adversary'));
+  const outsider = createOutsider(world, adversary);
+  const { instances, gateway, payers, scheduler } = world;
+  const times = <M extends { readonly times: number }>(move: M, present: (move: M, time: number) => void) => {
+    for (let time = 0; time < move.times; time++) present(move, time);
+  };
+
+  const handlers: Handlers = {
+    ...createTroubles(world),
+    ...outsider.handlers,
+    buy: adversary.buy,
+    again: (move) => adversary.again(move, move),
+    // Spread over the instances, as by a load balancer.
+    race: (move) =>
+      times(move, (one, at) => adversary.again(one, { ...one, at: instances[at % instances.length]?.name ?? one.at })),
+    offer: adversary.offer,
+    pay: adversary.pay,
+    redeem: (move) => times(move, (one) => adversary.redeem(one)),
+    claim: adversary.claim,
+    forge: adversary.forge,
+    deposit: ({ payer, units }) => gateway.deposit(payers.get(payer).address, BigInt(units)),
+    batch: gateway.batch,
+    flood: createFlooding(world, desk, world.random('flood')),
+  };
+
+  return {
+    adversary,
+    /** Performs one move and lets time pass as it says. */
+    play: async (move: Move): Promise<void> => {
+      const handler = handlers[move.do] as ((move: Move) => unknown) | undefined;
+      runAs(CLIENTS, () => handler?.(move));
+      if (move.do === 'leap') scheduler.leap(move.ms);
+      const waitMs = move.do === 'wait' ? move.ms : 0;
+      await scheduler.runUntil(scheduler.nowMs() + waitMs + move.pauseMs);
+    },
+  };
+}
+
+export type Player = ReturnType<typeof createPlayer>;

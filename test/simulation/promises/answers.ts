@@ -1,0 +1,55 @@
+import { keyOf, type Presentation } from '../record/presentation.ts';
+import type { World } from '../world/world.ts';
+import { clientOf } from './client.ts';
+import { createPaidCheck, nameOf } from './paid.ts';
+import type { Tell } from './promise.ts';
+
+/** What holds for every answer at the moment when it leaves: it was paid in full, nothing else was sold for the same payment, and its buyer asked. */
+export function watchAnswers(world: World, claims: ReadonlySet<string>, tell: Tell): void {
+  const { book, scenario, evidence, chain } = world;
+  const unpaid = createPaidCheck(world);
+  const sold = new Map<string, { asked: string; body: string; times: number }>();
+  const most = 1 + Number(scenario.env.REDELIVERY_MAX || 5);
+
+  function checkOnce(presentation: Presentation, key: string): void {
+    const { asked, told, paymentHash } = presentation;
+    const body = told?.body ?? '';
+    const before = sold.get(key) ?? { asked, body, times: 0 };
+    sold.set(key, { ...before, times: before.times + 1 });
+    if (before.asked !== asked)
+      tell('no payment is sold twice', `${nameOf(presentation)}: sold before for ${before.asked}`);
+    if (before.body !== body) tell('no payment is sold twice', `${nameOf(presentation)}: another answer than before`);
+    if (paymentHash !== null && claims.has(paymentHash))
+      tell('no payment is sold twice', `${nameOf(presentation)}: claimed through the facilitator`);
+    if (presentation.rail !== 'lightning' && before.times >= most)
+      tell('no payment is sold twice', `${nameOf(presentation)}: delivered ${before.times + 1} times`);
+  }
+
+  /** A settled authorization stands on the chain for anyone to copy. */
+  function checkBuyer(presentation: Presentation, key: string): void {
+    const { authorization, request, identifier, atMs } = presentation;
+    if (authorization?.rail !== 'usdc') return;
+    const ended = evidence.of(authorization.terms.from, authorization.terms.nonce);
+    const settledMs = ended ? chain.timeOf(ended.block) * 1000 : 0;
+    if (atMs <= settledMs + 1000) return;
+    const knows = book
+      .of(key)
+      .some(
+        (one) =>
+          one.number < presentation.number &&
+          (clientOf(one.request.from) === clientOf(request.from) ||
+            (identifier !== null && one.identifier === identifier)),
+      );
+    if (!knows) tell('no payment is sold twice', `${nameOf(presentation)}: delivered to somebody who has copied it`);
+  }
+
+  book.onTold((presentation) => {
+    if (presentation.told?.status !== 200) return;
+    const { authorization, paymentHash } = presentation;
+    const key = authorization ? keyOf(authorization) : `lightning ${paymentHash}`;
+    const why = unpaid(presentation);
+    if (why !== null) tell('no answer without its full price', `${nameOf(presentation)}: ${why}`);
+    checkOnce(presentation, key);
+    checkBuyer(presentation, key);
+  });
+}

@@ -1,0 +1,84 @@
+import { keyOf, type Presentation } from '../record/presentation.ts';
+import type { World } from '../world/world.ts';
+import { nameOf } from './paid.ts';
+import type { Tell } from './promise.ts';
+
+/** Words that say that an authorization is used, which is no word about what this request cost. */
+const USED = /already_used|nonce_already|duplicate_settlement/;
+const SPENT = /payment_already_used|duplicate_settlement/;
+
+/** A movement of a payment's money to the seller: who let it happen, and since when it could not be stopped. */
+interface Moved {
+  readonly ours: boolean;
+  readonly sinceMs: number;
+  readonly doneMs: number;
+}
+
+/** Whether what was said of the money was true, by the chain and by what was on its way there. */
+export function createChargedCheck(world: World, tell: Tell) {
+  const { book, evidence, accounts, handings, gateway, chain, scenario } = world;
+  const ours = new Set<string>([accounts.relayer.address, accounts.facilitator.address]);
+  // Nodes may lag that far behind what somebody else has done.
+  const lateMs = scenario.fair ? 1500 : 6000;
+
+  function movedOnChain({ authorization }: Presentation): Moved | null {
+    if (!authorization) return null;
+    const { from, nonce } = authorization.terms;
+    const ended = evidence.of(from, nonce);
+    if (ended?.kind !== 'paid' || ended.to !== accounts.seller.address || ended.units !== authorization.terms.value)
+      return null;
+    const sent = handings.of(`usdc ${from} ${nonce}`);
+    const own = ours.has(ended.sender);
+    const first = sent.find(({ hash }) => hash === null || hash === ended.hash) ?? sent[0];
+    const doneMs = chain.timeOf(ended.block) * 1000;
+    return { ours: own, sinceMs: own ? (first?.atMs ?? doneMs) : doneMs, doneMs };
+  }
+
+  function movedAtGateway({ authorization }: Presentation): Moved | null {
+    const { from, nonce } = authorization?.terms ?? {};
+    const transfer = gateway.transfers().find((one) => one.from === from && one.nonce === nonce);
+    if (!transfer || transfer.status === 'failed' || transfer.to !== accounts.seller.address) return null;
+    const sent = handings.of(`gateway ${from} ${nonce}`).filter(({ atMs }) => atMs <= transfer.atMs);
+    return { ours: transfer.by !== null, sinceMs: sent.at(-1)?.atMs ?? transfer.atMs, doneMs: transfer.atMs };
+  }
+
+  /** Each of two ledgers can only tell of what it has taken itself. */
+  const isElsewhere = (presentation: Presentation, key: string): boolean =>
+    scenario.twin && book.of(key).some((one) => (one.at === 'twin') !== (presentation.at === 'twin'));
+
+  /** Whether another request may be what the money was taken for: it was answered, or its end is not known. */
+  function isForAnother(presentation: Presentation, key: string): boolean {
+    const told = presentation.told?.atMs ?? 0;
+    return book
+      .of(key)
+      .some(
+        (one) =>
+          one.asked !== presentation.asked &&
+          one.atMs <= told &&
+          (one.told === null || one.told.atMs > told || one.told.charged !== 'no'),
+      );
+  }
+
+  function check(presentation: Presentation): void {
+    const { told, authorization, atMs } = presentation;
+    if (told?.charged !== 'no' || !authorization || SPENT.test(told.code)) return;
+    const key = keyOf(authorization);
+    const same = book.of(key).every((one) => one.authorization?.signature.equals(authorization.signature));
+    const moved = authorization.rail === 'gateway' ? movedAtGateway(presentation) : movedOnChain(presentation);
+    if (!moved || !same || isElsewhere(presentation, key) || isForAnother(presentation, key)) return;
+    const said = `${nameOf(presentation)} was told ${told.status} ${told.code}`;
+    if (moved.ours && moved.sinceMs <= told.atMs)
+      tell('charged was true', `${said}, and the service has taken the money`);
+    const isPublic = handings.of(key).some((one) => one.atMs < atMs);
+    if (!moved.ours && isPublic && moved.doneMs + lateMs < atMs && !USED.test(told.code))
+      tell('charged was true', `${said}, and the money had gone to the seller before`);
+  }
+
+  book.onTold(check);
+  return {
+    /** Once everything has ended, what was on its way is known. */
+    atRest: (): void => {
+      for (const presentation of book.presentations()) check(presentation);
+    },
+  };
+}

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto';
+import type { Presentation } from '../record/presentation.ts';
+import { PUBLIC_ORIGIN } from '../service/environment.ts';
+import type { World } from '../world/world.ts';
+
+const sha256 = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex');
+
+/** The hash that an invoice for an HTTP request signs: the canonical JSON of the scheme's binding. */
+export function boundHash(url: string): string {
+  const domain = 'x402:exact:lnbtc:bolt11:http:1';
+  return sha256(
+    `{"bodyHash":"${sha256('')}","domain":"${domain}","headers":[],"method":"GET","url":${JSON.stringify(url)}}`,
+  );
+}
+
+/**
+ * Why what the world holds does not pay for the request that was answered, or null where it does: by the chain's logs, the Gateway's transfers, the
+ * node's books.
+ */
+export function createPaidCheck({ evidence, accounts, gateway, lightning, sources }: World) {
+  const seller = accounts.seller.address;
+
+  function onChain({ authorization, route }: Presentation): string | null {
+    if (!authorization) return 'there is no authorization';
+    const { from, nonce } = authorization.terms;
+    const ended = evidence.of(from, nonce);
+    if (ended?.kind !== 'paid' || ended.to !== seller) return 'the chain holds no transfer to the seller';
+    return ended.units >= route.price ? null : `${ended.units} were paid for what costs ${route.price}`;
+  }
+
+  function atGateway({ authorization, route }: Presentation): string | null {
+    const { from, nonce } = authorization?.terms ?? {};
+    const found = gateway.transfers().find((one) => one.from === from && one.nonce === nonce);
+    if (!found || found.to !== seller || found.status === 'failed')
+      return 'the Gateway holds no transfer to the seller';
+    return found.units >= route.price ? null : `${found.units} were paid for what costs ${route.price}`;
+  }
+
+  function overLightning({ paymentHash, route, request }: Presentation): string | null {
+    const found = lightning.invoices().find((one) => one.paymentHash === paymentHash);
+    if (!found?.ours || !found.paid) return 'the node has no payment';
+    // At the dearest price of a bitcoin that any two exchanges agreed on.
+    const leastMsat =
+      BigInt(Math.max(1, Math.floor((Number(route.price) * 100) / (sources.rates.most * 1.03)))) * 1000n;
+    if (found.amountMsat < leastMsat) return `${found.amountMsat} msat were paid for what costs ${leastMsat}`;
+    if (request.method !== 'GET') return null;
+    return found.descriptionHash === boundHash(`${PUBLIC_ORIGIN}${request.url}`)
+      ? null
+      : 'the invoice was for another request';
+  }
+
+  return (presentation: Presentation): string | null => {
+    if (presentation.rail === 'lightning') return overLightning(presentation);
+    return presentation.rail === 'gateway' ? atGateway(presentation) : onChain(presentation);
+  };
+}
+
+/** A payment as it is told in a breach. */
+export function nameOf({ authorization, paymentHash, by, route, tag, number }: Presentation): string {
+  const what = authorization
+    ? `${authorization.rail} ${authorization.terms.nonce.slice(0, 10)}`
+    : `lightning ${paymentHash?.slice(0, 8)}`;
+  return `presentation ${number} by ${by} of ${what} for ${route.path} (${tag})`;
+}

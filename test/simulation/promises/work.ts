@@ -1,0 +1,50 @@
+import type { Presentation } from '../record/presentation.ts';
+import { unitsOf } from '../world/chain/state.ts';
+import type { World } from '../world/world.ts';
+import { nameOf } from './paid.ts';
+import type { Tell } from './promise.ts';
+
+/** For so long a balance must have been too small: nodes lag, and money moves while it is looked at. */
+const POOR_MS = 10_000;
+const BLOCK_MS = 500;
+
+/** Nothing of ours is spent for somebody who could not pay: no endpoint runs for a USDC payment without funds behind it. */
+export function createWorkCheck(world: World, tell: Tell) {
+  const { catalogue, book, chain, gateway, startMs } = world;
+  const byTag = new Map<string, Presentation[]>();
+  let seen = 0;
+  let presented = 0;
+
+  function index(): void {
+    const all = book.presentations();
+    for (; presented < all.length; presented++) {
+      const one = all[presented] as Presentation;
+      const name = `${one.route.path} ${one.tag}`;
+      byTag.set(name, [...(byTag.get(name) ?? []), one]);
+    }
+  }
+
+  function isPoor({ authorization, route }: Presentation, atMs: number): boolean {
+    if (!authorization) return false;
+    const { from } = authorization.terms;
+    if (authorization.rail === 'gateway') return !gateway.hadDeposit(from, atMs);
+    const newest = Math.floor((atMs - chain.genesisMs) / BLOCK_MS);
+    for (let block = newest; block > newest - POOR_MS / BLOCK_MS; block--)
+      if (unitsOf(chain.viewAt(block), from) >= route.price) return false;
+    return atMs > startMs + POOR_MS;
+  }
+
+  return {
+    afterMove(): void {
+      index();
+      const runs = catalogue.runs();
+      for (; seen < runs.length; seen++) {
+        const { path, tag, atMs } = runs[seen] as (typeof runs)[number];
+        const askers = (byTag.get(`${path} ${tag}`) ?? []).filter((one) => one.atMs <= atMs);
+        const last = askers.at(-1);
+        if (last && askers.every((one) => one.rail !== 'lightning' && isPoor(one, atMs)))
+          tell('nothing is done for who cannot pay', `${nameOf(last)}: its endpoint ran`);
+      }
+    },
+  };
+}

@@ -1,0 +1,87 @@
+import type { HonestBuyers } from '../actors/honest.ts';
+import { CLIENTS, runAs } from '../engine/owner.ts';
+import { mend } from '../moves/trouble-makers.ts';
+import { readLedgers } from '../promises/ledger.ts';
+import { connectionsOf } from '../service/sqlite.ts';
+import type { Hex } from '../world/chain/keys.ts';
+import type { World } from '../world/world.ts';
+
+/** A process is up again after some seconds; a leader is found again after the lease of the last one. */
+const START_MS = 40_000;
+/** Everything that is open is looked at again within this time: the longest pauses, of a remote rail and of a provider that was of another chain, are five minutes. */
+const ENDS_MS = 700_000;
+const STEP_MS = 5_000;
+const OPEN = ['reserved', 'settling', 'unknown'];
+
+/** Ends everything that is wrong with the world. */
+function heal(world: World): void {
+  world.scheduler.callOff();
+  const { providers, facilitator, gateway, lightning, sources, ledger, chain, accounts, catalogue, instances } = world;
+  for (const one of [providers, facilitator, gateway, lightning, sources]) one.heal();
+  Object.assign(ledger.mood, { how: 'well', percent: 100 });
+  chain.setFee(20_000_000_000n);
+  catalogue.setMoody(false);
+  chain.change((view) => {
+    view.set('paused', false);
+    view.set(`blocked ${accounts.seller.address}`, false);
+    view.set(`balance ${accounts.relayer.address}`, 10n ** 20n);
+  });
+  for (const instance of instances) {
+    for (const db of connectionsOf(instance.owner(), '.db')) mend(db);
+    instance.wake();
+  }
+}
+
+/** Rows that have not ended, of those that nobody but the service can end. */
+export function openRows(world: World): string[] {
+  const { evidence, scheduler, scenario, gateway } = world;
+  const isUsed = (rail: 'usdc' | 'gateway', payer: Hex, nonce: Hex): boolean =>
+    rail === 'usdc'
+      ? evidence.of(payer, nonce) !== null
+      : gateway.transfers().some((one) => one.from === payer && one.nonce === nonce);
+  const now = BigInt(Math.floor(scheduler.nowMs() / 1000));
+  return readLedgers(world).flatMap(({ sales }) =>
+    sales
+      .filter(({ state }) => OPEN.includes(state))
+      // What was handed to somebody else may still be settled there, and is rightly unknown while it is good.
+      .filter(({ rail, payer, nonce, validBefore, state, hash }) => {
+        const isHandedOver = hash !== null && (rail === 'gateway' || scenario.settler !== 'relayer');
+        return !(state === 'unknown' && isHandedOver && validBefore > now && !isUsed(rail, payer, nonce));
+      })
+      .map(
+        ({ rail, nonce, state, reason }) => `${rail} ${nonce.slice(0, 10)} is ${state}${reason ? ` (${reason})` : ''}`,
+      ),
+  );
+}
+
+/** Lets the world come to rest: it heals, time passes, everything open ends. */
+export async function comeToRest(world: World, honest: HonestBuyers): Promise<void> {
+  const { scheduler, instances } = world;
+  honest.stop();
+  heal(world);
+  for (const instance of instances) void instance.boot();
+  await scheduler.runWhile(() => !instances.every((one) => one.isUp()), scheduler.nowMs() + START_MS);
+  const untilMs = scheduler.nowMs() + ENDS_MS;
+  for (;;) {
+    await scheduler.runUntil(scheduler.nowMs() + STEP_MS);
+    if (openRows(world).length === 0 && isAnswered(world)) return;
+    if (scheduler.nowMs() >= untilMs) return;
+  }
+}
+
+export const isAnswered = ({ book }: World): boolean => book.presentations().every(({ received }) => received !== null);
+
+/** Runs something of the clients' and lets time pass until it is done. */
+export async function letHappen(world: World, work: () => Promise<void>, mostMs: number): Promise<void> {
+  let done = false;
+  let failure: unknown = null;
+  void runAs(CLIENTS, work)
+    .catch((error: unknown) => {
+      failure = error;
+    })
+    .finally(() => {
+      done = true;
+    });
+  await world.scheduler.runWhile(() => !done, world.scheduler.nowMs() + mostMs);
+  if (failure !== null) throw failure;
+}

@@ -1,0 +1,142 @@
+import { createDesk } from '../actors/desk.ts';
+import { createHonestBuyers } from '../actors/honest.ts';
+import type { Move } from '../moves/move.ts';
+import { createPlayer } from '../moves/perform.ts';
+import { watchAnswers } from '../promises/answers.ts';
+import { createChargedCheck } from '../promises/charged.ts';
+import { checkHonest } from '../promises/honest.ts';
+import { KNOWN_FAULTS } from '../promises/known.ts';
+import type { Breach, PromiseName, Tell } from '../promises/promise.ts';
+import { createRelayerCheck } from '../promises/relayer.ts';
+import { checkFiles, checkTexts } from '../promises/secrets.ts';
+import { createServedCheck } from '../promises/served.ts';
+import { checkSums } from '../promises/sums.ts';
+import { createWorkCheck } from '../promises/work.ts';
+import type { LoadedService } from '../seam.ts';
+import { createWorld, type World } from '../world/world.ts';
+import { comeToRest, isAnswered, letHappen, openRows } from './rest.ts';
+import type { Scenario } from './scenario.ts';
+
+/** What became of a seed. */
+export interface Outcome {
+  /** The first promise that broke; null where all held. */
+  readonly breach: Breach | null;
+  /** Breaches of known faults, by their names. */
+  readonly known: Readonly<Record<string, number>>;
+  /** Moves that were played. */
+  readonly played: number;
+  readonly events: number;
+  /** Of everything that happened. */
+  readonly digest: string;
+  readonly virtualMs: number;
+  /** Of this process's processor time. */
+  readonly cpuMs: number;
+  readonly figures: Readonly<Record<string, number>>;
+}
+
+interface SeedOptions {
+  readonly seed: string;
+  readonly scenario: Scenario;
+  readonly moves: readonly Move[];
+  readonly service: LoadedService;
+  readonly onEvent?: ((line: string) => void) | null;
+}
+
+/** A process is up within this time, or does not start at all. */
+const START_MS = 40_000;
+const FETCH_MS = 600_000;
+
+/** Plays one seed: the moves in its world, the promises after every step, and all of them once it is at rest. */
+export async function runSeed(options: SeedOptions): Promise<Outcome> {
+  const began = process.cpuUsage();
+  const world = createWorld(options);
+  let breach: Breach | null = null;
+  const known: Record<string, number> = {};
+  const tell = (promise: PromiseName, detail: string): void => {
+    const fault = KNOWN_FAULTS.find((one) => one.promise === promise && one.detail.test(detail));
+    if (fault) {
+      known[fault.name] = (known[fault.name] ?? 0) + 1;
+      return;
+    }
+    breach ??= { promise, detail, atMs: world.scheduler.nowMs() - world.startMs };
+    world.note(`BROKEN ${promise}: ${detail}`);
+  };
+  const failed = (error: unknown) =>
+    tell('the process lives on', error instanceof Error ? (error.stack ?? error.message) : String(error));
+  process.on('unhandledRejection', failed);
+  try {
+    const played = await play(world, options.moves, () => breach !== null, tell);
+    const events = world.scheduler.count();
+    const virtualMs = world.scheduler.nowMs() - world.startMs;
+    const digest = world.trace.digest();
+    return { breach, known, played, events, digest, virtualMs, cpuMs: cpuSince(began), figures: figuresOf(world) };
+  } finally {
+    process.off('unhandledRejection', failed);
+    world.end();
+  }
+}
+
+async function play(world: World, moves: readonly Move[], isBroken: () => boolean, tell: Tell): Promise<number> {
+  const desk = createDesk(world);
+  const player = createPlayer(world, desk);
+  const honest = createHonestBuyers(world, desk, world.random('honest'));
+  const { adversary } = player;
+  watchAnswers(world, adversary.claims, tell);
+  const charged = createChargedCheck(world, tell);
+  const relayer = createRelayerCheck(world, tell);
+  const work = createWorkCheck(world, tell);
+  const fetchOwed = createServedCheck(world, desk, adversary.claims, tell);
+
+  for (const instance of world.instances) void instance.boot();
+  await world.scheduler.runWhile(() => !world.instances.every((one) => one.isUp()), world.scheduler.nowMs() + START_MS);
+  honest.start();
+  let played = 0;
+  for (const move of moves) {
+    if (isBroken()) return played;
+    played += 1;
+    world.note(`MOVE ${JSON.stringify(move)}`);
+    await player.play(move);
+    relayer.afterMove();
+    work.afterMove();
+  }
+  if (isBroken()) return played;
+  checkHonest(world, honest, tell);
+  await comeToRest(world, honest);
+  relayer.afterMove();
+  for (const { name } of world.instances.filter((one) => !one.isUp()))
+    tell(
+      'the process lives on',
+      `${name} does not start in a world that is well: ${world.troubles.at(-1) ?? 'it hangs'}`,
+    );
+  if (!isAnswered(world))
+    tell(
+      'every call is answered',
+      `${world.book.presentations().filter(({ received }) => received === null).length} calls hang`,
+    );
+  for (const row of openRows(world)) tell('every payment ends', row);
+  charged.atRest();
+  checkSums(world, tell);
+  if (isBroken()) return played;
+  await letHappen(world, fetchOwed, FETCH_MS);
+  charged.atRest();
+  checkTexts(world, tell);
+  for (const instance of world.instances) instance.kill();
+  if (world.scenario.instances === 1) checkFiles(world, tell);
+  return played;
+}
+
+function cpuSince(began: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(began);
+  return Math.round((user + system) / 1000);
+}
+
+function figuresOf({ book, chain, catalogue, instances }: World): Record<string, number> {
+  const all = book.presentations();
+  return {
+    presentations: all.length,
+    sold: all.filter(({ told }) => told?.status === 200).length,
+    transactions: [...chain.allMined()].length,
+    runs: catalogue.runs().length,
+    starts: instances.reduce((sum, one) => sum + one.starts(), 0),
+  };
+}

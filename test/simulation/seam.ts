@@ -1,0 +1,91 @@
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+
+// The one place of the simulation that knows where things are inside the service. Everything else speaks HTTP, and reads the chain and the ledger's file.
+
+/** Modules that others stand in for, while seeds run: `by` is below this folder. */
+export const STAND_INS = [
+  { replaces: (name: string) => name === 'undici', from: /\/src\//, by: './network/undici.ts' },
+  { replaces: (name: string) => name === 'better-sqlite3', from: /\/src\//, by: './service/sqlite.ts' },
+  {
+    replaces: (name: string) => name.endsWith('postgres/open-stores.ts'),
+    from: /\/src\//,
+    by: './ledger/open-stores.ts',
+  },
+  {
+    replaces: (name: string) => name.endsWith('postgres/open-instances.ts'),
+    from: /\/src\//,
+    by: './ledger/open-instances.ts',
+  },
+  { replaces: (name: string) => name.endsWith('http/openapi.ts'), from: /\/src\//, by: './service/openapi.ts' },
+] as const;
+
+export type { InstancesStore } from '../../src/store/instances-port.ts';
+export type { LedgerStores } from '../../src/store/ledger-stores.ts';
+export type { InstancesShare } from '../../src/store/postgres/open-instances.ts';
+
+/** What a shared ledger is made of: the real stores over SQLite, and what a client is told where the ledger is away. */
+export async function ledgerParts() {
+  const [{ openSqliteStores }, { AppError }] = await Promise.all([
+    import('../../src/store/sqlite-stores.ts'),
+    import('../../src/errors.ts'),
+  ]);
+  const unavailable = () =>
+    new AppError(503, 'ledger_unavailable', 'the ledger does not answer', { retryAfterSeconds: 5 });
+  return { openSqliteStores, unavailable };
+}
+
+/** What the simulation reads of the ledger's file. */
+export const LEDGER_QUERIES = {
+  file: 'ledger.db',
+  sales: `SELECT payer, nonce, contract, state, amount, reason, transaction_hash AS hash, signature, deliveries, ended_at AS endedAt,
+                 reserved_at AS reservedAt, valid_before AS validBefore, valid_after AS validAfter,
+                 pay_to AS payTo FROM usdc_payments`,
+  claims: `SELECT payment_hash AS paymentHash, amount_msat AS amountMsat, state, claimed_at AS claimedAt, delivered_at AS deliveredAt,
+                  request_hash IS NOT NULL AS grants FROM lightning_claims`,
+};
+
+/** The service, loaded after the hooks: so that it is the one with stand-ins and plants. */
+export async function loadService() {
+  const [{ createDeps }, { buildApp }, { loadConfig }, { catalogue }, { defineEndpoint }, { createLogger }] =
+    await Promise.all([
+      import('../../src/deps.ts'),
+      import('../../src/app.ts'),
+      import('../../src/config.ts'),
+      import('../../src/catalogue/catalogue.ts'),
+      import('../../src/catalogue/endpoint.ts'),
+      import('../../src/lib/log.ts'),
+    ]);
+  type Catalogue = NonNullable<Parameters<typeof createDeps>[2]>;
+
+  return {
+    catalogue,
+    defineEndpoint,
+    createLogger,
+    /** Starts one instance in this process under this environment; resolves when it could listen. */
+    start: async (
+      env: Record<string, string>,
+      log: Logger,
+      sold: Catalogue,
+      surfaces: { pages: boolean; tools: boolean },
+    ) => {
+      const deps = await createDeps(loadConfig(env), log, sold);
+      const { mountPages, mountTools, ...rest } = deps;
+      const app: FastifyInstance = await buildApp({
+        ...rest,
+        ...(surfaces.pages && { mountPages }),
+        ...(surfaces.tools && { mountTools }),
+      });
+      return {
+        app,
+        close: async () => {
+          await app.close();
+          await deps.close();
+        },
+      };
+    },
+  };
+}
+
+export type LoadedService = Awaited<ReturnType<typeof loadService>>;
+export type Catalogue = LoadedService['catalogue'];
