@@ -1,12 +1,14 @@
 import type { Random } from '../engine/random.ts';
 import type { Change, MoveOf } from '../moves/move.ts';
+import { boundHash } from '../record/bound-hash.ts';
 import type { Authorization, Requirement } from '../record/presentation.ts';
 import type { Route } from '../service/catalogue.ts';
+import { PUBLIC_ORIGIN } from '../service/environment.ts';
 import { signDigest, toHex } from '../world/chain/keys.ts';
 import { cancelDigest, type Terms } from '../world/chain/token.ts';
 import { type Payer, signTerms } from '../world/payers.ts';
 import type { World } from '../world/world.ts';
-import type { Desk, Wanted, Way } from './desk.ts';
+import { type Desk, queryOf, type Wanted, type Way } from './desk.ts';
 
 /** A payment that the adversary has signed. */
 export interface Sale extends Wanted {
@@ -136,14 +138,22 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
     if (!offered) return;
     const preimage =
       change === 'the preimage' || offered.preimage === null ? random.bytes(32).toString('hex') : offered.preimage;
-    const other = [...offers.values()].find(({ id }) => id !== of)?.requirement;
-    const accepted = change === 'the invoice' && other ? other : offered.requirement;
     const wanted = {
       route: change === 'the request' ? routeOf(route) : offered.route,
       tag: change === 'the parameters' ? `${offered.tag}x` : offered.tag,
     };
+    const accepted = acceptedFor(offered, change, wanted);
     const proof = { ...wanted, by: 'a payer of invoices', accepted, preimage, paymentHash: offered.paymentHash };
     void desk.presentProof(proof, { ...way, viaTools: offered.viaTools });
+  }
+
+  /** What he says that he was offered: as it was, of another invoice, or made out to the request that he wants now. */
+  function acceptedFor({ id, requirement }: Offered, change: Change, wanted: Wanted): Requirement {
+    const other = [...offers.values()].find((one) => one.id !== id)?.requirement;
+    if (change === 'the invoice') return other ?? requirement;
+    if ((change !== 'the request' && change !== 'the parameters') || random.chance(0.4)) return requirement;
+    const requestHash = boundHash(`${PUBLIC_ORIGIN}/v1/lightning${wanted.route.path}?${queryOf(wanted)}`);
+    return { ...requirement, extra: { ...requirement.extra, requestHash } };
   }
 
   function claim({ of, from, at }: MoveOf<'claim'>): void {
@@ -153,28 +163,31 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
     void desk.claim(requirement, preimage, { from, at }).then((received) => {
       if ('broken' in received) return;
       const { success } = JSON.parse(received.body) as { success?: boolean };
-      if (success === true) claims.add(paymentHash);
+      if (success !== true) return;
+      claims.add(paymentHash);
+      for (const listener of claimListeners) listener(paymentHash);
     });
   }
 
   const claims = new Set<string>();
+  const claimListeners: ((paymentHash: string) => void)[] = [];
 
-  /** A tenant of a shared node makes an invoice of his own for what was offered: he knows the preimage and pays nobody. */
+  /**
+   * A tenant of a shared node pays nobody and has a preimage all the same: of an invoice that he makes for what was offered, or of ours, which he
+   * has read from the node's books.
+   */
   function forge({ of, id }: MoveOf<'forge'>): void {
     const offered = offers.get(of);
     if (!offered) return;
+    if (random.chance(0.5)) {
+      offered.preimage ??= lightning.peek(offered.paymentHash);
+      return;
+    }
     const { requirement, route, tag, viaTools } = offered;
     const invoice = lightning.makeForTenant(BigInt(requirement.amount), String(requirement.extra.requestHash));
     const forged = { ...requirement, extra: { ...requirement.extra, invoice: invoice.text } };
-    offers.set(id, {
-      id,
-      route,
-      tag,
-      viaTools,
-      requirement: forged,
-      paymentHash: invoice.paymentHash,
-      preimage: invoice.preimage,
-    });
+    const { paymentHash, preimage } = invoice;
+    offers.set(id, { id, route, tag, viaTools, requirement: forged, paymentHash, preimage });
   }
 
   return {
@@ -182,6 +195,7 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
     offers,
     /** Payment hashes that the facilitator's route has told to be claimed. */
     claims,
+    onClaimed: (listener: (paymentHash: string) => void): void => void claimListeners.push(listener),
     buy,
     again,
     offer,
@@ -194,7 +208,10 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
       signDigest(cancelDigest(chain.token.domain, payer.address, authorization.terms.nonce), payer.account),
     /** The same nonce, made out to somebody else. */
     elsewhere: ({ payer, authorization }: Sale, rail: 'usdc' | 'gateway'): Authorization =>
-      sign(payer, rail, { ...authorization.terms, to: accounts.elsewhere.address, value: 1n }),
+      sign(payer, rail, {
+        ...{ ...authorization.terms, to: accounts.elsewhere.address },
+        value: random.chance(0.5) ? authorization.terms.value : 1n,
+      }),
   };
 }
 

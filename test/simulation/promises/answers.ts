@@ -1,3 +1,4 @@
+import type { Adversary } from '../actors/adversary.ts';
 import { keyOf, type Presentation } from '../record/presentation.ts';
 import type { World } from '../world/world.ts';
 import { clientOf } from './client.ts';
@@ -5,8 +6,9 @@ import { createPaidCheck, nameOf } from './paid.ts';
 import type { Tell } from './promise.ts';
 
 /** What holds for every answer at the moment when it leaves: it was paid in full, nothing else was sold for the same payment, and its buyer asked. */
-export function watchAnswers(world: World, claims: ReadonlySet<string>, tell: Tell): void {
+export function watchAnswers(world: World, adversary: Pick<Adversary, 'claims' | 'onClaimed'>, tell: Tell): void {
   const { book, scenario, evidence, chain } = world;
+  const { claims } = adversary;
   const unpaid = createPaidCheck(world);
   const sold = new Map<string, { asked: string; body: string; times: number }>();
   const most = 1 + Number(scenario.env.REDELIVERY_MAX || 5);
@@ -43,6 +45,13 @@ export function watchAnswers(world: World, claims: ReadonlySet<string>, tell: Te
     if (!knows) tell('no payment is sold twice', `${nameOf(presentation)}: delivered to somebody who has copied it`);
   }
 
+  adversary.onClaimed((paymentHash) => {
+    if (sold.has(`lightning ${paymentHash}`))
+      tell(
+        'no payment is sold twice',
+        `lightning ${paymentHash.slice(0, 8)}: sold here, and claimed through the facilitator`,
+      );
+  });
   book.onTold((presentation) => {
     if (presentation.told?.status !== 200) return;
     const { authorization, paymentHash } = presentation;

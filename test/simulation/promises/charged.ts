@@ -59,6 +59,17 @@ export function createChargedCheck(world: World, tell: Tell) {
       );
   }
 
+  /** Whether the same payment was under way in another request at the same time: what one of them is told it may have read before the other began. */
+  const overlaps = (presentation: Presentation, key: string): boolean =>
+    book
+      .of(key)
+      .some(
+        (one) =>
+          one !== presentation &&
+          one.atMs <= (presentation.told?.atMs ?? 0) &&
+          (one.told?.atMs ?? Number.POSITIVE_INFINITY) >= presentation.atMs,
+      );
+
   function check(presentation: Presentation): void {
     const { told, authorization, atMs } = presentation;
     if (told?.charged !== 'no' || !authorization || SPENT.test(told.code)) return;
@@ -67,7 +78,8 @@ export function createChargedCheck(world: World, tell: Tell) {
     const moved = authorization.rail === 'gateway' ? movedAtGateway(presentation) : movedOnChain(presentation);
     if (!moved || !same || isElsewhere(presentation, key) || isForAnother(presentation, key)) return;
     const said = `${nameOf(presentation)} was told ${told.status} ${told.code}`;
-    if (moved.ours && moved.sinceMs <= told.atMs)
+    const knownMs = overlaps(presentation, key) ? atMs : told.atMs;
+    if (moved.ours && moved.sinceMs <= knownMs)
       tell('charged was true', `${said}, and the service has taken the money`);
     const isPublic = handings.of(key).some((one) => one.atMs < atMs);
     if (!moved.ours && isPublic && moved.doneMs + lateMs < atMs && !USED.test(told.code))

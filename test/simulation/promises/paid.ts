@@ -1,17 +1,7 @@
-import { createHash } from 'node:crypto';
+import { boundHash } from '../record/bound-hash.ts';
 import type { Presentation } from '../record/presentation.ts';
 import { PUBLIC_ORIGIN } from '../service/environment.ts';
 import type { World } from '../world/world.ts';
-
-const sha256 = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex');
-
-/** The hash that an invoice for an HTTP request signs: the canonical JSON of the scheme's binding. */
-export function boundHash(url: string): string {
-  const domain = 'x402:exact:lnbtc:bolt11:http:1';
-  return sha256(
-    `{"bodyHash":"${sha256('')}","domain":"${domain}","headers":[],"method":"GET","url":${JSON.stringify(url)}}`,
-  );
-}
 
 /**
  * Why what the world holds does not pay for the request that was answered, or null where it does: by the chain's logs, the Gateway's transfers, the

@@ -88,6 +88,9 @@ export function createRelayerCheck(world: World, tell: Tell) {
     if (isLate('gas')) tell('the relayer keeps its bounds', 'it sold on when the day’s gas was spent');
     if (hasCode && isLate('failures'))
       tell('the relayer keeps its bounds', 'it sold to an account with code when the day’s failures were spent');
+    const ended = evidence.of(terms.from, terms.nonce);
+    if (ended && chain.timeOf(ended.block) * 1000 + NOTICED_MS < presentedMs)
+      tell('the relayer keeps its bounds', 'it sent an authorization that had been used before it was presented');
     const griefer = griefers.get(terms.from);
     if (
       griefer &&

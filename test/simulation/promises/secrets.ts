@@ -13,7 +13,9 @@ function secretsOf({ accounts, lightning, book }: World) {
   const shown = new Set(book.presentations().map(({ paymentHash }) => paymentHash));
   const preimages = lightning.invoices().filter((one) => one.ours && shown.has(one.paymentHash));
   const signatures = book.presentations().flatMap(({ authorization }) => authorization?.signature ?? []);
+  const headers = book.presentations().flatMap(({ request }) => request.headers['payment-signature'] ?? []);
   return {
+    headers: new Set(headers),
     always: [
       { name: 'the relayer’s key', bytes: relayer },
       ...preimages.map(({ preimage }) => ({ name: 'a preimage', bytes: Buffer.from(preimage, 'hex') })),
@@ -24,9 +26,12 @@ function secretsOf({ accounts, lightning, book }: World) {
 
 /** No answer and no line of the log holds a secret, or a signature. */
 export function checkTexts(world: World, tell: Tell): void {
-  const { always, signatures } = secretsOf(world);
+  const { always, signatures, headers } = secretsOf(world);
   const said = world.answers.map(({ text }) => text).join('\n');
   const logged = world.log.lines().join('\n');
+  for (const header of headers)
+    if (said.includes(header) || logged.includes(header))
+      tell('no secret leaves', 'a payment’s header is in an answer or in the log');
   const all = [...always, ...signatures.map((bytes) => ({ name: 'a signature', bytes }))];
   for (const { name, bytes } of all) {
     const text = bytes.toString('hex');

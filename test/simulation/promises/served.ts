@@ -1,16 +1,18 @@
 import type { Desk } from '../actors/desk.ts';
+import { boundHash } from '../record/bound-hash.ts';
 import type { Presentation } from '../record/presentation.ts';
 import { PUBLIC_ORIGIN } from '../service/environment.ts';
 import type { World } from '../world/world.ts';
 import { readLedgers, type SaleRow } from './ledger.ts';
-import { boundHash, nameOf } from './paid.ts';
+import { nameOf } from './paid.ts';
 import type { Tell } from './promise.ts';
 
 /** How long an answer can be fetched, with some seconds for the fetching. */
 const KEPT_MS = 900_000 - 60_000;
 /** An invoice's own life and the scheme's skew. */
 const PROOF_MS = (300 + 60) * 1000;
-const TRIES = 6;
+/** Longer than the lease of whoever began to serve and died. */
+const PATIENCE_MS = 120_000;
 
 interface Owed {
   readonly name: string;
@@ -58,13 +60,13 @@ export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet
   }
 
   async function fetch(way: Presentation): Promise<string> {
-    for (let tries = 0; ; tries++) {
+    for (const untilMs = scheduler.nowMs() + PATIENCE_MS; ; ) {
       const at = instances.find(({ name }) => name === way.at)?.isUp() ? way.at : (instances[0]?.name ?? way.at);
       const { told, received } = await desk.repeat(way, { from: way.request.from, at });
       const status = received && 'status' in received ? (told?.status ?? 0) : 0;
       if (status === 200) return '';
       const waits = [0, 409, 429, 503].includes(status);
-      if (!waits || tries === TRIES) return `${status} ${told?.code ?? ''}`;
+      if (!waits || scheduler.nowMs() > untilMs) return `${status} ${told?.code ?? ''}`;
       await new Promise<void>(
         (next) => void setTimeout(next, 1000 * Math.min(60, Math.max(1, told?.retryAfterSeconds ?? 1))),
       );

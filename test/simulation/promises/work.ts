@@ -1,4 +1,5 @@
 import type { Presentation } from '../record/presentation.ts';
+import type { Run } from '../service/catalogue.ts';
 import { unitsOf } from '../world/chain/state.ts';
 import type { World } from '../world/world.ts';
 import { nameOf } from './paid.ts';
@@ -24,11 +25,10 @@ export function createWorkCheck(world: World, tell: Tell) {
     }
   }
 
-  function isPoor({ authorization, route }: Presentation, atMs: number): boolean {
+  function isPoor({ authorization, route }: Presentation, { atMs, block: newest }: Run): boolean {
     if (!authorization) return false;
     const { from } = authorization.terms;
     if (authorization.rail === 'gateway') return !gateway.hadDeposit(from, atMs);
-    const newest = Math.floor((atMs - chain.genesisMs) / BLOCK_MS);
     for (let block = newest; block > newest - POOR_MS / BLOCK_MS; block--)
       if (unitsOf(chain.viewAt(block), from) >= route.price) return false;
     return atMs > startMs + POOR_MS;
@@ -39,10 +39,11 @@ export function createWorkCheck(world: World, tell: Tell) {
       index();
       const runs = catalogue.runs();
       for (; seen < runs.length; seen++) {
-        const { path, tag, atMs } = runs[seen] as (typeof runs)[number];
+        const run = runs[seen] as Run;
+        const { path, tag, atMs } = run;
         const askers = (byTag.get(`${path} ${tag}`) ?? []).filter((one) => one.atMs <= atMs);
         const last = askers.at(-1);
-        if (last && askers.every((one) => one.rail !== 'lightning' && isPoor(one, atMs)))
+        if (last && askers.every((one) => one.rail !== 'lightning' && isPoor(one, run)))
           tell('nothing is done for who cannot pay', `${nameOf(last)}: its endpoint ran`);
       }
     },

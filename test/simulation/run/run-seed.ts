@@ -81,7 +81,7 @@ async function play(world: World, moves: readonly Move[], isBroken: () => boolea
   const player = createPlayer(world, desk);
   const honest = createHonestBuyers(world, desk, world.random('honest'));
   const { adversary } = player;
-  watchAnswers(world, adversary.claims, tell);
+  watchAnswers(world, adversary, tell);
   const charged = createChargedCheck(world, tell);
   const relayer = createRelayerCheck(world, tell);
   const work = createWorkCheck(world, tell);

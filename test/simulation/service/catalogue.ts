@@ -8,11 +8,14 @@ export interface Run {
   readonly tag: string;
   readonly run: number;
   readonly atMs: number;
+  /** The newest block then. */
+  readonly block: number;
 }
 
 interface CatalogueOptions {
   readonly service: Pick<LoadedService, 'catalogue' | 'defineEndpoint'>;
   readonly nowMs: () => number;
+  readonly head: () => number;
 }
 
 /** A route of the simulated service. */
@@ -37,7 +40,7 @@ const FAIL = '/selftest/fail';
 export const SLOW_MS = 9_000;
 
 /** What is sold in the simulated world: little, so that a start is quick; each of its own answers is unlike any other. */
-export function createCatalogue({ service, nowMs }: CatalogueOptions) {
+export function createCatalogue({ service, nowMs, head }: CatalogueOptions) {
   const runs: Run[] = [];
   let moody = false;
 
@@ -53,7 +56,7 @@ export function createCatalogue({ service, nowMs }: CatalogueOptions) {
       example: { params: {}, result: { path, tag: 'none', run: 1 } },
       async run({ tag }: { tag: string }, _sources: object, signal: AbortSignal) {
         const run = runs.length;
-        runs.push({ path, tag, run, atMs: nowMs() });
+        runs.push({ path, tag, run, atMs: nowMs(), block: head() });
         await work(signal);
         if (moody) throw new Error('the data are broken');
         return { path, tag, run };

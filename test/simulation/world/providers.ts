@@ -48,6 +48,17 @@ interface Question {
 
 const limited: RpcAnswer = { error: { code: -32011, message: 'request limit reached' } };
 
+/** What a node of another chain says: nothing of ours is there. */
+function elsewhere(method: string): RpcAnswer {
+  const word = `0x${'0'.repeat(64)}`;
+  const told: Record<string, unknown> = {
+    ...{ eth_chainId: '0x1', eth_blockNumber: '0x1312d00', eth_gasPrice: '0x1', eth_getBalance: '0x0', eth_call: word },
+    ...{ eth_getTransactionCount: '0x0', eth_getLogs: [], eth_getTransactionReceipt: null, eth_getCode: '0x' },
+  };
+  if (method in told) return { result: told[method] };
+  return { error: { code: -32000, message: 'invalid chain id for signer' } };
+}
+
 /** RPC providers over the one chain, each in its own mood. */
 export function createProviders({ chain, scheduler, random, count, perSecond }: ProvidersOptions) {
   const usual = { ...HEALTHY, perSecond };
@@ -72,7 +83,7 @@ export function createProviders({ chain, scheduler, random, count, perSecond }: 
     }
 
     function answer({ method, params }: Question): RpcAnswer {
-      if (mood.wrongChain && method === 'eth_chainId') return { result: '0x1' };
+      if (mood.wrongChain) return elsewhere(method);
       if (mood.hoards && method === 'eth_sendRawTransaction')
         return { result: toHex(keccak(fromHex(String(params[0])))) };
       if (mood.hidesReceipts && method === 'eth_getTransactionReceipt' && random.chance(0.6)) return { result: null };

@@ -108,7 +108,7 @@ export function createWorld({ seed, scenario, service, onEvent = null }: WorldOp
   useSharedLedger(ledger);
 
   const book = createBook(scheduler.nowMs);
-  const catalogue = createCatalogue({ service, nowMs: scheduler.nowMs });
+  const catalogue = createCatalogue({ service, nowMs: scheduler.nowMs, head: chain.head });
   const log = createLogSink();
   const troubles: string[] = [];
   const answers: { readonly atMs: number; readonly text: string }[] = [];

@@ -1,0 +1,95 @@
+import type { Plant } from './plant.ts';
+
+/** In the ledger and its rules, on one machine and on several. */
+export const LEDGER_PLANTS: readonly Plant[] = [
+  {
+    name: 'a reservation takes over what is open',
+    file: 'src/store/ledger-writes.ts',
+    find: "WHERE state = 'failed' AND reason = @reusableReason`",
+    replace:
+      "WHERE state IN ('failed', 'reserved', 'settling', 'unknown') AND coalesce(@reusableReason, 1) IS NOT NULL`",
+    breaks: [
+      'no payment is sold twice',
+      'charged was true',
+      'the ledger equals the chain',
+      'who paid is served',
+      'what failed cost nothing',
+    ],
+  },
+  {
+    name: 'any state may follow any other',
+    file: 'src/store/ledger-writes.ts',
+    find: 'SET ${sets} WHERE id = ? AND state IN (${marks(from)})`);',
+    replace: 'SET ${sets} WHERE id = ? AND (state IN (${marks(from)}) OR 1 = 1)`);',
+    breaks: [
+      'every payment ends',
+      'no payment is sold twice',
+      'the ledger equals the chain',
+      'who paid is served',
+      'charged was true',
+    ],
+  },
+  {
+    name: 'redelivered without end',
+    file: 'src/store/ledger-writes.ts',
+    find: "state = 'settled' AND deliveries < ?",
+    replace: "state = 'settled' AND deliveries < 1000 + ?",
+    breaks: ['no payment is sold twice'],
+  },
+  {
+    name: 'replies go too early',
+    file: 'src/store/ledger-writes.ts',
+    find: "'DELETE FROM usdc_replies WHERE keep_until <= ?'",
+    replace: "'DELETE FROM usdc_replies WHERE keep_until - 890000 <= ?'",
+    breaks: ['who paid is served'],
+  },
+  {
+    name: 'a signature outlives its payment',
+    file: 'src/payment/ledger.ts',
+    find: 'const change = { transaction, block, signature: null, reason: null, endedAt: now };',
+    replace: 'const change = { transaction, block, reason: null, endedAt: now };',
+    breaks: ['no secret leaves'],
+  },
+  {
+    name: 'a reply is kept for no time',
+    file: 'src/payment/ledger.ts',
+    find: 'const reply = { keepUntil: now + keepSeconds * 1000 };',
+    replace: 'const reply = { keepUntil: now + keepSeconds };',
+    breaks: ['who paid is served'],
+  },
+  {
+    name: 'what was noted is forgotten at a start',
+    file: 'src/store/ledger-writes.ts',
+    find: 'const where = `WHERE id = ? AND state IN (${marks(from)}) AND transaction_hash IS NULL`;',
+    replace: 'const where = `WHERE id = ? AND state IN (${marks(from)})`;',
+    breaks: ['the ledger equals the chain', 'what failed cost nothing', 'charged was true', 'who paid is served'],
+  },
+  {
+    name: 'what a process left is not taken over',
+    file: 'src/payment/payments.ts',
+    find: '    if (living) await takeOver();',
+    replace: '    if (living && living().length > 9) await takeOver();',
+    breaks: ['every payment ends', 'who paid is served'],
+  },
+  {
+    name: 'the dead are not taken over',
+    file: 'src/instances/membership.ts',
+    find: 'if (told.dead.length > 0) buried ??= bury(leading, told.dead);',
+    replace: 'if (told.dead.length > 9) buried ??= bury(leading, told.dead);',
+    breaks: ['every payment ends', 'who paid is served'],
+  },
+  {
+    name: 'reconciliation sends what it should look for',
+    file: 'src/payment/usdc/settlement.ts',
+    find: "    if (verdict.kind !== 'open') return verdict;",
+    replace: "    if (verdict.kind === 'settled') return verdict;",
+    breaks: ['every payment ends', 'the relayer keeps its bounds'],
+  },
+  {
+    name: 'a follower does not look at the row',
+    file: 'src/payment/usdc/handover.ts',
+    find: 'if (!isOpen || nap.signal.aborted || clock.nowMs() >= until) return row;',
+    replace: "if (!isOpen || nap.signal.aborted || clock.nowMs() >= until) return row && { ...row, state: 'settled' };",
+    breaks: ['no answer without its full price'],
+  },
+];

@@ -1,0 +1,83 @@
+import type { Plant } from './plant.ts';
+
+/** On the Lightning rail and in its facilitator. */
+export const LIGHTNING_PLANTS: readonly Plant[] = [
+  {
+    name: 'a preimage is not checked',
+    file: 'src/payment/lightning/proof.ts',
+    find: '  if (unproven) return refused(unproven);',
+    replace: "  if (unproven === 'invalid_exact_lnbtc_preimage_missing') return refused(unproven);",
+    breaks: ['no answer without its full price', 'the ledger equals the chain'],
+  },
+  {
+    name: 'a claim is not for once',
+    file: 'src/store/lightning-claims.ts',
+    find: "if (find.get(claim)) return grant && takeOver.run(row).changes === 1 ? 'claimed' : 'duplicate';",
+    replace:
+      "if (find.get(claim)) return grant && takeOver.run(row).changes === 1 ? 'claimed' : grant ? 'duplicate' : 'claimed';",
+    breaks: ['no payment is sold twice'],
+  },
+  {
+    name: 'a facilitator’s claim may be taken over',
+    file: 'src/store/lightning-claims.ts',
+    find: 'AND request_hash IS NULL AND pay_to <> @payTo`;',
+    replace: 'AND request_hash IS NULL`;',
+    breaks: ['no payment is sold twice'],
+  },
+  {
+    name: 'the node of a shared key is not asked',
+    file: 'src/payment/lightning/redeem.ts',
+    find: 'if (!shared || known?.grant?.answered) return null;',
+    replace: 'if (known !== undefined) return null;',
+    breaks: ['no answer without its full price'],
+  },
+  {
+    name: 'any invoice of a shared key counts',
+    file: 'src/payment/lightning/judge.ts',
+    find: "if (shared) throw new PaymentRefused('exact_lnbtc_payment_not_paid');",
+    replace: "if (shared && !issuer) throw new PaymentRefused('exact_lnbtc_payment_not_paid');",
+    breaks: ['the ledger equals the chain', 'no answer without its full price'],
+  },
+  {
+    name: 'an invoice over another amount is offered',
+    file: 'src/payment/lightning/issued-fault.ts',
+    find: "if (invoice.amountMsat !== ordered.amountMsat) return 'its amount is another';",
+    replace: "if (invoice.amountMsat < ordered.amountMsat) return 'its amount is another';",
+    breaks: ['who paid is served'],
+  },
+  {
+    name: 'an invoice is offered twice',
+    file: 'src/payment/lightning/issuer.ts',
+    find: "return fault ?? (hashes.add(invoice.paymentHash) ? null : 'its payment hash was used before');",
+    replace: "return fault === null || hashes.add(invoice.paymentHash) ? fault : 'its payment hash was used before';",
+    breaks: ['no payment is sold twice', 'every call is answered', 'the process lives on'],
+  },
+  {
+    name: 'each presentation gets an answer of its own',
+    file: 'src/payment/lightning/serve-granted.ts',
+    find: 'const known = claim.grant?.answered ? await stored(order, key) : null;',
+    replace: 'const known = null;',
+    breaks: ['no payment is sold twice', 'who paid is served'],
+  },
+  {
+    name: 'an answer that was made is forgotten',
+    file: 'src/payment/lightning/serve-granted.ts',
+    find: '    const before = await stored(order, key);\n    if (before) return before;',
+    replace: '',
+    breaks: ['no payment is sold twice', 'who paid is served'],
+  },
+  {
+    name: 'a failing run costs the sats',
+    file: 'src/payment/lightning/serve-granted.ts',
+    find: '      if (!body) throw error;',
+    replace: '      if (!body || log) throw error;',
+    breaks: ['who paid is served'],
+  },
+  {
+    name: 'a proof is for any request',
+    file: 'src/payment/lightning/proof-invoice.ts',
+    find: "if (Buffer.compare(requestHash, Buffer.from(terms.requestHash, 'hex')) !== 0)",
+    replace: 'if (requestHash.length !== terms.requestHash.length / 2)',
+    breaks: ['no payment is sold twice', 'no answer without its full price'],
+  },
+];

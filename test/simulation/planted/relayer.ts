@@ -1,0 +1,103 @@
+import type { Plant } from './plant.ts';
+
+/** In the counter of the USDC routes, and in our own relayer. */
+export const RELAYER_PLANTS: readonly Plant[] = [
+  {
+    name: 'recipient not compared',
+    file: 'src/payment/usdc/authorization.ts',
+    find: 'if (bytesToHex(authorization.to) !== requirement.payTo.toLowerCase()) {',
+    replace: 'if (authorization.to.length !== 20) {',
+    breaks: ['no answer without its full price', 'the ledger equals the chain'],
+  },
+  {
+    name: 'balance not compared',
+    file: 'src/payment/usdc/chain-rail.ts',
+    find: 'if (reading.balance < authorization.value + promised) {',
+    replace: 'if (reading.balance < 0n) {',
+    breaks: ['nothing is done for who cannot pay'],
+  },
+  {
+    name: 'used authorization not refused',
+    file: 'src/payment/usdc/chain-rail.ts',
+    find: 'if (reading.used) {',
+    replace: 'if (reading.used && known) {',
+    breaks: ['the relayer keeps its bounds'],
+  },
+  {
+    name: 'payee of a transfer not compared',
+    file: 'src/payment/usdc/evidence.ts',
+    find: 'used.find(({ topics }) => topics[1] === from && topics[2] === to)',
+    replace: 'used.find(({ topics }) => topics[1] === from || topics[2] === to)',
+    breaks: ['no answer without its full price', 'the ledger equals the chain'],
+  },
+  {
+    name: 'a use is a payment',
+    file: 'src/payment/usdc/evidence.ts',
+    find: 'if (!paysFor(receipt, usdc, authorization))',
+    replace: "if (receipt.status !== '0x1')",
+    breaks: ['no answer without its full price', 'the ledger equals the chain'],
+  },
+  {
+    name: 'answer leaves before its end is known',
+    file: 'src/payment/purchase.ts',
+    find: "if (ended?.state === 'settled') return deliver(ended, served.body);",
+    replace: "if (ended?.state === 'settled' || ended?.state === 'unknown') return deliver(ended, served.body);",
+    breaks: ['no answer without its full price'],
+  },
+  {
+    name: 'unknown is told as failed',
+    file: 'src/payment/purchase.ts',
+    find: "if (ended?.state !== 'failed') throw settlementUnknown();",
+    replace: "if (ended?.state !== 'failed' && ended?.state !== 'unknown') throw settlementUnknown();",
+    breaks: ['charged was true'],
+  },
+  {
+    name: 'redelivered to anybody',
+    file: 'src/payment/purchase.ts',
+    find: 'samePayload(payment, order) && sameBuyer(payment, order)',
+    replace: 'samePayload(payment, order)',
+    breaks: ['no payment is sold twice'],
+  },
+  {
+    name: 'redelivered for another request',
+    file: 'src/payment/purchase.ts',
+    find: 'return terms && equal(payment.payTo, to) && equal(payment.requestHash, order.requestHash);',
+    replace: 'return terms && equal(payment.payTo, to);',
+    breaks: ['no payment is sold twice', 'no answer without its full price'],
+  },
+  {
+    name: 'sent before it is noted',
+    file: 'src/payment/usdc/broadcast.ts',
+    find: 'const sendable = await note(fresh);',
+    replace: 'const sendable = [...fresh];\n    setTimeout(() => void note(fresh).catch(() => {}), 300);',
+    breaks: ['the ledger equals the chain', 'charged was true', 'who paid is served', 'what failed cost nothing'],
+  },
+  {
+    name: 'given back while it may be mined',
+    file: 'src/payment/usdc/judge.ts',
+    find: 'const isPending = (job: Job): boolean => [...job.nonces].some((nonce) => !nonces.isPast(nonce));',
+    replace: 'const isPending = (job: Job): boolean => job.nonces.size > 9 && nonces.isPast(0);',
+    breaks: ['what failed cost nothing', 'charged was true'],
+  },
+  {
+    name: 'the day’s gas is no bound',
+    file: 'src/payment/usdc/gas-budget.ts',
+    find: 'return dailyWei !== null && spentWei + expectedWei >= dailyWei',
+    replace: 'return dailyWei !== null && spentWei + expectedWei < 0n',
+    breaks: ['the relayer keeps its bounds'],
+  },
+  {
+    name: 'the day’s gas is forgotten at a start',
+    file: 'src/payment/usdc/gas-budget.ts',
+    find: '      spentWei = wei;',
+    replace: '      spentWei = wei < 0n ? wei : 0n;',
+    breaks: ['the relayer keeps its bounds'],
+  },
+  {
+    name: 'a signature is not checked',
+    file: 'src/payment/usdc/signature.ts',
+    find: 'if (await check.contractSigned(authorization, digest, signal)) return;',
+    replace: 'if (signer !== null || (await check.contractSigned(authorization, digest, signal))) return;',
+    breaks: ['nothing is done for who cannot pay', 'the relayer keeps its bounds', 'honest buyers are served'],
+  },
+];
