@@ -5,7 +5,6 @@ import { createPlayer } from '../moves/perform.ts';
 import { watchAnswers } from '../promises/answers.ts';
 import { createChargedCheck } from '../promises/charged.ts';
 import { checkHonest } from '../promises/honest.ts';
-import { KNOWN_FAULTS } from '../promises/known.ts';
 import type { Breach, PromiseName, Tell } from '../promises/promise.ts';
 import { createRelayerCheck } from '../promises/relayer.ts';
 import { checkFiles, checkTexts } from '../promises/secrets.ts';
@@ -21,8 +20,6 @@ import type { Scenario } from './scenario.ts';
 export interface Outcome {
   /** The first promise that broke; null where all held. */
   readonly breach: Breach | null;
-  /** Breaches of known faults, by their names. */
-  readonly known: Readonly<Record<string, number>>;
   /** Moves that were played. */
   readonly played: number;
   readonly events: number;
@@ -51,13 +48,7 @@ export async function runSeed(options: SeedOptions): Promise<Outcome> {
   const began = process.cpuUsage();
   const world = createWorld(options);
   let breach: Breach | null = null;
-  const known: Record<string, number> = {};
   const tell = (promise: PromiseName, detail: string): void => {
-    const fault = KNOWN_FAULTS.find((one) => one.promise === promise && one.detail.test(detail));
-    if (fault) {
-      known[fault.name] = (known[fault.name] ?? 0) + 1;
-      return;
-    }
     breach ??= { promise, detail, atMs: world.scheduler.nowMs() - world.startMs };
     world.note(`BROKEN ${promise}: ${detail}`);
   };
@@ -69,7 +60,7 @@ export async function runSeed(options: SeedOptions): Promise<Outcome> {
     const events = world.scheduler.count();
     const virtualMs = world.scheduler.nowMs() - world.startMs;
     const digest = world.trace.digest();
-    return { breach, known, played, events, digest, virtualMs, cpuMs: cpuSince(began), figures: figuresOf(world) };
+    return { breach, played, events, digest, virtualMs, cpuMs: cpuSince(began), figures: figuresOf(world) };
   } finally {
     process.off('unhandledRejection', failed);
     world.end();
