@@ -110,9 +110,12 @@ function isFor({ request, told }: Presentation, descriptionHash: string): boolea
   return told?.status !== 402;
 }
 
-/** One for each request and client. */
+/** One for each request, client and signature: another signature makes another authorization. */
 function unlike(ways: readonly Presentation[]): Presentation[] {
   const known = new Map<string, Presentation>();
-  for (const way of ways) known.set(`${way.asked} ${way.request.from} ${way.identifier}`, way);
+  for (const way of ways) {
+    const signature = way.authorization?.signature.toString('hex');
+    known.set(`${way.asked} ${way.request.from} ${way.identifier} ${signature}`, way);
+  }
   return [...known.values()];
 }
