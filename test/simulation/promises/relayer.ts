@@ -8,6 +8,8 @@ const DAY_MS = 86_400_000;
 const NOTICED_MS = 6000;
 /** Lone transactions that may be lost to one cause before it is noticed. */
 const DOOMED = 4;
+/** Blocks that are looked through for one in which the token was well. */
+const LOOKED_BACK = 400;
 /** How a wallet makes a transfer fail. */
 const BY_WALLET = /invalid signature|out of gas/;
 
@@ -24,8 +26,9 @@ export function createRelayerCheck(world: World, tell: Tell) {
   const sums = new Map<string, bigint>();
   /** Payers with code whose lone transaction failed by their own doing: when, and how often instances had started by then. */
   const griefers = new Map<string, { atMs: number; starts: number }>();
+  /** Transactions lost since the token was last well, and the block of the last of them. */
   let doomed = 0;
-  let doomedSinceMs = 0;
+  let doomedBlock = 0;
   let read = 0;
 
   const starts = (): number => instances.reduce((sum, one) => sum + one.starts(), 0);
@@ -54,14 +57,21 @@ export function createRelayerCheck(world: World, tell: Tell) {
     const hasCode = (chain.viewAt(block).get(`code ${only.terms.from}`) ?? null) !== null;
     if (hasCode && BY_WALLET.test(one.why) && !griefers.has(only.terms.from))
       griefers.set(only.terms.from, { atMs, starts: starts() });
-    if (/paused|blacklisted/.test(one.why)) judgeDoomed(atMs, one.why);
+    if (/paused|blacklisted/.test(one.why)) judgeDoomed(block, one.why);
   }
 
-  function judgeDoomed(atMs: number, why: string): void {
-    if (atMs - doomedSinceMs > 60_000) [doomed, doomedSinceMs] = [0, atMs];
+  const isTokenWell = (block: number): boolean => {
+    const view = chain.viewAt(block);
+    return !view.get('paused') && !view.get(`blocked ${accounts.seller.address}`);
+  };
+
+  function judgeDoomed(block: number, why: string): void {
+    const first = Math.max(doomedBlock, block - LOOKED_BACK);
+    for (let at = first; at < block; at++) if (isTokenWell(at)) doomed = 0;
+    doomedBlock = block;
     doomed += 1;
     if (doomed > DOOMED)
-      tell('the relayer keeps its bounds', `${doomed} transactions in a minute failed alike: ${why}`);
+      tell('the relayer keeps its bounds', `${doomed} transactions in a row failed alike: ${why}`);
   }
 
   /** Reads what was mined since the last time. */

@@ -46,6 +46,7 @@ export function createGateway({ chainId, scheduler, random, onHanded }: GatewayO
   const deposits = new Map<Hex, bigint>();
   const firstDepositMs = new Map<Hex, number>();
   const transfers: Transfer[] = [];
+  const unheard = new Set<string>();
   const mood: GatewayMood = { fault: null, faultPercent: 100, readFault: null };
 
   const json = (body: object, status = 200): WireAnswer => ({
@@ -159,9 +160,12 @@ export function createGateway({ chainId, scheduler, random, onHanded }: GatewayO
 
   const host: Host = {
     serve: (request, answer) => answer(serve(request)),
-    fault: ({ path }) => {
+    fault: ({ path, body }) => {
       if (path !== '/v1/x402/settle') return mood.readFault;
-      return mood.fault && random.chance(mood.faultPercent / 100) ? mood.fault : null;
+      const fault = mood.fault && random.chance(mood.faultPercent / 100) ? mood.fault : null;
+      const handed = fault && readHanded(body);
+      if (handed) unheard.add(`${handed.terms.from} ${handed.terms.nonce}`);
+      return fault;
     },
     latencyMs: [5, 40],
   };
@@ -178,6 +182,8 @@ export function createGateway({ chainId, scheduler, random, onHanded }: GatewayO
     },
     /** Whether a payer had ever deposited something by then. */
     hadDeposit: (payer: Hex, atMs: number): boolean => (firstDepositMs.get(payer) ?? Number.POSITIVE_INFINITY) <= atMs,
+    /** Whether somebody who handed this payment over was left without an answer: from then on nobody can tell whose its transfer is. */
+    wasUnheard: (payer: Hex, nonce: Hex): boolean => unheard.has(`${payer} ${nonce}`),
     /** A payer hands over an authorization past the service. */
     settle: (handed: Handed): void => void settle(handed, null),
     batch: () => {
