@@ -38,7 +38,7 @@ interface Play {
   readonly moves: readonly Move[];
 }
 
-const SHORTENING_RUNS = 120;
+const SHORTENING_RUNS = 400;
 const write = (line: unknown) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
 function seedsOf(text: string): string[] {

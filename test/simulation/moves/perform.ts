@@ -43,7 +43,10 @@ export function createPlayer(world: World, desk: Desk) {
     play: async (move: Move): Promise<void> => {
       const handler = handlers[move.do] as ((move: Move) => unknown) | undefined;
       runAs(CLIENTS, () => handler?.(move));
-      if (move.do === 'leap') scheduler.leap(move.ms);
+      if (move.do === 'leap') {
+        world.noteSuspended(move.ms);
+        scheduler.leap(move.ms);
+      }
       const waitMs = move.do === 'wait' ? move.ms : 0;
       await scheduler.runUntil(scheduler.nowMs() + waitMs + move.pauseMs);
     },

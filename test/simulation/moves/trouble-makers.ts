@@ -36,6 +36,7 @@ export function createTroubles(world: World): Handlers {
   function sleep({ at, ms }: MoveOf<'sleep'>): void {
     const instance = named(at);
     instance?.sleep();
+    world.noteSuspended(ms);
     later(ms, `wake ${at}`, () => instance?.wake());
   }
 

@@ -1,4 +1,6 @@
+import { nonceKey } from '../record/presentation.ts';
 import type { Mined } from '../world/chain/chain.ts';
+import type { Terms } from '../world/chain/token.ts';
 import { authorizationsIn, type Handing } from '../world/handings.ts';
 import type { World } from '../world/world.ts';
 import type { Tell } from './promise.ts';
@@ -6,8 +8,6 @@ import type { Tell } from './promise.ts';
 const DAY_MS = 86_400_000;
 /** What is noticed by reading receipts and told to everybody who sells. */
 const NOTICED_MS = 6000;
-/** Lone transactions that may be lost to one cause before it is noticed. */
-const DOOMED = 4;
 /** Blocks that are looked through for one in which the token was well. */
 const LOOKED_BACK = 400;
 /** How a wallet makes a transfer fail. */
@@ -15,6 +15,14 @@ const BY_WALLET = /invalid signature|out of gas/;
 
 const weiOf = (usdc: string | undefined): bigint | null =>
   usdc === undefined || usdc === '' ? null : BigInt(Math.round(Number(usdc) * 1e6)) * 10n ** 12n;
+
+/** Gas of one transaction, as it counts against a day's budget. */
+interface Cost {
+  readonly kind: 'gas' | 'failures';
+  readonly hash: string;
+  readonly wei: bigint;
+  readonly atMs: number;
+}
 
 /** What the relayer may spend, and on what: judged by the chain and by what has left the service. */
 export function createRelayerCheck(world: World, tell: Tell) {
@@ -26,17 +34,31 @@ export function createRelayerCheck(world: World, tell: Tell) {
   const sums = new Map<string, bigint>();
   /** Payers with code whose lone transaction failed by their own doing: when, and how often instances had started by then. */
   const griefers = new Map<string, { atMs: number; starts: number }>();
-  /** Transactions lost since the token was last well, and the block of the last of them. */
-  let doomed = 0;
-  let doomedBlock = 0;
+  /** Since when one transaction after the other is lost to the token itself, and the last of their blocks. */
+  let doomed = { starts: -1, block: 0, sinceMs: 0 };
   let read = 0;
 
-  const starts = (): number => instances.reduce((sum, one) => sum + one.starts(), 0);
+  /** How often instances had started when a transaction was sent, by its hash. */
+  const startsAt = new Map<string, number>();
+  /** What was spent and is not noticed yet. */
+  let unnoticed: Cost[] = [];
 
-  function spend(kind: 'gas' | 'failures', wei: bigint, most: bigint | null, atMs: number): void {
+  const starts = (): number => instances.reduce((sum, one) => sum + one.starts(), 0);
+  const presentedMsOf = ({ from, nonce }: Terms): number | undefined => book.of(nonceKey('usdc', from, nonce))[0]?.atMs;
+
+  /** What a process has spent it knows once it has seen the receipt: a process that died before that has told nobody. */
+  function countNoticed(): void {
+    const now = scheduler.nowMs();
+    for (const cost of unnoticed.filter(({ atMs }) => atMs + NOTICED_MS <= now))
+      if (startsAt.get(cost.hash) === starts()) spend(cost);
+    unnoticed = unnoticed.filter(({ atMs }) => atMs + NOTICED_MS > now);
+  }
+
+  function spend({ kind, wei, atMs }: Cost): void {
     const day = `${kind} ${Math.floor(atMs / DAY_MS)}`;
     const sum = (sums.get(day) ?? 0n) + wei;
     sums.set(day, sum);
+    const most = kind === 'gas' ? daily : failures;
     if (most !== null && sum >= most && !spentAt.has(day)) spentAt.set(day, atMs);
   }
 
@@ -49,15 +71,16 @@ export function createRelayerCheck(world: World, tell: Tell) {
     const settled = inside.filter(
       ({ terms }) => evidence.of(terms.from, terms.nonce)?.hash === transaction.hash,
     ).length;
-    spend('gas', wei, daily, atMs);
+    const cost = { hash: transaction.hash, wei, atMs };
+    unnoticed.push({ ...cost, kind: 'gas' });
     if (settled > 0) return;
-    spend('failures', wei, failures, atMs);
+    unnoticed.push({ ...cost, kind: 'failures' });
     const [only, ...others] = inside;
     if (!only || others.length > 0) return;
     const hasCode = (chain.viewAt(block).get(`code ${only.terms.from}`) ?? null) !== null;
     if (hasCode && BY_WALLET.test(one.why) && !griefers.has(only.terms.from))
       griefers.set(only.terms.from, { atMs, starts: starts() });
-    if (/paused|blacklisted/.test(one.why)) judgeDoomed(block, one.why);
+    if (/paused|blacklisted/.test(one.why)) judgeDoomed(block, one.why, presentedMsOf(only.terms) ?? atMs);
   }
 
   const isTokenWell = (block: number): boolean => {
@@ -65,13 +88,15 @@ export function createRelayerCheck(world: World, tell: Tell) {
     return !view.get('paused') && !view.get(`blocked ${accounts.seller.address}`);
   };
 
-  function judgeDoomed(block: number, why: string): void {
-    const first = Math.max(doomedBlock, block - LOOKED_BACK);
-    for (let at = first; at < block; at++) if (isTokenWell(at)) doomed = 0;
-    doomedBlock = block;
-    doomed += 1;
-    if (doomed > DOOMED)
-      tell('the relayer keeps its bounds', `${doomed} transactions in a row failed alike: ${why}`);
+  /** One transaction tells that the token lets nothing through: what is presented later than that is not sent. */
+  function judgeDoomed(block: number, why: string, presentedMs: number): void {
+    const from = Math.max(doomed.block, block - LOOKED_BACK);
+    const blocks = Array.from({ length: Math.max(0, block - from) }, (_, at) => from + at);
+    const isOther = doomed.starts !== starts() || blocks.some(isTokenWell);
+    if (isOther) doomed = { starts: starts(), block, sinceMs: chain.timeOf(block) * 1000 };
+    doomed.block = block;
+    if (presentedMs > doomed.sinceMs + NOTICED_MS)
+      tell('the relayer keeps its bounds', `it sold on while the token let nothing through: ${why}`);
   }
 
   /** Reads what was mined since the last time. */
@@ -79,19 +104,22 @@ export function createRelayerCheck(world: World, tell: Tell) {
     chain.head();
     const all = [...chain.allMined()];
     for (; read < all.length; read++) judgeMined(all[read] as Mined);
+    countNoticed();
   }
 
-  function judgeHanding({ to, atMs, terms }: Handing): void {
+  function judgeHanding({ to, atMs, terms, hash }: Handing): void {
     if (to !== 'chain') return;
-    const key = `usdc ${terms.from} ${terms.nonce}`;
+    if (hash !== null && !startsAt.has(hash)) startsAt.set(hash, starts());
+    const key = nonceKey('usdc', terms.from, terms.nonce);
     if (handings.of(key).length > 1) return;
-    if (Number(terms.validBefore) * 1000 <= atMs - 1000)
+    const endsMs = Number(terms.validBefore) * 1000;
+    if (endsMs <= atMs - 1000 && !world.wasSuspended(endsMs - 1000, atMs))
       tell(
         'the relayer keeps its bounds',
         `it sent an authorization that had run out ${Math.round(atMs / 1000 - Number(terms.validBefore))} s before`,
       );
     catchUp();
-    const presentedMs = book.of(key)[0]?.atMs ?? atMs;
+    const presentedMs = presentedMsOf(terms) ?? atMs;
     const isLate = (kind: 'gas' | 'failures') =>
       presentedMs > (spentAt.get(`${kind} ${Math.floor(atMs / DAY_MS)}`) ?? Number.POSITIVE_INFINITY) + NOTICED_MS;
     const hasCode = (chain.viewAt(chain.head()).get(`code ${terms.from}`) ?? null) !== null;

@@ -29,9 +29,9 @@ export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet
   const most = Number(scenario.env.REDELIVERY_MAX || 5);
 
   function owedSales(): Owed[] {
-    return readLedgers(world).flatMap(({ sales }) =>
+    return readLedgers(world).flatMap(({ sales, isTwin }) =>
       sales.flatMap((row) => {
-        const shown = book.of(`${row.rail} ${row.payer} ${row.nonce}`);
+        const shown = book.of(`${row.rail} ${row.payer} ${row.nonce}`).filter(({ at }) => (at === 'twin') === isTwin);
         const isOld = (row.endedAt ?? 0) + KEPT_MS < scheduler.nowMs();
         if (row.state !== 'settled' || isOld || row.deliveries >= most || shown.some(isDelivered)) return [];
         const ways = shown.filter((one) => isOf(one, row));

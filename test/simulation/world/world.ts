@@ -111,6 +111,7 @@ export function createWorld({ seed, scenario, service, onEvent = null }: WorldOp
   const catalogue = createCatalogue({ service, nowMs: scheduler.nowMs, head: chain.head });
   const log = createLogSink();
   const troubles: string[] = [];
+  const suspensions: { readonly fromMs: number; readonly toMs: number }[] = [];
   const answers: { readonly atMs: number; readonly text: string }[] = [];
   const instances = namesOf(scenario).map((name) => newInstance(name));
 
@@ -149,6 +150,14 @@ export function createWorld({ seed, scenario, service, onEvent = null }: WorldOp
     ...{ lightning, sources, ledger, book, catalogue, log, troubles, answers, instances, handings },
     evidence: createEvidence(chain),
     startMs: START_MS,
+    /** A process, or the machine, is suspended for so long from now on. */
+    noteSuspended: (ms: number): void => {
+      const fromMs = scheduler.nowMs();
+      suspensions.push({ fromMs, toMs: fromMs + ms });
+    },
+    /** Whether one was, at some time between: what it had looked at before may be stale when it goes on. */
+    wasSuspended: (fromMs: number, toMs: number): boolean =>
+      suspensions.some((one) => one.fromMs <= toMs && one.toMs >= fromMs),
     /** What the service itself may not survive. */
     note: (what: string) => trace.note(scheduler.nowMs(), WORLD.name, what),
     end(): void {
