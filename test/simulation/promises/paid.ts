@@ -1,6 +1,5 @@
-import { boundHash } from '../record/bound-hash.ts';
+import { boundHashOf } from '../record/bound-hash.ts';
 import type { Presentation } from '../record/presentation.ts';
-import { PUBLIC_ORIGIN } from '../service/environment.ts';
 import type { World } from '../world/world.ts';
 
 /**
@@ -33,10 +32,7 @@ export function createPaidCheck({ evidence, accounts, gateway, lightning, source
     const leastMsat =
       BigInt(Math.max(1, Math.floor((Number(route.price) * 100) / (sources.rates.most * 1.03)))) * 1000n;
     if (found.amountMsat < leastMsat) return `${found.amountMsat} msat were paid for what costs ${leastMsat}`;
-    if (request.method !== 'GET') return null;
-    return found.descriptionHash === boundHash(`${PUBLIC_ORIGIN}${request.url}`)
-      ? null
-      : 'the invoice was for another request';
+    return found.descriptionHash === boundHashOf(request) ? null : 'the invoice was for another request';
   }
 
   return (presentation: Presentation): string | null => {

@@ -44,7 +44,11 @@ export function createRelayerCheck(world: World, tell: Tell) {
   let unnoticed: Cost[] = [];
 
   const starts = (): number => instances.reduce((sum, one) => sum + one.starts(), 0);
-  const presentedMsOf = ({ from, nonce }: Terms): number | undefined => book.of(nonceKey('usdc', from, nonce))[0]?.atMs;
+  /** When it was presented for the first time since it was last refused. */
+  function presentedMsOf({ from, nonce }: Terms): number | undefined {
+    const shown = book.of(nonceKey('usdc', from, nonce));
+    return (shown.find(({ told }) => told?.charged !== 'no') ?? shown.at(-1))?.atMs;
+  }
 
   /** What a process has spent it knows once it has seen the receipt: a process that died before that has told nobody. */
   function countNoticed(): void {

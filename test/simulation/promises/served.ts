@@ -1,7 +1,6 @@
 import type { Desk } from '../actors/desk.ts';
-import { boundHash } from '../record/bound-hash.ts';
+import { boundHashOf } from '../record/bound-hash.ts';
 import type { Presentation } from '../record/presentation.ts';
-import { PUBLIC_ORIGIN } from '../service/environment.ts';
 import type { World } from '../world/world.ts';
 import { readLedgers, type SaleRow } from './ledger.ts';
 import { nameOf } from './paid.ts';
@@ -105,10 +104,7 @@ function holds({ request }: Presentation, parts: readonly string[]): boolean {
 }
 
 /** Whether it is the request that the invoice was made for. */
-function isFor({ request, told }: Presentation, descriptionHash: string): boolean {
-  if (request.method === 'GET') return boundHash(`${PUBLIC_ORIGIN}${request.url}`) === descriptionHash;
-  return told?.status !== 402;
-}
+const isFor = ({ request }: Presentation, descriptionHash: string): boolean => boundHashOf(request) === descriptionHash;
 
 /** One for each request, client and signature: another signature makes another authorization. */
 function unlike(ways: readonly Presentation[]): Presentation[] {
