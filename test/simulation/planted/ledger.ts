@@ -5,9 +5,9 @@ export const LEDGER_PLANTS: readonly Plant[] = [
   {
     name: 'a reservation takes over what is open',
     file: 'src/store/ledger-writes.ts',
-    find: "WHERE state = 'failed' AND reason = @reusableReason`",
+    find: "WHERE state = 'failed' AND reason = @reusableReason AND authorization_hash = @authorizationHash`;",
     replace:
-      "WHERE state IN ('failed', 'reserved', 'settling', 'unknown') AND coalesce(@reusableReason, 1) IS NOT NULL`",
+      "WHERE state IN ('failed', 'reserved', 'settling', 'unknown') AND coalesce(@reusableReason, 1) IS NOT NULL`;",
     breaks: [
       'no payment is sold twice',
       'charged was true',
@@ -46,8 +46,8 @@ export const LEDGER_PLANTS: readonly Plant[] = [
   {
     name: 'a signature outlives its payment',
     file: 'src/payment/ledger.ts',
-    find: 'const change = { transaction, block, signature: null, reason: null, endedAt: now };',
-    replace: 'const change = { transaction, block, reason: null, endedAt: now };',
+    find: 'const change = { transaction, block, charged: paid, signature: null, reason: null, endedAt: now };',
+    replace: 'const change = { transaction, block, charged: paid, reason: null, endedAt: now };',
     breaks: ['no secret leaves'],
   },
   {

@@ -1,35 +1,46 @@
-/** A fault that is put into the source in memory, to see whether the simulation finds it. */
-export interface Plant {
-  readonly name: string;
+import type { PromiseName } from '../promises/promise.ts';
+
+/** One change of the source. */
+interface Edit {
   /** Below the repository. */
   readonly file: string;
   /** Occurs exactly once in the file. */
   readonly find: string;
   readonly replace: string;
-  /** Names of the promises of which at least one must break. */
-  readonly breaks: readonly string[];
 }
 
-const chosen: Plant[] = [];
-const applied = new Set<Plant>();
+/** A fault that is put into the source in memory, to see whether the simulation finds it. */
+export interface Plant extends Edit {
+  readonly name: string;
+  /** What else must change where several guards stand behind each other. */
+  readonly and?: readonly Edit[];
+  /** Names of the promises of which at least one must break. */
+  readonly breaks: readonly PromiseName[];
+}
+
+const waiting: { readonly name: string; readonly edit: Edit }[] = [];
+const applied = new Set<Edit>();
+
+export const editsOf = ({ and = [], ...first }: Plant): readonly Edit[] => [first, ...and];
 
 /** Plants from here on: to be called before the service is loaded. */
 export function choosePlants(plants: readonly Plant[]): void {
-  chosen.push(...plants);
+  for (const plant of plants) waiting.push(...editsOf(plant).map((edit) => ({ name: plant.name, edit })));
 }
 
 /** The source of a file with what is planted in it. Throws where a plant does not fit any more, so that a stale one is noticed. */
 export function plantInto(url: string, source: string): string {
   let text = source;
-  for (const plant of chosen) {
-    if (!url.endsWith(`/${plant.file}`)) continue;
-    const times = text.split(plant.find).length - 1;
-    if (times !== 1) throw new Error(`plant ${plant.name}: what it replaces occurs ${times} times in ${plant.file}`);
-    text = text.replace(plant.find, () => plant.replace);
-    applied.add(plant);
+  for (const { name, edit } of waiting) {
+    if (!url.endsWith(`/${edit.file}`)) continue;
+    const times = text.split(edit.find).length - 1;
+    if (times !== 1) throw new Error(`plant ${name}: what it replaces occurs ${times} times in ${edit.file}`);
+    text = text.replace(edit.find, () => edit.replace);
+    applied.add(edit);
   }
   return text;
 }
 
-/** The chosen plants whose file was never loaded. */
-export const unplanted = (): readonly Plant[] => chosen.filter((plant) => !applied.has(plant));
+/** Files of chosen plants that were never loaded, each with its plant's name. */
+export const unplanted = (): readonly { name: string; file: string }[] =>
+  waiting.filter(({ edit }) => !applied.has(edit)).map(({ name, edit }) => ({ name, file: edit.file }));

@@ -12,8 +12,8 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'balance not compared',
     file: 'src/payment/usdc/chain-rail.ts',
-    find: 'if (reading.balance < authorization.value + promised) {',
-    replace: 'if (reading.balance < 0n) {',
+    find: 'if (reading.balance < authorization.value + promised) throw',
+    replace: 'if (reading.balance < 0n) throw',
     breaks: ['nothing is done for who cannot pay'],
   },
   {
@@ -33,15 +33,17 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'a use is a payment',
     file: 'src/payment/usdc/evidence.ts',
-    find: 'if (!paysFor(receipt, usdc, authorization))',
-    replace: "if (receipt.status !== '0x1')",
+    find: 'const paid = paymentsIn(receipt, usdc)(authorization);',
+    replace:
+      "const paid = paymentsIn(receipt, usdc)(authorization) ?? (receipt.status === '0x1' ? authorization.value : null);",
     breaks: ['no answer without its full price', 'the ledger equals the chain'],
   },
   {
     name: 'answer leaves before its end is known',
     file: 'src/payment/purchase.ts',
-    find: "if (ended?.state === 'settled') return deliver(ended, served.body);",
-    replace: "if (ended?.state === 'settled' || ended?.state === 'unknown') return deliver(ended, served.body);",
+    find: "if (ended?.state === 'settled') return handOut(ended, body, order.price);",
+    replace:
+      "if (ended?.state === 'settled' || ended?.state === 'unknown') return handOut({ ...ended, state: 'settled' }, body, order.price);",
     breaks: ['no answer without its full price'],
   },
   {
@@ -54,15 +56,15 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'redelivered to anybody',
     file: 'src/payment/purchase.ts',
-    find: 'samePayload(payment, order) && sameBuyer(payment, order)',
-    replace: 'samePayload(payment, order)',
+    find: 'isSameRequest(payment, order) && isSameBuyer(payment, order)',
+    replace: 'isSameRequest(payment, order)',
     breaks: ['no payment is sold twice'],
   },
   {
     name: 'redelivered for another request',
     file: 'src/payment/purchase.ts',
-    find: 'return terms && equal(payment.payTo, to) && equal(payment.requestHash, order.requestHash);',
-    replace: 'return terms && equal(payment.payTo, to);',
+    find: 'isSameRequest(payment, order) && isSameBuyer(payment, order)',
+    replace: 'isSameBuyer(payment, order)',
     breaks: ['no payment is sold twice', 'no answer without its full price'],
   },
   {
@@ -89,15 +91,15 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'the day’s gas is forgotten at a start',
     file: 'src/payment/usdc/gas-budget.ts',
-    find: '      spentWei = wei;',
-    replace: '      spentWei = wei < 0n ? wei : 0n;',
+    find: '[spentWei, failedWei] = [spent.wei, spent.failedWei];',
+    replace: '[spentWei, failedWei] = [0n * spent.wei, 0n];',
     breaks: ['the relayer keeps its bounds'],
   },
   {
     name: 'a signature is not checked',
     file: 'src/payment/usdc/signature.ts',
-    find: 'if (await check.contractSigned(authorization, digest, signal)) return;',
-    replace: 'if (signer !== null || (await check.contractSigned(authorization, digest, signal))) return;',
-    breaks: ['nothing is done for who cannot pay', 'the relayer keeps its bounds', 'honest buyers are served'],
+    find: 'if (signer && Buffer.compare(signer, authorization.from) === 0) return;',
+    replace: 'if (signer) return;',
+    breaks: ['the relayer keeps its bounds', 'nothing is done for who cannot pay', 'honest buyers are served'],
   },
 ];

@@ -1,6 +1,7 @@
 import { nonceKey } from '../record/presentation.ts';
 import type { Mined } from '../world/chain/chain.ts';
-import type { Terms } from '../world/chain/token.ts';
+import { signerOf } from '../world/chain/keys.ts';
+import { type Terms, transferDigest } from '../world/chain/token.ts';
 import { authorizationsIn, type Handing } from '../world/handings.ts';
 import type { World } from '../world/world.ts';
 import type { Tell } from './promise.ts';
@@ -111,7 +112,7 @@ export function createRelayerCheck(world: World, tell: Tell) {
     countNoticed();
   }
 
-  function judgeHanding({ to, atMs, terms, hash }: Handing): void {
+  function judgeHanding({ to, atMs, terms, signature, hash }: Handing): void {
     if (to !== 'chain') return;
     if (hash !== null && !startsAt.has(hash)) startsAt.set(hash, starts());
     const key = nonceKey('usdc', terms.from, terms.nonce);
@@ -130,6 +131,8 @@ export function createRelayerCheck(world: World, tell: Tell) {
     if (isLate('gas')) tell('the relayer keeps its bounds', 'it sold on when the day’s gas was spent');
     if (hasCode && isLate('failures'))
       tell('the relayer keeps its bounds', 'it sold to an account with code when the day’s failures were spent');
+    if (!hasCode && signerOf(transferDigest(chain.token.domain, terms), signature) !== terms.from)
+      tell('the relayer keeps its bounds', 'it sent an authorization that its payer has not signed');
     const ended = evidence.of(terms.from, terms.nonce);
     if (ended && chain.timeOf(ended.block) * 1000 + NOTICED_MS < presentedMs)
       tell('the relayer keeps its bounds', 'it sent an authorization that had been used before it was presented');

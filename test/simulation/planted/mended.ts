@@ -1,0 +1,185 @@
+import type { Plant } from './plant.ts';
+
+/** Faults that the service had, put back one at a time. The number is the one under which each was told first. */
+export const MENDED_PLANTS: readonly Plant[] = [
+  {
+    name: '1: a dear answer for a cheap payment',
+    file: 'src/payment/known-payment.ts',
+    find: 'if (payment.authorizationHash) return equal(payment.authorizationHash, order.authorizationHash);',
+    replace: 'if (payment.authorizationHash) return true;',
+    and: [
+      {
+        file: 'src/store/ledger-writes.ts',
+        find: ' AND authorization_hash = @authorizationHash`;',
+        replace: '`;',
+      },
+      {
+        file: 'src/payment/receipt.ts',
+        find: "if (payment.state !== 'settled' || paid < price) throw",
+        replace: "if (payment.state !== 'settled') throw",
+      },
+    ],
+    breaks: ['no answer without its full price'],
+  },
+  {
+    name: '2: a facilitator’s rail can be shut',
+    file: 'src/payment/usdc/facilitator.ts',
+    find: "const isHeard = reply.kind !== 'unclear' || !reply.isTransport;",
+    replace: "const isHeard = reply.kind !== 'unclear';",
+    and: [
+      {
+        file: 'src/payment/usdc/facilitator-queue.ts',
+        find: 'if (!intent.broadcast && !intent.hasCode) judge(ended);',
+        replace: 'judge(ended);',
+      },
+    ],
+    breaks: ['honest buyers are served'],
+  },
+  {
+    name: '3: one penniless client exhausts the providers',
+    file: 'src/payment/usdc/signature.ts',
+    find: "    if (!hasCode) throw new PaymentRefused('invalid_exact_evm_signature');",
+    replace: '',
+    and: [
+      {
+        file: 'src/payment/usdc/signature.ts',
+        find: 'const { hasCode } = await check.admit(authorization, asker);',
+        replace: '',
+      },
+      {
+        file: 'src/payment/usdc/signature.ts',
+        find: 'if (waitSeconds > 0)',
+        replace: 'if (waitSeconds < 0)',
+      },
+      {
+        file: 'src/payment/usdc/chain-check.ts',
+        find: "const answer = await chain.request<string>('eth_call', [call, 'latest'], { signal, rank: 'admit' });",
+        replace:
+          "const answer = await chain.request<string>('eth_call', [call, 'latest'], { signal, rank: 'settle' });",
+      },
+    ],
+    breaks: ['honest buyers are served'],
+  },
+  {
+    name: '4: wallets burn gas just under the ban',
+    file: 'src/payment/usdc/judge.ts',
+    find: 'if (job.hasCode || reading?.hasCode) return refusePayer(job);',
+    replace: 'if (job.hasCode || reading?.hasCode) return;',
+    and: [
+      {
+        file: 'src/payment/usdc/chain-check.ts',
+        find: 'await tryOut({ ...call, gasPrice: gasPriceNow }).catch(',
+        replace: 'await tryOut(call).catch(',
+      },
+    ],
+    breaks: ['the relayer keeps its bounds'],
+  },
+  {
+    name: '4: what failures cost has no bound',
+    file: 'src/payment/usdc/gas-budget.ts',
+    find: 'return dailyFailuresWei !== null && failedWei >= dailyFailuresWei',
+    replace: 'return dailyFailuresWei !== null && failedWei < 0n',
+    and: [
+      {
+        file: 'src/payment/usdc/judge.ts',
+        find: 'if (job.hasCode || reading?.hasCode) return refusePayer(job);',
+        replace: 'if (job.hasCode || reading?.hasCode) return;',
+      },
+    ],
+    breaks: ['the relayer keeps its bounds'],
+  },
+  {
+    name: '4: a token that is shut is not noticed',
+    file: 'src/payment/usdc/token-watch.ts',
+    find: '    isShut = shut;',
+    replace: '    isShut = shut && triedMs < 0;',
+    breaks: ['the relayer keeps its bounds'],
+  },
+  {
+    name: '5: what has run out is sent',
+    file: 'src/payment/usdc/authorization.ts',
+    find: 'if (left < BigInt(least) ||',
+    replace: 'if (left < 6n ||',
+    and: [
+      {
+        file: 'src/payment/usdc/relayer.ts',
+        find: 'job.intent.authorization.validBefore <= lastSecond);',
+        replace: 'job.intent.authorization.validBefore <= lastSecond - lastSecond);',
+      },
+    ],
+    breaks: ['the relayer keeps its bounds'],
+  },
+  {
+    name: '6: one payment at two ledgers',
+    file: 'src/payment/usdc/gateway-rail.ts',
+    find: 'if (await gateway.evidence.isUsed(authorization)) throw',
+    replace: 'if (await gateway.evidence.isUsed({ ...authorization, nonce: authorization.to })) throw',
+    and: [
+      {
+        file: 'src/payment/usdc/facilitator.ts',
+        find: 'const used = broadcast || !usedBefore ? null : await usedBefore(intent);',
+        replace: 'const used = broadcast || usedBefore ? null : ALREADY_USED.slice(99) || null;',
+      },
+      {
+        file: 'src/payment/usdc/facilitator.ts',
+        find: "if (reply.kind === 'used' && usedBefore && broadcast === false)",
+        replace: "if (reply.kind === 'used' && !usedBefore)",
+      },
+      {
+        file: 'src/payment/usdc/rails.ts',
+        find: 'ownOnly: usedBefore !== null,',
+        replace: 'ownOnly: false,',
+      },
+    ],
+    breaks: ['no payment is sold twice'],
+  },
+  {
+    name: '7: the Gateway’s rail works for nothing',
+    file: 'src/payment/usdc/gateway-rail.ts',
+    find: 'if (deposit < authorization.value + promised) throw',
+    replace: 'if (deposit < 0n) throw',
+    breaks: ['nothing is done for who cannot pay'],
+  },
+  {
+    name: '7: nonces spent elsewhere close the Gateway’s rail',
+    file: 'src/payment/usdc/facilitator.ts',
+    find: "const isHeard = reply.kind !== 'unclear' || !reply.isTransport;",
+    replace: "const isHeard = reply.kind !== 'unclear' && reply.kind !== 'used';",
+    and: [
+      {
+        file: 'src/payment/usdc/facilitator.ts',
+        find: "return { outcome: { kind: 'failed', reason: used }, isHeard: true };",
+        replace: "return { outcome: { kind: 'failed', reason: used }, isHeard: false };",
+      },
+    ],
+    breaks: ['honest buyers are served'],
+  },
+  {
+    name: '8: what is in flight is told as free',
+    file: 'src/payment/purchase.ts',
+    find: "detail, { charged: 'unknown', retryAfterSeconds: 1 });",
+    replace: 'detail, { charged: false, retryAfterSeconds: 1 });',
+    breaks: ['charged was true'],
+  },
+  {
+    name: '8: a failing call says that a public payment is untouched',
+    file: 'src/payment/purchase.ts',
+    find: 'return known ? inDoubt(sale) : sale();',
+    replace: 'return known ? sale() : inDoubt(sale);',
+    breaks: ['charged was true'],
+  },
+  {
+    name: 'a conflict of identifiers speaks for a row that it has not seen',
+    file: 'src/payment/purchase.ts',
+    find: 'throw identifierConflict(mayHaveMoved(known));',
+    replace: 'throw identifierConflict(known !== null && mayHaveMoved(null));',
+    breaks: ['charged was true'],
+  },
+  {
+    name: 'a reverted payment is told as failed for ever',
+    file: 'src/payment/purchase.ts',
+    find: 'if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);',
+    replace: '',
+    breaks: ['charged was true'],
+  },
+];
