@@ -71,8 +71,11 @@ export function createTroubles(world: World): Handlers {
     gateway: ({ mood, ms }) => during(gateway.mood, mood, ms, gateway.heal),
     node: ({ mood, ms }) => during(lightning.mood, mood, ms, lightning.heal),
     source: ({ which, mood, ms }) => during(sources.moods[which % sources.moods.length] ?? {}, mood, ms, sources.heal),
-    ledger: ({ how, percent, ms }) =>
-      during(ledger.mood, { how, percent }, ms, () => Object.assign(ledger.mood, { how: 'well' })),
+    ledger: ({ how, percent, ms }) => {
+      // Who cannot reach the ledger knows no more than who sleeps.
+      world.noteSuspended(ms);
+      during(ledger.mood, { how, percent }, ms, () => Object.assign(ledger.mood, { how: 'well' }));
+    },
     fee: ({ gwei, ms }) => {
       chain.setFee(BigInt(gwei) * GWEI);
       later(ms, 'the fee falls', () => chain.setFee(20n * GWEI));

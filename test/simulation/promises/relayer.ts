@@ -97,7 +97,11 @@ export function createRelayerCheck(world: World, tell: Tell) {
   function judgeDoomed(block: number, why: string, presentedMs: number): void {
     const from = Math.max(doomed.block, block - LOOKED_BACK);
     const blocks = Array.from({ length: Math.max(0, block - from) }, (_, at) => from + at);
-    const isOther = doomed.starts !== starts() || blocks.some(isTokenWell);
+    const isOther =
+      doomed.starts !== starts() ||
+      blocks.some(isTokenWell) ||
+      // What a provider that lags or lies says of the token is believed.
+      world.providers.wereUpset(doomed.sinceMs, scheduler.nowMs());
     if (isOther) doomed = { starts: starts(), block, sinceMs: chain.timeOf(block) * 1000 };
     doomed.block = block;
     if (presentedMs > doomed.sinceMs + NOTICED_MS)
@@ -137,7 +141,10 @@ export function createRelayerCheck(world: World, tell: Tell) {
     if (ended && chain.timeOf(ended.block) * 1000 + NOTICED_MS < presentedMs)
       tell('the relayer keeps its bounds', 'it sent an authorization that had been used before it was presented');
     const griefer = griefers.get(terms.from);
+    // Whom an instance refuses it forgets when another one takes the lead.
+    const isForgotten = scenario.instances > 1 && griefer && world.wasSuspended(griefer.atMs - NOTICED_MS, atMs);
     if (
+      !isForgotten &&
       griefer &&
       hasCode &&
       griefer.starts === starts() &&

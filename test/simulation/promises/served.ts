@@ -49,7 +49,11 @@ export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet
       const claim = claims.get(paymentHash);
       const ways = book
         .of(`lightning ${paymentHash}`)
-        .filter((one) => holds(one, [invoice.preimage, invoice.text]) && isFor(one, invoice.descriptionHash));
+        .filter(
+          (one) =>
+            holds(one, [invoice.preimage, invoice.text, invoice.descriptionHash]) &&
+            isFor(one, invoice.descriptionHash),
+        );
       const isLate = claim?.grants !== true && scheduler.nowMs() > createdAt * 1000 + PROOF_MS;
       const isElsewhere = claimed.has(paymentHash) || claim?.grants === false;
       if (!invoice.ours || !invoice.paid || isElsewhere || ways.length === 0 || ways.some(isDelivered) || isLate)

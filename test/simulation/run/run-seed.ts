@@ -13,6 +13,7 @@ import { checkSums } from '../promises/sums.ts';
 import { createWorkCheck } from '../promises/work.ts';
 import type { LoadedService } from '../seam.ts';
 import { createWorld, type World } from '../world/world.ts';
+import { figuresOf } from './figures.ts';
 import { comeToRest, isAnswered, letHappen, openRows } from './rest.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -60,7 +61,15 @@ export async function runSeed(options: SeedOptions): Promise<Outcome> {
     const events = world.scheduler.count();
     const virtualMs = world.scheduler.nowMs() - world.startMs;
     const digest = world.trace.digest();
-    return { breach, played, events, digest, virtualMs, cpuMs: cpuSince(began), figures: figuresOf(world) };
+    return {
+      breach,
+      played,
+      events,
+      digest,
+      virtualMs,
+      cpuMs: cpuSince(began),
+      figures: figuresOf(world, options.moves.slice(0, played)),
+    };
   } finally {
     process.off('unhandledRejection', failed);
     world.end();
@@ -119,15 +128,4 @@ async function play(world: World, moves: readonly Move[], isBroken: () => boolea
 function cpuSince(began: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(began);
   return Math.round((user + system) / 1000);
-}
-
-function figuresOf({ book, chain, catalogue, instances }: World): Record<string, number> {
-  const all = book.presentations();
-  return {
-    presentations: all.length,
-    sold: all.filter(({ told }) => told?.status === 200).length,
-    transactions: [...chain.allMined()].length,
-    runs: catalogue.runs().length,
-    starts: instances.reduce((sum, one) => sum + one.starts(), 0),
-  };
 }

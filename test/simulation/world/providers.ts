@@ -64,6 +64,7 @@ export function createProviders({ chain, scheduler, random, count, perSecond }: 
   const usual = { ...HEALTHY, perSecond };
   const moods: ProviderMood[] = Array.from({ length: count }, () => ({ ...usual }));
   let requests = 0;
+  const upsets: { readonly fromMs: number; readonly toMs: number }[] = [];
 
   function provider(mood: ProviderMood): Host {
     const head = () => Math.max(0, chain.head() - mood.lag);
@@ -125,10 +126,14 @@ export function createProviders({ chain, scheduler, random, count, perSecond }: 
       usual.perSecond = null;
       for (const mood of moods) Object.assign(mood, usual);
     },
+    /** Whether one of them was not well at some time between. */
+    wereUpset: (fromMs: number, toMs: number): boolean =>
+      upsets.some((one) => one.fromMs <= toMs && one.toMs >= fromMs),
     /** Puts one provider into a mood for a while. */
     upset(at: number, mood: Partial<ProviderMood>, ms: number): void {
       const chosen = moods[at % moods.length] as ProviderMood;
       Object.assign(chosen, mood);
+      upsets.push({ fromMs: scheduler.nowMs(), toMs: scheduler.nowMs() + ms });
       scheduler.after(ms, WORLD, 'provider heals', () => Object.assign(chosen, usual));
     },
   };

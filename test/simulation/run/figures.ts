@@ -1,0 +1,75 @@
+import type { Move } from '../moves/move.ts';
+import type { Presentation } from '../record/presentation.ts';
+import type { World } from '../world/world.ts';
+
+/** How often each thing happened in a seed: moves by their names (`move: `), answers to payments (`answer: `), and what became of the money. */
+export function figuresOf(world: World, moves: readonly Move[]): Record<string, number> {
+  return { ...countOf(moves.map((move) => `move: ${nameOf(move)}`)), ...answersOf(world), ...outcomesOf(world) };
+}
+
+/** With what was changed or wrong, where a move has kinds. */
+function nameOf(move: Move): string {
+  switch (move.do) {
+    case 'again':
+    case 'race':
+    case 'redeem':
+      return `${move.do}, ${move.change}`;
+    case 'trap':
+      return `trap, ${move.trap}`;
+    case 'flood':
+      return `flood, ${move.kind}`;
+    case 'token':
+    case 'disk':
+    case 'ledger':
+      return `${move.do}, ${move.how}`;
+    case 'provider':
+    case 'facilitator':
+    case 'gateway':
+    case 'node':
+    case 'source':
+      return `${move.do}, ${Object.keys(move.mood)[0]}`;
+    default:
+      return move.do;
+  }
+}
+
+function countOf(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
+
+function answersOf({ book }: World): Record<string, number> {
+  const said = ({ rail, request, told, received }: Presentation): string => {
+    const way = request.method === 'POST' ? `${rail} tool` : rail;
+    if (told) return `answer: ${way} ${told.status} ${told.code}`.trim();
+    return `answer: ${way} ${received && 'broken' in received ? received.broken : 'none'}`;
+  };
+  return countOf(book.presentations().map(said));
+}
+
+function outcomesOf(world: World): Record<string, number> {
+  const { book, chain, catalogue, instances, evidence, accounts, gateway, lightning } = world;
+  const mined = [...chain.allMined()];
+  const sent = mined.filter(({ transaction }) => transaction.from === accounts.relayer.address);
+  const ended = [...evidence.all()].map(([, one]) => one);
+  const paid = ended.filter(({ kind, to }) => kind === 'paid' && to === accounts.seller.address);
+  const transfers = gateway.transfers();
+  return {
+    presentations: book.presentations().length,
+    sold: book.presentations().filter(({ told }) => told?.status === 200).length,
+    transactions: mined.length,
+    runs: catalogue.runs().length,
+    starts: instances.reduce((sum, one) => sum + one.starts(), 0),
+    'relayer: mined': sent.length,
+    'relayer: reverted': sent.filter(({ ok }) => !ok).length,
+    'chain: canceled': ended.filter(({ kind }) => kind === 'canceled').length,
+    'chain: spent elsewhere': ended.filter(({ kind, to }) => kind === 'paid' && to !== accounts.seller.address).length,
+    'chain: paid by a third party': paid.filter(({ sender }) => sender === accounts.outsider.address).length,
+    'chain: paid by a facilitator': paid.filter(({ sender }) => sender === accounts.facilitator.address).length,
+    'gateway: taken for us': transfers.filter(({ by }) => by !== null).length,
+    'gateway: taken from the payer': transfers.filter(({ by }) => by === null).length,
+    'lightning: paid': lightning.invoices().filter(({ ours, paid: isPaid }) => ours && isPaid).length,
+    'lightning: of another tenant': lightning.invoices().filter(({ ours }) => !ours).length,
+  };
+}
