@@ -1,6 +1,7 @@
 import { nonceKey } from '../record/presentation.ts';
 import type { Mined } from '../world/chain/chain.ts';
 import { signerOf } from '../world/chain/keys.ts';
+import { unitsOf } from '../world/chain/state.ts';
 import { type Terms, transferDigest } from '../world/chain/token.ts';
 import { authorizationsIn, type Handing } from '../world/handings.ts';
 import type { World } from '../world/world.ts';
@@ -85,7 +86,9 @@ export function createRelayerCheck(world: World, tell: Tell) {
     const hasCode = (chain.viewAt(block).get(`code ${only.terms.from}`) ?? null) !== null;
     if (hasCode && BY_WALLET.test(one.why) && !griefers.has(only.terms.from))
       griefers.set(only.terms.from, { atMs, starts: starts() });
-    if (/paused|blacklisted/.test(one.why)) judgeDoomed(block, one.why, presentedMsOf(only.terms) ?? atMs);
+    // Of a payer that had the money: of any other it is that payer's doing as much as the token's.
+    const isPlain = !hasCode && unitsOf(chain.viewAt(block), only.terms.from) >= only.terms.value;
+    if (isPlain && /paused|blacklisted/.test(one.why)) judgeDoomed(block, one.why, presentedMsOf(only.terms) ?? atMs);
   }
 
   const isTokenWell = (block: number): boolean => {
