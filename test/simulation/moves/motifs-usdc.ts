@@ -1,48 +1,55 @@
+import { GRIEFERS } from '../world/payers.ts';
 import { presenter, VALID } from './motif-parts.ts';
 import type { Drawn, Sketch } from './sketch.ts';
 
 // Against the chain’s own rail.
+
+type Who = ReturnType<typeof presenter>;
+
+/** A plain payment that reverts in public, because its payer's money is away when it is mined; then the money is back. */
+function revertedInPublic(sketch: Sketch, id: string, who: Who, route: string): Drawn[] {
+  const payer = sketch.rich();
+  return [
+    { do: 'trap', payer, trap: 'moves the balance', backMs: 800, pauseMs: 5 },
+    { do: 'buy', id, payer, route, rail: 'usdc', ...VALID, ...who, pauseMs: sketch.random.pick([3000, 5000]) },
+  ];
+}
+
+/** The same of a wallet, which is refused from then on; the process that knows it dies. */
+function revertedWallet(sketch: Sketch, id: string, who: Who, route: string): Drawn[] {
+  const payer = sketch.wallet();
+  const honest: Drawn = { do: 'program', payer, turnsWhen: 'never', turnsTo: 'no', trusting: true, pauseMs: 700 };
+  return [
+    honest,
+    { do: 'trap', payer, trap: 'turns the wallet', backMs: null, pauseMs: 5 },
+    { do: 'buy', id, payer, route, rail: 'usdc', ...VALID, ...who, pauseMs: 4000 },
+    { do: 'kill', at: who.at, afterEvents: 3, downMs: 200, pauseMs: 2500 },
+    honest,
+  ];
+}
+
+/** A deposit that is gone when the Gateway settles, and is there again later. */
+function refusedByGateway(sketch: Sketch, id: string, who: Who): Drawn[] {
+  const payer = sketch.random.pick(['poor0', 'poor1']);
+  const buy: Drawn = { do: 'buy', id, payer, route: '/sim/slow', rail: 'gateway', ...VALID, validFor: 605_500, ...who };
+  return [
+    { do: 'deposit', payer, units: 3000, pauseMs: 10 },
+    { ...buy, pauseMs: 500 },
+    { do: 'deposit', payer, units: -3000, pauseMs: 10_500 },
+    { do: 'deposit', payer, units: 3000, pauseMs: 100 },
+  ];
+}
 
 /** An authorization that fails at first, and is then used again for something dearer. */
 export function dearForCheap(sketch: Sketch): Drawn[] {
   const { random, scenario } = sketch;
   const who = presenter(sketch);
   const id = sketch.newId('buy');
-  const again: Drawn = {
-    ...{
-      do: 'again',
-      of: id,
-      change: random.pick(['amount and request', 'amount and request', 'a signature over other terms']),
-      route: '/sim/dear',
-      ...who,
-    },
-    pauseMs: 4000,
-  };
-  if (scenario.gateway && random.chance(0.5)) {
-    const payer = random.pick(['poor0', 'poor1']);
-    return [
-      {
-        do: 'buy',
-        id,
-        payer,
-        route: '/sim/cheap',
-        rail: 'gateway',
-        ...VALID,
-        validFor: 605_500,
-        ...who,
-        pauseMs: 2500,
-      },
-      { do: 'deposit', payer, units: 3000, pauseMs: 10 },
-      again,
-    ];
-  }
-  const payer = sketch.wallet();
-  return [
-    { do: 'program', payer, turnsWhen: 'paid gas', turnsTo: 'no', trusting: true, pauseMs: 600 },
-    { do: 'buy', id, payer, route: '/sim/cheap', rail: 'usdc', ...VALID, ...who, pauseMs: 5000 },
-    { do: 'program', payer, turnsWhen: 'never', turnsTo: 'no', trusting: true, pauseMs: 700 },
-    again,
-  ];
+  const change = random.pick(['amount and request', 'a signature over other terms', 'the request'] as const);
+  const again: Drawn = { do: 'again', of: id, change, route: '/sim/dear', ...who, pauseMs: 4000 };
+  if (scenario.gateway && random.chance(0.5)) return [...refusedByGateway(sketch, id, who), again];
+  const first = !scenario.fair && random.chance(0.5) ? revertedWallet : revertedInPublic;
+  return [...first(sketch, id, who, '/sim/cheap'), again];
 }
 
 /** Wallets that pass every check and fail when they are settled, one sale after the other. */
@@ -50,43 +57,48 @@ export function griefing(sketch: Sketch): Drawn[] {
   const { random } = sketch;
   const payer = sketch.wallet();
   const turnsTo = random.pick(['no', 'burns some, then no', 'burns some, then no', 'burns all'] as const);
-  const buys = Array.from({ length: random.between(4, 12) }, (): Drawn => {
+  const byTrap = random.chance(0.5);
+  const turnsWhen = byTrap ? 'never' : random.pick(['paid gas', 'the relayer sends'] as const);
+  const buys = Array.from({ length: random.between(4, 12) }, (): Drawn[] => {
     const who = presenter(sketch);
-    return {
-      do: 'buy',
-      id: sketch.newId('buy'),
-      payer,
-      route: '/sim/cheap',
-      rail: 'usdc',
-      ...VALID,
-      ...who,
-      pauseMs: random.pick([100, 1500]),
-    };
+    const id = sketch.newId('buy');
+    const pauseMs = random.pick([100, 1500]);
+    const buy: Drawn = { do: 'buy', id, payer, route: '/sim/cheap', rail: 'usdc', ...VALID, ...who, pauseMs };
+    return [...(byTrap ? turning(payer) : []), buy];
   });
-  return [{ do: 'program', payer, turnsWhen: 'paid gas', turnsTo, trusting: true, pauseMs: 600 }, ...buys];
+  return [{ do: 'program', payer, turnsWhen, turnsTo, trusting: true, pauseMs: 600 }, ...buys.flat()];
+}
+
+/** An honest wallet that turns when its payment has left the service. */
+function turning(payer: string): Drawn[] {
+  return [
+    { do: 'program', payer, turnsWhen: 'never', turnsTo: 'no', trusting: true, pauseMs: 600 },
+    { do: 'trap', payer, trap: 'turns the wallet', backMs: null, pauseMs: 5 },
+  ];
+}
+
+/** Many wallets, of which each fails once: none of them can be known. */
+export function manyGriefers(sketch: Sketch): Drawn[] {
+  return GRIEFERS.flatMap((payer): Drawn[] => {
+    const id = sketch.newId('buy');
+    const who = presenter(sketch);
+    const buy: Drawn = { do: 'buy', id, payer, route: '/sim/cheap', rail: 'usdc', ...VALID, ...who, pauseMs: 1400 };
+    return [...turning(payer), buy];
+  });
 }
 
 /** One that failed in public is sent by somebody else, and its payer asks for what he has now paid, or for what must fail. */
 export function publicAuthorization(sketch: Sketch): Drawn[] {
   const { random } = sketch;
   const who = presenter(sketch);
-  const [id, payer] = [sketch.newId('buy'), sketch.wallet()];
+  const id = sketch.newId('buy');
   const route = random.pick(['/selftest/fail', '/sim/cheap', '/sim/dear']);
+  const asks = random.chance(0.3) ? presenter(sketch) : who;
   return [
-    { do: 'program', payer, turnsWhen: 'the relayer sends', turnsTo: 'no', trusting: true, pauseMs: 600 },
-    {
-      do: 'buy',
-      id,
-      payer,
-      route: random.pick(['/sim/cheap', '/domains/dns']),
-      rail: 'usdc',
-      ...VALID,
-      ...who,
-      pauseMs: 5000,
-    },
+    ...revertedInPublic(sketch, id, who, random.pick(['/sim/cheap', '/domains/dns'])),
     { do: 'third party sends', of: id, tipGwei: 1, pauseMs: 1500 },
-    { do: 'again', of: id, change: 'the request', route, ...who, pauseMs: 1500 },
-    { do: 'again', of: id, change: 'nothing', route, ...who, pauseMs: 1500 },
+    { do: 'again', of: id, change: 'the request', route, ...asks, pauseMs: 1500 },
+    { do: 'again', of: id, change: 'nothing', route, ...asks, pauseMs: 1500 },
   ];
 }
 
@@ -125,24 +137,13 @@ export function pausedToken(sketch: Sketch): Drawn[] {
 /** Wallets that a facilitator finds good and that fail when it sends. */
 export function doomedWallets(sketch: Sketch): Drawn[] {
   const { random } = sketch;
-  const programs = ['wallet0', 'wallet1', 'wallet2'].map(
-    (payer): Drawn => ({ do: 'program', payer, turnsWhen: 'paid gas', turnsTo: 'no', trusting: true, pauseMs: 100 }),
-  );
-  const buys = Array.from(
-    { length: 6 },
-    (_, at): Drawn => ({
-      ...{
-        do: 'buy',
-        id: sketch.newId('buy'),
-        payer: `wallet${at % 3}`,
-        route: '/sim/cheap',
-        rail: 'usdc',
-        validFor: 604_900,
-        validSince: 600,
-        ...presenter(sketch),
-      },
-      pauseMs: random.pick([20, 400]),
+  const chosen = GRIEFERS.slice(random.int(4)).slice(0, 5);
+  const armed = chosen.flatMap(turning).map((move) => ({ ...move, pauseMs: 20 }));
+  const buys = chosen.map(
+    (payer): Drawn => ({
+      ...{ do: 'buy', id: sketch.newId('buy'), payer, route: '/sim/cheap', rail: 'usdc', ...VALID },
+      ...{ validFor: random.pick([900, 604_900]), ...presenter(sketch), pauseMs: random.pick([5, 40]) },
     }),
   );
-  return [...programs, { do: 'wait', ms: 700, pauseMs: 0 }, ...buys];
+  return [...armed, { do: 'wait', ms: 700, pauseMs: 0 }, ...buys];
 }

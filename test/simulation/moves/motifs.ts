@@ -10,6 +10,7 @@ import {
   dearForCheap,
   doomedWallets,
   griefing,
+  manyGriefers,
   pausedToken,
   publicAuthorization,
   shortValidity,
@@ -21,6 +22,7 @@ import type { Drawn, Sketch } from './sketch.ts';
 export const MOTIFS: Readonly<Record<Motif, (sketch: Sketch) => Drawn[]>> = {
   'dear for cheap': dearForCheap,
   griefing,
+  'many griefers': manyGriefers,
   'a public authorization': publicAuthorization,
   'short validity': shortValidity,
   'killed in the middle': killedInTheMiddle,

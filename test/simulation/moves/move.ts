@@ -127,6 +127,7 @@ type Primitive = Move['do'];
 export type Motif =
   | 'dear for cheap'
   | 'griefing'
+  | 'many griefers'
   | 'a public authorization'
   | 'short validity'
   | 'killed in the middle'

@@ -109,7 +109,9 @@ type Trouble = Extract<
 function trouble(move: Trouble): string {
   switch (move.do) {
     case 'deposit':
-      return `${move.payer} deposits ${move.units} base units at the Gateway`;
+      return move.units < 0
+        ? `${move.payer} spends ${-move.units} base units of its deposit elsewhere`
+        : `${move.payer} deposits ${move.units} base units at the Gateway`;
     case 'hand over':
       return `the payer of ${move.of} hands it to the Gateway himself, made out to ${move.to}`;
     case 'batch':

@@ -19,7 +19,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
         replace: "if (payment.state !== 'settled') throw",
       },
     ],
-    breaks: ['no answer without its full price'],
+    breaks: ['no answer without its full price', 'the relayer keeps its bounds', 'no payment is sold twice'],
   },
   {
     name: '2: a facilitator’s rail can be shut',
@@ -79,13 +79,6 @@ export const MENDED_PLANTS: readonly Plant[] = [
     file: 'src/payment/usdc/gas-budget.ts',
     find: 'return dailyFailuresWei !== null && failedWei >= dailyFailuresWei',
     replace: 'return dailyFailuresWei !== null && failedWei < 0n',
-    and: [
-      {
-        file: 'src/payment/usdc/judge.ts',
-        find: 'if (job.hasCode || reading?.hasCode) return refusePayer(job);',
-        replace: 'if (job.hasCode || reading?.hasCode) return;',
-      },
-    ],
     breaks: ['the relayer keeps its bounds'],
   },
   {

@@ -71,6 +71,7 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
         ...HOSTILE,
         'dear for cheap': 3,
         griefing: 2,
+        'many griefers': 1,
         'a public authorization': 2,
         'short validity': 2,
         leap: 1,

@@ -176,8 +176,10 @@ export function createGateway({ chainId, scheduler, random, onHanded }: GatewayO
     domain,
     network,
     transfers: (): readonly Transfer[] => transfers,
+    /** Puts so much in; a negative amount is spent elsewhere, as far as it is there. */
     deposit: (payer: Hex, units: bigint): void => {
-      deposits.set(payer, (deposits.get(payer) ?? 0n) + units);
+      const left = (deposits.get(payer) ?? 0n) + units;
+      deposits.set(payer, left < 0n ? 0n : left);
       if (!firstDepositMs.has(payer)) firstDepositMs.set(payer, scheduler.nowMs());
     },
     /** Whether a payer had ever deposited something by then. */

@@ -18,18 +18,22 @@ export interface Payer {
 
 export const HONEST_WALLET: Omit<Wallet, 'owner'> = { turnsWhen: 'never', turnsTo: 'no' };
 
+/** Wallets that come up together, to fail once each. */
+export const GRIEFERS: readonly string[] = Array.from({ length: 9 }, (_, at) => `griefer${at}`);
+
 /** Who is there, and with how much: some with plenty, one who has to count, some with nothing. */
 const CAST: Readonly<Record<string, { units: bigint; isWallet: boolean }>> = {
   ...Object.fromEntries(['rich0', 'rich1', 'rich2'].map((name) => [name, { units: 1_000_000n, isWallet: false }])),
   thrifty: { units: 2_500n, isWallet: false },
   ...Object.fromEntries(['poor0', 'poor1'].map((name) => [name, { units: 0n, isWallet: false }])),
   ...Object.fromEntries(['wallet0', 'wallet1', 'wallet2'].map((name) => [name, { units: 1_000_000n, isWallet: true }])),
+  ...Object.fromEntries(GRIEFERS.map((name) => [name, { units: 1_000_000n, isWallet: true }])),
   ...Object.fromEntries(
     ['honest0', 'honest1', 'honest2', 'honest3'].map((name) => [name, { units: 5_000_000n, isWallet: false }]),
   ),
 };
 
-export const PAYER_NAMES: readonly string[] = Object.keys(CAST).filter((name) => !name.startsWith('honest'));
+export const PAYER_NAMES: readonly string[] = Object.keys(CAST).filter((name) => !/^(honest|griefer)/.test(name));
 export const HONEST_NAMES: readonly string[] = Object.keys(CAST).filter((name) => name.startsWith('honest'));
 
 export function createPayers(random: Random) {
