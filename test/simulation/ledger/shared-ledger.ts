@@ -74,6 +74,11 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
     return { count: window.count, resetSeconds: Math.max(1, Math.ceil((window.endsAtMs - now) / 1000)) };
   }
 
+  async function takeBack(key: string): Promise<void> {
+    const window = windows.get(key);
+    if (window && window.endsAtMs > pace.nowMs() && window.count > 0) window.count -= 1;
+  }
+
   return {
     file,
     openStores: async () => {
@@ -122,7 +127,10 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
           onTold: listen(hears.told),
           close: leave,
         },
-        windows: (name) => ({ count: (client) => ask(() => count(`${name} ${client}`)) }),
+        windows: (name) => ({
+          count: (client) => ask(() => count(`${name} ${client}`)),
+          takeBack: (client) => ask(() => takeBack(`${name} ${client}`)),
+        }),
         close: leave,
       };
     },

@@ -38,14 +38,9 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '3: one penniless client exhausts the providers',
     file: 'src/payment/usdc/signature.ts',
-    find: "    if (!hasCode) throw new PaymentRefused('invalid_exact_evm_signature');",
-    replace: '',
+    find: 'const seen = await check.admit(authorization, asker, false);',
+    replace: 'const seen = { used: false, balance: authorization.value, hasCode: true, block: 0 };',
     and: [
-      {
-        file: 'src/payment/usdc/signature.ts',
-        find: 'const { hasCode } = await check.admit(authorization, asker);',
-        replace: '',
-      },
       {
         file: 'src/payment/usdc/signature.ts',
         find: 'if (waitSeconds > 0)',
@@ -129,8 +124,15 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '7: the Gateway’s rail works for nothing',
     file: 'src/payment/usdc/gateway-rail.ts',
-    find: 'if (deposit < authorization.value + promised) throw',
-    replace: 'if (deposit < 0n) throw',
+    find: 'if (!known && balance < authorization.value) throw',
+    replace: 'if (!known && balance < 0n) throw',
+    and: [
+      {
+        file: 'src/payment/usdc/gateway-rail.ts',
+        find: 'if (balance < authorization.value + promised) throw',
+        replace: 'if (balance < 0n) throw',
+      },
+    ],
     breaks: ['nothing is done for who cannot pay'],
   },
   {

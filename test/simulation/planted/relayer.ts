@@ -12,15 +12,23 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'balance not compared',
     file: 'src/payment/usdc/chain-rail.ts',
-    find: 'if (reading.balance < authorization.value + promised) throw',
-    replace: 'if (reading.balance < 0n) throw',
+    find: 'if (seen.balance < authorization.value) throw',
+    replace: 'if (seen.balance < 0n) throw',
+    and: [
+      {
+        file: 'src/payment/usdc/chain-rail.ts',
+        find: 'if (balance < authorization.value + promised) throw',
+        replace: 'if (balance < 0n) throw',
+      },
+    ],
     breaks: ['nothing is done for who cannot pay'],
   },
   {
     name: 'used authorization not refused',
     file: 'src/payment/usdc/chain-rail.ts',
-    find: 'if (reading.used) {',
-    replace: 'if (reading.used && known) {',
+    find: "if (seen.used) throw new PaymentRefused('invalid_exact_evm_nonce_already_used');",
+    replace: '',
+    and: [{ file: 'src/payment/usdc/chain-rail.ts', find: 'if (used) {', replace: 'if (used && known) {' }],
     breaks: ['the relayer keeps its bounds'],
   },
   {
@@ -98,8 +106,8 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'a signature is not checked',
     file: 'src/payment/usdc/signature.ts',
-    find: 'if (signer && Buffer.compare(signer, authorization.from) === 0) return;',
-    replace: 'if (signer) return;',
+    find: 'if (signer && Buffer.compare(signer, authorization.from) === 0) return null;',
+    replace: 'if (signer) return null;',
     breaks: ['the relayer keeps its bounds', 'nothing is done for who cannot pay', 'honest buyers are served'],
   },
 ];
