@@ -120,5 +120,3 @@ export function createOutsider(world: World, adversary: Adversary) {
   };
   return { handlers };
 }
-
-export type Outsider = ReturnType<typeof createOutsider>;

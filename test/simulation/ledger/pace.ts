@@ -1,4 +1,4 @@
-import { currentOwner, type Owner, runAs, WORLD } from '../engine/owner.ts';
+import { currentOwner, type Owner, WORLD } from '../engine/owner.ts';
 import type { Random } from '../engine/random.ts';
 import type { Scheduler } from '../engine/scheduler.ts';
 
@@ -65,13 +65,3 @@ export function createPace({ scheduler, random, mood, timeoutMs, failure }: Pace
     },
   };
 }
-
-/** Without a network between: for suites that run on Node's own time. */
-export const AT_ONCE: Pace = {
-  nowMs: () => Date.now(),
-  ask: async (statement) => {
-    await new Promise((next) => setImmediate(next));
-    return runAs(WORLD, statement);
-  },
-  tell: (_to, what) => void setImmediate(what),
-};

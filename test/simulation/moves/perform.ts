@@ -52,5 +52,3 @@ export function createPlayer(world: World, desk: Desk) {
     },
   };
 }
-
-export type Player = ReturnType<typeof createPlayer>;

@@ -3,16 +3,6 @@ import type { Scenario } from '../run/scenario.ts';
 import { PAYER_NAMES } from '../world/payers.ts';
 import type { Move } from './move.ts';
 
-/** Routes by the name that moves use. */
-export const SOLD = [
-  '/sim/cheap',
-  '/sim/dear',
-  '/sim/slow',
-  '/chain/wallet',
-  '/domains/dns',
-  '/selftest/fail',
-] as const;
-
 const CLIENTS = ['10.0.0.1', '10.0.0.2', '10.0.0.3', '2001:db8:1:1::7', '2001:db8:1:2::7'] as const;
 
 /** A move without the pause after it, which is drawn later. */

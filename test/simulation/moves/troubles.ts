@@ -1,11 +1,13 @@
 import type { Random } from '../engine/random.ts';
 import type { WireFault } from '../network/wire.ts';
-import type { MoveName } from './move.ts';
+import type { FloodKind, MoveName } from './move.ts';
 import type { Drawn, Sketch } from './sketch.ts';
 
 const WIRE_FAULTS: readonly WireFault[] = [
   ...(['refused', 'hangs before', 'hangs after', 'reset before', 'reset after', '503 before', '502 after'] as const),
 ];
+
+const FLOODS: readonly FloodKind[] = ['bad signatures', 'bad signatures', 'empty accounts', 'garbage', 'unpaid offers'];
 
 const wireFault = (random: Random) => ({ fault: random.pick(WIRE_FAULTS), faultPercent: random.pick([30, 100]) });
 const span = (random: Random): number => random.pick([300, 1500, 4000, 10_000]);
@@ -15,6 +17,7 @@ export function drawTrouble(name: MoveName, sketch: Sketch): Drawn | null {
   const { random } = sketch;
   const at = random.pick(sketch.instances);
   const ms = span(random);
+  const sellsOffers = sketch.scenario.lightning !== 'off';
   switch (name) {
     case 'wait':
       return { do: 'wait', ms: random.pick([50, 500, 2000, 8000]) };
@@ -22,7 +25,7 @@ export function drawTrouble(name: MoveName, sketch: Sketch): Drawn | null {
       return { do: 'leap', ms: random.pick([20_000, 700_000, 90_000_000]) };
     case 'flood':
       return {
-        ...{ do: 'flood', kind: random.pick(['bad signatures', 'bad signatures', 'empty accounts', 'garbage']) },
+        ...{ do: 'flood', kind: random.pick(FLOODS.filter((kind) => kind !== 'unpaid offers' || sellsOffers)) },
         ...{ perSecond: random.pick([5, 10]), seconds: random.between(4, 10) },
         ...{ addresses: random.pick([1, 4, 40]), ipv6: random.chance(0.3) },
       };

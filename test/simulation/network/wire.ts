@@ -1,4 +1,4 @@
-import { CLIENTS, currentOwner, type Owner, WORLD } from '../engine/owner.ts';
+import { currentOwner, type Owner, WORLD } from '../engine/owner.ts';
 import type { Random } from '../engine/random.ts';
 import type { Scheduler } from '../engine/scheduler.ts';
 
@@ -92,6 +92,3 @@ export function createWire(scheduler: Scheduler, random: Random): Wire {
 
   return { hosts, send };
 }
-
-/** Whether an owner is one of the service's instances. */
-export const isInstance = (owner: Owner): boolean => owner !== WORLD && owner !== CLIENTS;

@@ -50,5 +50,3 @@ export function createEvidence(chain: Chain) {
     },
   };
 }
-
-export type Evidence = ReturnType<typeof createEvidence>;

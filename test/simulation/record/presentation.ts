@@ -104,8 +104,6 @@ export function createBook(nowMs: () => number) {
   };
 }
 
-export type Book = ReturnType<typeof createBook>;
-
 function decoded(text: string | undefined): Record<string, unknown> | null {
   try {
     return JSON.parse(Buffer.from(String(text), 'base64').toString('utf8')) as Record<string, unknown>;

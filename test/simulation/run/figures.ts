@@ -1,4 +1,5 @@
 import type { Move } from '../moves/move.ts';
+import { readLedgers } from '../promises/ledger.ts';
 import type { Presentation } from '../record/presentation.ts';
 import type { World } from '../world/world.ts';
 
@@ -70,6 +71,9 @@ function outcomesOf(world: World): Record<string, number> {
     'gateway: taken for us': transfers.filter(({ by }) => by !== null).length,
     'gateway: taken from the payer': transfers.filter(({ by }) => by === null).length,
     'lightning: paid': lightning.invoices().filter(({ ours, paid: isPaid }) => ours && isPaid).length,
+    'lightning: claimed through the facilitator': readLedgers(world)
+      .flatMap(({ claims }) => claims)
+      .filter(({ grants }) => !grants).length,
     'lightning: of another tenant': lightning.invoices().filter(({ ours }) => !ours).length,
   };
 }

@@ -164,6 +164,7 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
     draw: (random) => ({
       ...BASE,
       ...{ providers: 4, perSecond: 2, fair: true, honestEveryMs: 1000, pauseMs: 400 },
+      lightning: random.chance(0.35) ? 'own' : 'off',
       // As an operator finds them, but for what the failures may cost.
       env: Object.fromEntries(
         Object.keys(settingsOf(random)).map((key) => [key, key.includes('FAILURES_USDC') ? '0.05' : '']),

@@ -102,5 +102,3 @@ export function createCatalogue({ service, nowMs, head }: CatalogueOptions) {
     },
   };
 }
-
-export type SimCatalogue = ReturnType<typeof createCatalogue>;

@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import type { Logger } from 'pino';
 import { CLIENTS, type Owner, runAs, WORLD } from '../engine/owner.ts';
 import type { Random } from '../engine/random.ts';
 import type { Scheduler } from '../engine/scheduler.ts';
@@ -176,5 +175,3 @@ export function createLogSink(limit = 20_000) {
     lines: (): readonly string[] => lines,
   };
 }
-
-export type { Logger };

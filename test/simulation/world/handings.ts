@@ -67,5 +67,3 @@ export function createHandings(nowMs: () => number, chain: Chain, relayer: Hex) 
     listen: (listener: Listener): void => void listeners.push(listener),
   };
 }
-
-export type Handings = ReturnType<typeof createHandings>;

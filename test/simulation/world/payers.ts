@@ -67,8 +67,6 @@ export function createPayers(random: Random) {
   };
 }
 
-export type Payers = ReturnType<typeof createPayers>;
-
 /** Signs terms under a domain with the payer's own key, or its wallet's owner's. */
 export const signTerms = (payer: Payer, domain: Buffer, terms: Terms): Buffer =>
   signDigest(transferDigest(domain, terms), payer.account);

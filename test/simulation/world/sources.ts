@@ -77,5 +77,3 @@ export function createSources({ scheduler, random }: SourcesOptions) {
     },
   };
 }
-
-export type Sources = ReturnType<typeof createSources>;

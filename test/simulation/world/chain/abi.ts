@@ -1,4 +1,4 @@
-import { fromHex, type Hex } from './keys.ts';
+import type { Hex } from './keys.ts';
 
 // Solidity's ABI, as far as the contracts of this chain need it: words of 32 bytes.
 
@@ -37,4 +37,3 @@ export function readerOf(digits: string) {
 }
 
 export const lengthOf = (hex: string): number => (hex.length - 2) / 2;
-export const bufferOf = (hex: string): Buffer => fromHex(hex);

@@ -1,4 +1,4 @@
-import { bytesWords, lengthOf, readerOf, word } from './abi.ts';
+import { bytesWords, readerOf, word } from './abi.ts';
 import type { Hex } from './keys.ts';
 import { unitsOf, type View } from './state.ts';
 import { SELECTORS, type Token, USDC } from './token.ts';
@@ -163,5 +163,3 @@ export function intrinsicGas(data: Hex): number {
     gas += data.charCodeAt(at) === 48 && data.charCodeAt(at + 1) === 48 ? 4 : 16;
   return gas;
 }
-
-export const isEmptyCall = (data: Hex): boolean => lengthOf(data) === 0;

@@ -168,5 +168,3 @@ export function createRpc(chain: Chain, node: NodeView) {
     }
   };
 }
-
-export type Rpc = ReturnType<typeof createRpc>;

@@ -75,8 +75,6 @@ export function createState() {
   return { view };
 }
 
-export type State = ReturnType<typeof createState>;
-
 /** Wei of native USDC in one base unit of its ERC-20 face. */
 export const WEI_PER_UNIT = 10n ** 12n;
 

@@ -1,4 +1,4 @@
-import { addressWord, type bufferOf, bytesWords, readerOf, topicOf, word } from './abi.ts';
+import { addressWord, bytesWords, readerOf, topicOf, word } from './abi.ts';
 import type { CallResult, Env, Frame } from './execute.ts';
 import { type Hex, keccak, signerOf, toHex } from './keys.ts';
 import { moveWei, unitsOf, type View, WEI_PER_UNIT } from './state.ts';
@@ -102,8 +102,6 @@ function signatureOf(args: Reader, byParts: boolean, at: number): Buffer {
   const v = Buffer.from([Number(args.number(at) & 255n)]);
   return Buffer.concat([Buffer.from(args.hash(at + 32).slice(2) + args.hash(at + 64).slice(2), 'hex'), v]);
 }
-
-export type Bytes = ReturnType<typeof bufferOf>;
 
 /** Gas of the token's own parts; a whole lone transfer then takes about 0.11M, as on Arc. */
 const GAS = { read: 3_000, check: 12_000, use: 25_000, move: 38_000 } as const;

@@ -1,0 +1,50 @@
+import { writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { playSeeds } from './lane/play-seeds.ts';
+import { PLANTED } from './planted/all.ts';
+import { FOUND_FILE, type Found, readFound } from './planted/found.ts';
+import type { Plant } from './planted/plant.ts';
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+
+// Finds planted faults and writes which seed found which: `npm run simulate:plants -- --only 'gas'`. Those that are in the table already stay.
+
+const { values } = parseArgs({
+  options: {
+    /** A part of the names of those to be found anew. */
+    only: { type: 'string' },
+    most: { type: 'string', default: '1000' },
+  },
+});
+
+const seeds = Array.from({ length: Number(values.most) }, (_, at) => at + 1);
+const found = new Map(readFound().map((row) => [row.plant, row]));
+const isWanted = ({ name }: Plant) => (values.only === undefined ? !found.has(name) : name.includes(values.only));
+const wanted = PLANTED.filter(isWanted);
+
+function write(): void {
+  const rows = PLANTED.flatMap(({ name }) => found.get(name) ?? []);
+  writeFileSync(FOUND_FILE, `${JSON.stringify(rows, null, 2)}\n`);
+}
+
+async function find({ name, breaks }: Plant): Promise<void> {
+  const told = await playSeeds({ seeds, plant: name, first: true });
+  const last = told.at(-1);
+  if (!last?.breach || !breaks.includes(last.breach.promise)) {
+    say(
+      `${name}: not found in ${told.length} seeds${last?.breach ? `; seed ${last.seed} breaks "${last.breach.promise}"` : ''}`,
+    );
+    process.exitCode = 1;
+    return;
+  }
+  const row: Found = { plant: name, promise: last.breach.promise, seed: Number(last.seed), seeds: told.length };
+  found.set(name, row);
+  say(`${name}: "${row.promise}" in seed ${row.seed}`);
+  write();
+}
+
+async function work(): Promise<void> {
+  for (let plant = wanted.shift(); plant; plant = wanted.shift()) await find(plant);
+}
+await Promise.all(Array.from({ length: availableParallelism() }, work));

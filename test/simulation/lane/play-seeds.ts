@@ -1,0 +1,86 @@
+import { spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { Outcome } from '../run/run-seed.ts';
+
+/** What a process tells of a seed, one line each. */
+export interface Told extends Outcome {
+  readonly seed: string;
+  readonly scenario: string;
+  /** Where a promise broke and the moves were to be shortened: what is left of them, and a file with them to be played again. */
+  readonly shortened?: readonly string[];
+  readonly replay?: string;
+}
+
+interface PlayOptions {
+  readonly seeds: readonly number[];
+  readonly moves?: number;
+  /** The name of a planted fault. */
+  readonly plant?: string;
+  /** Ends with the first seed that breaks a promise. */
+  readonly first?: boolean;
+  /** Shortens the moves of seeds that break a promise, which takes minutes. */
+  readonly shorten?: boolean;
+  readonly onTold?: (told: Told) => void;
+}
+
+const path = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url));
+const HOOKS = path('hooks.ts');
+const MAIN = path('main.ts');
+/** Half of what a process takes before its first seed is compiling. */
+const NODE_COMPILE_CACHE = join(tmpdir(), 'percall-simulation-compiled');
+/** Young objects die in their seed: more room for them halves the time that collecting takes. */
+const FLAGS = ['--max-semi-space-size=64', '--disable-warning=ExperimentalWarning'];
+
+/** Plays seeds in a process of their own, because planted faults and virtual time go into its modules. Rejects when that one fails. */
+export function playSeeds(options: PlayOptions): Promise<Told[]> {
+  const { seeds, moves = 200, plant, first = false, shorten = false, onTold } = options;
+  const wanted = [
+    '--seeds',
+    seeds.join(','),
+    '--moves',
+    String(moves),
+    ...(plant === undefined ? [] : ['--plant', plant]),
+  ];
+  const flags = [...(first ? ['--first'] : []), ...(shorten ? ['--shorten'] : [])];
+  const child = spawn(process.execPath, [...FLAGS, '--import', HOOKS, MAIN, ...wanted, ...flags], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, NODE_COMPILE_CACHE },
+  });
+  const told: Told[] = [];
+  let complaint = '';
+  child.stderr.on('data', (text) => {
+    complaint += text;
+  });
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const one = JSON.parse(line) as Told;
+    told.push(one);
+    onTold?.(one);
+  });
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code) => (code === 0 ? resolve(told) : reject(new Error(`the simulation ended: ${complaint}`))));
+  });
+}
+
+/** The same in several processes at once; each takes every so-manieth seed. */
+export async function playInParallel(options: PlayOptions, processes: number): Promise<Told[]> {
+  const parts = Array.from({ length: processes }, (_, at) =>
+    options.seeds.filter((_seed, index) => index % processes === at),
+  );
+  const told = await Promise.all(parts.map((seeds) => playSeeds({ ...options, seeds })));
+  return told.flat();
+}
+
+/** A broken promise as a person reads it, with what plays it again. */
+export function tellBreach({ seed, scenario, breach, shortened = [], replay }: Told): string {
+  if (!breach) return '';
+  const again = replay === undefined ? `--seeds ${seed} --shorten` : `--replay ${replay}`;
+  return [
+    `seed ${seed} (${scenario}) breaks "${breach.promise}": ${breach.detail}`,
+    ...shortened,
+    `play it again: ${again}`,
+  ].join('\n  ');
+}

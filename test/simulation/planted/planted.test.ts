@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { playSeeds, type Told } from '../lane/play-seeds.ts';
+import { PLANTED } from './all.ts';
+import { readFound } from './found.ts';
+import { editsOf } from './plant.ts';
+
+const MOST_MS = 600_000;
+const PROCESSES = 2;
+const found = readFound();
+
+test.each(PLANTED)('the planted fault "$name" still fits the source', (plant) => {
+  const texts = new Map<string, string>();
+  for (const { file, find, replace } of editsOf(plant)) {
+    const text = texts.get(file) ?? readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
+    expect(text.split(find), `${file} holds ${find} once`).toHaveLength(2);
+    texts.set(
+      file,
+      text.replace(find, () => replace),
+    );
+  }
+});
+
+test('each planted fault was found within 1,000 seeds by a promise that it breaks, and none is left out', () => {
+  expect(found.map(({ plant }) => plant)).toEqual(PLANTED.map(({ name }) => name));
+  for (const { plant, promise, seeds } of found) {
+    expect(PLANTED.find(({ name }) => name === plant)?.breaks).toContain(promise);
+    expect(seeds).toBeLessThanOrEqual(1000);
+  }
+});
+
+describe('a planted fault', () => {
+  const withFault = new Map<string, Told | undefined>();
+  const without = new Map<number, Told>();
+  beforeAll(async () => {
+    const waiting = [...found];
+    const work = async () => {
+      for (let row = waiting.shift(); row; row = waiting.shift())
+        withFault.set(row.plant, (await playSeeds({ seeds: [row.seed], plant: row.plant }))[0]);
+    };
+    const clean = async () => {
+      const seeds = [...new Set(found.map(({ seed }) => seed))];
+      for (const told of await playSeeds({ seeds })) without.set(Number(told.seed), told);
+      await work();
+    };
+    await Promise.all([clean(), ...Array.from({ length: PROCESSES - 1 }, work)]);
+  }, MOST_MS);
+
+  test.each(found)('$plant: breaks "$promise" in seed $seed, which is clean without it', ({ plant, promise, seed }) => {
+    expect(withFault.get(plant)?.breach?.promise).toBe(promise);
+    expect(without.get(seed)).toMatchObject({ breach: null });
+  });
+});

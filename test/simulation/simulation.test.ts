@@ -1,0 +1,95 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { playInParallel, playSeeds, type Told, tellBreach } from './lane/play-seeds.ts';
+
+/** The lane for every change; `npm run simulate` is the long one. */
+const SEEDS = Array.from({ length: 300 }, (_, at) => at + 1);
+const MOVES = 200;
+const PROCESSES = 2;
+const MOST_MS = 600_000;
+
+/** What has to happen somewhere in the lane: a world in which it never does shows nothing of it. */
+const MUST_HAPPEN = [
+  ...['relayer: mined', 'relayer: reverted', 'chain: canceled', 'chain: spent elsewhere'],
+  ...[
+    'chain: paid by a third party',
+    'chain: paid by a facilitator',
+    'gateway: taken for us',
+    'gateway: taken from the payer',
+  ],
+  ...['lightning: paid', 'lightning: of another tenant', 'lightning: claimed through the facilitator'],
+  ...[
+    'answer: usdc 200',
+    'answer: usdc tool 200',
+    'answer: gateway 200',
+    'answer: lightning 200',
+    'answer: lightning tool 200',
+  ],
+  ...['answer: usdc 409 payment_in_flight', 'answer: usdc 429 payer_refused', 'answer: usdc 429 payer_failures'],
+  ...['answer: usdc 503 chain_busy', 'answer: usdc 503 settlement_unknown', 'answer: usdc 503 ledger_unavailable'],
+  ...['answer: usdc 503 settlement_unavailable', 'answer: gateway 503 settlement_unknown', 'answer: usdc abandoned'],
+  ...[
+    'answer: usdc reset',
+    'answer: lightning 402 exact_lnbtc_payment_not_paid',
+    'answer: lightning 402 duplicate_settlement',
+  ],
+  ...[
+    'kill',
+    'stop',
+    'sleep',
+    'leap',
+    'drop pending',
+    'stall',
+    'fee',
+    'relayer gas',
+    'moody',
+    'price',
+    'batch',
+    'forge',
+  ].map((name) => `move: ${name}`),
+  ...['full', 'read-only'].map((how) => `move: disk, ${how}`),
+  ...['away', 'silent', 'lost', 'slow'].map((how) => `move: ledger, ${how}`),
+  ...['fault', 'lag', 'perSecond', 'wrongChain', 'hoards', 'hidesReceipts', 'refusesCreation'].map(
+    (mood) => `move: provider, ${mood}`,
+  ),
+  ...['fault', 'slowMs', 'lies'].map((mood) => `move: facilitator, ${mood}`),
+  ...['fault', 'readFault'].map((mood) => `move: gateway, ${mood}`),
+  ...['bad signatures', 'empty accounts', 'garbage', 'unpaid offers'].map((kind) => `move: flood, ${kind}`),
+];
+
+describe('a simulated world', () => {
+  let told: Told[] = [];
+  beforeAll(async () => {
+    told = await playInParallel({ seeds: SEEDS, moves: MOVES }, PROCESSES);
+  }, MOST_MS);
+
+  test(
+    `keeps every promise over ${SEEDS.length} seeds of ${MOVES} moves`,
+    async () => {
+      expect(told).toHaveLength(SEEDS.length);
+      const [first, ...others] = told.filter(({ breach }) => breach !== null);
+      const shortened = first ? await playSeeds({ seeds: [Number(first.seed)], moves: MOVES, shorten: true }) : [];
+      expect([...shortened, ...others].map(tellBreach)).toEqual([]);
+    },
+    MOST_MS,
+  );
+
+  test('lets everything happen that it can', () => {
+    const sums = new Map<string, number>();
+    for (const { figures } of told)
+      for (const [name, count] of Object.entries(figures)) sums.set(name, (sums.get(name) ?? 0) + count);
+    expect(MUST_HAPPEN.filter((name) => (sums.get(name) ?? 0) === 0)).toEqual([]);
+  });
+
+  test(
+    'runs the same for the same seed, in another process and in another order',
+    async () => {
+      const seeds = SEEDS.slice(0, 12).reverse();
+      const again = await playSeeds({ seeds, moves: MOVES });
+      const traces = (outcomes: readonly Told[]) => new Map(outcomes.map(({ seed, digest }) => [seed, digest]));
+      const before = traces(told);
+      expect(again).toHaveLength(seeds.length);
+      for (const [seed, digest] of traces(again)) expect(`${seed} ${digest}`).toBe(`${seed} ${before.get(seed)}`);
+    },
+    MOST_MS,
+  );
+});
