@@ -40,10 +40,11 @@ export function killedInTheMiddle(sketch: Sketch): Drawn[] {
   return [buy, kill, again(), again()];
 }
 
-/** Nonces that were spent at the Gateway before they are presented. */
+/** Nonces that are spent at the Gateway while their answers are made: some, or so many that one ends after the other for a while. */
 export function noncesElsewhere(sketch: Sketch): Drawn[] {
   const { random } = sketch;
-  return Array.from({ length: random.between(3, 5) }, (): Drawn[] => {
+  const [count, gapMs] = random.pick([[3, 40] as const, [5, 40] as const, [24, 600] as const]);
+  return Array.from({ length: count }, (): Drawn[] => {
     const id = sketch.newId('buy');
     const who = presenter(sketch);
     return [
@@ -58,7 +59,7 @@ export function noncesElsewhere(sketch: Sketch): Drawn[] {
         ...who,
         pauseMs: 60,
       },
-      { do: 'hand over', of: id, to: 'elsewhere', pauseMs: 40 },
+      { do: 'hand over', of: id, to: 'elsewhere', pauseMs: gapMs },
     ];
   }).flat();
 }

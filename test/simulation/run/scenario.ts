@@ -180,7 +180,15 @@ export function drawScenario(seed: string): Scenario {
   const weights = Object.fromEntries(Object.entries(SCENARIOS).map(([name, { weight }]) => [name, weight]));
   const name = random.weighted(weights);
   const drawn = (SCENARIOS[name] as (typeof SCENARIOS)[string]).draw(random);
-  return { ...drawn, name, env: { ...settingsOf(random), ...drawn.env } };
+  return withPurse({ ...drawn, name, env: { ...settingsOf(random), ...drawn.env } }, createRandom(`${seed} purse`));
+}
+
+/** Now and then the relayer may spend so little that a day ends early, for honest buyers too. */
+function withPurse(scenario: Scenario, random: Random): Scenario {
+  if (scenario.settler !== 'relayer' || scenario.instances > 1 || !scenario.fair || !random.chance(0.15))
+    return scenario;
+  const env = { ...scenario.env, RELAYER_DAILY_GAS_USDC: random.pick(['0.02', '0.04']) };
+  return { ...scenario, fair: false, env, weights: { ...scenario.weights, stop: 1, leap: 0 } };
 }
 
 /** Settings that any operator may choose; short times, so that much happens within a seed. */
