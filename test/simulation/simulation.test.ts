@@ -52,7 +52,7 @@ const MUST_HAPPEN = [
     (mood) => `move: provider, ${mood}`,
   ),
   ...['fault', 'slowMs', 'lies'].map((mood) => `move: facilitator, ${mood}`),
-  ...['fault', 'readFault'].map((mood) => `move: gateway, ${mood}`),
+  ...['fault', 'readFault', 'lateMs'].map((mood) => `move: gateway, ${mood}`),
   ...['bad signatures', 'empty accounts', 'garbage', 'unpaid offers'].map((kind) => `move: flood, ${kind}`),
 ];
 

@@ -173,8 +173,8 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
   const claimListeners: ((paymentHash: string) => void)[] = [];
 
   /**
-   * A tenant of a shared node pays nobody and has a preimage all the same: of an invoice that he makes for what was offered, or of ours, which he
-   * has read from the node's books.
+   * A tenant of a shared node pays us nothing and has a preimage all the same: of an invoice that he makes for what was offered, which he may even
+   * have paid to himself, or of ours, which he has read from the node's books.
    */
   function forge({ of, id }: MoveOf<'forge'>): void {
     const offered = offers.get(of);
@@ -187,6 +187,7 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
     const invoice = lightning.makeForTenant(BigInt(requirement.amount), String(requirement.extra.requestHash));
     const forged = { ...requirement, extra: { ...requirement.extra, invoice: invoice.text } };
     const { paymentHash, preimage } = invoice;
+    if (random.chance(0.5)) lightning.pay(paymentHash);
     offers.set(id, { id, route, tag, viaTools, requirement: forged, paymentHash, preimage });
   }
 

@@ -49,7 +49,10 @@ export function drawTrouble(name: MoveName, sketch: Sketch): Drawn | null {
     case 'gateway':
       return {
         do: 'gateway',
-        mood: random.chance(0.7) ? wireFault(random) : { readFault: random.pick(WIRE_FAULTS) },
+        mood: random.pick([
+          ...[wireFault(random), wireFault(random)],
+          ...[{ readFault: random.pick(WIRE_FAULTS) }, { lateMs: random.pick([1500, 8000]) }],
+        ]),
         ms,
       };
     case 'node':

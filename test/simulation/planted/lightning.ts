@@ -46,13 +46,6 @@ export const LIGHTNING_PLANTS: readonly Plant[] = [
     breaks: ['who paid is served'],
   },
   {
-    name: 'an invoice is offered twice',
-    file: 'src/payment/lightning/issuer.ts',
-    find: "return fault ?? (hashes.add(invoice.paymentHash) ? null : 'its payment hash was used before');",
-    replace: "return fault === null || hashes.add(invoice.paymentHash) ? fault : 'its payment hash was used before';",
-    breaks: ['no payment is sold twice', 'every call is answered', 'the process lives on'],
-  },
-  {
     name: 'each presentation gets an answer of its own',
     file: 'src/payment/lightning/serve-granted.ts',
     find: 'const known = claim.grant?.answered ? await stored(order, key) : null;',

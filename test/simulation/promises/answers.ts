@@ -13,11 +13,11 @@ export function watchAnswers(world: World, adversary: Pick<Adversary, 'claims' |
   const sold = new Map<string, { asked: string; body: string; times: number }>();
   const most = 1 + Number(scenario.env.REDELIVERY_MAX || 5);
 
-  /** Two ledgers that hand the same payment over at once, of which one is not answered: its transfer is either's. */
+  /** Two ledgers that handed the same payment over, of which one was refused or not answered: its transfer may be either's. */
   function isEithers({ authorization, at }: Presentation, key: string): boolean {
     if (authorization?.rail !== 'gateway' || !scenario.twin) return false;
     const isAtBoth = book.of(key).some((one) => (one.at === 'twin') !== (at === 'twin'));
-    return isAtBoth && gateway.wasUnheard(authorization.terms.from, authorization.terms.nonce);
+    return isAtBoth && gateway.isDisowned(authorization.terms.from, authorization.terms.nonce);
   }
 
   function checkOnce(presentation: Presentation, key: string): void {

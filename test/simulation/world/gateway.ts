@@ -1,3 +1,4 @@
+import { WORLD } from '../engine/owner.ts';
 import type { Random } from '../engine/random.ts';
 import type { Scheduler } from '../engine/scheduler.ts';
 import type { Host, WireAnswer, WireFault, WireRequest } from '../network/wire.ts';
@@ -30,7 +31,11 @@ export interface GatewayMood {
   faultPercent: number;
   /** Of everything else. */
   readFault: WireFault | null;
+  /** Answers a settlement with 502, and takes it so much later all the same. */
+  lateMs: number;
 }
+
+const WELL: Readonly<GatewayMood> = { fault: null, faultPercent: 100, readFault: null, lateMs: 0 };
 
 interface GatewayOptions {
   readonly chainId: number;
@@ -46,8 +51,9 @@ export function createGateway({ chainId, scheduler, random, onHanded }: GatewayO
   const deposits = new Map<Hex, bigint>();
   const firstDepositMs = new Map<Hex, number>();
   const transfers: Transfer[] = [];
-  const unheard = new Set<string>();
-  const mood: GatewayMood = { fault: null, faultPercent: 100, readFault: null };
+  const disowned = new Set<string>();
+  const disown = ({ terms: { from, nonce } }: Handed) => disowned.add(`${from} ${nonce}`);
+  const mood: GatewayMood = { ...WELL };
 
   const json = (body: object, status = 200): WireAnswer => ({
     status,
@@ -149,7 +155,16 @@ export function createGateway({ chainId, scheduler, random, onHanded }: GatewayO
       case 'POST /v1/x402/settle': {
         const handed = readHanded(body);
         if (handed) onHanded(handed);
-        return settle(handed, from.name.startsWith('twin') ? 'twin' : 'main');
+        const by = from.name.startsWith('twin') ? 'twin' : 'main';
+        if (mood.lateMs === 0) {
+          const answer = settle(handed, by);
+          if (handed && !answer.body.includes('"success":true') && !answer.body.includes('already_used'))
+            disown(handed);
+          return answer;
+        }
+        if (handed) disown(handed);
+        scheduler.after(mood.lateMs, WORLD, 'the gateway settles late', () => void settle(handed, by));
+        return { status: 502, body: 'bad gateway' };
       }
       case 'POST /v1/balances':
         return balances(body);
@@ -164,7 +179,7 @@ export function createGateway({ chainId, scheduler, random, onHanded }: GatewayO
       if (path !== '/v1/x402/settle') return mood.readFault;
       const fault = mood.fault && random.chance(mood.faultPercent / 100) ? mood.fault : null;
       const handed = fault && readHanded(body);
-      if (handed) unheard.add(`${handed.terms.from} ${handed.terms.nonce}`);
+      if (handed) disown(handed);
       return fault;
     },
     latencyMs: [5, 40],
@@ -184,15 +199,15 @@ export function createGateway({ chainId, scheduler, random, onHanded }: GatewayO
     },
     /** Whether a payer had ever deposited something by then. */
     hadDeposit: (payer: Hex, atMs: number): boolean => (firstDepositMs.get(payer) ?? Number.POSITIVE_INFINITY) <= atMs,
-    /** Whether somebody who handed this payment over was left without an answer: from then on nobody can tell whose its transfer is. */
-    wasUnheard: (payer: Hex, nonce: Hex): boolean => unheard.has(`${payer} ${nonce}`),
+    /** Whether somebody who handed this payment over was left without an answer, or refused: from then on it takes any transfer for its own. */
+    isDisowned: (payer: Hex, nonce: Hex): boolean => disowned.has(`${payer} ${nonce}`),
     /** A payer hands over an authorization past the service. */
     settle: (handed: Handed): void => void settle(handed, null),
     batch: () => {
       const txHash: Hex = `0x${random.bytes(32).toString('hex')}`;
       for (const one of transfers) if (one.status === 'received') Object.assign(one, { status: 'confirmed', txHash });
     },
-    heal: () => void Object.assign(mood, { fault: null, faultPercent: 100, readFault: null }),
+    heal: () => void Object.assign(mood, WELL),
   };
 }
 
