@@ -72,13 +72,6 @@ export const LEDGER_PLANTS: readonly Plant[] = [
     breaks: ['every payment ends', 'who paid is served'],
   },
   {
-    name: 'the dead are not taken over',
-    file: 'src/instances/membership.ts',
-    find: 'if (told.dead.length > 0) buried ??= bury(leading, told.dead);',
-    replace: 'if (told.dead.length > 9) buried ??= bury(leading, told.dead);',
-    breaks: ['every payment ends', 'who paid is served'],
-  },
-  {
     name: 'reconciliation sends what it should look for',
     file: 'src/payment/usdc/settlement.ts',
     find: "    if (verdict.kind !== 'open') return verdict;",

@@ -50,21 +50,14 @@ export const LIGHTNING_PLANTS: readonly Plant[] = [
     file: 'src/payment/lightning/serve-granted.ts',
     find: 'const known = claim.grant?.answered ? await stored(order, key) : null;',
     replace: 'const known = null;',
+    and: [
+      {
+        file: 'src/payment/lightning/serve-granted.ts',
+        find: '    const before = await stored(order, key);\n    if (before) return before;',
+        replace: '',
+      },
+    ],
     breaks: ['no payment is sold twice', 'who paid is served'],
-  },
-  {
-    name: 'an answer that was made is forgotten',
-    file: 'src/payment/lightning/serve-granted.ts',
-    find: '    const before = await stored(order, key);\n    if (before) return before;',
-    replace: '',
-    breaks: ['no payment is sold twice', 'who paid is served'],
-  },
-  {
-    name: 'a failing run costs the sats',
-    file: 'src/payment/lightning/serve-granted.ts',
-    find: '      if (!body) throw error;',
-    replace: '      if (!body || log) throw error;',
-    breaks: ['who paid is served'],
   },
   {
     name: 'a proof is for any request',
