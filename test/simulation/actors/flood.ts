@@ -30,7 +30,8 @@ export function createFlooding(world: World, desk: Desk, random: Random) {
       void desk.send({ method: 'GET', url: `/v1/paid${route.path}`, headers, from }, way);
       return;
     }
-    if (kind === 'unpaid offers') return void desk.ask({ route, tag }, way, 'lightning');
+    // An offer is made of an answer: its endpoint runs.
+    if (kind === 'unpaid offers') return void desk.ask({ route, tag: 'an offer' }, way, 'lightning');
     const now = BigInt(Math.floor(scheduler.nowMs() / 1000));
     const payer = payers.stranger();
     const terms = {

@@ -1,4 +1,5 @@
 import type { HonestBuyers } from '../actors/honest.ts';
+import { HONEST_NAMES } from '../world/payers.ts';
 import type { World } from '../world/world.ts';
 import type { Tell } from './promise.ts';
 
@@ -17,4 +18,14 @@ export function checkHonest({ scenario }: World, honest: HonestBuyers, tell: Tel
     'honest buyers are served',
     `${failed.length} of ${ended.length} calls were not served in three tries: ${lasts}`,
   );
+}
+
+/** What one payer's authorization did is no fault of the rail: while nothing is wrong with who settles, honest buyers are not told that nobody does. */
+export function watchRails({ scenario, book }: World, tell: Tell): void {
+  if (!scenario.fair) return;
+  book.onTold(({ by, rail, told }) => {
+    const isRemote = rail === 'gateway' || (rail === 'usdc' && scenario.settler !== 'relayer');
+    if (isRemote && HONEST_NAMES.includes(by) && told?.code === 'settlement_unavailable')
+      tell('honest buyers are served', `${by} was told that payments over ${rail} cannot be settled, and they can`);
+  });
 }

@@ -4,7 +4,7 @@ import type { Move } from '../moves/move.ts';
 import { createPlayer } from '../moves/perform.ts';
 import { watchAnswers } from '../promises/answers.ts';
 import { createChargedCheck } from '../promises/charged.ts';
-import { checkHonest } from '../promises/honest.ts';
+import { checkHonest, watchRails } from '../promises/honest.ts';
 import type { Breach, PromiseName, Tell } from '../promises/promise.ts';
 import { createRelayerCheck } from '../promises/relayer.ts';
 import { checkFiles, checkTexts } from '../promises/secrets.ts';
@@ -82,6 +82,7 @@ async function play(world: World, moves: readonly Move[], isBroken: () => boolea
   const honest = createHonestBuyers(world, desk, world.random('honest'));
   const { adversary } = player;
   watchAnswers(world, adversary, tell);
+  watchRails(world, tell);
   const charged = createChargedCheck(world, tell);
   const relayer = createRelayerCheck(world, tell);
   const work = createWorkCheck(world, tell);
