@@ -40,9 +40,23 @@ export function killedInTheMiddle(sketch: Sketch): Drawn[] {
   return [buy, kill, again(), again()];
 }
 
+/** The Gateway takes its time with what it was handed, and the payer spends the nonce meanwhile. */
+function whileTheGatewayIsLate(sketch: Sketch): Drawn[] {
+  const id = sketch.newId('buy');
+  const who = presenter(sketch);
+  const common = { do: 'buy', payer: sketch.rich(), rail: 'gateway', validFor: 605_500, validSince: 600 } as const;
+  return [
+    { do: 'gateway', mood: { lateMs: 4000 }, ms: 3000, pauseMs: 5 },
+    { ...common, id, route: '/sim/cheap', ...who, pauseMs: 400 },
+    { do: 'hand over', of: id, to: 'elsewhere', pauseMs: 2000 },
+    { do: 'again', of: id, change: 'nothing', route: '/sim/cheap', ...who, pauseMs: 1500 },
+  ];
+}
+
 /** Nonces that are spent at the Gateway while their answers are made: some, or so many that one ends after the other for a while. */
 export function noncesElsewhere(sketch: Sketch): Drawn[] {
-  const { random } = sketch;
+  const { random, scenario } = sketch;
+  if (!scenario.fair && random.chance(0.5)) return whileTheGatewayIsLate(sketch);
   const [count, gapMs] = random.pick([[3, 40] as const, [5, 40] as const, [24, 600] as const]);
   return Array.from({ length: count }, (): Drawn[] => {
     const id = sketch.newId('buy');

@@ -188,7 +188,7 @@ function withPurse(scenario: Scenario, random: Random): Scenario {
   if (scenario.settler !== 'relayer' || scenario.instances > 1 || !scenario.fair || !random.chance(0.15))
     return scenario;
   const env = { ...scenario.env, RELAYER_DAILY_GAS_USDC: random.pick(['0.02', '0.04']) };
-  return { ...scenario, fair: false, env, weights: { ...scenario.weights, stop: 1, leap: 0 } };
+  return { ...scenario, fair: false, env, weights: { ...scenario.weights, stop: 5, leap: 0 } };
 }
 
 /** Settings that any operator may choose; short times, so that much happens within a seed. */
