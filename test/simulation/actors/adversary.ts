@@ -4,7 +4,7 @@ import { boundHash } from '../record/bound-hash.ts';
 import type { Authorization, Requirement } from '../record/presentation.ts';
 import type { Route } from '../service/catalogue.ts';
 import { PUBLIC_ORIGIN } from '../service/environment.ts';
-import { signDigest, toHex } from '../world/chain/keys.ts';
+import { signDigest, toHex, twinOf } from '../world/chain/keys.ts';
 import { cancelDigest, type Terms } from '../world/chain/token.ts';
 import { type Payer, signTerms } from '../world/payers.ts';
 import type { World } from '../world/world.ts';
@@ -33,8 +33,6 @@ interface Varied extends Wanted {
   readonly accepted: Requirement;
   readonly shouted: boolean;
 }
-
-const ORDER = BigInt('0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141');
 
 /** Buyers who plan: what they hold, and every way of presenting it. */
 export function createAdversary(world: World, desk: Desk, random: Random) {
@@ -217,15 +215,3 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
 }
 
 export type Adversary = ReturnType<typeof createAdversary>;
-
-/** The other signature that recovers to the same key: a high s. */
-function twinOf(signature: Buffer): Buffer {
-  if (signature.length !== 65) return signature;
-  const s = ORDER - BigInt(toHex(signature.subarray(32, 64)));
-  const v = (signature[64] ?? 27) === 27 ? 28 : 27;
-  return Buffer.concat([
-    signature.subarray(0, 32),
-    Buffer.from(s.toString(16).padStart(64, '0'), 'hex'),
-    Buffer.from([v]),
-  ]);
-}

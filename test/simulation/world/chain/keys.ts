@@ -47,3 +47,17 @@ export function recover(digest: Uint8Array, compact: Uint8Array, recovery: numbe
     return null;
   }
 }
+
+const ORDER = BigInt('0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141');
+
+/** The other signature that recovers to the same key: a high s. */
+export function twinOf(signature: Buffer): Buffer {
+  if (signature.length !== 65) return signature;
+  const s = ORDER - BigInt(toHex(signature.subarray(32, 64)));
+  const v = (signature[64] ?? 27) === 27 ? 28 : 27;
+  return Buffer.concat([
+    signature.subarray(0, 32),
+    Buffer.from(s.toString(16).padStart(64, '0'), 'hex'),
+    Buffer.from([v]),
+  ]);
+}
