@@ -1,11 +1,5 @@
-import {
-  claimedElsewhere,
-  killedInTheMiddle,
-  noncesElsewhere,
-  redeemedTwice,
-  sleepingLeader,
-  twoLedgers,
-} from './motifs-others.ts';
+import { claimedElsewhere, forgedProofs, redeemedTwice } from './motifs-lightning.ts';
+import { killedInTheMiddle, noncesElsewhere, sleepingLeader, twoLedgers } from './motifs-others.ts';
 import {
   dearForCheap,
   doomedWallets,
@@ -32,5 +26,6 @@ export const MOTIFS: Readonly<Record<Motif, (sketch: Sketch) => Drawn[]>> = {
   'two ledgers': twoLedgers,
   'redeemed twice': redeemedTwice,
   'claimed elsewhere': claimedElsewhere,
+  'forged proofs': forgedProofs,
   'a sleeping leader': sleepingLeader,
 };

@@ -137,6 +137,7 @@ export type Motif =
   | 'two ledgers'
   | 'redeemed twice'
   | 'claimed elsewhere'
+  | 'forged proofs'
   | 'a sleeping leader';
 
 export type MoveName = Primitive | Motif;

@@ -46,20 +46,6 @@ export const LIGHTNING_PLANTS: readonly Plant[] = [
     breaks: ['who paid is served'],
   },
   {
-    name: 'each presentation gets an answer of its own',
-    file: 'src/payment/lightning/serve-granted.ts',
-    find: 'const known = claim.grant?.answered ? await stored(order, key) : null;',
-    replace: 'const known = null;',
-    and: [
-      {
-        file: 'src/payment/lightning/serve-granted.ts',
-        find: '    const before = await stored(order, key);\n    if (before) return before;',
-        replace: '',
-      },
-    ],
-    breaks: ['no payment is sold twice', 'who paid is served'],
-  },
-  {
     name: 'a proof is for any request',
     file: 'src/payment/lightning/proof-invoice.ts',
     find: "if (Buffer.compare(requestHash, Buffer.from(terms.requestHash, 'hex')) !== 0)",

@@ -97,13 +97,6 @@ export const RELAYER_PLANTS: readonly Plant[] = [
     breaks: ['the relayer keeps its bounds'],
   },
   {
-    name: 'the day’s gas is forgotten at a start',
-    file: 'src/payment/usdc/gas-budget.ts',
-    find: '[spentWei, failedWei] = [spent.wei, spent.failedWei];',
-    replace: '[spentWei, failedWei] = [0n * spent.wei, 0n];',
-    breaks: ['the relayer keeps its bounds'],
-  },
-  {
     name: 'a signature is not checked',
     file: 'src/payment/usdc/signature.ts',
     find: 'if (signer && Buffer.compare(signer, authorization.from) === 0) return null;',

@@ -142,7 +142,7 @@ const SCENARIOS: Record<string, { weight: number; draw: Draw }> = {
             'claimed elsewhere': 2,
           },
           // A node of the seller's own makes invoices for nobody else.
-          ...(lightning === 'shared' && { forge: 3 }),
+          ...(lightning === 'shared' && { forge: 3, 'forged proofs': 3 }),
         },
       };
     },
