@@ -3,8 +3,8 @@ import type { World } from '../world/world.ts';
 import { nameOf } from './paid.ts';
 import type { Tell } from './promise.ts';
 
-/** Words that say that an authorization is used, which is no word about what this request cost. */
-const USED = /already_used|nonce_already|duplicate_settlement/;
+/** Words that say that an authorization is used, or does not fit this price, which is no word about what became of its money. */
+const USED = /already_used|nonce_already|duplicate_settlement|value_mismatch/;
 const SPENT = /payment_already_used|duplicate_settlement/;
 
 /** A movement of a payment's money to the seller: who let it happen, and since when it could not be stopped. */
