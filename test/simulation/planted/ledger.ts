@@ -65,20 +65,6 @@ export const LEDGER_PLANTS: readonly Plant[] = [
     breaks: ['the ledger equals the chain', 'what failed cost nothing', 'charged was true', 'who paid is served'],
   },
   {
-    name: 'what a process left is not taken over',
-    file: 'src/payment/payments.ts',
-    find: '    if (living) await takeOver();',
-    replace: '    if (living && living().length > 9) await takeOver();',
-    breaks: ['every payment ends', 'who paid is served'],
-  },
-  {
-    name: 'reconciliation sends what it should look for',
-    file: 'src/payment/usdc/settlement.ts',
-    find: "    if (verdict.kind !== 'open') return verdict;",
-    replace: "    if (verdict.kind === 'settled') return verdict;",
-    breaks: ['every payment ends', 'the relayer keeps its bounds'],
-  },
-  {
     name: 'a follower does not look at the row',
     file: 'src/payment/usdc/handover.ts',
     find: 'if (!isOpen || nap.signal.aborted || clock.nowMs() >= until) return row;',

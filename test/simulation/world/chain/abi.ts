@@ -35,5 +35,3 @@ export function readerOf(digits: string) {
     },
   };
 }
-
-export const lengthOf = (hex: string): number => (hex.length - 2) / 2;
