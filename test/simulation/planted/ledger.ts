@@ -3,33 +3,6 @@ import type { Plant } from './plant.ts';
 /** In the ledger and its rules, on one machine and on several. */
 export const LEDGER_PLANTS: readonly Plant[] = [
   {
-    name: 'a reservation takes over what is open',
-    file: 'src/store/ledger-writes.ts',
-    find: "WHERE state = 'failed' AND reason = @reusableReason AND authorization_hash = @authorizationHash`;",
-    replace:
-      "WHERE state IN ('failed', 'reserved', 'settling', 'unknown') AND coalesce(@reusableReason, 1) IS NOT NULL`;",
-    breaks: [
-      'no payment is sold twice',
-      'charged was true',
-      'the ledger equals the chain',
-      'who paid is served',
-      'what failed cost nothing',
-    ],
-  },
-  {
-    name: 'any state may follow any other',
-    file: 'src/store/ledger-writes.ts',
-    find: 'SET ${sets} WHERE id = ? AND state IN (${marks(from)})`);',
-    replace: 'SET ${sets} WHERE id = ? AND (state IN (${marks(from)}) OR 1 = 1)`);',
-    breaks: [
-      'every payment ends',
-      'no payment is sold twice',
-      'the ledger equals the chain',
-      'who paid is served',
-      'charged was true',
-    ],
-  },
-  {
     name: 'redelivered without end',
     file: 'src/store/ledger-writes.ts',
     find: "state = 'settled' AND deliveries < ?",

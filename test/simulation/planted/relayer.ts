@@ -83,13 +83,6 @@ export const RELAYER_PLANTS: readonly Plant[] = [
     breaks: ['the ledger equals the chain', 'charged was true', 'who paid is served', 'what failed cost nothing'],
   },
   {
-    name: 'given back while it may be mined',
-    file: 'src/payment/usdc/judge.ts',
-    find: 'const isPending = (job: Job): boolean => [...job.nonces].some((nonce) => !nonces.isPast(nonce));',
-    replace: 'const isPending = (job: Job): boolean => job.nonces.size > 9 && nonces.isPast(0);',
-    breaks: ['what failed cost nothing', 'charged was true'],
-  },
-  {
     name: 'the day’s gas is no bound',
     file: 'src/payment/usdc/gas-budget.ts',
     find: 'return dailyWei !== null && spentWei + expectedWei >= dailyWei',
