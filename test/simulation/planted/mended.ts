@@ -124,8 +124,8 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '7: the Gateway’s rail works for nothing',
     file: 'src/payment/usdc/gateway-rail.ts',
-    find: 'if (!known && balance < authorization.value) throw',
-    replace: 'if (!known && balance < 0n) throw',
+    find: 'if (balance < authorization.value) throw',
+    replace: 'if (balance < 0n) throw',
     and: [
       {
         file: 'src/payment/usdc/gateway-rail.ts',
@@ -159,8 +159,8 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '8: a failing call says that a public payment is untouched',
     file: 'src/payment/purchase.ts',
-    find: 'return known ? inDoubt(sale) : sale();',
-    replace: 'return known ? sale() : inDoubt(sale);',
+    find: 'return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);',
+    replace: 'return known ? sellAgain(order, known, offer) : inDoubt(() => sell(order, null, offer));',
     breaks: ['charged was true'],
   },
   {

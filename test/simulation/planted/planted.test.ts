@@ -3,11 +3,14 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { playSeeds, type Told } from '../lane/play-seeds.ts';
 import { PLANTED } from './all.ts';
 import { readFound } from './found.ts';
+import { MENDED_PLANTS } from './mended.ts';
 import { editsOf } from './plant.ts';
 
 const MOST_MS = 600_000;
 const PROCESSES = 2;
 const found = readFound();
+/** The slow lane plays all of them again; a change plays those that the service once had. */
+const played = process.env.SLOW ? found : found.filter(({ plant }) => MENDED_PLANTS.some(({ name }) => name === plant));
 
 test.each(PLANTED)('the planted fault "$name" still fits the source', (plant) => {
   const texts = new Map<string, string>();
@@ -33,21 +36,24 @@ describe('a planted fault', () => {
   const withFault = new Map<string, Told | undefined>();
   const without = new Map<number, Told>();
   beforeAll(async () => {
-    const waiting = [...found];
+    const waiting = [...played];
     const work = async () => {
       for (let row = waiting.shift(); row; row = waiting.shift())
         withFault.set(row.plant, (await playSeeds({ seeds: [row.seed], plant: row.plant }))[0]);
     };
     const clean = async () => {
-      const seeds = [...new Set(found.map(({ seed }) => seed))];
+      const seeds = [...new Set(played.map(({ seed }) => seed))];
       for (const told of await playSeeds({ seeds })) without.set(Number(told.seed), told);
       await work();
     };
     await Promise.all([clean(), ...Array.from({ length: PROCESSES - 1 }, work)]);
   }, MOST_MS);
 
-  test.each(found)('$plant: breaks "$promise" in seed $seed, which is clean without it', ({ plant, promise, seed }) => {
-    expect(withFault.get(plant)?.breach?.promise).toBe(promise);
-    expect(without.get(seed)).toMatchObject({ breach: null });
-  });
+  test.each(played)(
+    '$plant: breaks "$promise" in seed $seed, which is clean without it',
+    ({ plant, promise, seed }) => {
+      expect(withFault.get(plant)?.breach?.promise).toBe(promise);
+      expect(without.get(seed)).toMatchObject({ breach: null });
+    },
+  );
 });

@@ -26,9 +26,8 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'used authorization not refused',
     file: 'src/payment/usdc/chain-rail.ts',
-    find: "if (seen.used) throw new PaymentRefused('invalid_exact_evm_nonce_already_used');",
+    find: 'if (seen.used) throw new PaymentRefused(NONCE_USED);',
     replace: '',
-    and: [{ file: 'src/payment/usdc/chain-rail.ts', find: 'if (used) {', replace: 'if (used && known) {' }],
     breaks: ['the relayer keeps its bounds'],
   },
   {
@@ -49,9 +48,9 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'answer leaves before its end is known',
     file: 'src/payment/purchase.ts',
-    find: "if (ended?.state === 'settled') return handOut(ended, body, order.price);",
+    find: "if (ended?.state === 'settled') return handOut(ended, served.body, order.price);",
     replace:
-      "if (ended?.state === 'settled' || ended?.state === 'unknown') return handOut({ ...ended, state: 'settled' }, body, order.price);",
+      "if (ended?.state === 'settled' || ended?.state === 'unknown') return handOut({ ...ended, state: 'settled' }, served.body, order.price);",
     breaks: ['no answer without its full price'],
   },
   {
