@@ -16,6 +16,7 @@ interface Path {
 }
 
 const LOGGED = 'what a log line says is read by an operator, and no promise hangs on it; that it is written is mutated';
+// Also the name of what a node answered, with which such a sentence begins.
 const SENTENCE = 'the wording of a sentence for a person; the code, the status and the numbers beside it are mutated';
 
 /** Where a sentence stands that tells a person why: the member or the constant is called so. */
@@ -28,6 +29,8 @@ function shouldIgnore(path: Path): string | undefined {
     // Functions are not looked out of: what they do is no wording.
     if (/Function|Statement/.test(node.type)) break;
   }
+  const reader = path.parentPath?.node.callee?.name ?? '';
+  if (/^(parseAnswer|readOutcome)$/.test(reader) && path.node.type === 'StringLiteral') return SENTENCE;
   return isSentence(path.node) && tellsWhy(path.parentPath) ? SENTENCE : undefined;
 }
 

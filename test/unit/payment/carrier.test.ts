@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createChainClient } from '../../../src/chain/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
@@ -22,6 +22,7 @@ let folder: string;
 let stores: LedgerStore[];
 let serving: Ledger;
 let ban: string | null;
+let refusesNobody: boolean;
 let codeBan: string | null;
 let unavailable: string | null;
 let batched: string | null;
@@ -29,6 +30,7 @@ let probes: Record<string, { ok: boolean }>;
 let outcome: () => Outcome;
 let given: Intent[];
 beforeEach(() => {
+  refusesNobody = false;
   folder = mkdtempSync(join(tmpdir(), 'percall-carrier-'));
   stores = [];
   serving = open('serving');
@@ -56,8 +58,7 @@ function settling() {
       return intents.map(async () => outcome());
     },
     unavailable: () => unavailable,
-    refuses: () => ban,
-    refusesCode: () => codeBan,
+    ...(!refusesNobody && { refuses: () => ban, refusesCode: () => codeBan }),
     stop: async () => {},
   };
   const evidence = createEvidence(chain, `0x36${'0'.repeat(38)}`);
@@ -104,6 +105,7 @@ test('all that waits for its first settlement is carried, and nothing else', asy
   await serving.noteBroadcast([{ id: noted, transaction: randomBytes(32) }]);
   await serving.reserve(sale('reserved'), false);
   await carrier.carryWaiting();
+  await vi.waitFor(() => expect(given).toHaveLength(3), { timeout: 10_000, interval: 2 });
   // Each is carried by itself; asked for again, it waits for the same.
   await Promise.all(ids.map((id) => carrier.carry(id)));
   expect(given.map(({ id }) => id).sort()).toEqual([...ids].sort());
@@ -120,8 +122,21 @@ test('a payer whom a settlement has made unwelcome is told of, until he is welco
   ban = 'its payments burn gas';
   await carrier.carry(await intent());
   expect(carrier.refusals().payers).toEqual([[`0x${'09'.repeat(20)}`, ban]]);
+  expect(carrier.refusals().payers).toHaveLength(1);
   ban = null;
   expect(carrier.refusals().payers).toEqual([]);
+  // From then on it is as any other: no settlement of its own was the reason.
+  ban = 'something else';
+  expect(carrier.refusals().payers).toEqual([]);
+});
+
+test('where no payer is ever refused, none is told of, and settlements are carried all the same', async () => {
+  refusesNobody = true;
+  const carrier = settling();
+  const id = await intent();
+  await carrier.carry(id);
+  expect((await serving.get(id))?.state).toBe('settled');
+  expect(carrier.refusals()).toMatchObject({ codeRefused: null, payers: [] });
 });
 
 test('why nothing can be settled is passed on as it stands', () => {

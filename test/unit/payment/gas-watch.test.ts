@@ -18,7 +18,7 @@ async function watching(balance: () => unknown) {
     () => server.stop(),
   );
   const readings: GasReading[] = [];
-  return { ...createGasWatch(chain, RELAYER, (reading) => void readings.push(reading)), readings };
+  return { ...createGasWatch(chain, RELAYER, (reading) => void readings.push(reading)), readings, server };
 }
 const hex = (wei: bigint) => `0x${wei.toString(16)}`;
 /** Ten settlements of 300,000 gas at twice 20 gwei. */
@@ -50,4 +50,12 @@ test('a chain that does not tell is an upstream failure, and the last reading st
   balance = 'plenty';
   await expect(refresh()).rejects.toMatchObject({ code: 'upstream_failed' });
   expect([shortage(), readings.length]).toEqual(['the relayer is short of gas', 1]);
+});
+
+test('the relayer’s own balance is read, as it is now, and the price of gas as nodes are asked for it', async () => {
+  const { refresh, server } = await watching(() => hex(10n ** 18n));
+  await refresh();
+  const asked = server.bodies.flat() as { method: string; params: unknown[] }[];
+  const paramsOf = (name: string) => asked.find(({ method }) => method === name)?.params;
+  expect([paramsOf('eth_getBalance'), paramsOf('eth_gasPrice')]).toEqual([[RELAYER, 'latest'], []]);
 });

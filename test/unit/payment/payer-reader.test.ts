@@ -69,6 +69,38 @@ describe('a reader', () => {
   const ends = async (reads: readonly Promise<unknown>[]): Promise<unknown[]> =>
     (await Promise.allSettled(reads)).map((end) => (end.status === 'fulfilled' ? end.value : end.reason));
 
+  const GARBAGE = `${'z'.repeat(2)}0x${'1'.repeat(2 * WORD - 2)}`;
+  test.each<[string, unknown]>([
+    ['that is no text', 7],
+    ['that is nothing', '0x'],
+    ['with something before its number', GARBAGE],
+    ['with something behind its number', `0x${'1'.repeat(2 * WORD - 2)}zz`],
+    ['of another length', `0x${word(1n)}`],
+  ])('takes an answer %s for none, and asks for each part by itself, as it is now', async (_, answer) => {
+    refuseTogether(() => answer);
+    const payer = newPayer();
+    const reading = await createPayerReader(chain, USDC)(payer, STAYS);
+    expect(reading).toEqual({ used: true, hasCode: false, balance: 9n, block: 2000 });
+    const asked = node.bodies.flat() as { method: string; params: unknown[] }[];
+    const paramsOf = (name: string) => asked.filter(({ method }) => method === name).map(({ params }) => params);
+    expect(paramsOf('eth_call').map(([, block]) => block)).toEqual(['latest', 'latest', 'latest']);
+    expect(paramsOf('eth_getCode')).toEqual([[bytesToHex(payer.from), 'latest']]);
+    expect(paramsOf('eth_blockNumber')).toEqual([[]]);
+  });
+
+  test('that finds the chain away asks for nothing else, and together again the next time', async () => {
+    refuseTogether(() => `0x${[2000n, (500n << 8n) | 1n].map(word).join('')}`);
+    const read = createPayerReader(chain, USDC);
+    const isTogether = (call: unknown) =>
+      ((call as { params: { data?: string }[] }).params[0]?.data ?? '').startsWith(PAYER_READER_CODE);
+    node.fault = (calls) => (calls.some(isTogether) ? '500' : null);
+    expect(await ends([read(newPayer(), STAYS)])).toEqual([expect.any(UpstreamFailed)]);
+    expect(node.count('eth_getCode')).toBe(0);
+    node.fault = null;
+    expect(await ends([read(newPayer(), STAYS)])).toMatchObject([{ balance: 500n, block: 2000 }]);
+    expect(node.count('eth_getCode')).toBe(0);
+  });
+
   test('understands each word: balance, used, code, and that the token did not answer for one payer', async () => {
     const words = [(500n << 8n) | 1n, (7n << 8n) | 3n, ((2n ** 248n - 1n) << 8n) | 5n, 2n];
     node.methods.eth_call = () => `0x${[2000n, ...words].map(word).join('')}`;

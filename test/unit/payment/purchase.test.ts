@@ -33,6 +33,8 @@ const REFUSED = { name: 'PaymentRefused', reason: 'payment_already_used' };
 const fail = (error: Error): never => {
   throw error;
 };
+/** An end after which there is no row. */
+const GONE = Symbol('gone');
 type End = (id: string) => Promise<unknown>;
 
 let folder: string;
@@ -49,6 +51,8 @@ let reviewed: Verdict;
 let look: () => Promise<void>;
 let verified: () => Promise<Verified>;
 let asked: string[];
+/** What the rail was told with each question. */
+let told: object[];
 /** How a settlement ends, for a fresh intent and for a row that is looked up first. */
 let settle: End;
 let resume: End;
@@ -83,6 +87,7 @@ beforeEach(() => {
   settlers = { unavailable: () => shortage, refuses: () => refused };
   signature = async () => {};
   reviewed = { kind: 'open' };
+  told = [];
   look = async () => {};
   verified = async () => ({ checkedBlock: 7, hasCode: true });
   [latch, moody] = [latchedEndpoint(), moodyEndpoint('/test/moody', '0.001')];
@@ -111,20 +116,25 @@ function open() {
       await signature();
       return null;
     },
-    review: async () => reviewed,
-    look: async () => {
+    review: async (_authorization, _known, { asker }) => {
+      told.push({ review: asker.client, isLeft: asker.signal.aborted });
+      return reviewed;
+    },
+    look: async (_authorization, asker, { signed, isAgain }) => {
       asked.push('look');
+      told.push({ look: asker.client, signed, isAgain });
       await look();
       return { used: false, balance: 0n, hasCode: false, block: 0 };
     },
-    verify: async () => {
+    verify: async (_id, _authorization, seen, { asker, isAgain }) => {
       asked.push('verify');
+      told.push({ verify: asker.client, isSeen: seen.block === 0, isAgain });
       return verified();
     },
   };
   const after = async (id: string, end: End): Promise<Payment | null> => {
-    await end(id);
-    return ledger.get(id);
+    const isGone = (await end(id)) === GONE;
+    return isGone ? null : ledger.get(id);
   };
   return createPurchase<Sources>({
     ledger,
@@ -679,6 +689,14 @@ describe('the same payment', () => {
     expect(await present(payment, { client: '192.0.2.2' })).toMatchObject(REFUSED);
   });
 
+  test('whose row is gone when it was looked up is unknown', async () => {
+    settle = (id) => ledger.unknown(id);
+    const payment = sign();
+    await present(payment);
+    resume = async () => GONE;
+    expect(await present(payment)).toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });
+  });
+
   test('whose outcome is unknown is looked up, and delivered where it was paid', async () => {
     settle = (id) => ledger.unknown(id);
     const payment = sign();
@@ -687,6 +705,14 @@ describe('the same payment', () => {
     resume = paid(1000n);
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 1 });
   });
+});
+
+test('the rail is told who asks, what the signature told, and that it is the first time', async () => {
+  await present(sign());
+  expect(told).toEqual([
+    { look: CLIENT, signed: null, isAgain: false },
+    { verify: CLIENT, isSeen: true, isAgain: false },
+  ]);
 });
 
 describe('a payment that has reverted', () => {
@@ -705,7 +731,32 @@ describe('a payment that has reverted', () => {
       throw new Error('it must be looked up first');
     };
     resume = paid(1000n);
+    told.length = 0;
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 2 });
+    expect(told).toEqual([
+      { review: CLIENT, isLeft: false },
+      { look: CLIENT, signed: null, isAgain: true },
+      { verify: CLIENT, isSeen: true, isAgain: true },
+    ]);
+  });
+
+  test('and that a third party has paid since is stored as it was checked before, as of a plain account', async () => {
+    const payment = await once();
+    reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
+    resume = paid(1000n);
+    expect(await present(payment)).toHaveProperty('body');
+    expect(await rowOf(payment)).toMatchObject({ state: 'settled', checkedBlock: 7, payerHasCode: false });
+  });
+
+  test('and that a third party has paid since buys nothing that it was not made out for, and nothing that cannot be kept', async () => {
+    const payment = await once();
+    reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
+    const header = headerOf(payloadOf(payment.authorization, { ...payment.requirement, amount: '1' }));
+    expect(await present({ ...payment, header })).toMatchObject({ reason: 'No matching payment requirements' });
+    ledger = openLedger({ storeBytes: 0 });
+    shop = open();
+    expect(await present(payment)).toMatchObject({ status: 503, code: 'reply_store_full', charged: 'unknown' });
+    expect((await rowOf(payment))?.state).toBe('failed');
   });
 
   test('is served where a third party has paid it since, whatever its time and its payer: only the call must be the same price', async () => {
