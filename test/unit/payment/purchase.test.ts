@@ -748,11 +748,9 @@ describe('a payment that has reverted', () => {
     expect(await rowOf(payment)).toMatchObject({ state: 'settled', checkedBlock: 7, payerHasCode: false });
   });
 
-  test('and that a third party has paid since buys nothing that it was not made out for, and nothing that cannot be kept', async () => {
+  test('and that a third party has paid since buys nothing that cannot be kept', async () => {
     const payment = await once();
     reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
-    const header = headerOf(payloadOf(payment.authorization, { ...payment.requirement, amount: '1' }));
-    expect(await present({ ...payment, header })).toMatchObject({ reason: 'No matching payment requirements' });
     ledger = openLedger({ storeBytes: 0 });
     shop = open();
     expect(await present(payment)).toMatchObject({ status: 503, code: 'reply_store_full', charged: 'unknown' });
