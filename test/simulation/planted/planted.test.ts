@@ -46,14 +46,15 @@ describe('a planted fault', () => {
       for (const told of await playSeeds({ seeds })) without.set(Number(told.seed), told);
       await work();
     };
-    await Promise.all([clean(), ...Array.from({ length: PROCESSES - 1 }, work)]);
+    const first = process.env.SLOW ? clean : work;
+    await Promise.all([first(), ...Array.from({ length: PROCESSES - 1 }, work)]);
   }, MOST_MS);
 
   test.each(played)(
     '$plant: breaks "$promise" in seed $seed, which is clean without it',
     ({ plant, promise, seed }) => {
       expect(withFault.get(plant)?.breach?.promise).toBe(promise);
-      expect(without.get(seed)).toMatchObject({ breach: null });
+      if (process.env.SLOW) expect(without.get(seed)).toMatchObject({ breach: null });
     },
   );
 });
