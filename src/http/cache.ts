@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
+import { setNewest } from '../lib/set-newest.ts';
 
 /** Distinct requests kept for one endpoint; answers are a few KiB. */
 const MAX_ENTRIES = 1000;
@@ -69,20 +70,13 @@ export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_
   const fresh = (entry: Entry | undefined) =>
     entry && entry.expiresAtMs > clock.nowMs() && entry.version === versionNow() ? entry : undefined;
 
-  function keep(map: Map<string, Entry>, key: string, entry: Entry): void {
-    map.delete(key);
-    const oldest = map.size >= maxEntries ? map.keys().next().value : undefined;
-    if (oldest !== undefined) map.delete(oldest);
-    map.set(key, entry);
-  }
-
   async function compute(key: string, produce: () => Promise<string>): Promise<Entry> {
     // Before the work: what is written meanwhile may be missing from the answer.
     const made = versionNow();
     const body = await produce();
     const answer = createAnswer(body, maxAgeSeconds);
     const entry = { ...answer, expiresAtMs: clock.nowMs() + ttlMs, version: made };
-    keep(byParams, key, entry);
+    setNewest(byParams, key, entry, maxEntries);
     return entry;
   }
 
@@ -101,7 +95,7 @@ export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_
     async answer(url: string, params: unknown, produce: () => Promise<string>): Promise<Answer> {
       const key = JSON.stringify(params);
       const entry = fresh(byParams.get(key)) ?? (await once(key, produce));
-      if (url.length <= MAX_KEPT_URL) keep(byUrl, url, entry);
+      if (url.length <= MAX_KEPT_URL) setNewest(byUrl, url, entry, maxEntries);
       return entry;
     },
   };

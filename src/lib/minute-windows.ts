@@ -1,4 +1,5 @@
 import type { Clock } from './clock.ts';
+import { setNewest } from './set-newest.ts';
 
 export const WINDOW_MS = 60_000;
 /** Some 2 MB at most. When more clients come in one minute, the one whose window began first is forgotten. */
@@ -23,6 +24,12 @@ export interface MinuteWindows {
   takeBack(client: string): void;
 }
 
+/** Windows that can be looked at as well. */
+export interface ReadableWindows extends MinuteWindows {
+  /** How a client stands without counting: 0, and 0 seconds, where its minute has ended or it was never counted. */
+  read(client: string): Counted;
+}
+
 /** The same where the place that counts may be another machine; then it rejects when that cannot be asked. */
 export interface SharedWindows {
   count(client: string): Counted | Promise<Counted>;
@@ -33,18 +40,15 @@ export interface SharedWindows {
 export type OpenWindows = (name: string) => SharedWindows;
 
 /** One Map in memory, bounded: what is counted is forgotten at a restart. `windowMs` is for limits of another time than a minute. */
-export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, windowMs = WINDOW_MS): MinuteWindows {
+export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, windowMs = WINDOW_MS): ReadableWindows {
   // Insertion order is the order in which windows began.
   const windows = new Map<string, Window>();
 
   function currentWindow(client: string, now: number): Window {
     const known = windows.get(client);
     if (known && known.endsAtMs > now) return known;
-    windows.delete(client);
-    const oldest = windows.size >= maxClients ? windows.keys().next().value : undefined;
-    if (oldest !== undefined) windows.delete(oldest);
     const fresh = { count: 0, endsAtMs: now + windowMs };
-    windows.set(client, fresh);
+    setNewest(windows, client, fresh, maxClients);
     return fresh;
   }
 
@@ -53,11 +57,20 @@ export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, wind
       const now = clock.nowMs();
       const window = currentWindow(client, now);
       window.count += 1;
-      return { count: window.count, resetSeconds: Math.ceil((window.endsAtMs - now) / 1000) };
+      return counted(window, now);
     },
     takeBack(client) {
       const window = windows.get(client);
       if (window && window.endsAtMs > clock.nowMs() && window.count > 0) window.count -= 1;
     },
+    read(client) {
+      const now = clock.nowMs();
+      const window = windows.get(client);
+      return window && window.endsAtMs > now ? counted(window, now) : { count: 0, resetSeconds: 0 };
+    },
   };
+}
+
+function counted({ count, endsAtMs }: Window, now: number): Counted {
+  return { count, resetSeconds: Math.ceil((endsAtMs - now) / 1000) };
 }

@@ -3,7 +3,7 @@ import { bytesToHex } from '../lib/hex.ts';
 import type { Failures } from './failures.ts';
 import type { Ledger } from './ledger.ts';
 import type { Order } from './order.ts';
-import { PaymentRefused } from './refusal.ts';
+import { PaymentRefused, replyStoreFull } from './refusal.ts';
 import type { Asker, Look } from './usdc/purchase-rail.ts';
 
 interface AdmissionOptions {
@@ -15,8 +15,7 @@ interface AdmissionOptions {
 export function createAdmission({ ledger, failures }: AdmissionOptions) {
   /** Throws Unavailable, `reply_store_full`, where no reply could be kept. */
   function checkRoom(): void {
-    if (!ledger.hasRoom())
-      throw new Unavailable('reply_store_full', 'no room to keep another reply; try again later', 30);
+    if (!ledger.hasRoom()) throw replyStoreFull();
   }
 
   return {

@@ -1,11 +1,10 @@
 import type { FailureLimits } from '../config/failures.ts';
 import { CLIENTS_PER_SITE, siteKey } from '../lib/client-key.ts';
+import { type ClientWindows, openClientWindows } from '../lib/client-limit.ts';
 import type { Clock } from '../lib/clock.ts';
+import { type Counted, createMinuteWindows, MAX_CLIENTS, type ReadableWindows } from '../lib/minute-windows.ts';
 
-const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** Keys remembered at once; past it the oldest window is forgotten, so that made-up payers cannot fill memory. */
-const MAX_KEYS = 10_000;
 
 /** Why a call is refused now, and for how many seconds. */
 export interface FailureRefusal {
@@ -33,10 +32,11 @@ export interface Failures {
  * Kept in each process's memory: it protects work and gas, not sales.
  */
 export function createFailures(limits: FailureLimits, clock: Clock): Failures {
-  const payers = createWindows(limits.payer, MINUTE_MS, clock);
-  const clients = createClientWindows(limits.client, MINUTE_MS, clock);
-  const settlements = createClientWindows(limits.clientSettlements, DAY_MS, clock);
-  const ofPayers = createWindows(limits.clientSettlements, DAY_MS, clock);
+  const ofMinute = () => createMinuteWindows(clock);
+  const ofDay = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
+  const [payers, payersOfDay] = [ofMinute(), ofDay()];
+  const clients = openClientWindows(ofMinute, 'failures');
+  const settlements = openClientWindows(ofDay, 'failed settlements');
   // Settlements under way, by client: each may fail yet.
   const open = new Map<string, number>();
 
@@ -48,31 +48,32 @@ export function createFailures(limits: FailureLimits, clock: Clock): Failures {
 
   return {
     refusal(payer, client) {
-      const forPayer = payers.retryAfterSeconds(payer);
+      const forPayer = waitSeconds(limits.payer, payers.read(payer));
       if (forPayer > 0) return refusal('payer_failures', 'this payer’s', forPayer);
-      const forDay = ofPayers.retryAfterSeconds(payer);
+      const forDay = waitSeconds(limits.clientSettlements, payersOfDay.read(payer));
       if (forDay > 0) return { code: 'payer_failures', detail: MOVED_NOTHING, retryAfterSeconds: forDay };
-      const forClient = clients.retryAfterSeconds(client);
+      const forClient = clientWaitSeconds(limits.client, clients, client);
       return forClient > 0 ? refusal('client_failures', 'this client’s', forClient) : null;
     },
-    noteUnproven: clients.note,
+    noteUnproven: (client) => noteClient(clients, client),
     note(payer, client) {
-      payers.note(payer);
-      clients.note(client);
+      payers.count(payer);
+      noteClient(clients, client);
     },
     beginSettlement(payer, client) {
       count(client, 1);
       return (movedNothing) => {
         count(client, -1);
         if (!movedNothing) return;
-        settlements.note(client);
-        ofPayers.note(payer);
+        noteClient(settlements, client);
+        payersOfDay.count(payer);
       };
     },
     newPayersAfterSeconds(client) {
-      const seconds = settlements.retryAfterSeconds(client);
+      const seconds = clientWaitSeconds(limits.clientSettlements, settlements, client);
       // After the first failure those under way count as well: a burst must not pass a limit that is judged by what has ended.
-      const isFull = settlements.hasAny(client) && settlements.isReachedWith(client, open.get(client) ?? 0);
+      const failed = settlements.clients.read(client).count;
+      const isFull = failed > 0 && isReached(limits.clientSettlements, failed + (open.get(client) ?? 0));
       return isFull ? Math.max(1, seconds) : seconds;
     },
   };
@@ -84,50 +85,24 @@ function refusal(code: FailureRefusal['code'], whose: string, retryAfterSeconds:
   return { code, detail: `too many of ${whose} calls failed uncharged; wait a little`, retryAfterSeconds };
 }
 
-/** Counts a client and its IPv6 site; a site may do what a few clients may. */
-function createClientWindows(limit: number, windowMs: number, clock: Clock) {
-  const clients = createWindows(limit, windowMs, clock);
-  const sites = createWindows(limit * CLIENTS_PER_SITE, windowMs, clock);
-  return {
-    retryAfterSeconds(client: string): number {
-      const site = siteKey(client);
-      return Math.max(clients.retryAfterSeconds(client), site === null ? 0 : sites.retryAfterSeconds(site));
-    },
-    hasAny: (client: string): boolean => clients.count(client) > 0,
-    isReachedWith: (client: string, more: number): boolean => limit > 0 && clients.count(client) + more >= limit,
-    note(client: string): void {
-      clients.note(client);
-      const site = siteKey(client);
-      if (site !== null) sites.note(site);
-    },
-  };
+function isReached(limit: number, count: number): boolean {
+  return limit > 0 && count >= limit;
 }
 
-/** Counts by key, each in a window of its own that begins with the first. */
-function createWindows(limit: number, windowMs: number, clock: Clock) {
-  const windows = new Map<string, { since: number; failures: number }>();
+/** Seconds until a count that has reached its limit begins anew; 0 where it has not. */
+function waitSeconds(limit: number, { count, resetSeconds }: Counted): number {
+  return isReached(limit, count) ? resetSeconds : 0;
+}
 
-  return {
-    count(key: string): number {
-      const window = windows.get(key);
-      return window && window.since + windowMs > clock.nowMs() ? window.failures : 0;
-    },
-    retryAfterSeconds(key: string): number {
-      const window = windows.get(key);
-      if (limit === 0 || !window || window.failures < limit) return 0;
-      return Math.max(0, Math.ceil((window.since + windowMs - clock.nowMs()) / 1000));
-    },
-    note(key: string): void {
-      const now = clock.nowMs();
-      const window = windows.get(key);
-      if (window && window.since + windowMs > now) {
-        window.failures++;
-        return;
-      }
-      windows.delete(key);
-      windows.set(key, { since: now, failures: 1 });
-      const oldest = windows.keys().next().value;
-      if (windows.size > MAX_KEYS && oldest !== undefined) windows.delete(oldest);
-    },
-  };
+/** The same for a client and its IPv6 site, which may do what a few clients may. */
+function clientWaitSeconds(limit: number, windows: ClientWindows<ReadableWindows>, client: string): number {
+  const site = siteKey(client);
+  const ofSite = site === null ? 0 : waitSeconds(limit * CLIENTS_PER_SITE, windows.sites.read(site));
+  return Math.max(waitSeconds(limit, windows.clients.read(client)), ofSite);
+}
+
+function noteClient(windows: ClientWindows<ReadableWindows>, client: string): void {
+  windows.clients.count(client);
+  const site = siteKey(client);
+  if (site !== null) windows.sites.count(site);
 }

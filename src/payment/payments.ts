@@ -71,7 +71,8 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   const { spending, relayerMetrics, transfers, outgoing, patienceMs = 0 } = options;
   const { usdc, chainId, caip2: network } = config.network;
   const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
-  const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
+  const contract = hexToBytes(usdc);
+  const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, contract);
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
   const maxOpen = config.maxOpenPayments;
   const limits = { storeBytes, sharedBy: config.workers, keepSeconds, maxDeliveries, maxOpen };
@@ -103,7 +104,6 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   };
   const gatewayUnavailable = () => told().gatewayUnavailable();
   const settlement = () => own?.settlement ?? (handover as NonNullable<typeof handover>);
-  const contract = hexToBytes(usdc);
   const hasPaid = (authorization: Authorization) => ledger.hasSettled(paymentKey(authorization, network, contract));
   const checkSignature = createSignatureCheck({ check, separator, settler, hasPaid, clock });
   const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };

@@ -1,4 +1,5 @@
 import type { SettleResponse } from '@x402/core/types';
+import { Unavailable } from '../errors.ts';
 
 /**
  * 402: no money moved for this request. `reason` is x402's own word where it has one and goes into the challenge's `error`;
@@ -13,4 +14,9 @@ export class PaymentRefused extends Error {
     this.reason = reason;
     this.settlement = settlement;
   }
+}
+
+/** 503: no other reply could be kept for the time in which its buyer may come back for it. */
+export function replyStoreFull(): Unavailable {
+  return new Unavailable('reply_store_full', 'No room to keep another reply; try again later.', 30);
 }

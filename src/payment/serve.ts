@@ -1,6 +1,6 @@
-import { Unavailable } from '../errors.ts';
 import type { Ledger } from './ledger.ts';
 import type { Order } from './order.ts';
+import { replyStoreFull } from './refusal.ts';
 import { clientGone, runEndpoint } from './run-endpoint.ts';
 import type { Verified } from './usdc/purchase-rail.ts';
 
@@ -30,7 +30,7 @@ export function createServe<S>(options: ServeOptions<S>): Serve<S> {
     const stored = await ledger.storeIntent(id, intent).catch((cause) => {
       throw new IntentInDoubt('the intent was not stored for certain', { cause });
     });
-    if (!stored) throw new Unavailable('reply_store_full', 'no room to keep another reply; try again later', 30);
+    if (!stored) throw replyStoreFull();
     return body;
   };
 }

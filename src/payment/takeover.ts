@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
+import { setNewest } from '../lib/set-newest.ts';
 import type { Payment } from '../store/ledger-port.ts';
 import { settlementUnknown } from './doubt.ts';
 import type { Ledger } from './ledger.ts';
@@ -28,13 +29,7 @@ export type Takeover = <S>(known: Payment, order: Order<S>, asker: Asker) => Pro
  */
 export function createTakeover({ ledger, clock }: TakeoverOptions): Takeover {
   const looks = createLooks(clock);
-  const paid = new Set<string>();
-
-  function remember(id: string): void {
-    paid.add(id);
-    const [oldest] = paid;
-    if (paid.size > MAX_PAID && oldest !== undefined) paid.delete(oldest);
-  }
+  const paid = new Map<string, true>();
 
   return async (known, { authorization, authorizationHash, rail }, asker) => {
     const id = bytesToHex(authorizationHash);
@@ -52,7 +47,7 @@ export function createTakeover({ ledger, clock }: TakeoverOptions): Takeover {
       await ledger.ruleOut(known.id, verdict.reason);
       throw refusedSettlement({ ...known, reason: verdict.reason });
     }
-    remember(id);
+    setNewest(paid, id, true, MAX_PAID);
     return 'paid';
   };
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { setNewest } from '../lib/set-newest.ts';
 
 /** Enough that a handful of unlucky calls does not cut a source off. */
 const FAILURES = 10;
@@ -23,10 +24,7 @@ export function createBreaker(clock: Clock) {
 
   function stateOf(origin: string): State {
     const state = states.get(origin) ?? { failures: 0, restUntilMs: 0 };
-    states.delete(origin);
-    states.set(origin, state);
-    const oldest = states.size > MAX_ORIGINS ? states.keys().next().value : undefined;
-    if (oldest !== undefined) states.delete(oldest);
+    setNewest(states, origin, state, MAX_ORIGINS);
     return state;
   }
 

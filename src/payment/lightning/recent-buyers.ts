@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { setNewest } from '../../lib/set-newest.ts';
 
 /** How long a client counts as one that has paid. */
 const RECENT_MS = 3_600_000;
@@ -19,12 +20,7 @@ export function createRecentBuyers(clock: Clock, maxBuyers = MAX_BUYERS): Recent
   const paidAtMs = new Map<string, number>();
   return {
     add(client) {
-      paidAtMs.delete(client);
-      paidAtMs.set(client, clock.nowMs());
-      for (const oldest of paidAtMs.keys()) {
-        if (paidAtMs.size <= maxBuyers) break;
-        paidAtMs.delete(oldest);
-      }
+      setNewest(paidAtMs, client, clock.nowMs(), maxBuyers);
     },
     has: (client) => clock.nowMs() - (paidAtMs.get(client) ?? Number.NEGATIVE_INFINITY) < RECENT_MS,
   };

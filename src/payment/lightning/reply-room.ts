@@ -1,7 +1,7 @@
-import { Unavailable } from '../../errors.ts';
 import { keysOf } from '../../lib/client-key.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createFairStock } from '../../lib/fair-stock.ts';
+import { replyStoreFull } from '../refusal.ts';
 import { type Asker, BUYERS_PART } from './asker.ts';
 
 /** Divides the room: unpaid offers may hold half of it. Each may be paid, and then needs as much again for its answer. */
@@ -78,11 +78,11 @@ export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions):
 
   return {
     check(asker) {
-      if (!takeOffered(asker, 1)) throw full();
+      if (!takeOffered(asker, 1)) throw replyStoreFull();
       offers.give(asker.client, 1);
     },
     take(asker, bytes) {
-      if (!takeOffered(asker, bytes)) throw full();
+      if (!takeOffered(asker, bytes)) throw replyStoreFull();
       const { client } = asker;
       used += bytes;
       return {
@@ -115,10 +115,6 @@ function partsOf(maxBytes: number, sharedBy: number) {
   const half = Math.floor(maxBytes / OFFERS_PART);
   const reserve = Math.floor(half / BUYERS_PART / sharedBy);
   return { half, reserve, clientMost: Math.max(CLIENT_LEAST, (half / sharedBy - reserve) / CLIENT_PART) };
-}
-
-function full(): Unavailable {
-  return new Unavailable('reply_store_full', 'No room to keep another reply; try again later.', 30);
 }
 
 function keyOf(paymentHash: Uint8Array): string {

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { setNewest } from '../../lib/set-newest.ts';
 
 /** Six blocks on Arc: a payer that puts money in waits no longer than this. */
 const EMPTY_MS = 3000;
@@ -18,10 +19,7 @@ export function createEmptyPayers(clock: Clock) {
       return Math.max(0, Math.ceil((last.untilMs - clock.nowMs()) / 1000));
     },
     note(payer: string, balance: bigint): void {
-      seen.delete(payer);
-      seen.set(payer, { balance, untilMs: clock.nowMs() + EMPTY_MS });
-      const oldest = seen.keys().next().value;
-      if (seen.size > MAX_PAYERS && oldest !== undefined) seen.delete(oldest);
+      setNewest(seen, payer, { balance, untilMs: clock.nowMs() + EMPTY_MS }, MAX_PAYERS);
     },
   };
 }

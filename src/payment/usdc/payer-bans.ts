@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { setNewest } from '../../lib/set-newest.ts';
 
 const DAY_MS = 86_400_000;
 /** More than gas griefers can afford; the oldest is forgiven first. */
@@ -12,10 +13,7 @@ export function createPayerBans(clock: Clock) {
   const until = new Map<string, number>();
   return {
     add(payer: string): void {
-      until.delete(payer);
-      const oldest = until.size >= MAX_BANS ? until.keys().next().value : undefined;
-      if (oldest !== undefined) until.delete(oldest);
-      until.set(payer, clock.nowMs() + DAY_MS);
+      setNewest(until, payer, clock.nowMs() + DAY_MS, MAX_BANS);
     },
     has: (payer: string): boolean => (until.get(payer) ?? 0) > clock.nowMs(),
   };
