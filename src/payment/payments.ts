@@ -143,11 +143,11 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
 
   async function reconcile({ settlement }: OwnSettling): Promise<void> {
     if (living) await takeOver();
-    // What another process serves is its own until it says that nobody waits for it any more; whoever is dead or gone has lost it above.
-    // One that was noted is in the hands of who settles: where that was a process before this one, nobody else goes on with it.
+    // Whoever serves a row has it until a transaction is noted for it, or nobody knows how it stands: from then on the row is in the hands of
+    // who settles. Where another process settled before this one, nobody else goes on with it, though its buyer may wait at this very process.
     await settlement.reconcile(
       ({ id, bootId: holder, state, transaction }) =>
-        isServed(id) || (holder !== bootId && state !== 'unknown' && transaction === null),
+        state !== 'unknown' && transaction === null && (holder !== bootId || isServed(id)),
     );
   }
 
