@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { systemClock } from '../src/lib/clock.ts';
-import type { LedgerReports } from '../src/store/ledger-reports-port.ts';
+import type { LedgerReports } from '../src/store/ports/reports.ts';
 import { type LedgerCommand, readLedgerCommand } from './lib/ledger-command.ts';
 import { incomeCsv } from './lib/ledger-csv.ts';
 import { dataDirectory } from './lib/ledger-file.ts';

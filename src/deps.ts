@@ -27,7 +27,7 @@ import { createRelayerMetrics } from './payment/usdc/relayer-metrics.ts';
 import { createReadiness } from './readiness.ts';
 import { createSelfTest } from './selftest/self-test.ts';
 import { countSelfTests } from './selftest/self-test-metrics.ts';
-import { holdLedger, joinLedger } from './store/ledger-lock.ts';
+import { holdLedger, joinLedger } from './store/sqlite/ledger-lock.ts';
 import { createOutgoing } from './upstream/outgoing.ts';
 
 /** Chooses the real parts and wires them; nothing else in the service decides what is real. */

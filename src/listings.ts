@@ -10,7 +10,7 @@ import { createOwnListings } from './discovery/own-entries.ts';
 import type { Sources } from './endpoints/sources.ts';
 import { describeParams } from './http/param-docs.ts';
 import type { Clock } from './lib/clock.ts';
-import type { LedgerStores } from './store/ledger-stores.ts';
+import type { LedgerStores } from './store/ports/stores.ts';
 import type { createOutgoing } from './upstream/outgoing.ts';
 
 interface ListingsParts {

@@ -6,13 +6,13 @@ import { openCollector } from './collector/open-collector.ts';
 import { createProbe, nameEndpoints } from './collector/probe.ts';
 import type { Config } from './config.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
-import { openChainCopy } from './store/chain-copy.ts';
-import { openChainDatabase, openChainReader } from './store/chain-database.ts';
-import { type ChainReads, createChainReads } from './store/chain-reads.ts';
-import { NO_COLLECTOR } from './store/collector-status.ts';
-import type { Sqlite } from './store/database.ts';
-import { createFeeSteps } from './store/fee-steps.ts';
-import { createProbeWrites } from './store/probe-store.ts';
+import { NO_COLLECTOR } from './store/chain/collector-status.ts';
+import { openChainCopy } from './store/chain/copy.ts';
+import { openChainDatabase, openChainReader } from './store/chain/database.ts';
+import { createFeeSteps } from './store/chain/fee-steps.ts';
+import { createProbeWrites } from './store/chain/probe-store.ts';
+import { type ChainReads, createChainReads } from './store/chain/reads.ts';
+import type { Sqlite } from './store/sqlite/database.ts';
 
 interface CollectingParts {
   config: Config;

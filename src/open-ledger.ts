@@ -11,11 +11,11 @@ import type { Clock } from './lib/clock.ts';
 import { createMinuteWindows, type MinuteWindows, type OpenWindows } from './lib/minute-windows.ts';
 import type { Payments } from './payment/payments.ts';
 import type { SettlingProcess } from './payment/usdc/handover.ts';
-import type { LedgerStores } from './store/ledger-stores.ts';
+import type { LedgerStores } from './store/ports/stores.ts';
 import { type InstancesShare, openInstances } from './store/postgres/open-instances.ts';
 import { openPostgresStores } from './store/postgres/open-stores.ts';
-import { openSharedWindows, prepareSharedWindows } from './store/shared-windows.ts';
-import { openSqliteStores } from './store/sqlite-stores.ts';
+import { openSqliteStores } from './store/sqlite/open-stores.ts';
+import { openSharedWindows, prepareSharedWindows } from './store/sqlite/shared-windows.ts';
 
 /** Rows of instances that nobody knows are left alone for this long: one that has just started is about to be known. */
 const PATIENCE_MS = 60_000;

@@ -3,7 +3,7 @@ import type { Config } from './config.ts';
 import type { Sources } from './endpoints/sources.ts';
 import type { Clock } from './lib/clock.ts';
 import type { Collecting } from './open-collecting.ts';
-import type { SelfTestReads } from './store/selftest-port.ts';
+import type { SelfTestReads } from './store/ports/selftest.ts';
 import { createNamesSources } from './upstream/names-sources.ts';
 import type { createOutgoing } from './upstream/outgoing.ts';
 import { createPackageSources } from './upstream/packages-sources.ts';

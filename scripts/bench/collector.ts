@@ -7,8 +7,8 @@ import { runInNewContext } from 'node:vm';
 import { createChainClient } from '../../src/chain/client.ts';
 import { createCollector } from '../../src/collector/collector.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { openChainDatabase } from '../../src/store/chain-database.ts';
-import type { Sqlite } from '../../src/store/database.ts';
+import { openChainDatabase } from '../../src/store/chain/database.ts';
+import type { Sqlite } from '../../src/store/sqlite/database.ts';
 import { createSwapScanner } from '../../test/support/arc-simulator/swap-scanner.ts';
 import { startSubject } from './lib.ts';
 

@@ -1,6 +1,6 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 import { isCalendarDate } from '../../src/lib/calendar.ts';
-import type { PaymentState } from '../../src/store/ledger-port.ts';
+import type { PaymentState } from '../../src/store/ports/sales.ts';
 import { UsageError } from './operator-command.ts';
 
 /** What the operator asks of the ledger. `from` is inclusive and `to` exclusive, in Unix milliseconds. */

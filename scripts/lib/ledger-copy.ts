@@ -1,8 +1,8 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { formatUnits } from '../../src/lib/units.ts';
-import { holdLedger } from '../../src/store/ledger-lock.ts';
 import { type CopiedTable, copyLedger } from '../../src/store/postgres/copy-ledger.ts';
+import { holdLedger } from '../../src/store/sqlite/ledger-lock.ts';
 import { textTable } from './text-table.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;

@@ -1,6 +1,6 @@
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { formatUnits } from '../../src/lib/units.ts';
-import type { Income } from '../../src/store/ledger-reports-port.ts';
+import type { Income } from '../../src/store/ports/reports.ts';
 
 const HEADER = ['rail', 'id', 'amount', 'unit', 'at', 'transaction', 'block'];
 

@@ -1,6 +1,6 @@
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { formatUnits } from '../../src/lib/units.ts';
-import type { LedgerStatus, ListedPayment, StateSum } from '../../src/store/ledger-reports-port.ts';
+import type { LedgerStatus, ListedPayment, StateSum } from '../../src/store/ports/reports.ts';
 import { textTable } from './text-table.ts';
 
 /** USDC's ERC-20 face has 6 decimals. */

@@ -1,6 +1,6 @@
-import { openLedgerReports } from '../../src/store/ledger-reports.ts';
-import type { LedgerReports } from '../../src/store/ledger-reports-port.ts';
+import type { LedgerReports } from '../../src/store/ports/reports.ts';
 import { openPostgresReports, type PostgresReports } from '../../src/store/postgres/ledger-reports.ts';
+import { openLedgerReports } from '../../src/store/sqlite/ledger-reports.ts';
 import { dataDirectory, existingDatabase } from './ledger-file.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;

@@ -1,5 +1,5 @@
 import type { Refusals } from '../payment/usdc/carrier.ts';
-import type { CollectorStatus } from '../store/collector-status.ts';
+import type { CollectorStatus } from '../store/chain/collector-status.ts';
 
 /** What every API process knows of the primary: sent at each change, and now and then without one. */
 export interface Beat {

@@ -4,7 +4,7 @@ import { createToldRefusals } from '../instances/told-refusals.ts';
 import { createBundle } from '../lib/bundle.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { SettlingProcess } from '../payment/usdc/handover.ts';
-import type { CollectorView } from '../store/collector-status.ts';
+import type { CollectorView } from '../store/chain/collector-status.ts';
 import type { Beat, ToPrimary, ToWorker } from './messages.ts';
 
 /** Without a word for this long the primary hangs: it speaks every second. */

@@ -1,5 +1,5 @@
 import { type Coverage, missingFrom, type Span } from '../lib/coverage.ts';
-import type { CoverageKind } from '../store/chain-facts.ts';
+import type { CoverageKind } from '../store/chain/facts.ts';
 import { readBlocks } from './blocks.ts';
 import { readPendingCode } from './code.ts';
 import { type CollectorContext, noteRefused } from './context.ts';

@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
-import type { CollectorStatus, CollectorView } from '../store/collector-status.ts';
-import type { ProbeReads } from '../store/probe-store.ts';
+import type { CollectorStatus, CollectorView } from '../store/chain/collector-status.ts';
+import type { ProbeReads } from '../store/chain/probe-store.ts';
 
 /** What the metrics tell of. */
 export interface CollectorMetricsParts {

@@ -1,9 +1,9 @@
 import type { RefusalReason } from '../chain/checked.ts';
 import type { ChainClient, ChainLog } from '../chain/client.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { ChainFacts } from '../store/chain-facts.ts';
-import type { ChainLookups } from '../store/chain-lookups.ts';
-import type { ChainWrites } from '../store/chain-writes.ts';
+import type { ChainFacts } from '../store/chain/facts.ts';
+import type { ChainLookups } from '../store/chain/lookups.ts';
+import type { ChainWrites } from '../store/chain/writes.ts';
 import type { CollectorLimits } from './limits.ts';
 import type { LogScanner } from './log-scanner.ts';
 

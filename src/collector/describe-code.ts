@@ -1,6 +1,6 @@
 import { labelContracts } from '../chain/labels.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import type { DeployReads } from '../store/deploy-reads.ts';
+import type { DeployReads } from '../store/chain/deploy-reads.ts';
 import type { DescribeCode } from './context.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type { ChainClient } from '../chain/client.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Sqlite } from '../store/database.ts';
-import { createDeployReads } from '../store/deploy-reads.ts';
-import { createTradeReads } from '../store/trade-reads.ts';
+import { createDeployReads } from '../store/chain/deploy-reads.ts';
+import { createTradeReads } from '../store/chain/trade-reads.ts';
+import type { Sqlite } from '../store/sqlite/database.ts';
 import { type Collector, createCollector } from './collector.ts';
 import type { CollectorLog } from './context.ts';
 import { createDescribeCode } from './describe-code.ts';

@@ -6,8 +6,8 @@ import { CREATION_TOPIC, type CreatedPool, decodeCreation, NATIVE_CURRENCY } fro
 import { readTokens } from '../chain/erc20.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { NATIVE_DECIMALS } from '../lib/units.ts';
-import type { PoolRow } from '../store/chain-rows.ts';
-import type { TradeReads } from '../store/trade-reads.ts';
+import type { PoolRow } from '../store/chain/rows.ts';
+import type { TradeReads } from '../store/chain/trade-reads.ts';
 import type { LogFilter, LogSpan, ScanLog } from './log-scanner.ts';
 import { alternatives, inParts, type WatchList } from './watch-list.ts';
 

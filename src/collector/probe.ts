@@ -3,7 +3,7 @@ import { type Answer, type FailureKind, judgeError, ProviderFailure } from '../c
 import type { RpcCall } from '../chain/client.ts';
 import { createProvider, type Provider } from '../chain/provider.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Probe, ProbeError, ProbeWrites } from '../store/probe-store.ts';
+import type { Probe, ProbeError, ProbeWrites } from '../store/chain/probe-store.ts';
 
 /** Over which probes are judged; older ones are deleted. */
 export const PROBE_WINDOW_MS = 15 * 60_000;

@@ -1,6 +1,6 @@
 import { missingFrom, shareOf, sizeOf } from '../lib/coverage.ts';
-import type { CoverageKind } from '../store/chain-facts.ts';
-import type { CollectorStatus } from '../store/collector-status.ts';
+import type { CollectorStatus } from '../store/chain/collector-status.ts';
+import type { CoverageKind } from '../store/chain/facts.ts';
 import type { Backfill } from './backfill.ts';
 import type { CollectorContext } from './context.ts';
 

@@ -1,8 +1,8 @@
 import { baseFeeOf } from '../chain/base-fee.ts';
 import { kindOf, type TransactionKind } from '../chain/transaction.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import type { BlockRow, DeployRow } from '../store/chain-rows.ts';
-import type { OperationCost } from '../store/operation-costs.ts';
+import type { OperationCost } from '../store/chain/operation-costs.ts';
+import type { BlockRow, DeployRow } from '../store/chain/rows.ts';
 import { announcedFee, type CollectedBlock } from './blocks.ts';
 
 /** The row of a block that was read whole. */

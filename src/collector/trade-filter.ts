@@ -1,4 +1,4 @@
-import type { Quote } from '../store/trade-reads.ts';
+import type { Quote } from '../store/chain/trade-reads.ts';
 
 /** A trade is compared with so many others: odd, so that one of them is the median; on Arc's EURC some minutes of trade. */
 export const WINDOW = 21;

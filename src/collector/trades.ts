@@ -1,7 +1,7 @@
 import { decodeSwap, toTrade } from '../chain/dex.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import type { TradeRow } from '../store/chain-rows.ts';
-import type { Beside, TradeReads } from '../store/trade-reads.ts';
+import type { TradeRow } from '../store/chain/rows.ts';
+import type { Beside, TradeReads } from '../store/chain/trade-reads.ts';
 import type { LogScanner, LogSpan, ScanLog } from './log-scanner.ts';
 import { createPoolBook, type PoolBook } from './pools.ts';
 import { judgeTrades, WINDOW } from './trade-filter.ts';

@@ -2,7 +2,7 @@ import { askChecked } from '../chain/checked.ts';
 import { readLinkedHeader } from '../chain/full-block.ts';
 import { toQuantity } from '../chain/wire.ts';
 import type { Span } from '../lib/coverage.ts';
-import type { CoverageKind } from '../store/chain-facts.ts';
+import type { CoverageKind } from '../store/chain/facts.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 
 /** Blocks between the two headers whose times give the time between blocks: on Arc some 40 minutes, so that whole-second times do not matter. */

@@ -1,4 +1,4 @@
-import type { MarketChanges, MarketStore, StoredListing } from '../store/market-port.ts';
+import type { MarketChanges, MarketStore, StoredListing } from '../store/ports/market.ts';
 import { type Listing, listingSchema } from './entry.ts';
 import type { MarketListings } from './market-port.ts';
 

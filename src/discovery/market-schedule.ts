@@ -1,6 +1,6 @@
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { MarketStore, StoredListing } from '../store/market-port.ts';
+import type { MarketStore, StoredListing } from '../store/ports/market.ts';
 import { readStored } from './market-copy.ts';
 import { marketDomain } from './market-domain.ts';
 import { relist } from './market-entry.ts';

@@ -1,6 +1,6 @@
 import { BadParameter, Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { MarketStore, StoredListing } from '../store/market-port.ts';
+import type { MarketStore, StoredListing } from '../store/ports/market.ts';
 import { requirePublicUrl } from '../upstream/guard.ts';
 import { createHostLimit } from '../upstream/host-limit.ts';
 import { createLimiter, NoRoom } from '../upstream/limiter.ts';

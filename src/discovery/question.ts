@@ -1,4 +1,4 @@
-import { wordsOf } from '../store/discovery-index.ts';
+import { wordsOf } from '../store/sqlite/discovery-index.ts';
 import { SHAPES, STOP_WORDS, SYNONYMS } from './synonyms.ts';
 
 /** One way to say a thing, and how much finding it so counts: 1 for the person's own word. */

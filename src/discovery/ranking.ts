@@ -1,4 +1,4 @@
-import type { DiscoveryIndex } from '../store/discovery-index.ts';
+import type { DiscoveryIndex } from '../store/sqlite/discovery-index.ts';
 import type { Concept } from './question.ts';
 
 /** A document that fits, by its place in the indexed list. */

@@ -1,4 +1,4 @@
-import { buildDiscoveryIndex, type DiscoveryIndex, type IndexedDocument } from '../store/discovery-index.ts';
+import { buildDiscoveryIndex, type DiscoveryIndex, type IndexedDocument } from '../store/sqlite/discovery-index.ts';
 import { type Listing, SOURCES, type Source } from './entry.ts';
 import { priceUnits } from './filters.ts';
 import { placeOf } from './listed-url.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { nextByEip1559 } from '../chain/base-fee.ts';
 import { toGas } from '../chain/fee-rule.ts';
 import { formatGwei } from '../lib/units.ts';
-import type { LatestFee } from '../store/fee-reads.ts';
+import type { LatestFee } from '../store/chain/fee-reads.ts';
 import { bigInteger, decimal } from './chain-fields.ts';
 import type { Collected } from './freshness.ts';
 

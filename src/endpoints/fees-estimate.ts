@@ -5,7 +5,7 @@ import { baseFeeOf, nextBaseFee } from '../chain/base-fee.ts';
 import { readNewestHeader } from '../chain/newest-header.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatGwei, formatNative } from '../lib/units.ts';
-import type { LatestFee } from '../store/fee-reads.ts';
+import type { LatestFee } from '../store/chain/fee-reads.ts';
 import { asOfBlock, chainSource, decimal } from './chain-fields.ts';
 import { provenance } from './freshness.ts';
 import { MAX_BEHIND, readLastHour } from './last-hour.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Unavailable } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import type { CollectorStatus } from '../store/collector-status.ts';
+import type { CollectorStatus } from '../store/chain/collector-status.ts';
 import type { Sources } from './sources.ts';
 
 /** What every answer from collected data reads. */

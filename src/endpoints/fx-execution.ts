@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { sourceSchema } from '../lib/source.ts';
-import type { SizeTotals, VenueTotals, WindowTotals } from '../store/fx-reads.ts';
+import type { SizeTotals, VenueTotals, WindowTotals } from '../store/chain/fx-reads.ts';
 import { addressField, decimal } from './chain-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import {

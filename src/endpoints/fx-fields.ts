@@ -3,7 +3,7 @@ import { integerParam } from '../catalogue/params.ts';
 import { BadParameter } from '../errors.ts';
 import { divide, formatDecimal } from '../lib/decimal.ts';
 import { formatUnits } from '../lib/units.ts';
-import type { Amounts, LastTrade, TradeWindow, WindowTotals } from '../store/fx-reads.ts';
+import type { Amounts, LastTrade, TradeWindow, WindowTotals } from '../store/chain/fx-reads.ts';
 import { atField, decimal, hashField } from './chain-fields.ts';
 import type { CollectedSettings, WatchedToken } from './collected-settings.ts';
 

@@ -3,7 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { Unavailable } from '../errors.ts';
 import { nowSeconds } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/source.ts';
-import type { Amounts } from '../store/fx-reads.ts';
+import type { Amounts } from '../store/chain/fx-reads.ts';
 import { addressField, atField, decimal } from './chain-fields.ts';
 import type { WatchedToken } from './collected-settings.ts';
 import { DAY_SECONDS } from './fee-fields.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { countOf, percentilesIn } from '../lib/percentile.ts';
 import { formatNative, formatUnits } from '../lib/units.ts';
-import type { LatestFee } from '../store/fee-reads.ts';
-import type { CostReads, OperationKind } from '../store/operation-costs.ts';
+import type { LatestFee } from '../store/chain/fee-reads.ts';
+import type { CostReads, OperationKind } from '../store/chain/operation-costs.ts';
 import { decimal } from './chain-fields.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { StoredProbe } from '../store/probe-store.ts';
+import type { StoredProbe } from '../store/chain/probe-store.ts';
 
 /** What the probe keeps. */
 export const PROBE_WINDOW_SECONDS = 900;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { percentileOf } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/source.ts';
-import type { ProbeError, StoredProbe } from '../store/probe-store.ts';
+import type { ProbeError, StoredProbe } from '../store/chain/probe-store.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance } from './freshness.ts';
 import { endpointName, headLagOf, PROBE_WINDOW_SECONDS } from './rpc-fields.ts';
 

@@ -3,7 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { sourceSchema } from '../lib/source.ts';
-import type { SelfTestRun } from '../store/selftest-port.ts';
+import type { SelfTestRun } from '../store/ports/selftest.ts';
 import { atField, hashField } from './chain-fields.ts';
 import { DAY_SECONDS } from './fee-fields.ts';
 import type { Sources } from './sources.ts';

@@ -1,8 +1,8 @@
 import type { ChainClient } from '../chain/client.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { ChainReads } from '../store/chain-reads.ts';
-import type { CollectorView } from '../store/collector-status.ts';
-import type { SelfTestReads } from '../store/selftest-port.ts';
+import type { CollectorView } from '../store/chain/collector-status.ts';
+import type { ChainReads } from '../store/chain/reads.ts';
+import type { SelfTestReads } from '../store/ports/selftest.ts';
 import type { Dns } from '../upstream/doh.ts';
 import type { FixingSource } from '../upstream/fixing.ts';
 import type { PackageSources } from '../upstream/packages-sources.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { FeeReads } from '../store/fee-reads.ts';
+import type { FeeReads } from '../store/chain/fee-reads.ts';
 import { atField } from './chain-fields.ts';
 
 /** Long enough to see a trend, short enough to see today's. */

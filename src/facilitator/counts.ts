@@ -1,6 +1,6 @@
 import { utcDay } from '../lib/calendar.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { FacilitatorCounts, LightningStore } from '../store/lightning-port.ts';
+import type { FacilitatorCounts, LightningStore } from '../store/ports/proofs.ts';
 
 /** Figures may be this old; the caps are judged once more, exactly, in the claim's own transaction. */
 const FRESH_MS = 1000;

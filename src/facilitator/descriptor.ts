@@ -1,5 +1,5 @@
 import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lightning/networks.ts';
-import type { FacilitatorCounts } from '../store/lightning-port.ts';
+import type { FacilitatorCounts } from '../store/ports/proofs.ts';
 import type { FacilitatorLimits } from './limits.ts';
 
 const NOTE = [

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { OpenWindows } from '../lib/minute-windows.ts';
-import type { LightningStore } from '../store/lightning-port.ts';
+import type { LightningStore } from '../store/ports/proofs.ts';
 import { createCounts } from './counts.ts';
 import { describeFacilitator } from './descriptor.ts';
 import { createLimits, type FacilitatorLimits } from './limits.ts';

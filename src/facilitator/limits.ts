@@ -4,7 +4,7 @@ import { siteKey } from '../lib/client-key.ts';
 import { countSharedClient, openClientWindows } from '../lib/client-limit.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createMinuteWindows, type OpenWindows } from '../lib/minute-windows.ts';
-import type { ClaimAccount, LightningStore } from '../store/lightning-port.ts';
+import type { ClaimAccount, LightningStore } from '../store/ports/proofs.ts';
 import type { Counts } from './counts.ts';
 
 /** One client may use this part of the day's cap, and at least one claim; an IPv6 client all of its site (/48) together. */

@@ -3,7 +3,7 @@ import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { own } from '../lib/own-property.ts';
 import { checkProof, type Proof } from '../payment/lightning/proof.ts';
 import { SKEW_SECONDS } from '../payment/lightning/terms.ts';
-import type { ClaimAccount, LightningStore, NewClaim } from '../store/lightning-port.ts';
+import type { ClaimAccount, LightningStore, NewClaim } from '../store/ports/proofs.ts';
 import type { Counts } from './counts.ts';
 import type { Barrier, Limits } from './limits.ts';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { inTime } from '../lib/in-time.ts';
-import { type InstancesStore, LIVING_MS, type Standing } from '../store/instances-port.ts';
+import { type InstancesStore, LIVING_MS, type Standing } from '../store/ports/instances.ts';
 
 /** How often an instance says that it lives. */
 const BEAT_MS = 1000;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Refusals } from '../payment/usdc/carrier.ts';
 import type { SettlingProcess } from '../payment/usdc/handover.ts';
-import type { Words } from '../store/instances-port.ts';
+import type { Words } from '../store/ports/instances.ts';
 import type { Membership } from './membership.ts';
 import { createToldRefusals } from './told-refusals.ts';
 

@@ -1,4 +1,4 @@
-import type { Payment, PaymentKey } from '../store/ledger-port.ts';
+import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 import type { Order } from './order.ts';
 import { REVERTED } from './usdc/settler.ts';
 

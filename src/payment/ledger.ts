@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import { createIds } from '../lib/id.ts';
-import type { LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ledger-port.ts';
+import type { LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ports/sales.ts';
 import { REVERTED } from './usdc/settler.ts';
 
 /**

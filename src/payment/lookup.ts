@@ -1,8 +1,8 @@
 import { NotFound } from '../errors.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import type { GatewayTransferStore } from '../store/gateway-transfers.ts';
-import type { LedgerStore, Payment, PaymentState } from '../store/ledger-port.ts';
-import type { Claim, LightningStore } from '../store/lightning-port.ts';
+import type { Claim, LightningStore } from '../store/ports/proofs.ts';
+import type { LedgerStore, Payment, PaymentState } from '../store/ports/sales.ts';
+import type { GatewayTransferStore } from '../store/sqlite/gateway-transfers.ts';
 import { isTransferId, transactionText, transferIdBytes } from './usdc/transaction-id.ts';
 
 /** A payment as anyone may see it: never the route, the request or the payer. */

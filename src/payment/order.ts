@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
-import type { PaymentKey } from '../store/ledger-port.ts';
+import type { PaymentKey } from '../store/ports/sales.ts';
 import type { Authorization } from './usdc/authorization.ts';
 import type { PurchaseRail } from './usdc/purchase-rail.ts';
 

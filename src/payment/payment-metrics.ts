@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
-import type { LedgerStore, PaymentState } from '../store/ledger-port.ts';
-import type { LightningStore } from '../store/lightning-port.ts';
+import type { LightningStore } from '../store/ports/proofs.ts';
+import type { LedgerStore, PaymentState } from '../store/ports/sales.ts';
 import type { OnMove } from './ledger.ts';
 
 interface PaymentMetricsOptions {

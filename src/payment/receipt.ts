@@ -1,7 +1,7 @@
 import type { SettleResponse } from '@x402/core/types';
 import { AppError } from '../errors.ts';
 import { bytesToHex } from '../lib/hex.ts';
-import type { Payment } from '../store/ledger-port.ts';
+import type { Payment } from '../store/ports/sales.ts';
 import { PaymentRefused } from './refusal.ts';
 import { transactionText } from './usdc/transaction-id.ts';
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { setNewest } from '../lib/set-newest.ts';
-import type { Payment } from '../store/ledger-port.ts';
+import type { Payment } from '../store/ports/sales.ts';
 import { settlementUnknown } from './doubt.ts';
 import type { Ledger } from './ledger.ts';
 import type { Order } from './order.ts';

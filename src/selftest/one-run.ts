@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import type { SelfTestRun } from '../store/selftest-port.ts';
+import type { SelfTestRun } from '../store/ports/selftest.ts';
 import { SelfTestFault } from './fault.ts';
 import type { StockBuyer } from './stock-buyer.ts';
 import type { WalletReads } from './wallet-reads.ts';

@@ -3,7 +3,7 @@ import { entriesOn, servedPaths } from '../catalogue/paths.ts';
 import type { ChainClient } from '../chain/client.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { SelfTestStore } from '../store/selftest-port.ts';
+import type { SelfTestStore } from '../store/ports/selftest.ts';
 import { createRun, type PricedCall } from './one-run.ts';
 import { createSchedule } from './schedule.ts';
 import { createStockBuyer } from './stock-buyer.ts';

@@ -1,4 +1,4 @@
-import type { Claim, InvoiceRecord } from './lightning-port.ts';
+import type { Claim, InvoiceRecord } from './ports/proofs.ts';
 
 /** A row of `lightning_invoices` as SQLite gives it. */
 export interface InvoiceRow {

@@ -1,4 +1,4 @@
-import type { PaymentChange } from './ledger-port.ts';
+import type { PaymentChange } from './ports/sales.ts';
 
 /** The states that are open, in SQL: such a payment may still end in a transfer, so it holds part of the payer's balance. */
 export const OPEN = "('reserved', 'settling', 'unknown')";

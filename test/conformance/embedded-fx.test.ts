@@ -17,10 +17,10 @@ import { createTradeScanner } from '../../src/collector/trades.ts';
 import type { WatchList } from '../../src/collector/watch-list.ts';
 import { loadConfig } from '../../src/config.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
-import { openChainDatabase } from '../../src/store/chain-database.ts';
-import { createChainWrites } from '../../src/store/chain-writes.ts';
-import type { Sqlite } from '../../src/store/database.ts';
-import { createTradeReads } from '../../src/store/trade-reads.ts';
+import { openChainDatabase } from '../../src/store/chain/database.ts';
+import { createTradeReads } from '../../src/store/chain/trade-reads.ts';
+import { createChainWrites } from '../../src/store/chain/writes.ts';
+import type { Sqlite } from '../../src/store/sqlite/database.ts';
 
 interface RawLog {
   address: Hex;

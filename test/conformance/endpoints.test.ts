@@ -10,8 +10,8 @@ import { createChainClient, type OpenChainClient } from '../../src/chain/client.
 import type { Sources } from '../../src/endpoints/sources.ts';
 import { NotFound } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createChainReads } from '../../src/store/chain-reads.ts';
-import { NO_COLLECTOR } from '../../src/store/collector-status.ts';
+import { NO_COLLECTOR } from '../../src/store/chain/collector-status.ts';
+import { createChainReads } from '../../src/store/chain/reads.ts';
 import { emptyChainDatabase } from '../support/chain-rows.ts';
 import { type ChainSources, SETTINGS } from '../unit/endpoints/fixture.ts';
 

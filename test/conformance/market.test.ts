@@ -4,8 +4,8 @@ import { entriesOn, pathOn } from '../../src/catalogue/paths.ts';
 import { createMarket } from '../../src/discovery/market.ts';
 import { createCaller } from '../../src/discovery/market-probe.ts';
 import { createMarketSchedule } from '../../src/discovery/market-schedule.ts';
-import { openLedgerDatabase } from '../../src/store/database.ts';
-import { createMarketStore } from '../../src/store/market-store.ts';
+import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
+import { createMarketStore } from '../../src/store/sqlite/market-store.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { type Service, startService } from '../support/service.ts';
 

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type CatalogueStore, createCatalogueStore } from '../../src/store/catalogue-store.ts';
-import { openLedgerDatabase, type Sqlite } from '../../src/store/database.ts';
+import { type CatalogueStore, createCatalogueStore } from '../../src/store/sqlite/catalogue-store.ts';
+import { openLedgerDatabase, type Sqlite } from '../../src/store/sqlite/database.ts';
 import { entriesOf, item, openCatalogue, paged } from '../support/catalogue.ts';
 import { FAULTS, type Replay, startReplay } from '../support/replay.ts';
 

@@ -4,7 +4,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedd
 import { UpstreamFailed } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLedger } from '../../src/payment/ledger.ts';
-import { openSqliteStores } from '../../src/store/sqlite-stores.ts';
+import { openSqliteStores } from '../../src/store/sqlite/open-stores.ts';
 import { newBuyer, present } from '../support/buyer.ts';
 import { until, usesOf } from '../support/crew.ts';
 import { moodyEndpoint } from '../support/moody-endpoint.ts';

@@ -20,9 +20,9 @@ import { createLogger } from '../../src/lib/log.ts';
 import { createGate } from '../../src/payment/gate.ts';
 import { termsOf } from '../../src/payment/requirements.ts';
 import { checkGates, mountPaid } from '../../src/routes/paid.ts';
-import { openLedgerDatabase } from '../../src/store/database.ts';
-import { createLightningStore } from '../../src/store/lightning-store.ts';
-import { createMarketStore } from '../../src/store/market-store.ts';
+import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
+import { createLightningStore } from '../../src/store/sqlite/lightning-store.ts';
+import { createMarketStore } from '../../src/store/sqlite/market-store.ts';
 
 /** The least that configures the service; nothing listens at the RPC address. */
 export const ENV = {

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { LedgerStores } from '../../src/store/ledger-stores.ts';
+import type { LedgerStores } from '../../src/store/ports/stores.ts';
 import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger-rows.ts';
 import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';

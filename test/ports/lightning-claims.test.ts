@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ClaimAccount } from '../../src/store/lightning-port.ts';
+import type { ClaimAccount } from '../../src/store/ports/proofs.ts';
 import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 import { accountedOf, DAY, grantOf, hashOf, invoiceOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
-import type { LightningStore } from '../../src/store/lightning-port.ts';
+import type { LightningStore } from '../../src/store/ports/proofs.ts';
 import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
 import { createLightningModel } from '../support/lightning-model.ts';
 import { accountedOf, DAY, grantOf, HOUR, hashOf, invoiceOf, keyOf, NOON, nodeOf } from '../support/lightning-rows.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ListingRow } from '../../src/store/market-port.ts';
+import type { ListingRow } from '../../src/store/ports/market.ts';
 import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 
 const BOUNDS = { total: 5, perDomain: 3 };

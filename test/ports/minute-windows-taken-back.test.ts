@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createMinuteWindows, type OpenWindows, type SharedWindows } from '../../src/lib/minute-windows.ts';
 import { openInstances } from '../../src/store/postgres/open-instances.ts';
-import { openSharedWindows } from '../../src/store/shared-windows.ts';
+import { openSharedWindows } from '../../src/store/sqlite/shared-windows.ts';
 import { describePostgres } from '../support/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres-run.ts';
 import { seed, seededRandom } from '../support/random.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { LedgerStore } from '../../src/store/ledger-port.ts';
+import type { LedgerStore } from '../../src/store/ports/sales.ts';
 import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger-rows.ts';
 

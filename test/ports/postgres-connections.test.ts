@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { LedgerStores } from '../../src/store/ledger-stores.ts';
+import type { LedgerStores } from '../../src/store/ports/stores.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../support/database-proxy.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';

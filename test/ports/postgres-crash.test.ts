@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Postgres, startPostgres } from '../../scripts/lib/postgres.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { LedgerStores } from '../../src/store/ledger-stores.ts';
+import type { LedgerStores } from '../../src/store/ports/stores.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
 import { reservation } from '../support/ledger-rows.ts';

@@ -20,14 +20,14 @@ export const STAND_INS = [
   { replaces: (name: string) => name.endsWith('http/openapi.ts'), from: /\/src\//, by: './service/openapi.ts' },
 ] as const;
 
-export type { InstancesStore } from '../../src/store/instances-port.ts';
-export type { LedgerStores } from '../../src/store/ledger-stores.ts';
+export type { InstancesStore } from '../../src/store/ports/instances.ts';
+export type { LedgerStores } from '../../src/store/ports/stores.ts';
 export type { InstancesShare } from '../../src/store/postgres/open-instances.ts';
 
 /** What a shared ledger is made of: the real stores over SQLite, and what a client is told where the ledger is away. */
 export async function ledgerParts() {
   const [{ openSqliteStores }, { AppError }] = await Promise.all([
-    import('../../src/store/sqlite-stores.ts'),
+    import('../../src/store/sqlite/open-stores.ts'),
     import('../../src/errors.ts'),
   ]);
   const unavailable = () =>

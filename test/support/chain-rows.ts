@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import type { Sqlite } from '../../src/store/database.ts';
+import type { Sqlite } from '../../src/store/sqlite/database.ts';
 
-const SCHEMA = join(import.meta.dirname, '../../src/store/chain-migrations/001-chain.sql');
+const SCHEMA = join(import.meta.dirname, '../../src/store/chain/migrations/001-chain.sql');
 
 /** A chain database with nothing in it, in memory. */
 export function emptyChainDatabase(): Sqlite {

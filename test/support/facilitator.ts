@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { createFacilitator } from '../../src/facilitator/facilitator.ts';
 import type { FacilitatorLimits } from '../../src/facilitator/limits.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { openLedgerDatabase } from '../../src/store/database.ts';
-import { createLightningStore } from '../../src/store/lightning-store.ts';
+import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
+import { createLightningStore } from '../../src/store/sqlite/lightning-store.ts';
 import { captureLog } from '../http/harness.ts';
 
 /** The interface document's. */

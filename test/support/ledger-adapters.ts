@@ -6,10 +6,10 @@ import { Client } from 'pg';
 import { afterEach, beforeEach, describe } from 'vitest';
 import { findPostgres } from '../../scripts/lib/postgres.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { openLedgerDatabase } from '../../src/store/database.ts';
-import type { LedgerStores } from '../../src/store/ledger-stores.ts';
+import type { LedgerStores } from '../../src/store/ports/stores.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
-import { createSqliteStores } from '../../src/store/sqlite-stores.ts';
+import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
+import { createSqliteStores } from '../../src/store/sqlite/open-stores.ts';
 import { freshDatabase } from './postgres-run.ts';
 
 /** A ledger without rows; what is opened of it is closed with it. */

@@ -1,4 +1,4 @@
-import type { PaymentState } from '../../src/store/ledger-port.ts';
+import type { PaymentState } from '../../src/store/ports/sales.ts';
 
 /** A row by names: its nonce stands for its key. */
 export interface ModelRow {

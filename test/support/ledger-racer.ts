@@ -1,5 +1,5 @@
-import { openLedgerDatabase } from '../../src/store/database.ts';
-import { createLedgerStore } from '../../src/store/ledger-store.ts';
+import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../src/store/sqlite/ledger-store.ts';
 import { hash32, reservation } from './ledger-rows.ts';
 
 /** What a racer is told to do in one round: the same as its rivals, at the same time. */

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Ledger } from '../../src/payment/ledger.ts';
-import type { NewPayment } from '../../src/store/ledger-port.ts';
+import type { NewPayment } from '../../src/store/ports/sales.ts';
 
 /** Thirty-two bytes that are always the same for the same name. */
 export const hash32 = (name: string): Uint8Array => createHash('sha256').update(name).digest();

@@ -1,4 +1,4 @@
-import type { Claim, ClaimOutcome, InvoiceRecord, NewClaim } from '../../src/store/lightning-port.ts';
+import type { Claim, ClaimOutcome, InvoiceRecord, NewClaim } from '../../src/store/ports/proofs.ts';
 
 interface ModelClaim {
   readonly claim: NewClaim;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { createMarket, type MarketLimits } from '../../src/discovery/market.ts';
 import { createCaller } from '../../src/discovery/market-probe.ts';
 import { createMarketSchedule } from '../../src/discovery/market-schedule.ts';
-import { openLedgerDatabase } from '../../src/store/database.ts';
-import { createMarketStore } from '../../src/store/market-store.ts';
+import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
+import { createMarketStore } from '../../src/store/sqlite/market-store.ts';
 import { createManualClock } from './manual-clock.ts';
 import { type Recorded, startReplay, TEST_CA } from './replay.ts';
 

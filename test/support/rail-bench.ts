@@ -16,9 +16,9 @@ import { createRecentBuyers } from '../../src/payment/lightning/recent-buyers.ts
 import { createRedeem } from '../../src/payment/lightning/redeem.ts';
 import { createReplyRoom } from '../../src/payment/lightning/reply-room.ts';
 import { createServeGranted } from '../../src/payment/lightning/serve-granted.ts';
-import { openLedgerDatabase } from '../../src/store/database.ts';
-import type { LightningStore } from '../../src/store/lightning-port.ts';
-import { createLightningStore } from '../../src/store/lightning-store.ts';
+import type { LightningStore } from '../../src/store/ports/proofs.ts';
+import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
+import { createLightningStore } from '../../src/store/sqlite/lightning-store.ts';
 import type { RateSource } from '../../src/upstream/exchanges.ts';
 import { openIssuerBench } from './issuer-bench.ts';
 import { type LightningRequirement, proofHeader } from './lightning-buyer.ts';

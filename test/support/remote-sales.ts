@@ -8,10 +8,10 @@ import { createLedger } from '../../src/payment/ledger.ts';
 import { type Authorization, hashAuthorization, paymentKey } from '../../src/payment/usdc/authorization.ts';
 import type { Rail } from '../../src/payment/usdc/rails.ts';
 import { createSettlement } from '../../src/payment/usdc/settlement.ts';
-import { openLedgerDatabase } from '../../src/store/database.ts';
-import { createGatewayTransferStore } from '../../src/store/gateway-transfers.ts';
-import type { Payment } from '../../src/store/ledger-port.ts';
-import { createLedgerStore } from '../../src/store/ledger-store.ts';
+import type { Payment } from '../../src/store/ports/sales.ts';
+import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
+import { createGatewayTransferStore } from '../../src/store/sqlite/gateway-transfers.ts';
+import { createLedgerStore } from '../../src/store/sqlite/ledger-store.ts';
 import { gathered } from './gathered.ts';
 
 /** A client's time-out in these suites; a buyer is held a little longer. */

@@ -186,7 +186,7 @@ describe('the checker', () => {
     'src/errors.ts',
     'src/lib/clock.ts',
     'src/payment/gate.ts',
-    'src/store/database.ts',
+    'src/store/sqlite/database.ts',
   ].map((path) => ({ path, text: '' }));
   const found = (path: string, text: string) =>
     violations([...others.filter((other) => other.path !== path), { path, text }]);

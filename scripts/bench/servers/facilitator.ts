@@ -1,9 +1,9 @@
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { openLedgerDatabase } from '../../../src/store/database.ts';
-import type { LightningStore } from '../../../src/store/lightning-port.ts';
-import { createLightningStore } from '../../../src/store/lightning-store.ts';
+import type { LightningStore } from '../../../src/store/ports/proofs.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { buildFacilitatorApp, facilitatorConfig } from '../../lib/facilitator-app.ts';
 
 // The facilitator over the ledger in LEDGER_FILE, as one process that can be measured, doubled and killed. All else is the service's

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { nowSeconds } from '../../lib/clock.ts';
 import { own } from '../../lib/own-property.ts';
-import type { Claim, LightningStore, ProofKey } from '../../store/lightning-port.ts';
+import type { Claim, LightningStore, ProofKey } from '../../store/ports/proofs.ts';
 import type { RateSource } from '../../upstream/exchanges.ts';
 import type { Envelope } from '../header.ts';
 import { PaymentRefused } from '../refusal.ts';

@@ -2,7 +2,7 @@ import type { Config } from '../../config.ts';
 import { createClientTurns } from '../../lib/client-turns.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { OpenWindows } from '../../lib/minute-windows.ts';
-import type { LightningStore } from '../../store/lightning-port.ts';
+import type { LightningStore } from '../../store/ports/proofs.ts';
 import { createRateSource } from '../../upstream/exchanges.ts';
 import type { Upstreams } from '../../upstream/http.ts';
 import { createReceiver } from './create-receiver.ts';

@@ -1,7 +1,7 @@
 import { Unavailable } from '../../errors.ts';
 import { type ClientTurns, TurnRefused } from '../../lib/client-turns.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { LightningStore } from '../../store/lightning-port.ts';
+import type { LightningStore } from '../../store/ports/proofs.ts';
 import type { RateSource } from '../../upstream/exchanges.ts';
 import { clientGone, runEndpoint } from '../run-endpoint.ts';
 import type { Asker } from './asker.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { SettleResponse } from '@x402/core/types';
 import { AppError, Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Claim, LightningStore, ProofKey } from '../../store/lightning-port.ts';
+import type { Claim, LightningStore, ProofKey } from '../../store/ports/proofs.ts';
 import { decodePayment, type Envelope } from '../header.ts';
 import { PaymentRefused } from '../refusal.ts';
 import type { Issuer } from './issuer.ts';

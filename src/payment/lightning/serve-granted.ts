@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { Claim, LightningStore, ProofKey } from '../../store/lightning-port.ts';
+import type { Claim, LightningStore, ProofKey } from '../../store/ports/proofs.ts';
 import { runEndpoint } from '../run-endpoint.ts';
 import type { LightningOrder } from './order.ts';
 import { paymentInFlight } from './paid-errors.ts';

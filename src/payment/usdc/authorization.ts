@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import { bytesToHex } from '../../lib/hex.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
-import type { PaymentKey } from '../../store/ledger-port.ts';
+import type { PaymentKey } from '../../store/ports/sales.ts';
 import { PaymentRefused } from '../refusal.ts';
 
 /** An EIP-3009 authorization as bytes and numbers: amounts in USDC base units, times in Unix seconds. */

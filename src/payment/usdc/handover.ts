@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import type { Payment } from '../../store/ledger-port.ts';
+import type { Payment } from '../../store/ports/sales.ts';
 import type { Ledger } from '../ledger.ts';
 import type { RailProbe } from './rails.ts';
 import type { Settler } from './settler.ts';

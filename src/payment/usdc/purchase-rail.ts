@@ -1,5 +1,5 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import type { Payment } from '../../store/ledger-port.ts';
+import type { Payment } from '../../store/ports/sales.ts';
 import type { Authorization } from './authorization.ts';
 import type { Verdict } from './evidence.ts';
 import type { Settler } from './settler.ts';

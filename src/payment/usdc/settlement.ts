@@ -1,6 +1,6 @@
 import type { Rank } from '../../chain/rank.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Payment } from '../../store/ledger-port.ts';
+import type { Payment } from '../../store/ports/sales.ts';
 import type { Ledger } from '../ledger.ts';
 import { createLooks } from './looks.ts';
 import type { Rail } from './rails.ts';

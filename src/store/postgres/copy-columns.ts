@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import type { Sqlite } from '../database.ts';
+import type { Sqlite } from '../sqlite/database.ts';
 
 /** How a column of the ledger is held there; each of them has its own way through an array parameter and into a sum. */
 type ColumnType = 'text' | 'bytea' | 'bigint' | 'integer' | 'numeric' | 'boolean';

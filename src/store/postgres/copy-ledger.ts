@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
-import type { Sqlite } from '../database.ts';
 import { readMigrations } from '../schema-version.ts';
+import type { Sqlite } from '../sqlite/database.ts';
 import { checkTallies, createTally, type SourceValue, type Tally, tallyTarget } from './copy-check.ts';
 import { COPY_TABLES, type CopyColumn, type CopyTable, readColumns } from './copy-columns.ts';
 import { asLedgerError } from './errors.ts';
@@ -10,7 +10,7 @@ import { ledgerPlace } from './ledger-place.ts';
 import { countLivingInstances } from './living-instances.ts';
 import { migrate } from './migrate.ts';
 
-const SQLITE_MIGRATIONS = join(import.meta.dirname, '../migrations');
+const SQLITE_MIGRATIONS = join(import.meta.dirname, '../sqlite/migrations');
 /** One statement carries so many rows or bytes at the most: no reply is near it, and neither side holds much in memory. */
 const CHUNK_ROWS = 1000;
 const CHUNK_BYTES = 4 * 1024 * 1024;

@@ -1,4 +1,4 @@
-import type { InstancesStore } from '../instances-port.ts';
+import type { InstancesStore } from '../ports/instances.ts';
 import { NOW } from './database-clock.ts';
 import { fixed, statement } from './statement.ts';
 import type { Transact } from './transaction.ts';

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg';
-import type { PaymentState } from '../ledger-port.ts';
+import { OPEN } from '../payment-columns.ts';
 import {
   CLAIM_STATES,
   type Income,
@@ -8,8 +8,8 @@ import {
   type ListedPayment,
   PAYMENT_STATES,
   type StateSum,
-} from '../ledger-reports-port.ts';
-import { OPEN } from '../payment-columns.ts';
+} from '../ports/reports.ts';
+import type { PaymentState } from '../ports/sales.ts';
 import { asLedgerError, LedgerDatabaseError } from './errors.ts';
 import { ledgerPlace } from './ledger-place.ts';
 import { countLivingInstances } from './living-instances.ts';

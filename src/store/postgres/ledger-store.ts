@@ -1,5 +1,5 @@
-import type { LedgerStore, Payment, PaymentKey, PaymentState } from '../ledger-port.ts';
 import { OPEN } from '../payment-columns.ts';
+import type { LedgerStore, Payment, PaymentKey, PaymentState } from '../ports/sales.ts';
 import { ledgerWrites, PURGE_CHUNK } from './ledger-writes.ts';
 import type { Pools } from './pool.ts';
 import { fixed, type Statement, statement } from './statement.ts';

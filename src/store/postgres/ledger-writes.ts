@@ -1,5 +1,5 @@
-import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../ledger-port.ts';
 import { CHANGE_COLUMNS, OPEN } from '../payment-columns.ts';
+import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../ports/sales.ts';
 import { type Statement, statement } from './statement.ts';
 import type { Write } from './write-lane.ts';
 

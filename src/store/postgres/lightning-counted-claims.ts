@@ -1,4 +1,4 @@
-import type { ClaimAccount, ClaimOutcome, NewClaim } from '../lightning-port.ts';
+import type { ClaimAccount, ClaimOutcome, NewClaim } from '../ports/proofs.ts';
 import { statement } from './statement.ts';
 import type { Kind } from './write-lane.ts';
 

@@ -1,4 +1,4 @@
-import type { LightningStore, ProofKey } from '../lightning-port.ts';
+import type { LightningStore, ProofKey } from '../ports/proofs.ts';
 import { claimWrite, createClaimReads } from './lightning-claims.ts';
 import { COUNTED_CLAIMS, countedClaim } from './lightning-counted-claims.ts';
 import { ANSWER, grantWrites } from './lightning-grants.ts';

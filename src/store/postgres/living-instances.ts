@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { LIVING_MS } from '../instances-port.ts';
+import { LIVING_MS } from '../ports/instances.ts';
 import { NOW } from './database-clock.ts';
 
 const COUNT = `SELECT count(*) AS living FROM instances WHERE seen_at > ${NOW} - ${LIVING_MS}`;

@@ -1,4 +1,4 @@
-import type { ListingRow, MarketBounds, MarketStore, StoredListing } from '../market-port.ts';
+import type { ListingRow, MarketBounds, MarketStore, StoredListing } from '../ports/market.ts';
 import type { Pools } from './pool.ts';
 import type { Retry } from './retry.ts';
 import { fixed, statement } from './statement.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { inTime } from '../../lib/in-time.ts';
-import type { LedgerStores } from '../ledger-stores.ts';
+import type { LedgerStores } from '../ports/stores.ts';
 import { createCatalogueStore } from './catalogue-store.ts';
 import { createGatewayTransferStore } from './gateway-transfers.ts';
 import { ledgerPlace } from './ledger-place.ts';

@@ -1,4 +1,4 @@
-import type { SelfTestRun, SelfTestStore } from '../selftest-port.ts';
+import type { SelfTestRun, SelfTestStore } from '../ports/selftest.ts';
 import type { Pools } from './pool.ts';
 import { fixed, statement } from './statement.ts';
 import type { WriteLane } from './write-lane.ts';

@@ -1,4 +1,4 @@
-import type { SettledReads, SettledSum } from '../settled-reads.ts';
+import type { SettledReads, SettledSum } from '../sqlite/settled-reads.ts';
 import type { Pools } from './pool.ts';
 import { statement } from './statement.ts';
 

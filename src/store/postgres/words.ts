@@ -1,7 +1,7 @@
 import { Client, type Pool } from 'pg';
 import { createBundle } from '../../lib/bundle.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Words } from '../instances-port.ts';
+import type { Words } from '../ports/instances.ts';
 
 const [ASK, TELL] = ['percall_ask', 'percall_tell'];
 /** A notification holds less than 8,000 bytes; an id has 36. */

@@ -4,14 +4,14 @@ import type { Plant } from './plant.ts';
 export const LEDGER_PLANTS: readonly Plant[] = [
   {
     name: 'redelivered without end',
-    file: 'src/store/ledger-writes.ts',
+    file: 'src/store/sqlite/ledger-writes.ts',
     find: "state = 'settled' AND deliveries < ?",
     replace: "state = 'settled' AND deliveries < 1000 + ?",
     breaks: ['no payment is sold twice'],
   },
   {
     name: 'replies go too early',
-    file: 'src/store/ledger-writes.ts',
+    file: 'src/store/sqlite/ledger-writes.ts',
     find: "'DELETE FROM usdc_replies WHERE keep_until <= ?'",
     replace: "'DELETE FROM usdc_replies WHERE keep_until - 890000 <= ?'",
     breaks: ['who paid is served'],
@@ -32,7 +32,7 @@ export const LEDGER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'what was noted is forgotten at a start',
-    file: 'src/store/ledger-writes.ts',
+    file: 'src/store/sqlite/ledger-writes.ts',
     find: 'const where = `WHERE id = ? AND state IN (${marks(from)}) AND transaction_hash IS NULL`;',
     replace: 'const where = `WHERE id = ? AND state IN (${marks(from)})`;',
     breaks: ['the ledger equals the chain', 'what failed cost nothing', 'charged was true', 'who paid is served'],

@@ -11,7 +11,7 @@ export const LIGHTNING_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a claim is not for once',
-    file: 'src/store/lightning-claims.ts',
+    file: 'src/store/sqlite/lightning-claims.ts',
     find: "if (find.get(claim)) return grant && takeOver.run(row).changes === 1 ? 'claimed' : 'duplicate';",
     replace:
       "if (find.get(claim)) return grant && takeOver.run(row).changes === 1 ? 'claimed' : grant ? 'duplicate' : 'claimed';",
@@ -19,7 +19,7 @@ export const LIGHTNING_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a facilitator’s claim may be taken over',
-    file: 'src/store/lightning-claims.ts',
+    file: 'src/store/sqlite/lightning-claims.ts',
     find: 'AND request_hash IS NULL AND pay_to <> @payTo`;',
     replace: 'AND request_hash IS NULL`;',
     breaks: ['no payment is sold twice'],

@@ -9,7 +9,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
     replace: 'if (payment.authorizationHash) return true;',
     and: [
       {
-        file: 'src/store/ledger-writes.ts',
+        file: 'src/store/sqlite/ledger-writes.ts',
         find: ' AND authorization_hash = @authorizationHash`;',
         replace: '`;',
       },

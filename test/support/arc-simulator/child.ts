@@ -1,7 +1,7 @@
 import { createChainClient } from '../../../src/chain/client.ts';
 import { createCollector } from '../../../src/collector/collector.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { openChainDatabase } from '../../../src/store/chain-database.ts';
+import { openChainDatabase } from '../../../src/store/chain/database.ts';
 import { createSwapScanner } from './swap-scanner.ts';
 
 // A collector in a process of its own, to be killed: node child.ts <rpc url> <database file>. Small spans, so that there are many commits to be killed between.

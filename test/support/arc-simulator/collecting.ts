@@ -5,8 +5,8 @@ import { createChainClient, type OpenChainClient } from '../../../src/chain/clie
 import { type Collector, createCollector } from '../../../src/collector/collector.ts';
 import type { CollectorLimits } from '../../../src/collector/limits.ts';
 import type { LogScanner } from '../../../src/collector/log-scanner.ts';
-import { openChainDatabase } from '../../../src/store/chain-database.ts';
-import type { Sqlite } from '../../../src/store/database.ts';
+import { openChainDatabase } from '../../../src/store/chain/database.ts';
+import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** A collector over its own client and database file. */

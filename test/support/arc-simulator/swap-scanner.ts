@@ -1,6 +1,6 @@
 import type { LogScanner } from '../../../src/collector/log-scanner.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
-import type { TradeRow } from '../../../src/store/chain-rows.ts';
+import type { TradeRow } from '../../../src/store/chain/rows.ts';
 import { POOL_ID, POOL_MANAGER, V4_SWAP } from './transactions.ts';
 
 /** The smallest scanner there can be, over the one pool of the simulated chain: the collector is tested by what it feeds it. */

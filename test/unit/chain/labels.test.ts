@@ -4,7 +4,7 @@ import { createChainClient, type OpenChainClient } from '../../../src/chain/clie
 import { knownContract } from '../../../src/chain/known-contracts.ts';
 import { labelContracts } from '../../../src/chain/labels.ts';
 import { createDescribeCode } from '../../../src/collector/describe-code.ts';
-import { createDeployReads } from '../../../src/store/deploy-reads.ts';
+import { createDeployReads } from '../../../src/store/chain/deploy-reads.ts';
 import { account, emptyChainDatabase, hash, toHex } from '../../support/chain-rows.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
 

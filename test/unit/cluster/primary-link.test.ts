@@ -2,7 +2,7 @@ import { Counter, Registry } from 'prom-client';
 import { beforeEach, expect, test } from 'vitest';
 import type { Beat, ToPrimary, ToWorker } from '../../../src/cluster/messages.ts';
 import { createPrimaryLink, type PrimaryLink } from '../../../src/cluster/primary-link.ts';
-import { NO_COLLECTOR } from '../../../src/store/collector-status.ts';
+import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 
 const [PAYER, OTHER] = [Buffer.alloc(20, 7), Buffer.alloc(20, 8)];
 

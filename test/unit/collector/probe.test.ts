@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createAllowance } from '../../../src/chain/allowance.ts';
 import { createProbe, nameEndpoints } from '../../../src/collector/probe.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
-import type { Sqlite } from '../../../src/store/database.ts';
-import { createProbeReads, createProbeWrites, type ProbeError } from '../../../src/store/probe-store.ts';
+import { createProbeReads, createProbeWrites, type ProbeError } from '../../../src/store/chain/probe-store.ts';
+import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { emptyChainDatabase } from '../../support/chain-rows.ts';
 import { type Fault, RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
 

@@ -9,10 +9,10 @@ import type { LogScanner, ScanLog, ScanWrites } from '../../../src/collector/log
 import { createTradeScanner } from '../../../src/collector/trades.ts';
 import type { WatchList } from '../../../src/collector/watch-list.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { openChainDatabase } from '../../../src/store/chain-database.ts';
-import { type ChainWrites, createChainWrites } from '../../../src/store/chain-writes.ts';
-import type { Sqlite } from '../../../src/store/database.ts';
-import { createTradeReads } from '../../../src/store/trade-reads.ts';
+import { openChainDatabase } from '../../../src/store/chain/database.ts';
+import { createTradeReads } from '../../../src/store/chain/trade-reads.ts';
+import { type ChainWrites, createChainWrites } from '../../../src/store/chain/writes.ts';
+import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
 
 type Hex = `0x${string}`;

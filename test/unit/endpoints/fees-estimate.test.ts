@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { feesEstimateFree, feesEstimatePaid } from '../../../src/endpoints/fees-estimate.ts';
-import { createChainReads } from '../../../src/store/chain-reads.ts';
-import { NO_COLLECTOR } from '../../../src/store/collector-status.ts';
+import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
+import { createChainReads } from '../../../src/store/chain/reads.ts';
 import { emptyChainDatabase, putBlocks } from '../../support/chain-rows.ts';
 import { RpcFault } from '../../support/rpc-server.ts';
 import { header, NOW_SECONDS, run, useFixture } from './fixture.ts';

@@ -3,8 +3,8 @@ import { afterEach, beforeEach } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
 import type { CollectedSettings } from '../../../src/endpoints/collected-settings.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
-import { createChainReads } from '../../../src/store/chain-reads.ts';
-import { NO_COLLECTOR } from '../../../src/store/collector-status.ts';
+import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
+import { createChainReads } from '../../../src/store/chain/reads.ts';
 import { emptyChainDatabase } from '../../support/chain-rows.ts';
 import { type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
 

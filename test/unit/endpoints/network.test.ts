@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { network } from '../../../src/endpoints/network.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { NO_COLLECTOR } from '../../../src/store/collector-status.ts';
+import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 import { HASH, header, hex, NOW_SECONDS, number, run, useFixture } from './fixture.ts';
 
 const given = useFixture();

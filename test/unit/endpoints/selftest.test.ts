@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { selftest } from '../../../src/endpoints/selftest.ts';
-import { openLedgerDatabase, type Sqlite } from '../../../src/store/database.ts';
-import type { SelfTestRun, SelfTestStore } from '../../../src/store/selftest-port.ts';
-import { createSelfTestStore } from '../../../src/store/selftest-store.ts';
+import type { SelfTestRun, SelfTestStore } from '../../../src/store/ports/selftest.ts';
+import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
+import { createSelfTestStore } from '../../../src/store/sqlite/selftest-store.ts';
 import { HASH, NOW_SECONDS } from './fixture.ts';
 
 const ORIGIN = 'https://api.example.com';

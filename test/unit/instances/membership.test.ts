@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createMembership, type Leading } from '../../../src/instances/membership.ts';
-import type { InstancesStore, Standing } from '../../../src/store/instances-port.ts';
+import type { InstancesStore, Standing } from '../../../src/store/ports/instances.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const NOON = Date.UTC(2026, 2, 3, 12);

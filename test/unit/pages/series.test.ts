@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { feeSeries, LATENCY, latencySeries } from '../../../src/pages/series.ts';
-import { createFeeSteps } from '../../../src/store/fee-steps.ts';
-import { createProbeReads, createProbeWrites } from '../../../src/store/probe-store.ts';
+import { createFeeSteps } from '../../../src/store/chain/fee-steps.ts';
+import { createProbeReads, createProbeWrites } from '../../../src/store/chain/probe-store.ts';
 import { emptyChainDatabase, putBlocks } from '../../support/chain-rows.ts';
 
 const NOW = 1_800_000_000;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createSettledToday, type RailSum } from '../../../src/pages/settled-today.ts';
-import { openLedgerDatabase } from '../../../src/store/database.ts';
-import { createLedgerStore } from '../../../src/store/ledger-store.ts';
-import { createLightningStore } from '../../../src/store/lightning-store.ts';
-import { createSettledReads } from '../../../src/store/settled-reads.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
+import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
+import { createSettledReads } from '../../../src/store/sqlite/settled-reads.ts';
 import { reservation } from '../../support/ledger-rows.ts';
 import { accountedOf, grantOf } from '../../support/lightning-rows.ts';
 import { createManualClock } from '../../support/manual-clock.ts';

@@ -10,9 +10,9 @@ import { createCarrier } from '../../../src/payment/usdc/carrier.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
 import { createSettlement } from '../../../src/payment/usdc/settlement.ts';
 import type { Intent, Outcome, Settler } from '../../../src/payment/usdc/settler.ts';
-import { openLedgerDatabase } from '../../../src/store/database.ts';
-import type { LedgerStore } from '../../../src/store/ledger-port.ts';
-import { createLedgerStore } from '../../../src/store/ledger-store.ts';
+import type { LedgerStore } from '../../../src/store/ports/sales.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { sale, storedIntent } from '../../support/ledger-rows.ts';
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} };

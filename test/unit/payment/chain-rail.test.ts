@@ -6,7 +6,7 @@ import { createChainCheck } from '../../../src/payment/usdc/chain-check.ts';
 import { createChainRail } from '../../../src/payment/usdc/chain-rail.ts';
 import { createEvidence, type Verdict } from '../../../src/payment/usdc/evidence.ts';
 import type { PurchaseRail } from '../../../src/payment/usdc/purchase-rail.ts';
-import type { Payment, PaymentKey } from '../../../src/store/ledger-port.ts';
+import type { Payment, PaymentKey } from '../../../src/store/ports/sales.ts';
 import { reservation } from '../../support/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 import { newKey, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';

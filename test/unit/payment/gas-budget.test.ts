@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createGasBudget } from '../../../src/payment/usdc/gas-budget.ts';
-import { openLedgerDatabase, type Sqlite } from '../../../src/store/database.ts';
-import { createRelayerSpending } from '../../../src/store/relayer-spending.ts';
+import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
+import { createRelayerSpending } from '../../../src/store/sqlite/relayer-spending.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const NOON = Date.UTC(2026, 10, 21, 12);

@@ -6,7 +6,7 @@ import { settleRequest } from '../../../src/payment/usdc/facilitator-request.ts'
 import { createGatewayRail } from '../../../src/payment/usdc/gateway-rail.ts';
 import { type OpenGateway, openGateway } from '../../../src/payment/usdc/open-gateway.ts';
 import type { PurchaseRail, Verified } from '../../../src/payment/usdc/purchase-rail.ts';
-import type { Payment, PaymentKey } from '../../../src/store/ledger-port.ts';
+import type { Payment, PaymentKey } from '../../../src/store/ports/sales.ts';
 import { createUpstreams } from '../../../src/upstream/http.ts';
 import { signForGateway } from '../../support/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/gateway-stand-in.ts';

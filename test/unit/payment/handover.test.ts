@@ -6,9 +6,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createHandover, type SettlingProcess } from '../../../src/payment/usdc/handover.ts';
-import { openLedgerDatabase } from '../../../src/store/database.ts';
-import type { LedgerStore } from '../../../src/store/ledger-port.ts';
-import { createLedgerStore } from '../../../src/store/ledger-store.ts';
+import type { LedgerStore } from '../../../src/store/ports/sales.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { sale, storedIntent } from '../../support/ledger-rows.ts';
 
 const WAIT_MS = 600;

@@ -3,7 +3,7 @@ import { isSameAuthorization, isSameBuyer, isSameRequest, mayTakeOver } from '..
 import type { Order } from '../../../src/payment/order.ts';
 import { hashAuthorization, paymentKey } from '../../../src/payment/usdc/authorization.ts';
 import { REVERTED } from '../../../src/payment/usdc/settler.ts';
-import type { Payment } from '../../../src/store/ledger-port.ts';
+import type { Payment } from '../../../src/store/ports/sales.ts';
 import { hash32 } from '../../support/ledger-rows.ts';
 import { randomAuthorization } from '../../support/token-node.ts';
 

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLedger, hashClient, hashRequest, type Ledger } from '../../../src/payment/ledger.ts';
 import { REVERTED } from '../../../src/payment/usdc/settler.ts';
-import { openLedgerDatabase } from '../../../src/store/database.ts';
-import type { LedgerStore } from '../../../src/store/ledger-port.ts';
-import { createLedgerStore } from '../../../src/store/ledger-store.ts';
+import type { LedgerStore } from '../../../src/store/ports/sales.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { gathered } from '../../support/gathered.ts';
 import { hash32, reservation, sale, storedIntent } from '../../support/ledger-rows.ts';
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLookup } from '../../../src/payment/lookup.ts';
 import { transactionText } from '../../../src/payment/usdc/transaction-id.ts';
-import type { LedgerStores } from '../../../src/store/ledger-stores.ts';
-import { openSqliteStores } from '../../../src/store/sqlite-stores.ts';
+import type { LedgerStores } from '../../../src/store/ports/stores.ts';
+import { openSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { hash32, reservation } from '../../support/ledger-rows.ts';
 
 let stores: LedgerStores;

@@ -6,11 +6,11 @@ import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createPaymentMetrics } from '../../../src/payment/payment-metrics.ts';
-import { openLedgerDatabase } from '../../../src/store/database.ts';
-import type { LedgerStore } from '../../../src/store/ledger-port.ts';
-import { createLedgerStore } from '../../../src/store/ledger-store.ts';
-import type { LightningStore } from '../../../src/store/lightning-port.ts';
-import { createLightningStore } from '../../../src/store/lightning-store.ts';
+import type { LightningStore } from '../../../src/store/ports/proofs.ts';
+import type { LedgerStore } from '../../../src/store/ports/sales.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
+import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { sale, storedIntent } from '../../support/ledger-rows.ts';
 
 let folder: string;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
-import { openLedgerDatabase } from '../../../src/store/database.ts';
-import { createLedgerStore } from '../../../src/store/ledger-store.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { sale, storedIntent } from '../../support/ledger-rows.ts';
 
 let folder: string;

@@ -8,9 +8,9 @@ import type { Verdict } from '../../../src/payment/usdc/evidence.ts';
 import type { Rail } from '../../../src/payment/usdc/rails.ts';
 import { createSettlement, type Settlement } from '../../../src/payment/usdc/settlement.ts';
 import type { Intent, Outcome } from '../../../src/payment/usdc/settler.ts';
-import { openLedgerDatabase, type Sqlite } from '../../../src/store/database.ts';
-import type { LedgerStore, Payment } from '../../../src/store/ledger-port.ts';
-import { createLedgerStore } from '../../../src/store/ledger-store.ts';
+import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
+import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { hash32, reservation, sale, storedIntent } from '../../support/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 

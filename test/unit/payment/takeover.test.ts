@@ -4,7 +4,7 @@ import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createTakeover } from '../../../src/payment/takeover.ts';
 import type { Verdict } from '../../../src/payment/usdc/evidence.ts';
 import type { PurchaseRail } from '../../../src/payment/usdc/purchase-rail.ts';
-import type { Payment } from '../../../src/store/ledger-port.ts';
+import type { Payment } from '../../../src/store/ports/sales.ts';
 import { hash32, reservation } from '../../support/ledger-rows.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 

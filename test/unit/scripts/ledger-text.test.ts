@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { incomeCsv } from '../../../scripts/lib/ledger-csv.ts';
 import { listJson, listText, statusJson, statusText } from '../../../scripts/lib/ledger-text.ts';
-import type { Income, LedgerStatus, ListedPayment } from '../../../src/store/ledger-reports-port.ts';
+import type { Income, LedgerStatus, ListedPayment } from '../../../src/store/ports/reports.ts';
 import { gathered } from '../../support/gathered.ts';
 
 const AT = Date.UTC(2026, 0, 31, 23, 59, 59, 250);

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openLedgerDatabase, type Sqlite } from '../../../../src/store/database.ts';
 import { COPY_TABLES } from '../../../../src/store/postgres/copy-columns.ts';
+import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
 
 let folder: string;
 let db: Sqlite;

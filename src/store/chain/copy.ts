@@ -1,0 +1,108 @@
+import { statSync } from 'node:fs';
+import type { Sqlite } from '../sqlite/database.ts';
+import type { CollectorStatus, CollectorView } from './collector-status.ts';
+import { readCopiedChainId, readCopiedStatus } from './copied-status.ts';
+import { openCopiedChain } from './database.ts';
+import { createFeeSteps, type FeeStepReads } from './fee-steps.ts';
+import { type ChainReads, createChainReads } from './reads.ts';
+
+/** How often the file is looked at: one stat, so that a new copy is served within seconds. */
+const LOOK_MS = 2000;
+
+interface ChainCopyOptions {
+  readonly file: string;
+  /** A copy of another chain is refused. */
+  readonly chainId: number;
+  /** The window whose share is told, as in the collector. */
+  readonly backfillHours: number;
+  readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+  readonly lookMs?: number;
+}
+
+/** A copy of another service's chain database, followed through its replacements. */
+export interface ChainCopy {
+  readonly reads: ChainReads;
+  readonly feeSteps: FeeStepReads['feeSteps'];
+  /** What its collector had told of itself when the copy was made. */
+  readonly collector: CollectorView;
+  close(): void;
+}
+
+interface Opened {
+  /** Tells the file from any other that was or will be there. */
+  readonly mark: string;
+  readonly db: Sqlite;
+  readonly reads: ChainReads;
+  readonly steps: FeeStepReads;
+  readonly status: CollectorStatus;
+}
+
+/**
+ * Serves from a copy that is replaced as a whole, by a rename: data, freshness and version change together, in one turn of the event loop.
+ * Throws when the first copy cannot be used; a later one that cannot be is told once and left alone, and the one before it goes on to be
+ * served, as old as it says it is.
+ */
+export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK_MS }: ChainCopyOptions): ChainCopy {
+  let version = 1;
+  let current = open();
+  let refused = '';
+
+  function open(): Opened {
+    const mark = markOf(file);
+    const db = openCopiedChain(file);
+    try {
+      // Replaced while it was opened: which of the two is open is not known.
+      if (markOf(file) !== mark) throw new Error(`${file} is being replaced`);
+      const copied = readCopiedChainId(db);
+      if (copied !== null && copied !== chainId) throw new Error(`${file} is of chain ${copied}, not ${chainId}`);
+      const status = readCopiedStatus(db, version, backfillHours);
+      return { mark, db, reads: createChainReads(db), steps: createFeeSteps(db), status };
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  }
+
+  function look(): void {
+    try {
+      if (markOf(file) === current.mark) return;
+      version += 1;
+      const next = open();
+      current.db.close();
+      current = next;
+      refused = '';
+      log.info({ collected: next.status.collected?.number ?? null }, 'a newer copy of the chain database is served');
+    } catch (err) {
+      const reason = String(err);
+      if (reason !== refused)
+        log.warn({ err }, 'the copy of the chain database cannot be used; the one before is served on');
+      refused = reason;
+    }
+  }
+
+  const timer = setInterval(look, lookMs);
+  timer.unref();
+  return {
+    reads: { ...following(() => current.reads), version: () => current.status.version },
+    feeSteps: (from, stepSeconds) => current.steps.feeSteps(from, stepSeconds),
+    collector: { status: () => current.status },
+    close: () => {
+      clearInterval(timer);
+      current.db.close();
+    },
+  };
+}
+
+/** The same methods, each of whatever is current when it is called: whoever took one along keeps no closed connection. */
+function following<T extends object>(current: () => T): T {
+  const methods = Object.keys(current()).map((name) => [
+    name,
+    (...args: unknown[]) => (Reflect.get(current(), name) as (...given: unknown[]) => unknown)(...args),
+  ]);
+  return Object.fromEntries(methods) as T;
+}
+
+function markOf(file: string): string {
+  const { dev, ino, size, mtimeNs } = statSync(file, { bigint: true });
+  return [dev, ino, size, mtimeNs].join(':');
+}

@@ -1,0 +1,58 @@
+import { mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { readMigrations } from '../schema-version.ts';
+import type { Sqlite } from '../sqlite/database.ts';
+import { migrate } from '../sqlite/migrate.ts';
+
+const MIGRATIONS = join(import.meta.dirname, 'migrations');
+/** Pages kept in memory, in KiB: the newest hours of `blocks` and its index fit. */
+const CACHE_KIB = 16 * 1024;
+/** The write-ahead log shrinks to this after a checkpoint; a first fill would leave it much larger for ever. */
+const WAL_LIMIT_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Opens the chain database, creating and migrating it as needed.
+ * All of it can be read from the chain again, so a power cut may cost the newest commits (`synchronous=NORMAL`) but never its consistency.
+ */
+export function openChainDatabase(file: string): Sqlite {
+  mkdirSync(dirname(file), { recursive: true });
+  const db = new Database(file);
+  // Readers never wait for the writer, and a commit is one append.
+  db.pragma('journal_mode = WAL');
+  // Under WAL a lost commit is all that a power cut can do; the collector reads the block again. A sync for each block would cost more than the block.
+  db.pragma('synchronous = NORMAL');
+  // Another process (a copy, tools) may hold the write lock for a moment.
+  db.pragma('busy_timeout = 5000');
+  db.pragma(`cache_size = -${CACHE_KIB}`);
+  db.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`);
+  migrate(db, MIGRATIONS);
+  return db;
+}
+
+/** Opens the chain database beside the process that collects into it: nothing can be written through this connection. */
+export function openChainReader(file: string): Sqlite {
+  const db = new Database(file, { readonly: true });
+  // A checkpoint that resets the log may hold readers up for a moment.
+  db.pragma('busy_timeout = 5000');
+  db.pragma(`cache_size = -${CACHE_KIB}`);
+  return db;
+}
+
+/**
+ * Opens a copy of a chain database that somebody else made: nothing can be written through this connection, and nothing in the file changes.
+ * Throws for a copy of another version, which cannot be migrated here, and for a database that its service still writes to.
+ */
+export function openCopiedChain(file: string): Sqlite {
+  const db = openChainReader(file);
+  try {
+    if (db.pragma('journal_mode', { simple: true }) === 'wal')
+      throw new Error(`${file} is no copy: a service writes to it, or did (make one with the backup command)`);
+    const [version, newest] = [Number(db.pragma('user_version', { simple: true })), readMigrations(MIGRATIONS).newest];
+    if (version !== newest) throw new Error(`${file} is of version ${version}; this program reads ${newest}`);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}

@@ -1,0 +1,63 @@
+import { type Coverage, cover, type Span, uncover } from '../../lib/coverage.ts';
+import type { Sqlite } from '../sqlite/database.ts';
+
+/** What is stored of the chain, by kind. */
+export type CoverageKind = 'full' | 'fees' | 'logs';
+
+/** The newest block that a provider showed us, and when we saw the head advance (Unix milliseconds). */
+export interface StoredHead {
+  readonly number: number;
+  readonly hash: `0x${string}`;
+  readonly at: number;
+  readonly advancedMs: number;
+}
+
+/** The table `facts`: read anew each time (microseconds), so that a rolled-back transaction leaves nothing wrong in memory. */
+export interface ChainFacts {
+  get(name: string): string | null;
+  /** Inside a transaction of the caller's, or one of its own. */
+  set(name: string, value: string): void;
+  coverage(kind: CoverageKind): Coverage;
+  cover(kind: CoverageKind, span: Span): void;
+  uncover(kind: CoverageKind, span: Span): void;
+  head(): StoredHead | null;
+  storeHead(head: StoredHead): void;
+  /** The oldest block ever stored whole. */
+  first(): number | null;
+  noteFirst(block: number): void;
+  /** Whole blocks that were rolled up. */
+  rolledUp(): number;
+  noteRolledUp(blocks: number): void;
+}
+
+/** `logs`, `fees` and `full` hold JSON lists of `[from, to]`; `head` the JSON of StoredHead; the others plain text. */
+export function createChainFacts(db: Sqlite): ChainFacts {
+  const select = db.prepare('SELECT value FROM facts WHERE name = ?').pluck();
+  const upsert = db.prepare(
+    'INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+  );
+  const get = (name: string) => (select.get(name) as string | undefined) ?? null;
+  const set = (name: string, value: string) => void upsert.run(name, value);
+  const readSpans = (kind: CoverageKind): Coverage => {
+    const pairs = JSON.parse(get(kind) ?? '[]') as [number, number][];
+    return pairs.map(([from, to]) => ({ from, to }));
+  };
+  const storeSpans = (kind: CoverageKind, coverage: Coverage) =>
+    set(kind, JSON.stringify(coverage.map(({ from, to }) => [from, to])));
+  return {
+    get,
+    set,
+    coverage: readSpans,
+    cover: (kind, span) => storeSpans(kind, cover(readSpans(kind), span)),
+    uncover: (kind, span) => storeSpans(kind, uncover(readSpans(kind), span)),
+    head: () => JSON.parse(get('head') ?? 'null') as StoredHead | null,
+    storeHead: (head) => set('head', JSON.stringify(head)),
+    first: () => (get('first') === null ? null : Number(get('first'))),
+    noteFirst(block) {
+      const known = get('first');
+      if (known === null || block < Number(known)) set('first', String(block));
+    },
+    rolledUp: () => Number(get('rolledUp') ?? 0),
+    noteRolledUp: (blocks) => set('rolledUp', String(Number(get('rolledUp') ?? 0) + blocks)),
+  };
+}

@@ -1,0 +1,63 @@
+import type { Sqlite } from '../sqlite/database.ts';
+
+/** Why a probe failed. */
+export type ProbeError = 'timeout' | 'rateLimited' | 'rpcError' | 'transport';
+
+/** What one endpoint answered in a round of probes. */
+export interface Probe {
+  /** Its public name, never its URL: keys live in paths. */
+  readonly endpoint: string;
+  readonly ok: boolean;
+  /** Null when it failed. */
+  readonly latencyMs: number | null;
+  readonly head: number | null;
+  readonly error: ProbeError | null;
+}
+
+/** A probe as it was stored. */
+export interface StoredProbe extends Probe {
+  /** Unix milliseconds. */
+  readonly atMs: number;
+  /** The best head that any endpoint showed in the same round. */
+  readonly bestHead: number | null;
+}
+
+/** Writer of `probes`. */
+export interface ProbeWrites {
+  /** One round of probes, in one transaction; rows from before `keepFromMs` go. */
+  record(atMs: number, probes: readonly Probe[], keepFromMs: number): void;
+}
+
+export function createProbeWrites(db: Sqlite): ProbeWrites {
+  const insert = db.prepare(
+    `INSERT OR REPLACE INTO probes (endpoint, at_ms, ok, latency_ms, head, best_head, error)
+     VALUES (@endpoint, @atMs, @ok, @latencyMs, @head, @bestHead, @error)`,
+  );
+  const prune = db.prepare('DELETE FROM probes WHERE at_ms < ?');
+  const record = db.transaction((atMs: number, probes: readonly Probe[], keepFromMs: number) => {
+    const heads = probes.flatMap(({ head }) => head ?? []);
+    const bestHead = heads.length > 0 ? Math.max(...heads) : null;
+    for (const probe of probes) insert.run({ ...probe, ok: probe.ok ? 1 : 0, atMs, bestHead });
+    prune.run(keepFromMs);
+  });
+  return { record: (atMs, probes, keepFromMs) => void record.immediate(atMs, probes, keepFromMs) };
+}
+
+/** Reader of `probes`. */
+export interface ProbeReads {
+  /** Since then (Unix milliseconds), oldest first. */
+  probes(endpoint: string, sinceMs: number): StoredProbe[];
+}
+
+type Row = Omit<StoredProbe, 'ok'> & { ok: number };
+
+export function createProbeReads(db: Sqlite): ProbeReads {
+  const select = db.prepare(
+    `SELECT endpoint, at_ms AS atMs, ok, latency_ms AS latencyMs, head, best_head AS bestHead, error
+       FROM probes WHERE endpoint = ? AND at_ms >= ? ORDER BY at_ms`,
+  );
+  return {
+    probes: (endpoint, sinceMs) =>
+      (select.all(endpoint, sinceMs) as Row[]).map((row) => ({ ...row, ok: row.ok === 1 })),
+  };
+}

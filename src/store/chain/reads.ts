@@ -1,0 +1,32 @@
+import type { Sqlite } from '../sqlite/database.ts';
+import { createDeployReads, type DeployReads } from './deploy-reads.ts';
+import { createFeeReads, type FeeReads } from './fee-reads.ts';
+import { createFxReads, type FxReads } from './fx-reads.ts';
+import { createHourReads, type HourReads } from './hour-reads.ts';
+import { type CostReads, createCostReads } from './operation-costs.ts';
+import { createProbeReads, type ProbeReads } from './probe-store.ts';
+import { createTokenReads, type TokenReads } from './token-reads.ts';
+
+/** Everything that endpoints read from the chain database: synchronous, plain rows, amounts as bigint. */
+export interface ChainReads extends CostReads, DeployReads, FeeReads, FxReads, HourReads, ProbeReads, TokenReads {
+  /** Differs after every write of the collector's: an answer is good until then. */
+  version(): number;
+}
+
+/**
+ * Prepared reads over a connection. SQLite tells of a connection's own writes and of others' in two ways: `writer` says whether the
+ * collector writes through this very connection, or through another process's.
+ */
+export function createChainReads(db: Sqlite, writer: 'here' | 'elsewhere' = 'here'): ChainReads {
+  const changes = db.prepare(writer === 'here' ? 'SELECT total_changes()' : 'PRAGMA data_version').pluck();
+  return {
+    version: () => changes.get() as number,
+    ...createCostReads(db),
+    ...createDeployReads(db),
+    ...createFeeReads(db),
+    ...createFxReads(db),
+    ...createHourReads(db),
+    ...createProbeReads(db),
+    ...createTokenReads(db),
+  };
+}

@@ -1,0 +1,62 @@
+import { bytesToHex } from '../../lib/hex.ts';
+import type { Sqlite } from '../sqlite/database.ts';
+
+/** A burn of the project token, or a payout of its distributor; `amount` in base units of the token, or of USDC's ERC-20 face. */
+export interface TokenEvent {
+  readonly kind: 'burn' | 'payout';
+  readonly amount: bigint;
+  /** Who burned, or who was paid. */
+  readonly account: `0x${string}`;
+  readonly block: number;
+  /** Unix seconds. */
+  readonly at: number;
+  readonly transaction: `0x${string}`;
+}
+
+/** Sums of one kind of event. */
+export interface TokenTotals {
+  readonly total: bigint;
+  /** The part since the time asked for. */
+  readonly recent: bigint;
+  readonly events: number;
+  /** Distinct accounts. */
+  readonly accounts: number;
+}
+
+export interface TokenReads {
+  tokenTotals(kind: TokenEvent['kind'], since: number): TokenTotals;
+  /** Newest first. */
+  tokenEvents(limit: number): TokenEvent[];
+}
+
+const RECENT = `SELECT kind, amount, account, block, at, transaction_hash AS "transaction" FROM token_events
+  ORDER BY block DESC, log_index DESC LIMIT ?`;
+
+type Row = { account: Uint8Array; transaction: Uint8Array; amount: string } & Pick<TokenEvent, 'kind' | 'block' | 'at'>;
+
+export function createTokenReads(db: Sqlite): TokenReads {
+  const amounts = db.prepare('SELECT amount, at FROM token_events WHERE kind = ?').raw();
+  const accounts = db.prepare('SELECT count(DISTINCT account) FROM token_events WHERE kind = ?').pluck();
+  const recent = db.prepare(RECENT);
+  return {
+    tokenTotals(kind, since) {
+      let [total, later, events] = [0n, 0n, 0];
+      // Amounts of 18 decimals are past SQLite's integers.
+      for (const row of amounts.iterate(kind)) {
+        const [text, at] = row as [string, number];
+        const amount = BigInt(text);
+        total += amount;
+        if (at >= since) later += amount;
+        events += 1;
+      }
+      return { total, recent: later, events, accounts: accounts.get(kind) as number };
+    },
+    tokenEvents: (limit) =>
+      (recent.all(limit) as Row[]).map(({ account, transaction, amount, ...rest }) => ({
+        ...rest,
+        amount: BigInt(amount),
+        account: bytesToHex(account),
+        transaction: bytesToHex(transaction),
+      })),
+  };
+}

@@ -1,0 +1,56 @@
+import { bytesToHex } from '../../lib/hex.ts';
+import type { Sqlite } from '../sqlite/database.ts';
+import type { PoolRow } from './rows.ts';
+
+/** A trade as far as comparing prices needs it. */
+export interface Quote {
+  /** USDC for a whole token. */
+  readonly price: number;
+  readonly transactionHash: string;
+}
+
+/** Where trades are looked for: blocks outside of a span, nearest first; `at` is the time of the span's end on that side. */
+export interface Beside {
+  readonly token: Uint8Array;
+  readonly block: number;
+  readonly at: number;
+  readonly limit: number;
+}
+
+/** What judging new trades needs of the stored ones. */
+export interface TradeReads {
+  pools(): PoolRow[];
+  /** The nearest trades before the block, and after it; dust left out. */
+  before(beside: Beside): Quote[];
+  after(beside: Beside): Quote[];
+}
+
+const QUOTE = `
+  SELECT CAST(usdc_e9 AS REAL) / base_e9 AS price, transaction_hash AS hash FROM trades
+   WHERE token = ? AND (excluded IS NULL OR excluded <> 'dust')`;
+/** By time first, for the index; times and blocks grow together. */
+const BEFORE = `${QUOTE} AND at <= ? AND block < ? ORDER BY at DESC, block DESC, log_index DESC LIMIT ?`;
+const AFTER = `${QUOTE} AND at >= ? AND block > ? ORDER BY at, block, log_index LIMIT ?`;
+const POOLS = `
+  SELECT id, venue, kind, emitter, token, token_first AS tokenFirst, token_decimals AS tokenDecimals,
+         usdc_decimals AS usdcDecimals, found_block AS foundBlock
+    FROM pools ORDER BY found_block, id`;
+
+/** Reads of the trade scanner; safe inside the collector's transaction. */
+export function createTradeReads(db: Sqlite): TradeReads {
+  const statements = { before: db.prepare(BEFORE), after: db.prepare(AFTER), pools: db.prepare(POOLS) };
+  const quotes = (rows: unknown[]): Quote[] =>
+    (rows as { price: number; hash: Uint8Array }[]).map(({ price, hash }) => ({
+      price,
+      transactionHash: bytesToHex(hash),
+    }));
+  return {
+    pools: () =>
+      (statements.pools.all() as (Omit<PoolRow, 'tokenFirst'> & { tokenFirst: number })[]).map((row) => ({
+        ...row,
+        tokenFirst: row.tokenFirst === 1,
+      })),
+    before: ({ token, at, block, limit }) => quotes(statements.before.all(token, at, block, limit)),
+    after: ({ token, at, block, limit }) => quotes(statements.after.all(token, at, block, limit)),
+  };
+}

@@ -1,0 +1,192 @@
+import type { Coverage, Span } from '../../lib/coverage.ts';
+import type { Sqlite } from '../sqlite/database.ts';
+import { createChainFacts, type StoredHead } from './facts.ts';
+import { createOperationCosts, type OperationCost } from './operation-costs.ts';
+import { createRollup } from './rollup.ts';
+import type { BlockRow, DeployRow, FeeRow, PoolRow, TokenEventRow, TradeRow } from './rows.ts';
+
+/** What the logs of a span gave. */
+export interface LogRows {
+  readonly trades: readonly TradeRow[];
+  readonly tokenEvents: readonly TokenEventRow[];
+  readonly pools: readonly PoolRow[];
+}
+
+/** Blocks that were read whole, in order and without a gap. */
+export interface BlockSpanRows {
+  readonly blocks: readonly BlockRow[];
+  readonly deploys: readonly DeployRow[];
+  /** What their transactions cost, as far as it is known. */
+  readonly costs?: readonly OperationCost[];
+  /** Called inside the transaction, after the span's old rows are gone. Null when the logs were not read with the blocks. */
+  readonly scan: (() => LogRows) | null;
+  /** Everything stored from this block up is dropped first, in the same transaction: those blocks are no longer the chain's. */
+  readonly replaceFrom?: number;
+}
+
+/** The code that was found at a new contract. */
+export interface CodeRow {
+  readonly block: number;
+  readonly transactionHash: Uint8Array;
+  readonly codeBytes: number;
+  readonly codeHash: Uint8Array | null;
+  readonly label: string | null;
+}
+
+/** What of the chain is stored, by kind. */
+export interface StoredCoverage {
+  /** Read whole. */
+  readonly full: Coverage;
+  /** Base fee and utilisation known. */
+  readonly fees: Coverage;
+  /** Logs scanned. */
+  readonly logs: Coverage;
+}
+
+/** Every write to the chain database; each call is one transaction, so that a crash leaves whole spans. */
+export interface ChainWrites {
+  coverage(): StoredCoverage;
+  storeBlocks(rows: BlockSpanRows): void;
+  storeFees(span: Span, rows: readonly FeeRow[]): void;
+  storeLogs(span: Span, scan: () => LogRows): void;
+  storeCode(rows: readonly CodeRow[]): void;
+  storeHead(head: StoredHead): void;
+  /** Forgets that these blocks' logs were scanned; their rows stay until they are read again. */
+  forgetLogs(span: Span): void;
+  /** Forgets everything from this block up. */
+  dropFrom(block: number): void;
+  /** Forgets blocks in the middle of what is stored. */
+  drop(span: Span): void;
+  /** Rolls whole hours before `before` (Unix seconds) up, one a call; true while there is more. */
+  rollUpHour(before: number): boolean;
+  /** Deletes what is older than the rolled-up hours may become. */
+  dropHours(before: number): void;
+  /** Empties the database for the chain that it now belongs to. */
+  reset(): void;
+  /** Commits since start. */
+  version(): number;
+}
+
+const INSERT_BLOCK = `
+  INSERT INTO blocks (number, exact, at, hash, parent_hash, base_fee, next_base_fee, utilisation, gas_limit,
+                      transactions, deploys, native_transfers, token_transfers, contract_calls)
+  VALUES (@number, 1, @at, @hash, @parentHash, @baseFee, @nextBaseFee, @utilisation, @gasLimit,
+          @transactions, @deploys, @nativeTransfers, @tokenTransfers, @contractCalls)
+  ON CONFLICT (number) DO UPDATE
+     SET exact = 1, at = @at, hash = @hash, parent_hash = @parentHash, base_fee = @baseFee, next_base_fee = @nextBaseFee,
+         utilisation = @utilisation, gas_limit = @gasLimit, transactions = @transactions, deploys = @deploys,
+         native_transfers = @nativeTransfers, token_transfers = @tokenTransfers, contract_calls = @contractCalls`;
+/** A block that was read whole knows more than fee history. */
+const INSERT_FEE = `
+  INSERT INTO blocks (number, exact, at, base_fee, utilisation) VALUES (@number, 0, @at, @baseFee, @utilisation)
+  ON CONFLICT (number) DO NOTHING`;
+const INSERT_DEPLOY = `
+  INSERT INTO deploys (block, at, address, deployer, transaction_hash)
+  VALUES (@block, @at, @address, @deployer, @transactionHash)`;
+const INSERT_TRADE = `
+  INSERT INTO trades (block, log_index, transaction_hash, at, pool, token, base_e9, usdc_e9, excluded)
+  VALUES (@block, @logIndex, @transactionHash, @at, @pool, @token, @baseE9, @usdcE9, @excluded)`;
+const INSERT_TOKEN_EVENT = `
+  INSERT INTO token_events (block, log_index, transaction_hash, at, kind, account, amount)
+  VALUES (@block, @logIndex, @transactionHash, @at, @kind, @account, @amount)`;
+const INSERT_POOL = `
+  INSERT INTO pools (id, venue, kind, emitter, token, token_first, token_decimals, usdc_decimals, found_block)
+  VALUES (@id, @venue, @kind, @emitter, @token, @tokenFirst, @tokenDecimals, @usdcDecimals, @foundBlock)
+  ON CONFLICT (id) DO NOTHING`;
+const TABLES = ['blocks', 'deploys', 'pools', 'trades', 'token_events', 'operation_costs', 'probes', 'hours', 'facts'];
+/** Above every block number. */
+const TOP = Number.MAX_SAFE_INTEGER;
+
+/** The writer of the chain database; there is one of it. */
+export function createChainWrites(db: Sqlite): ChainWrites {
+  let commits = 0;
+  const facts = createChainFacts(db);
+  const rollup = createRollup(db, facts);
+  const operations = createOperationCosts(db);
+  const statements = {
+    block: db.prepare(INSERT_BLOCK),
+    fee: db.prepare(INSERT_FEE),
+    deploy: db.prepare(INSERT_DEPLOY),
+    trade: db.prepare(INSERT_TRADE),
+    tokenEvent: db.prepare(INSERT_TOKEN_EVENT),
+    pool: db.prepare(INSERT_POOL),
+    code: db.prepare(
+      `UPDATE deploys SET code_bytes = @codeBytes, code_hash = @codeHash, label = coalesce(@label, label)
+        WHERE block = @block AND transaction_hash = @transactionHash`,
+    ),
+    dropBlocks: db.prepare('DELETE FROM blocks WHERE number BETWEEN ? AND ?'),
+    dropDeploys: db.prepare('DELETE FROM deploys WHERE block BETWEEN ? AND ?'),
+    dropTrades: db.prepare('DELETE FROM trades WHERE block BETWEEN ? AND ?'),
+    dropTokenEvents: db.prepare('DELETE FROM token_events WHERE block BETWEEN ? AND ?'),
+  };
+
+  /** Runs in one transaction that takes the write lock first; nested calls join it. */
+  const commit = <T>(task: () => T): T => {
+    const result = db.transaction(task).immediate();
+    commits += 1;
+    return result;
+  };
+
+  function writeLogRows({ from, to }: Span, scan: () => LogRows): void {
+    statements.dropTrades.run(from, to);
+    statements.dropTokenEvents.run(from, to);
+    const { trades, tokenEvents, pools } = scan();
+    for (const row of pools) statements.pool.run({ ...row, tokenFirst: row.tokenFirst ? 1 : 0 });
+    for (const row of trades) statements.trade.run(row);
+    for (const row of tokenEvents) statements.tokenEvent.run({ ...row, amount: String(row.amount) });
+    facts.cover('logs', { from, to });
+  }
+
+  function drop(span: Span): void {
+    const { from, to } = span;
+    for (const statement of [
+      statements.dropBlocks,
+      statements.dropDeploys,
+      statements.dropTrades,
+      statements.dropTokenEvents,
+    ]) {
+      statement.run(from, to);
+    }
+    for (const kind of ['full', 'fees', 'logs'] as const) facts.uncover(kind, span);
+  }
+
+  return {
+    coverage: () => ({ full: facts.coverage('full'), fees: facts.coverage('fees'), logs: facts.coverage('logs') }),
+    storeBlocks: ({ blocks, deploys, costs, scan, replaceFrom }) =>
+      commit(() => {
+        if (replaceFrom !== undefined) drop({ from: replaceFrom, to: TOP });
+        const [first, last] = [blocks[0], blocks.at(-1)];
+        if (first === undefined || last === undefined) return;
+        const span = { from: first.number, to: last.number };
+        for (const row of blocks) statements.block.run(row);
+        statements.dropDeploys.run(span.from, span.to);
+        for (const row of deploys) statements.deploy.run(row);
+        if (costs !== undefined) operations.record(costs);
+        if (scan !== null) writeLogRows(span, scan);
+        facts.cover('full', span);
+        facts.cover('fees', span);
+        facts.noteFirst(span.from);
+      }),
+    storeFees: (span, rows) =>
+      commit(() => {
+        for (const row of rows) statements.fee.run(row);
+        facts.cover('fees', span);
+      }),
+    storeLogs: (span, scan) => commit(() => writeLogRows(span, scan)),
+    storeCode: (rows) =>
+      commit(() => {
+        for (const row of rows) statements.code.run(row);
+      }),
+    storeHead: (head) => commit(() => facts.storeHead(head)),
+    forgetLogs: (span) => commit(() => facts.uncover('logs', span)),
+    dropFrom: (block) => commit(() => drop({ from: block, to: TOP })),
+    drop: (span) => commit(() => drop(span)),
+    rollUpHour: (before) => commit(() => rollup.rollUpHour(before)),
+    dropHours: (before) => commit(() => rollup.dropHours(before)),
+    reset: () =>
+      commit(() => {
+        for (const table of TABLES) db.exec(`DELETE FROM ${table}`);
+      }),
+    version: () => commits,
+  };
+}

@@ -1,0 +1,24 @@
+import type { CatalogueStore } from '../sqlite/catalogue-store.ts';
+import type { GatewayTransferStore } from '../sqlite/gateway-transfers.ts';
+import type { RelayerSpendingStore } from '../sqlite/relayer-spending.ts';
+import type { SettledReads } from '../sqlite/settled-reads.ts';
+import type { MarketStore } from './market.ts';
+import type { LightningStore } from './proofs.ts';
+import type { LedgerStore } from './sales.ts';
+import type { SelfTestStore } from './selftest.ts';
+
+/** Everything that the ledger's database holds, whichever database that is. */
+export interface LedgerStores {
+  readonly payments: LedgerStore;
+  readonly lightning: LightningStore;
+  readonly transfers: GatewayTransferStore;
+  readonly spending: RelayerSpendingStore;
+  readonly selfTests: SelfTestStore;
+  readonly market: MarketStore;
+  readonly catalogue: CatalogueStore;
+  readonly settled: SettledReads;
+  /** Rejects when the ledger cannot be read, or would not take a write. */
+  ping(): Promise<void>;
+  /** Does what was asked for before; afterwards every store rejects. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,108 @@
+import { OPEN } from '../payment-columns.ts';
+import type { LedgerStore, Payment, PaymentState, ReplyChange } from '../ports/sales.ts';
+import type { Sqlite } from './database.ts';
+import { groupCommitOf } from './group-commit.ts';
+import { createLedgerWrites } from './ledger-writes.ts';
+import { type PaymentRow, paymentFromRow } from './payment-row.ts';
+import { createStatements, marks } from './statements.ts';
+
+/**
+ * The ledger's store on SQLite. Concurrent writes share durable transactions, because a sale makes four of them and the sync to disk is
+ * what they cost; each has its own savepoint and its own outcome, as if they had come one after the other in the order of the calls.
+ * Reads see what is committed, so a write that was acknowledged is seen and one that waits is not: the write's own guard decides, not a read before it.
+ */
+export function createLedgerStore(db: Sqlite): LedgerStore {
+  const sql = createStatements(db);
+  const commit = groupCommitOf(db);
+  const writes = createLedgerWrites(db);
+  // Replies on their way into the store, so that the account of its bytes misses none.
+  let waitingBytes = 0;
+  const one = (row: unknown): Payment | null => (row ? paymentFromRow(row as PaymentRow) : null);
+  const all = (rows: unknown[]): Payment[] => rows.map((row) => paymentFromRow(row as PaymentRow));
+
+  return {
+    find: async ({ network, contract, payer, nonce }) =>
+      one(
+        sql('SELECT * FROM usdc_payments WHERE network = ? AND contract = ? AND payer = ? AND nonce = ?').get(
+          network,
+          contract,
+          payer,
+          nonce,
+        ),
+      ),
+    get: async (id) => one(sql('SELECT * FROM usdc_payments WHERE id = ?').get(id)),
+    findByHash: async (hash, limit) =>
+      all(
+        sql(
+          `SELECT * FROM usdc_payments WHERE nonce = ?
+            UNION SELECT * FROM usdc_payments WHERE transaction_hash = ? ORDER BY id LIMIT ?`,
+        ).all(hash, hash, limit),
+      ),
+    findByIdentifier: async (identifierHash) =>
+      one(sql("SELECT * FROM usdc_payments WHERE identifier_hash = ? AND state <> 'failed'").get(identifierHash)),
+    reserve: (payment, maxOpen, reusableReason) => commit(() => writes.reserve(payment, maxOpen, reusableReason)),
+    move: (id, from, to, change, reply) => {
+      const bytes = storedBytes(reply);
+      waitingBytes += bytes;
+      return commit(() => writes.move(id, from, to, change, reply)).finally(() => {
+        waitingBytes -= bytes;
+      });
+    },
+    noteBroadcast: (entries, where) => commit(() => writes.noteBroadcast(entries, where)),
+    release: (id, from) => commit(() => writes.release(id, from)),
+    openBefore: async ({ network, contract, payer }, id) => {
+      // By id and by row: ids of several processes need not come in the order of their inserts, and a row that is taken over keeps its place.
+      const row = sql(
+        `SELECT coalesce(sum(amount), 0) AS total FROM usdc_payments INDEXED BY usdc_payments_open
+          WHERE network = ? AND contract = ? AND payer = ? AND id <> ? AND state IN ${OPEN}
+            AND (id < ? OR rowid < (SELECT rowid FROM usdc_payments WHERE id = ?))`,
+      ).get(network, contract, payer, id, id, id);
+      return BigInt((row as { total: number }).total);
+    },
+    takeReply: (id, max, now) => commit(() => writes.takeReply(id, max, now)),
+    purgeReplies: (now) => commit(() => writes.purgeReplies(now)),
+    replyBytes: async () => {
+      const row = sql('SELECT coalesce(sum(length(body)), 0) AS bytes FROM usdc_replies').get();
+      return (row as { bytes: number }).bytes + waitingBytes;
+    },
+    listByState: async (states, limit, after = '') =>
+      all(
+        sql(`SELECT * FROM usdc_payments WHERE state IN (${marks(states)}) AND id > ? ORDER BY id LIMIT ?`).all(
+          ...states,
+          after,
+          limit,
+        ),
+      ),
+    hasSettled: async ({ network, contract, payer }) =>
+      sql(
+        "SELECT 1 FROM usdc_payments WHERE network = ? AND contract = ? AND payer = ? AND state = 'settled' LIMIT 1",
+      ).get(network, contract, payer) !== undefined,
+    listLeftBehind: async (living, limit) =>
+      all(
+        sql(
+          `SELECT * FROM usdc_payments WHERE state IN ${OPEN} AND boot_id NOT IN (${marks(living)}) ORDER BY id LIMIT ?`,
+        ).all(...living, limit),
+      ),
+    ping: async () => {
+      sql('SELECT id FROM usdc_payments LIMIT 1').get();
+    },
+    countByState: async () => {
+      const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
+      for (const row of sql('SELECT state, count(*) AS n FROM usdc_payments GROUP BY state').all()) {
+        const { state, n } = row as { state: PaymentState; n: number };
+        counts[state] = n;
+      }
+      return counts;
+    },
+    close: async () => {
+      // What was asked for before is done before; if it cannot be, its own caller hears so.
+      await commit(() => {}).catch(() => {});
+      db.close();
+    },
+  };
+}
+
+/** Bytes that a change adds to the kept replies. */
+function storedBytes(reply: ReplyChange | undefined): number {
+  return reply !== undefined && reply !== 'drop' && 'store' in reply ? reply.store.length : 0;
+}

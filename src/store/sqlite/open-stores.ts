@@ -1,0 +1,32 @@
+import type { LedgerStores } from '../ports/stores.ts';
+import { createCatalogueStore } from './catalogue-store.ts';
+import { openLedgerDatabase, type Sqlite } from './database.ts';
+import { createGatewayTransferStore } from './gateway-transfers.ts';
+import { createLedgerStore } from './ledger-store.ts';
+import { createLightningStore } from './lightning-store.ts';
+import { createMarketStore } from './market-store.ts';
+import { createRelayerSpending } from './relayer-spending.ts';
+import { createSelfTestStore } from './selftest-store.ts';
+import { createSettledReads } from './settled-reads.ts';
+
+/** Opens the ledger in a file, creating and migrating it as needed: the default, for one machine. */
+export function openSqliteStores(file: string): LedgerStores {
+  return createSqliteStores(openLedgerDatabase(file));
+}
+
+/** The stores of a ledger that is open; closing them closes it. */
+export function createSqliteStores(db: Sqlite): LedgerStores {
+  const payments = createLedgerStore(db);
+  return {
+    payments,
+    lightning: createLightningStore(db),
+    transfers: createGatewayTransferStore(db),
+    spending: createRelayerSpending(db),
+    selfTests: createSelfTestStore(db),
+    market: createMarketStore(db),
+    catalogue: createCatalogueStore(db),
+    settled: createSettledReads(db),
+    ping: payments.ping,
+    close: payments.close,
+  };
+}

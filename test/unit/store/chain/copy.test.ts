@@ -1,0 +1,115 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type ChainCopy, openChainCopy } from '../../../../src/store/chain/copy.ts';
+import { openChainDatabase } from '../../../../src/store/chain/database.ts';
+import { createChainFacts } from '../../../../src/store/chain/facts.ts';
+import { backUpDatabase } from '../../../../src/store/sqlite/backup.ts';
+import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
+import { putBlocks, putCoverage } from '../../../support/chain-rows.ts';
+import { until } from '../../../support/crew.ts';
+
+const CHAIN = 5042;
+const START = 1_795_003_200;
+let folder: string;
+let origin: Sqlite;
+let copy: ChainCopy | null;
+let warnings: string[];
+const at = (name: string) => join(folder, name);
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'percall-copy-'));
+  origin = openChainDatabase(at('origin.db'));
+  copy = null;
+  warnings = [];
+});
+afterEach(() => {
+  copy?.close();
+  origin.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const open = (chainId = CHAIN, file = at('chain.db')) => {
+  const log = { info: () => {}, warn: ({ err }: { err?: unknown }) => void warnings.push(String(err)) };
+  copy = openChainCopy({ file, chainId, backfillHours: 1, log, lookMs: 10 });
+  return copy;
+};
+
+/** Collects up to a block, as far as a copy shows it. */
+function collect(from: number, to: number): void {
+  putBlocks(
+    origin,
+    Array.from({ length: to - from + 1 }, (_, more) => ({ number: from + more, at: START + from + more })),
+  );
+  putCoverage(origin, 'full', [[1, to]]);
+  const facts = createChainFacts(origin);
+  facts.set('identity', JSON.stringify({ chainId: CHAIN, hash: null }));
+  facts.storeHead({ number: to, hash: `0x${'ab'.repeat(32)}`, at: START + to, advancedMs: (START + to) * 1000 });
+}
+
+async function replace(): Promise<void> {
+  await backUpDatabase({ source: at('origin.db'), target: at('next.db') });
+  renameSync(at('next.db'), at('chain.db'));
+}
+
+test('a copy is served with what its collector knew when it was made, and no newer', async () => {
+  collect(1, 20);
+  await replace();
+  const { reads, collector, feeSteps } = open();
+  collect(21, 40);
+  const { head, headCheckedMs, collected, backfill } = collector.status();
+  expect([head?.number, collected, headCheckedMs]).toEqual([20, { number: 20, at: START + 20 }, (START + 20) * 1000]);
+  expect([backfill.share, backfill.logsShare, reads.version()]).toEqual([1, 0, reads.version()]);
+  expect(feeSteps(START, 3600).length).toBeGreaterThan(0);
+});
+
+test('a newer copy changes the data, the freshness and the version together, also for whoever took a method along', async () => {
+  collect(1, 20);
+  await replace();
+  const { reads, collector } = open();
+  const { version, probes } = reads;
+  const before = version();
+  collect(21, 40);
+  origin.prepare("INSERT INTO probes (endpoint, at_ms, ok) VALUES ('node', 1, 1)").run();
+  expect([version(), probes('node', 0)]).toEqual([before, []]);
+  await replace();
+  await until('the new copy is served', () => version() !== before);
+  expect(collector.status()).toMatchObject({ collected: { number: 40 }, version: version() });
+  expect(probes('node', 0)).toHaveLength(1);
+  const after = version();
+  await new Promise((next) => setTimeout(next, 50));
+  expect(version()).toBe(after);
+});
+
+test('a copy that cannot be used is told once, and the one before is served on', async () => {
+  collect(1, 20);
+  await replace();
+  const { reads, collector } = open();
+  const before = reads.version();
+  writeFileSync(at('broken'), 'not a database, whatever its name says'.repeat(100));
+  renameSync(at('broken'), at('chain.db'));
+  await until('it is told', () => warnings.length > 0);
+  await new Promise((next) => setTimeout(next, 50));
+  expect(warnings).toEqual([expect.stringContaining('not a database')]);
+  expect([reads.version(), collector.status().collected?.number]).toEqual([before, 20]);
+  rmSync(at('chain.db'));
+  await until('that it is gone is told too', () => warnings.length > 1);
+  expect(reads.version()).toBe(before);
+  collect(21, 22);
+  await replace();
+  await until('the next good one is served', () => collector.status().collected?.number === 22);
+});
+
+test('what is no copy of this chain is refused at the start', async () => {
+  expect(() => open()).toThrow('ENOENT');
+  collect(1, 2);
+  await replace();
+  expect(() => open(1)).toThrow(`${at('chain.db')} is of chain ${CHAIN}, not 1`);
+  const newer = openChainDatabase(at('newer.db'));
+  newer.pragma('user_version = 999');
+  newer.pragma('journal_mode = DELETE');
+  newer.close();
+  renameSync(at('newer.db'), at('chain.db'));
+  expect(() => open()).toThrow('is of version 999');
+  expect(() => open(CHAIN, at('origin.db'))).toThrow('is no copy');
+});

@@ -1,0 +1,115 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { backUpDatabase } from '../../../../src/store/sqlite/backup.ts';
+
+let folder: string;
+let source: string;
+let target: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'backup-'));
+  source = join(folder, 'source.db');
+  target = join(folder, 'copies', 'copy.db');
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** A database of about 4 MiB, so that it is copied in several steps, and a writer that adds to both tables in one transaction. */
+function fill() {
+  const db = new Database(source);
+  db.pragma('journal_mode = WAL');
+  db.pragma('synchronous = OFF');
+  db.exec('CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB); CREATE TABLE ids (id INTEGER PRIMARY KEY);');
+  const addBody = db.prepare('INSERT INTO bodies (body) VALUES (zeroblob(4000))');
+  const addId = db.prepare('INSERT INTO ids DEFAULT VALUES');
+  const add = db.transaction((rows: number) => {
+    for (let row = 0; row < rows; row++) {
+      addBody.run();
+      addId.run();
+    }
+  });
+  add(1000);
+  return { add, close: () => db.close() };
+}
+
+const countsIn = (file: string): unknown => {
+  const db = new Database(file, { readonly: true });
+  try {
+    return db.prepare('SELECT (SELECT count(*) FROM bodies) AS bodies, (SELECT count(*) FROM ids) AS ids').get();
+  } finally {
+    db.close();
+  }
+};
+
+test('a copy made while somebody commits without a pause ends, and is of the one instant at which it began', async () => {
+  const writer = fill();
+  let commits = 0;
+  let steps = 0;
+  const rows = await backUpDatabase({
+    source,
+    target,
+    onProgress: () => {
+      // Far more than the copy has steps: it would start over with each commit.
+      if (++steps > 200) throw new Error('the copy starts over and over');
+      writer.add(1);
+      commits++;
+    },
+  });
+  writer.close();
+  expect(commits).toBeGreaterThan(2);
+  expect(rows).toEqual({ bodies: 1000, ids: 1000 });
+  expect(countsIn(target)).toEqual({ bodies: 1000, ids: 1000 });
+  expect(countsIn(source)).toEqual({ bodies: 1000 + commits, ids: 1000 + commits });
+});
+
+test('a copy is one file that its owner alone may read', async () => {
+  fill().close();
+  await backUpDatabase({ source, target });
+  expect(statSync(target).mode & 0o777).toBe(0o600);
+  expect(readdirSync(join(folder, 'copies'))).toEqual(['copy.db']);
+});
+
+test('what is there already is neither overwritten nor taken away', async () => {
+  fill().close();
+  await backUpDatabase({ source, target });
+  const first = readFileSync(target);
+  await expect(backUpDatabase({ source, target })).rejects.toThrow('is not overwritten');
+  expect(readFileSync(target).equals(first)).toBe(true);
+  expect(readdirSync(join(folder, 'copies'))).toEqual(['copy.db']);
+});
+
+test('a copy that another process is making under the same name is left alone', async () => {
+  fill().close();
+  await backUpDatabase({ source, target: join(folder, 'copies', 'first.db') });
+  writeFileSync(`${target}.part`, 'theirs');
+  await expect(backUpDatabase({ source, target })).rejects.toThrow('EEXIST');
+  expect(readFileSync(`${target}.part`, 'utf8')).toBe('theirs');
+  expect(existsSync(target)).toBe(false);
+});
+
+test('a damaged source gives no copy', async () => {
+  const writer = fill();
+  writer.close();
+  const bytes = readFileSync(source);
+  bytes.fill(0xff, Math.floor(bytes.length / 2 / 4096) * 4096, Math.floor(bytes.length / 2 / 4096) * 4096 + 4096);
+  writeFileSync(source, bytes);
+  await expect(backUpDatabase({ source, target })).rejects.toThrow();
+  expect(readdirSync(join(folder, 'copies'))).toEqual([]);
+});
+
+test('a row without its parent gives no copy', async () => {
+  const db = new Database(source);
+  db.pragma('foreign_keys = OFF');
+  db.exec(`CREATE TABLE parents (id INTEGER PRIMARY KEY);
+           CREATE TABLE children (parent INTEGER REFERENCES parents (id));
+           INSERT INTO children VALUES (7);`);
+  db.close();
+  await expect(backUpDatabase({ source, target })).rejects.toThrow('without their parents');
+  expect(readdirSync(join(folder, 'copies'))).toEqual([]);
+});
+
+test('a source that is not there is not made', async () => {
+  await expect(backUpDatabase({ source, target })).rejects.toThrow();
+  expect(readdirSync(folder)).toEqual([]);
+});

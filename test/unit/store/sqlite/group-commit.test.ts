@@ -1,0 +1,154 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
+import { createGroupCommit, type GroupCommit, groupCommitOf } from '../../../../src/store/sqlite/group-commit.ts';
+
+let folder: string;
+let db: Sqlite;
+let other: Sqlite;
+let commit: GroupCommit;
+let statements: string[];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'group-commit-'));
+  const file = join(folder, 'a.db');
+  statements = [];
+  db = new Database(file, { timeout: 0, verbose: (text) => statements.push(String(text)) });
+  db.pragma('journal_mode = WAL');
+  db.exec('CREATE TABLE notes (name TEXT PRIMARY KEY, body BLOB) STRICT');
+  other = new Database(file);
+  commit = createGroupCommit(db);
+  statements = [];
+});
+afterEach(() => {
+  db.close();
+  other.close();
+  rmSync(folder, { recursive: true });
+});
+
+const note = (name: string, body: Buffer | null = null) => {
+  return () => db.prepare('INSERT INTO notes (name, body) VALUES (?, ?)').run(name, body).changes;
+};
+const names = (): unknown[] => other.prepare('SELECT name FROM notes ORDER BY rowid').pluck().all();
+const ran = (text: string): number => statements.filter((statement) => statement === text).length;
+const ends = async (writes: readonly Promise<unknown>[]): Promise<string[]> =>
+  (await Promise.allSettled(writes)).map((end) =>
+    end.status === 'fulfilled' ? String(end.value) : String(end.reason.code ?? end.reason.message),
+  );
+
+describe('sharing', () => {
+  test('writes of one turn share one immediate transaction and run in the order of their arrival', async () => {
+    await Promise.all(['c', 'a', 'b'].map((name) => commit(note(name))));
+    expect(names()).toEqual(['c', 'a', 'b']);
+    expect([ran('BEGIN IMMEDIATE'), ran('COMMIT')]).toEqual([1, 1]);
+  });
+
+  test('writes that follow each other do not', async () => {
+    for (const name of ['a', 'b', 'c']) await commit(note(name));
+    expect([ran('BEGIN IMMEDIATE'), ran('COMMIT')]).toEqual([3, 3]);
+  });
+
+  test('a burst beyond one batch is done in several, whole', async () => {
+    const results = await Promise.all(Array.from({ length: 1000 }, (_, at) => commit(note(`n${at}`))));
+    expect(results).toEqual(Array.from({ length: 1000 }, () => 1));
+    expect(names()).toEqual(Array.from({ length: 1000 }, (_, at) => `n${at}`));
+    expect(ran('COMMIT')).toBe(4);
+  });
+
+  test('a write that comes while results are told is in the next batch, and is not lost', async () => {
+    const first = commit(note('a')).then(() => commit(note('b')));
+    await Promise.all([first, commit(note('c'))]);
+    expect(names()).toEqual(['a', 'c', 'b']);
+  });
+});
+
+describe('sharing between stores', () => {
+  test('writes of several stores on one connection share a transaction; another connection has its own', async () => {
+    const commits = [groupCommitOf(db), groupCommitOf(db)];
+    await Promise.all(commits.map((share, at) => share(note(`n${at}`))));
+    expect([names(), ran('COMMIT')]).toEqual([['n0', 'n1'], 1]);
+    expect(groupCommitOf(other)).not.toBe(commits[0]);
+  });
+});
+
+describe('durability', () => {
+  test('nothing is told before another connection can see it', async () => {
+    let told = false;
+    const write = commit(note('a')).then(() => {
+      told = true;
+    });
+    await Promise.resolve();
+    expect([names(), told]).toEqual([[], false]);
+    await write;
+    expect([names(), told]).toEqual([['a'], true]);
+  });
+});
+
+describe('failing', () => {
+  test('a write that breaks a constraint or throws is undone and rejects alone', async () => {
+    const throwing = () => {
+      note('half')();
+      throw new Error('a bug');
+    };
+    const all = [commit(note('a')), commit(note('a')), commit(throwing), commit(note('b'))];
+    expect(await ends(all)).toEqual(['1', 'SQLITE_CONSTRAINT_PRIMARYKEY', 'a bug', '1']);
+    expect(names()).toEqual(['a', 'b']);
+  });
+
+  test('savepoints are set only where a write has failed, and what ran before it runs again from the start', async () => {
+    await Promise.all([commit(note('a')), commit(note('b'))]);
+    expect(statements.filter((text) => text.startsWith('SAVEPOINT'))).toEqual([]);
+    let runs = 0;
+    const counted = () => {
+      runs++;
+      return note('c')();
+    };
+    expect(await ends([commit(counted), commit(note('a'))])).toEqual(['1', 'SQLITE_CONSTRAINT_PRIMARYKEY']);
+    expect([names(), runs]).toEqual([['a', 'b', 'c'], 2]);
+  });
+
+  test('a write that hands back a promise is a bug and rejects alone: nothing asynchronous fits a transaction', async () => {
+    const all = [commit(async () => note('late')()), commit(note('a'))];
+    expect(await ends(all)).toEqual(['Transaction function cannot return a promise', '1']);
+    expect(names()).toEqual(['a']);
+  });
+
+  test('whatever else the database reports is everybody’s: no transaction is trusted that went wrong half way', async () => {
+    const overflow = () => db.prepare('SELECT abs(-9223372036854775807 - 1)').get();
+    const all = [commit(note('a')), commit(overflow), commit(note('b'))];
+    expect(await ends(all)).toEqual(['SQLITE_ERROR', 'SQLITE_ERROR', 'SQLITE_ERROR']);
+    expect([names(), db.inTransaction]).toEqual([[], false]);
+  });
+
+  test('a locked database refuses the whole batch, and takes the next when it is free', async () => {
+    other.exec('BEGIN IMMEDIATE');
+    expect(await ends([commit(note('a')), commit(note('b'))])).toEqual(['SQLITE_BUSY', 'SQLITE_BUSY']);
+    other.exec('COMMIT');
+    expect(names()).toEqual([]);
+    expect(await ends([commit(note('a'))])).toEqual(['1']);
+  });
+
+  test('a full disk refuses the whole batch, those that would have fitted too, and takes the next when there is room', async () => {
+    const pages = Number(db.pragma('page_count', { simple: true }));
+    db.pragma(`max_page_count = ${pages + 1}`);
+    const big = Buffer.alloc(40_000);
+    const all = [commit(note('small')), commit(note('big', big)), commit(note('after'))];
+    expect(await ends(all)).toEqual(['SQLITE_FULL', 'SQLITE_FULL', 'SQLITE_FULL']);
+    expect([names(), db.inTransaction]).toEqual([[], false]);
+    db.pragma(`max_page_count = ${pages + 100}`);
+    expect(await ends([commit(note('small')), commit(note('big', big))])).toEqual(['1', '1']);
+    expect(names()).toEqual(['small', 'big']);
+  });
+
+  test('a closed database refuses every write', async () => {
+    const writes = [commit(note('a')), commit(note('b'))];
+    db.close();
+    const closed = 'The database connection is not open';
+    expect(await ends(writes)).toEqual([closed, closed]);
+    expect(await ends([commit(note('c'))])).toEqual([closed]);
+    expect(names()).toEqual([]);
+  });
+});

@@ -1,0 +1,129 @@
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
+import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
+import { migrate } from '../../../../src/store/sqlite/migrate.ts';
+import {
+  accountedOf,
+  DAY,
+  grantOf,
+  hashOf,
+  invoiceOf,
+  keyOf,
+  NOON,
+  nodeOf,
+  TODAY,
+} from '../../../support/lightning-rows.ts';
+
+const MIGRATIONS = join(import.meta.dirname, '../../../../src/store/sqlite/migrations');
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'lightning-schema-'));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+test('a ledger from before Lightning keeps its payments and can claim', async () => {
+  const old = join(folder, 'old');
+  mkdirSync(old);
+  copyFileSync(join(MIGRATIONS, '001-usdc-payments.sql'), join(old, '001-usdc-payments.sql'));
+  const file = join(folder, 'migrated.db');
+  const before = new Database(file);
+  migrate(before, old);
+  const nonce = hashOf('nonce');
+  const key = { network: 'eip155:5042', contract: Buffer.alloc(20, 1), payer: Buffer.alloc(20, 2), nonce };
+  before
+    .prepare(
+      `INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after,
+                                  valid_before, request_hash, client_hash, reserved_at)
+       VALUES ('one', @network, @contract, @payer, @nonce, 'settled', 'b', 1000, @payer, '0', '1', @nonce, @nonce, 1)`,
+    )
+    .run(key);
+  before.close();
+  const db = openLedgerDatabase(file);
+  expect(await createLedgerStore(db).find(key)).toMatchObject({ id: 'one', state: 'settled', amount: 1000n });
+  expect(await createLightningStore(db).claim(grantOf('a'))).toBe('claimed');
+  db.close();
+});
+
+test('payees of a ledger from before their first day was kept count as seen earlier, and its days go on', async () => {
+  const old = join(folder, 'before-payees');
+  mkdirSync(old);
+  const earlier = readdirSync(MIGRATIONS).filter((name) => name < '013');
+  for (const name of earlier) copyFileSync(join(MIGRATIONS, name), join(old, name));
+  const file = join(folder, 'payees.db');
+  const before = new Database(file);
+  migrate(before, old);
+  before.prepare('INSERT INTO lightning_facilitator_nodes (pay_to, claims) VALUES (?, 3)').run(nodeOf('theirs'));
+  before.prepare('INSERT INTO lightning_facilitator_days (day, claims) VALUES (?, 3)').run(TODAY);
+  before.close();
+  const db = openLedgerDatabase(file);
+  const store = createLightningStore(db);
+  expect(await store.claim(accountedOf('a', { newPayeeCap: 0 }))).toBe('claimed');
+  expect(await store.claim(accountedOf('b', { newPayeeCap: 0 }, { payTo: nodeOf('new') }))).toBe('new_payee_cap');
+  expect(await store.facilitatorCounts(TODAY, nodeOf('theirs'))).toMatchObject({ today: 4, own: 4 });
+  db.close();
+});
+
+/** Every statement of the store that a call or an upkeep runs; the sum of all bodies alone reads whole tables, on a timer. */
+function statementsOf(ledger: Sqlite): string[] {
+  const prepared: string[] = [];
+  const prepare = ledger.prepare.bind(ledger);
+  ledger.prepare = ((sql: string) => {
+    prepared.push(sql);
+    return prepare(sql);
+  }) as typeof ledger.prepare;
+  createLightningStore(ledger);
+  ledger.prepare = prepare;
+  return prepared.filter((sql) => !sql.includes('sum(length(body))'));
+}
+
+const planOf = (ledger: Sqlite, sql: string): string[] =>
+  ledger
+    .prepare<[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql.replaceAll(/@\w+|\?/g, '1')}`)
+    .all()
+    .map(({ detail }) => detail);
+
+describe('with ten thousand claims', () => {
+  let db: Sqlite;
+  beforeAll(async () => {
+    db = openLedgerDatabase(join(folder, 'large.db'));
+    db.pragma('synchronous = OFF');
+    const store = createLightningStore(db);
+    const names = Array.from({ length: 5000 }, (_, at) => `n${at}`);
+    await Promise.all(
+      names.flatMap((name) => [store.claim(grantOf(name)), store.claim(accountedOf(`f${name}`, { clientCap: 9999 }))]),
+    );
+    await Promise.all(names.slice(0, 500).map((name) => store.recordInvoice(invoiceOf(name), Buffer.from('kept'))));
+  });
+  afterAll(() => {
+    db.close();
+  });
+
+  test('every statement finds its rows by an index', () => {
+    const plans = statementsOf(db).map((sql) => ({ sql, plan: planOf(db, sql) }));
+    expect(plans.length).toBeGreaterThan(20);
+    const scans = plans.filter(({ plan }) => plan.some((step) => /\bSCAN\b|TEMP B-TREE/.test(step)));
+    expect(scans).toEqual([]);
+  });
+
+  test('the check sees a scan where there is one', () => {
+    expect(planOf(db, 'SELECT * FROM lightning_claims WHERE claimed_at < ?')).toEqual(['SCAN lightning_claims']);
+  });
+
+  test('counts are exact, and none of it is forgotten with the claims', async () => {
+    const store = createLightningStore(db);
+    const all = { total: 5000, today: 5000, nodes: 1, own: 5000 };
+    expect(await store.facilitatorCounts(TODAY, nodeOf('theirs'))).toEqual(all);
+    await store.prune(NOON + 8 * DAY);
+    expect(await store.findClaim(keyOf('n4999'))).toBeNull();
+    expect(db.prepare('SELECT count(*) FROM lightning_claims').pluck().get()).toBe(0);
+    expect(await store.facilitatorCounts(TODAY, nodeOf('theirs'))).toEqual(all);
+  });
+});

@@ -1,0 +1,75 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { LightningStore } from '../../../../src/store/ports/proofs.ts';
+import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
+import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
+import { accountedOf, grantOf, hashOf, invoiceOf, keyOf, NOON, TODAY } from '../../../support/lightning-rows.ts';
+
+let folder: string;
+let file: string;
+let db: Sqlite;
+let store: LightningStore;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'lightning-store-'));
+  file = join(folder, 'ledger.db');
+  db = openLedgerDatabase(file);
+  store = createLightningStore(db);
+});
+afterEach(() => {
+  db.close();
+  rmSync(folder, { recursive: true });
+});
+
+const body = (text: string): Buffer => Buffer.from(text);
+
+describe('claims', () => {
+  test('resolve when another connection reads them, not before', async () => {
+    const other = openLedgerDatabase(join(folder, 'ledger.db'));
+    const reader = createLightningStore(other);
+    const pending = store.claim(grantOf('a'));
+    expect(await reader.findClaim(keyOf('a'))).toBeNull();
+    await pending;
+    expect(await reader.findClaim(keyOf('a'))).not.toBeNull();
+    other.close();
+  });
+
+  test('leave no trace of what is no part of them, such as a preimage that a caller left in by mistake', async () => {
+    const preimage = hashOf('preimage');
+    await store.recordInvoice({ ...invoiceOf('a'), ...{ preimage } }, body('sealed'));
+    await store.claim({ ...grantOf('a'), ...{ preimage } });
+    const written = Buffer.concat([readFileSync(file), readFileSync(`${file}-wal`)]);
+    expect(written.includes(hashOf('a'))).toBe(true);
+    for (const trace of [preimage, preimage.toString('hex')]) expect(written.includes(trace)).toBe(false);
+  });
+});
+
+describe('a disk that is full', () => {
+  test('claims and counts nothing', async () => {
+    const pages = Number(db.pragma('page_count', { simple: true }));
+    db.pragma(`max_page_count = ${pages}`);
+    const names = Array.from({ length: 100 }, (_, at) => `n${at}`);
+    const ends = await Promise.allSettled(names.map((name) => store.claim(accountedOf(name))));
+    expect(new Set(ends.map((end) => end.status === 'rejected' && end.reason.code))).toEqual(new Set(['SQLITE_FULL']));
+    expect(await Promise.all(names.map((name) => store.findClaim(keyOf(name))))).toEqual(names.map(() => null));
+    expect((await store.facilitatorCounts(TODAY, null)).total).toBe(0);
+    db.pragma(`max_page_count = ${pages + 1000}`);
+    expect(await store.claim(accountedOf('n0'))).toBe('claimed');
+  });
+
+  test('that has no room for an answer leaves the kept reply where it was', async () => {
+    await store.recordInvoice(invoiceOf('a'), body('kept'));
+    await store.claim(grantOf('a'));
+    await store.takeLease(keyOf('a'), 'p:1', NOON, NOON + 60_000);
+    db.pragma(`max_page_count = ${Number(db.pragma('page_count', { simple: true }))}`);
+    const tooBig = store.storeAnswer(keyOf('a'), 'p:1', Buffer.alloc(100_000));
+    await expect(tooBig).rejects.toMatchObject({ code: 'SQLITE_FULL' });
+    expect([(await store.findClaim(keyOf('a')))?.grant?.answered, await store.answer(keyOf('a'))]).toEqual([
+      false,
+      null,
+    ]);
+    expect(await store.keptReply(keyOf('a'))).toEqual(body('kept'));
+  });
+});

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
+import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
+import { createSettledReads } from '../../../../src/store/sqlite/settled-reads.ts';
+import { reservation } from '../../../support/ledger-rows.ts';
+import { grantOf } from '../../../support/lightning-rows.ts';
+
+const AT = 1_800_000_000_000;
+
+test('the beginning of a span counts, its end does not', async () => {
+  const db = openLedgerDatabase(':memory:');
+  const ledger = createLedgerStore(db);
+  for (const at of [AT - 1, AT, AT + 9, AT + 10]) {
+    const id = `p${at}`;
+    await ledger.reserve(reservation(id, id), 0, null);
+    await ledger.move(id, ['reserved'], 'settling', {});
+    await ledger.move(id, ['settling'], 'settled', { endedAt: at });
+  }
+  const contract = Buffer.alloc(20, 0x36);
+  expect(await createSettledReads(db).settledBetween(AT, AT + 10)).toEqual([
+    { rail: 'usdc', contract, count: 2, amount: 1000n },
+    { rail: 'lightning', contract: null, count: 0, amount: 0n },
+  ]);
+});
+
+test('sums are exact beyond what a float holds', async () => {
+  const db = openLedgerDatabase(':memory:');
+  const claims = createLightningStore(db);
+  const amountMsat = 2n ** 53n + 1n;
+  for (const name of ['a', 'b']) await claims.claim(grantOf(name, { amountMsat, claimedAt: AT }));
+  const [sum] = await createSettledReads(db).settledBetween(AT, AT + 1);
+  expect(sum).toMatchObject({ rail: 'lightning', count: 2, amount: 2n * amountMsat });
+});
+
+test('the whole past is not gone through: each sum is read from an index of its time', () => {
+  const db = openLedgerDatabase(':memory:');
+  const plan = (sql: string) => db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[];
+  const settled = plan(
+    "SELECT sum(amount) FROM usdc_payments WHERE state = 'settled' AND ended_at >= 1 AND ended_at < 2",
+  );
+  const claimed = plan(
+    'SELECT count(*) FROM lightning_claims WHERE request_hash IS NOT NULL AND claimed_at >= 1 AND claimed_at < 2',
+  );
+  expect(settled[0]?.detail).toContain('usdc_payments_settled (state=? AND ended_at>? AND ended_at<?)');
+  expect(claimed[0]?.detail).toContain('lightning_claims_granted (claimed_at>? AND claimed_at<?)');
+});
