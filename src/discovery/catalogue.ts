@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../lib/clock.ts';
-import type { CatalogueStore } from '../store/sqlite/catalogue-store.ts';
+import type { CatalogueStore } from '../store/ports/catalogue.ts';
 import type { Upstream } from '../upstream/http.ts';
 import type { Payable } from './accepts.ts';
 import { readCatalogueItem } from './catalogue-item.ts';

@@ -1,6 +1,6 @@
 import { createCatalogue } from '../../src/discovery/catalogue.ts';
 import type { Clock } from '../../src/lib/clock.ts';
-import type { CatalogueCopy, CatalogueStore } from '../../src/store/sqlite/catalogue-store.ts';
+import type { CatalogueCopy, CatalogueStore } from '../../src/store/ports/catalogue.ts';
 import { createUpstreams } from '../../src/upstream/http.ts';
 import type { Received, Recorded } from './replay.ts';
 

@@ -1,6 +1,6 @@
 import { isoDate } from '../../lib/calendar.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { RelayerSpendingStore } from '../../store/sqlite/relayer-spending.ts';
+import type { RelayerSpendingStore } from '../../store/ports/spending.ts';
 import type { MinedCost } from './mined.ts';
 
 /** UTC has no longer or shorter ones in Unix time. */

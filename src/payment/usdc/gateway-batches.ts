@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
-import type { DueTransfer, GatewayTransferStore, TransferNote } from '../../store/sqlite/gateway-transfers.ts';
+import type { DueTransfer, GatewayTransferStore, TransferNote } from '../../store/ports/transfers.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { transactionText } from './transaction-id.ts';
 

@@ -1,8 +1,8 @@
 import type { ChainClient } from '../../chain/client.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { GatewayTransferStore } from '../../store/sqlite/gateway-transfers.ts';
-import type { RelayerSpendingStore } from '../../store/sqlite/relayer-spending.ts';
+import type { RelayerSpendingStore } from '../../store/ports/spending.ts';
+import type { GatewayTransferStore } from '../../store/ports/transfers.ts';
 import type { Upstreams } from '../../upstream/http.ts';
 import type { Ledger } from '../ledger.ts';
 import { type Carrier, createCarrier } from './carrier.ts';

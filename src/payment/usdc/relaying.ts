@@ -2,7 +2,7 @@ import type { ChainClient } from '../../chain/client.ts';
 import { createHeads } from '../../chain/heads.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { RelayerSpendingStore } from '../../store/sqlite/relayer-spending.ts';
+import type { RelayerSpendingStore } from '../../store/ports/spending.ts';
 import type { ChainCheck } from './chain-check.ts';
 import type { Evidence } from './evidence.ts';
 import { createGasBudget } from './gas-budget.ts';

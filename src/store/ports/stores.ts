@@ -1,11 +1,11 @@
-import type { CatalogueStore } from '../sqlite/catalogue-store.ts';
-import type { GatewayTransferStore } from '../sqlite/gateway-transfers.ts';
-import type { RelayerSpendingStore } from '../sqlite/relayer-spending.ts';
-import type { SettledReads } from '../sqlite/settled-reads.ts';
+import type { CatalogueStore } from './catalogue.ts';
 import type { MarketStore } from './market.ts';
 import type { LightningStore } from './proofs.ts';
 import type { LedgerStore } from './sales.ts';
 import type { SelfTestStore } from './selftest.ts';
+import type { SettledReads } from './settled.ts';
+import type { RelayerSpendingStore } from './spending.ts';
+import type { GatewayTransferStore } from './transfers.ts';
 
 /** Everything that the ledger's database holds, whichever database that is. */
 export interface LedgerStores {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { CatalogueCopy, CatalogueStore } from '../sqlite/catalogue-store.ts';
+import type { CatalogueCopy, CatalogueStore } from '../ports/catalogue.ts';
 import type { Pools } from './pool.ts';
 import { fixed, statement } from './statement.ts';
 import type { WriteLane } from './write-lane.ts';

@@ -1,4 +1,4 @@
-import type { DueTransfer, GatewayTransferStore, TransferNote } from '../sqlite/gateway-transfers.ts';
+import type { DueTransfer, GatewayTransferStore, TransferNote } from '../ports/transfers.ts';
 import type { Pools } from './pool.ts';
 import { statement } from './statement.ts';
 import type { WriteLane } from './write-lane.ts';

@@ -1,4 +1,4 @@
-import { NOTHING_SPENT, type RelayerSpendingStore, type Spending } from '../sqlite/relayer-spending.ts';
+import { NOTHING_SPENT, type RelayerSpendingStore, type Spending } from '../ports/spending.ts';
 import type { Pools } from './pool.ts';
 import { statement } from './statement.ts';
 import type { WriteLane } from './write-lane.ts';

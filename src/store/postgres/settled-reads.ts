@@ -1,4 +1,4 @@
-import type { SettledReads, SettledSum } from '../sqlite/settled-reads.ts';
+import type { SettledReads, SettledSum } from '../ports/settled.ts';
 import type { Pools } from './pool.ts';
 import { statement } from './statement.ts';
 

@@ -1,21 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { CatalogueCopy, CatalogueStore } from '../ports/catalogue.ts';
 import type { Sqlite } from './database.ts';
-
-/** A catalogue as it was last read well. */
-export interface CatalogueCopy {
-  /** Unix milliseconds. */
-  readonly readAt: number;
-  /** JSON text, in whatever form its writer reads. */
-  readonly entries: string;
-}
-
-/** Keeps the last good copy of the third-party catalogue: what `save` resolves with is on disk. */
-export interface CatalogueStore {
-  load(): Promise<CatalogueCopy | null>;
-  /** When the stored copy was read, without reading it; null while there is none. Another process may have stored it. */
-  readAt(): Promise<number | null>;
-  save(copy: CatalogueCopy): Promise<void>;
-}
 
 /** The copy on the ledger's database. An unchanged text is not written again: only its time is. */
 export function createCatalogueStore(db: Sqlite): CatalogueStore {

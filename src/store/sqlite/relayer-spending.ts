@@ -1,22 +1,6 @@
+import { NOTHING_SPENT, type RelayerSpendingStore, type Spending } from '../ports/spending.ts';
 import type { Sqlite } from './database.ts';
 import { groupCommitOf } from './group-commit.ts';
-
-/** What one transaction of the relayer's, or all of a day, cost and settled. */
-export interface Spending {
-  readonly wei: bigint;
-  /** The part of it that settled nothing. */
-  readonly failedWei: bigint;
-  readonly gas: bigint;
-  readonly transactions: number;
-  readonly payments: number;
-}
-
-/** The relayer's spending by UTC day (`YYYY-MM-DD`); what `add` resolves with is on disk. */
-export interface RelayerSpendingStore {
-  add(day: string, spending: Spending): Promise<void>;
-  /** Zeros for a day on which nothing was spent. */
-  spentOn(day: string): Promise<Spending>;
-}
 
 interface Row {
   readonly wei: string;
@@ -25,9 +9,6 @@ interface Row {
   readonly transactions: number;
   readonly payments: number;
 }
-
-/** Of a day on which nothing was sent. */
-export const NOTHING_SPENT: Spending = { wei: 0n, failedWei: 0n, gas: 0n, transactions: 0, payments: 0 };
 
 /** The relayer's spending on the ledger's database. */
 export function createRelayerSpending(db: Sqlite): RelayerSpendingStore {

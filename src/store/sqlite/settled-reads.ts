@@ -1,20 +1,5 @@
+import type { SettledReads, SettledSum } from '../ports/settled.ts';
 import type { Sqlite } from './database.ts';
-
-/** Payments that came in on one rail within a span. */
-export interface SettledSum {
-  readonly rail: 'usdc' | 'lightning';
-  /** USDC: the contract that payers signed for, which tells the plain rail from the Gateway's; null on Lightning. */
-  readonly contract: Uint8Array | null;
-  readonly count: number;
-  /** Base units of USDC, or millisatoshis. */
-  readonly amount: bigint;
-}
-
-/** Reader of what was earned; plain SQL that PostgreSQL runs too. */
-export interface SettledReads {
-  /** What settled, or was claimed through our own routes, from `from` (inclusive) to `to` (exclusive), in Unix milliseconds. Costs what lies in between. */
-  settledBetween(from: number, to: number): Promise<SettledSum[]>;
-}
 
 const SETTLED = `SELECT contract, count(*) AS count, CAST(sum(amount) AS TEXT) AS amount
   FROM usdc_payments WHERE state = 'settled' AND ended_at >= @from AND ended_at < @to GROUP BY contract ORDER BY contract`;

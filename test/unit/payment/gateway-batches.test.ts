@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createGatewayBatches } from '../../../src/payment/usdc/gateway-batches.ts';
 import type { GatewayTransfer } from '../../../src/payment/usdc/gateway-client.ts';
 import { transferIdBytes } from '../../../src/payment/usdc/transaction-id.ts';
-import type { DueTransfer, TransferNote } from '../../../src/store/sqlite/gateway-transfers.ts';
+import type { DueTransfer, TransferNote } from '../../../src/store/ports/transfers.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const NOW = 1_800_000_000_000;

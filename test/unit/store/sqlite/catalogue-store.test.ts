@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type CatalogueStore, createCatalogueStore } from '../../../../src/store/sqlite/catalogue-store.ts';
+import type { CatalogueStore } from '../../../../src/store/ports/catalogue.ts';
+import { createCatalogueStore } from '../../../../src/store/sqlite/catalogue-store.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
 
 let folder: string;
