@@ -4,9 +4,9 @@ import { buildApp } from './app.ts';
 import { runPrimary } from './cluster/run-primary.ts';
 import { runWorker } from './cluster/run-worker.ts';
 import { type Config, ConfigError, loadConfig } from './config.ts';
-import { createDeps } from './deps.ts';
 import { createStop, dieOnUnhandled } from './http/lifecycle.ts';
 import { createLogger } from './lib/log.ts';
+import { createDeps } from './wiring/deps.ts';
 
 // The process: environment, signals, exit codes. Everything else is built by deps.ts and app.ts.
 

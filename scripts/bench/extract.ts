@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createWeb } from '../../src/upstream/web.ts';
+import { createWeb } from '../../src/upstream/web/web.ts';
 import { percentile } from './lib.ts';
 
 const CALLS = 500;

@@ -5,12 +5,12 @@ import { WHOLE } from '../../src/cluster/part.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { type OpenLedger, openLedger } from '../../src/open-ledger.ts';
 import { createPayments } from '../../src/payment/payments.ts';
 import { transactionText } from '../../src/payment/usdc/transaction-id.ts';
 import type { Payment, PaymentState } from '../../src/store/ports/sales.ts';
 import { holdLedger } from '../../src/store/sqlite/ledger-lock.ts';
 import { createOutgoing } from '../../src/upstream/outgoing.ts';
+import { type OpenLedger, openLedger } from '../../src/wiring/open-ledger.ts';
 import { existingDatabase } from './ledger-file.ts';
 import { type LedgerWhere, openDatabaseReports } from './ledger-where.ts';
 

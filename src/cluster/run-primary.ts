@@ -1,8 +1,8 @@
 import type { Config } from '../config.ts';
-import { createDeps } from '../deps.ts';
 import { createStop } from '../http/lifecycle.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createLogger } from '../lib/log.ts';
+import { createDeps } from '../wiring/deps.ts';
 import { createCrew } from './crew.ts';
 import { lead } from './lead.ts';
 import { claimPort } from './port.ts';

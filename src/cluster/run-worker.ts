@@ -1,9 +1,9 @@
 import { buildApp } from '../app.ts';
 import type { Config } from '../config.ts';
-import { createDeps } from '../deps.ts';
 import { createStop } from '../http/lifecycle.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createLogger } from '../lib/log.ts';
+import { createDeps } from '../wiring/deps.ts';
 import { BOOT_ID_KEY, RUN_ID_KEY } from './crew.ts';
 import type { ToPrimary, ToWorker } from './messages.ts';
 import { SHARES_PORT } from './port.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Upstream } from '../upstream/http.ts';
+import type { Upstream } from '../upstream/client/http.ts';
 
 /** The most that Circle's catalogue gives at once; one that gives less is followed by what it gave. */
 const PAGE = 200;

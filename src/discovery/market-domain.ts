@@ -1,5 +1,5 @@
-import { hostOf } from '../upstream/guard.ts';
-import { registrableDomain } from '../upstream/public-suffix.ts';
+import { hostOf } from '../upstream/guard/guard.ts';
+import { registrableDomain } from '../upstream/names/public-suffix.ts';
 
 /**
  * The registered domain under which a listing is counted and called. A suffix that its owner shares with others (`github.io`, `vercel.app`) is

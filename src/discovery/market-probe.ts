@@ -1,7 +1,7 @@
 import { NotFound } from '../errors.ts';
-import { askStranger, type StrangerAnswer, type StrangerOptions } from '../upstream/ask-stranger.ts';
-import { MAX_REDIRECTS } from '../upstream/follow.ts';
-import { hostOf } from '../upstream/guard.ts';
+import { askStranger, type StrangerAnswer, type StrangerOptions } from '../upstream/guard/ask-stranger.ts';
+import { MAX_REDIRECTS } from '../upstream/guard/follow.ts';
+import { hostOf } from '../upstream/guard/guard.ts';
 import type { Payable, Terms } from './accepts.ts';
 import { describeChallenge } from './describe-challenge.ts';
 import type { Entry } from './entry.ts';

@@ -1,5 +1,5 @@
 import { AppError, BadParameter, Unavailable } from '../errors.ts';
-import { ExchangeFailed } from '../upstream/failure.ts';
+import { ExchangeFailed } from '../upstream/client/failure.ts';
 
 /** Why an address is not listed, or why a listed one failed its hourly call: stable words for programs. */
 export type RefusalCode = 'https_only' | 'own_origin' | 'no_402' | 'unreadable_challenge' | 'not_payable_here';

@@ -1,9 +1,9 @@
 import { BadParameter, Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { MarketStore, StoredListing } from '../store/ports/market.ts';
-import { requirePublicUrl } from '../upstream/guard.ts';
-import { createHostLimit } from '../upstream/host-limit.ts';
-import { createLimiter, NoRoom } from '../upstream/limiter.ts';
+import { createLimiter, NoRoom } from '../upstream/client/limiter.ts';
+import { requirePublicUrl } from '../upstream/guard/guard.ts';
+import { createHostLimit } from '../upstream/guard/host-limit.ts';
 import { placeOf, readListedUrl } from './listed-url.ts';
 import { createMarketCopy, type KnownListing, type MarketCopy, readStored } from './market-copy.ts';
 import { marketDomain } from './market-domain.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { divide, formatDecimal, multiply, parseDecimal } from '../lib/decimal.ts';
 import { sourceSchema } from '../lib/source.ts';
-import { crossRate, roundedRate } from '../upstream/fixing.ts';
+import { crossRate, roundedRate } from '../upstream/rates/fixing.ts';
 import { decimal } from './chain-fields.ts';
 import {
   codeParam,

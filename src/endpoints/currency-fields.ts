@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { BadParameter } from '../errors.ts';
 import { isCalendarDate } from '../lib/calendar.ts';
-import { frankfurtDate } from '../upstream/ecb-calendar.ts';
-import { type DatedFixing, FIRST_FIXING, type Fixing } from '../upstream/fixing.ts';
+import { frankfurtDate } from '../upstream/rates/ecb-calendar.ts';
+import { type DatedFixing, FIRST_FIXING, type Fixing } from '../upstream/rates/fixing.ts';
 import type { Sources } from './sources.ts';
 
 const CODE = /^[A-Za-z]{3}$/;

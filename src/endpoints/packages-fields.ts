@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ECOSYSTEMS, type EcosystemName } from '../upstream/ecosystems.ts';
+import { ECOSYSTEMS, type EcosystemName } from '../upstream/packages/ecosystems.ts';
 
 /** A package name in the query, checked by its ecosystem's rules before anybody is asked, and parsed to its one spelling. */
 export function packageNameParam(ecosystem: EcosystemName, description: string) {

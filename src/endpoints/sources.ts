@@ -3,12 +3,12 @@ import type { Clock } from '../lib/clock.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
 import type { ChainReads } from '../store/chain/reads.ts';
 import type { SelfTestReads } from '../store/ports/selftest.ts';
-import type { Dns } from '../upstream/doh.ts';
-import type { FixingSource } from '../upstream/fixing.ts';
-import type { PackageSources } from '../upstream/packages-sources.ts';
-import type { Rdap } from '../upstream/rdap.ts';
-import type { Web } from '../upstream/web.ts';
-import type { Wiki } from '../upstream/wikipedia.ts';
+import type { Dns } from '../upstream/names/doh.ts';
+import type { Rdap } from '../upstream/names/rdap.ts';
+import type { PackageSources } from '../upstream/packages/packages-sources.ts';
+import type { FixingSource } from '../upstream/rates/fixing.ts';
+import type { Web } from '../upstream/web/web.ts';
+import type { Wiki } from '../upstream/wiki/wikipedia.ts';
 import type { CollectedSettings } from './collected-settings.ts';
 
 /** What endpoints may read from; each `run` names the few it needs. */

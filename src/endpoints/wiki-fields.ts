@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { NotFound } from '../errors.ts';
-import { WIKI_EDITIONS } from '../upstream/wiki-editions.ts';
+import { WIKI_EDITIONS } from '../upstream/wiki/wiki-editions.ts';
 
 /** The licence of Wikipedia's text; images have their own. */
 export const LICENCE = 'CC BY-SA 4.0' as const;

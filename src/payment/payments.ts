@@ -6,7 +6,7 @@ import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { LedgerStore, Payment } from '../store/ports/sales.ts';
 import type { RelayerSpendingStore } from '../store/ports/spending.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
-import type { Upstreams } from '../upstream/http.ts';
+import type { Upstreams } from '../upstream/client/http.ts';
 import { createFailures } from './failures.ts';
 import { createLedger, type OnMove } from './ledger.ts';
 import { createPurchase } from './purchase.ts';

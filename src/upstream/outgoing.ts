@@ -1,9 +1,9 @@
 import type { WebConfig } from '../config/web.ts';
 import type { Clock } from '../lib/clock.ts';
-import { hostOf } from './guard.ts';
-import { createUpstreams, type UpstreamLog } from './http.ts';
-import { createResolve } from './resolve.ts';
-import { createWeb } from './web.ts';
+import { createUpstreams, type UpstreamLog } from './client/http.ts';
+import { hostOf } from './guard/guard.ts';
+import { createResolve } from './guard/resolve.ts';
+import { createWeb } from './web/web.ts';
 
 /** The version that outgoing requests name; a release changes it together with package.json (a test compares them). */
 const VERSION = '0.1.0';

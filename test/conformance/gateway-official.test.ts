@@ -15,7 +15,7 @@ import {
 import { createGatewayClient } from '../../src/payment/usdc/gateway-client.ts';
 import { createGatewayEvidence } from '../../src/payment/usdc/gateway-evidence.ts';
 import { transactionText } from '../../src/payment/usdc/transaction-id.ts';
-import { createUpstreams } from '../../src/upstream/http.ts';
+import { createUpstreams } from '../../src/upstream/client/http.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';
 import { newKey, USDC } from '../support/payments.ts';
 

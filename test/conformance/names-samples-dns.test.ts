@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { DnsType } from '../../src/upstream/dns-records.ts';
+import type { DnsType } from '../../src/upstream/names/dns-records.ts';
 import { describeSamples, type Samples } from '../support/name-samples.ts';
 import { json } from '../support/names.ts';
 import { ask } from '../support/names-endpoints.ts';

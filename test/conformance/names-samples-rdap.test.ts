@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createUpstreams } from '../../src/upstream/http.ts';
-import { createRdapBootstrap } from '../../src/upstream/rdap-bootstrap.ts';
+import { createUpstreams } from '../../src/upstream/client/http.ts';
+import { createRdapBootstrap } from '../../src/upstream/names/rdap-bootstrap.ts';
 import { describeSamples, type Samples, seconds } from '../support/name-samples.ts';
 import { json } from '../support/names.ts';
 import { ask } from '../support/names-endpoints.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { NotFound } from '../../src/errors.ts';
-import { WIKI_EDITIONS } from '../../src/upstream/wiki-editions.ts';
+import { WIKI_EDITIONS } from '../../src/upstream/wiki/wiki-editions.ts';
 import { describeSamples, seconds } from '../support/name-samples.ts';
 import { json } from '../support/names.ts';
 import { ask } from '../support/names-endpoints.ts';

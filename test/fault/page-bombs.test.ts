@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { createPageReader, type PageReader } from '../../src/upstream/page-reader.ts';
+import { createPageReader, type PageReader } from '../../src/upstream/web/page-reader.ts';
 
 const signal = new AbortController().signal;
 const page = (html: string) => ({

@@ -11,7 +11,7 @@ import { gatewayExtra } from '../../src/payment/usdc/gateway.ts';
 import { createGatewayClient } from '../../src/payment/usdc/gateway-client.ts';
 import { createGatewayEvidence } from '../../src/payment/usdc/gateway-evidence.ts';
 import { ALREADY_USED, REVERTED } from '../../src/payment/usdc/settler.ts';
-import { createUpstreams } from '../../src/upstream/http.ts';
+import { createUpstreams } from '../../src/upstream/client/http.ts';
 import { balanceOf, newBuyer } from '../support/buyer.ts';
 import { signForGateway } from '../support/gateway-payment.ts';
 import { GATEWAY_FAULTS, type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';

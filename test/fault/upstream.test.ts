@@ -4,8 +4,8 @@ import { webCheck } from '../../src/endpoints/web-check.ts';
 import { webExtract } from '../../src/endpoints/web-extract.ts';
 import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createUpstreams, type Upstreams } from '../../src/upstream/http.ts';
-import { createWeb, type Web } from '../../src/upstream/web.ts';
+import { createUpstreams, type Upstreams } from '../../src/upstream/client/http.ts';
+import { createWeb, type Web } from '../../src/upstream/web/web.ts';
 import { FAULTS, type Fault, type Replay, startReplay, TEST_CA } from '../support/replay.ts';
 
 const TIMEOUT_MS = 500;

@@ -1,9 +1,9 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { DialOptions } from '../../src/upstream/dial.ts';
-import { createResolve, type Resolve } from '../../src/upstream/resolve.ts';
-import { visit } from '../../src/upstream/visit.ts';
+import type { DialOptions } from '../../src/upstream/guard/dial.ts';
+import { createResolve, type Resolve } from '../../src/upstream/guard/resolve.ts';
+import { visit } from '../../src/upstream/guard/visit.ts';
 import { type NameServer, startNameServer } from '../support/name-server.ts';
 import { ADDRESSES, CLOSED_NAMES, GOOD, REFUSED_FORMS } from './guard-vectors.ts';
 

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { afterAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createUpstreams } from '../../src/upstream/http.ts';
-import { createPackageSources } from '../../src/upstream/packages-sources.ts';
+import { createUpstreams } from '../../src/upstream/client/http.ts';
+import { createPackageSources } from '../../src/upstream/packages/packages-sources.ts';
 
 /**
  * The registry that npm itself is set to use, by environment, file or default; null without npm.

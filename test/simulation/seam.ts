@@ -49,7 +49,7 @@ export const LEDGER_QUERIES = {
 export async function loadService() {
   const [{ createDeps }, { buildApp }, { loadConfig }, { catalogue }, { defineEndpoint }, { createLogger }] =
     await Promise.all([
-      import('../../src/deps.ts'),
+      import('../../src/wiring/deps.ts'),
       import('../../src/app.ts'),
       import('../../src/config.ts'),
       import('../../src/catalogue/catalogue.ts'),

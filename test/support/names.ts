@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { strToU8, zipSync } from 'fflate';
 import type { NamesConfig } from '../../src/config/names.ts';
-import { createUpstreams, type Upstreams } from '../../src/upstream/http.ts';
-import { createNamesSources } from '../../src/upstream/names-sources.ts';
+import { createUpstreams, type Upstreams } from '../../src/upstream/client/http.ts';
+import { createNamesSources } from '../../src/upstream/names/names-sources.ts';
 import { type Received, startReplay } from './replay.ts';
 
 /** What a stand-in answers: bytes with a type. */

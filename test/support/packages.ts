@@ -5,8 +5,8 @@ import type { Endpoint } from '../../src/catalogue/endpoint.ts';
 import { parseParams } from '../../src/catalogue/params.ts';
 import type { PackagesConfig } from '../../src/config/packages.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createUpstreams, type Upstreams } from '../../src/upstream/http.ts';
-import { createPackageSources, type PackageSources } from '../../src/upstream/packages-sources.ts';
+import { createUpstreams, type Upstreams } from '../../src/upstream/client/http.ts';
+import { createPackageSources, type PackageSources } from '../../src/upstream/packages/packages-sources.ts';
 import { type Replay, startReplay } from './replay.ts';
 
 /** All five upstreams at one place. */

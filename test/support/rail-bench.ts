@@ -19,7 +19,7 @@ import { createServeGranted } from '../../src/payment/lightning/serve-granted.ts
 import type { LightningStore } from '../../src/store/ports/proofs.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../src/store/sqlite/lightning-store.ts';
-import type { RateSource } from '../../src/upstream/exchanges.ts';
+import type { RateSource } from '../../src/upstream/rates/exchanges.ts';
 import { openIssuerBench } from './issuer-bench.ts';
 import { type LightningRequirement, proofHeader } from './lightning-buyer.ts';
 

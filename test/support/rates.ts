@@ -1,5 +1,5 @@
-import { createRateSource } from '../../src/upstream/exchanges.ts';
-import { createUpstreams, type Upstreams } from '../../src/upstream/http.ts';
+import { createUpstreams, type Upstreams } from '../../src/upstream/client/http.ts';
+import { createRateSource } from '../../src/upstream/rates/exchanges.ts';
 import { type Recorded, type Replay, startReplay } from './replay.ts';
 
 /** A moment a little after the tickers below were made. */

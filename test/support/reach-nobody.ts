@@ -1,5 +1,5 @@
 import { systemClock } from '../../src/lib/clock.ts';
-import { createUpstreams } from '../../src/upstream/http.ts';
+import { createUpstreams } from '../../src/upstream/client/http.ts';
 
 /** The way out of a service under test that asks no facilitator anything. */
 export function reachNobody() {

@@ -4,7 +4,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { type Binding, bindHttp } from '../../src/payment/lightning/binding.ts';
 import { createReceiver } from '../../src/payment/lightning/create-receiver.ts';
 import type { Receiver } from '../../src/payment/lightning/receiver.ts';
-import { createUpstreams } from '../../src/upstream/http.ts';
+import { createUpstreams } from '../../src/upstream/client/http.ts';
 
 /** A receiver as the service opens it, and every line that it and its client logged. */
 export interface ReceiverBench {

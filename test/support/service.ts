@@ -9,9 +9,9 @@ import { embeddedEnvironment } from '../../scripts/embedded/serve.ts';
 import { buildApp } from '../../src/app.ts';
 import type { Endpoint } from '../../src/catalogue/endpoint.ts';
 import { loadConfig } from '../../src/config.ts';
-import { createDeps } from '../../src/deps.ts';
 import type { Sources } from '../../src/endpoints/sources.ts';
 import type { Clock } from '../../src/lib/clock.ts';
+import { createDeps } from '../../src/wiring/deps.ts';
 
 /** An answer as it came over the wire. */
 export interface Answer {

@@ -14,8 +14,14 @@ const MIN_FILES = 30;
  * `x:types` allows `import type` alone; `catalogue:declarations` everything of the catalogue but the list itself, which pulls in every endpoint.
  */
 const MAY_IMPORT: Record<string, readonly string[]> = {
-  // server.ts, app.ts, deps.ts and what it wires with, cluster/
+  // server.ts, app.ts and what starts a process: cluster/run-*.ts
   top: [
+    ...['wiring', 'cluster'],
+    ...['routes', 'pages', 'mcp', 'facilitator', 'discovery', 'payment', 'catalogue', 'endpoints', 'collector'],
+    ...['selftest', 'instances', 'http', 'chain', 'upstream', 'store', 'lib', 'errors', 'config'],
+  ],
+  wiring: [
+    'cluster',
     ...['routes', 'pages', 'mcp', 'facilitator', 'discovery', 'payment', 'catalogue', 'endpoints', 'collector'],
     ...['selftest', 'instances', 'http', 'chain', 'upstream', 'store', 'lib', 'errors', 'config'],
   ],
@@ -26,6 +32,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   facilitator: ['catalogue:declarations', 'payment', 'chain', 'upstream', 'store', 'lib', 'errors'],
   discovery: ['catalogue:declarations', 'payment', 'chain', 'upstream', 'store', 'lib', 'errors'],
   payment: ['catalogue:declarations', 'chain', 'upstream', 'store', 'lib', 'errors', 'config:types'],
+  cluster: ['payment:types', 'instances', 'store', 'lib', 'errors'],
   instances: ['payment:types', 'store', 'lib'],
   // A buyer of what it is part of: it sees the money through the chain alone, not through the code that takes it.
   selftest: ['catalogue:declarations', 'payment:types', 'chain', 'store', 'lib', 'errors', 'config:types'],
@@ -56,7 +63,7 @@ const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   {
     name: /^(fastify|@fastify\/.*)$/,
     values: /^src\/(app\.ts|server\.ts|http\/|routes\/|pages\/|mcp\/|payment\/(lightning\/)?gate\.ts)/,
-    types: /^src\/mounts\.ts$/,
+    types: /^src\/wiring\/mounts\.ts$/,
   },
 ];
 
@@ -103,7 +110,7 @@ function isLoad(callee: ts.Expression): boolean {
 }
 
 function layerOf(path: string): string | undefined {
-  if (/^src\/((server|app|deps|mounts|readiness|listings|open-[a-z]+)\.ts$|cluster\/)/.test(path)) return 'top';
+  if (/^src\/((server|app)\.ts$|cluster\/run-)/.test(path)) return 'top';
   const layer = /^src\/([a-z-]+)(?:\.ts$|\/)/.exec(path)?.[1];
   return layer !== undefined && layer in MAY_IMPORT ? layer : undefined;
 }
@@ -181,7 +188,7 @@ describe('the checker', () => {
     'src/catalogue/endpoint.ts',
     'src/chain/client.ts',
     'src/config.ts',
-    'src/deps.ts',
+    'src/wiring/deps.ts',
     'src/endpoints/network.ts',
     'src/errors.ts',
     'src/lib/clock.ts',
@@ -205,19 +212,19 @@ describe('the checker', () => {
     ['src/endpoints/x.ts', "import { gone } from '../lib/gone.ts';"],
     ['src/endpoints/x.ts', "import fastify from 'fastify';"],
     ['src/catalogue/endpoint.ts', "import { network } from '../endpoints/network.ts';"],
-    ['src/catalogue/catalogue.ts', "import { open } from '../store/database.ts';"],
+    ['src/catalogue/catalogue.ts', "import { open } from '../store/sqlite/database.ts';"],
     ['src/payment/x.ts', "import type { FastifyRequest } from 'fastify';"],
     ['src/payment/x.ts', "import { loadConfig } from '../config.ts';"],
     ['src/chain/x.ts', "import { type Config, loadConfig } from '../config.ts';"],
-    ['src/chain/x.ts', "import { open } from '../store/database.ts';"],
-    ['src/lib/x.ts', "import type { Deps } from '../deps.ts';"],
+    ['src/chain/x.ts', "import { open } from '../store/sqlite/database.ts';"],
+    ['src/lib/x.ts', "import type { Deps } from '../wiring/deps.ts';"],
     ['src/routes/x.ts', "import { parseAbi } from 'viem';"],
     ['src/routes/x.ts', "import { keccak256 } from 'viem/utils';"],
     ['src/selftest/x.ts', "import { paysFor } from '../payment/gate.ts';"],
     ['src/selftest/x.ts', "import { catalogue } from '../catalogue/catalogue.ts';"],
     ['src/payment/x.ts', "import { x402Client } from '@x402/fetch';"],
     ['src/payment/x.ts', "import Database from 'better-sqlite3';"],
-    ['src/mounts.ts', "import fastify from 'fastify';"],
+    ['src/wiring/mounts.ts', "import fastify from 'fastify';"],
     ['src/app.ts', "import { start } from '../scripts/embedded/network.ts';"],
     ['src/server.ts', "import { start } from '../scripts/embedded/network.ts';"],
     ['src/misplaced.ts', ''],
@@ -232,7 +239,10 @@ describe('the checker', () => {
     ['src/chain/x.ts', "import type { Config } from '../config.ts'; import { parseAbi } from 'viem';"],
     ['src/chain/x.ts', "import { type Config } from '../config.ts';"],
     ['src/payment/gate.ts', "import type { FastifyRequest } from 'fastify';"],
-    ['src/mounts.ts', "import type { FastifyInstance } from 'fastify'; import { open } from './store/database.ts';"],
+    [
+      'src/wiring/mounts.ts',
+      "import type { FastifyInstance } from 'fastify'; import { open } from '../store/sqlite/database.ts';",
+    ],
     ['src/selftest/x.ts', "import type { Gate } from '../payment/gate.ts'; import { x402Client } from '@x402/fetch';"],
     ['src/server.ts', "const { start } = await import('../scripts/embedded/network.ts');"],
     ['src/lib/x.ts', "import { clock } from './clock.ts'; import { createHash } from 'node:crypto';"],

@@ -7,7 +7,7 @@ import { type Part, WHOLE } from '../../src/cluster/part.ts';
 import { loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { openLedger } from '../../src/open-ledger.ts';
+import { openLedger } from '../../src/wiring/open-ledger.ts';
 
 let folder: string;
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
-import type { Upstream, UpstreamRequest } from '../../upstream/http.ts';
-import { parseJson } from '../../upstream/json.ts';
+import type { Upstream, UpstreamRequest } from '../../upstream/client/http.ts';
+import { parseJson } from '../../upstream/client/json.ts';
 
 /**
  * 2xx JSON of the expected shape, or UpstreamFailed. What the credentials do not allow is told apart from a broken node, with what they

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Upstream } from '../../upstream/http.ts';
+import type { Upstream } from '../../upstream/client/http.ts';
 import { askNode, jsonOrNull } from './ask-node.ts';
 import { invoiceText, nodeKeyText } from './node-answers.ts';
 import type { Receiver } from './receiver.ts';

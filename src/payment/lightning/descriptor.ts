@@ -1,7 +1,7 @@
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { entriesOn, pathOn } from '../../catalogue/paths.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { RateSource } from '../../upstream/exchanges.ts';
+import type { RateSource } from '../../upstream/rates/exchanges.ts';
 import type { LightningNetwork } from './networks.ts';
 import { LNBTC_SPEC_URL } from './networks.ts';
 import { INVOICE_SECONDS } from './terms.ts';

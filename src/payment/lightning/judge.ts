@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { nowSeconds } from '../../lib/clock.ts';
 import { own } from '../../lib/own-property.ts';
 import type { Claim, LightningStore, ProofKey } from '../../store/ports/proofs.ts';
-import type { RateSource } from '../../upstream/exchanges.ts';
+import type { RateSource } from '../../upstream/rates/exchanges.ts';
 import type { Envelope } from '../header.ts';
 import { PaymentRefused } from '../refusal.ts';
 import { decodeInvoice, type Invoice } from './bolt11.ts';

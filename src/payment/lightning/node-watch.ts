@@ -1,6 +1,6 @@
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { withinDeadline } from '../../upstream/deadline.ts';
+import { withinDeadline } from '../../upstream/client/deadline.ts';
 import { createBackOff } from './back-off.ts';
 import { type Receiver, TooMuchPower } from './receiver.ts';
 

@@ -1,8 +1,8 @@
 import type { NWCClient } from '@getalby/sdk/nwc';
 import { z } from 'zod';
 import { nowSeconds, systemClock } from '../../lib/clock.ts';
-import { orAborted } from '../../upstream/deadline.ts';
-import { ExchangeFailed } from '../../upstream/failure.ts';
+import { orAborted } from '../../upstream/client/deadline.ts';
+import { ExchangeFailed } from '../../upstream/client/failure.ts';
 
 /** What a wallet said to a request: its result, or the code of its refusal (NIP-47's words). */
 export type NwcAnswer = { readonly result: unknown } | { readonly refused: string };

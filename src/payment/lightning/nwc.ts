@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
-import { withinDeadline } from '../../upstream/deadline.ts';
-import { ExchangeFailed } from '../../upstream/failure.ts';
+import { withinDeadline } from '../../upstream/client/deadline.ts';
+import { ExchangeFailed } from '../../upstream/client/failure.ts';
 import { invoiceText, nodeKeyText } from './node-answers.ts';
 import { type NwcAnswer, type NwcSession, openNwcSession } from './nwc-session.ts';
 import { type Receiver, TooMuchPower } from './receiver.ts';

@@ -2,7 +2,7 @@ import { Unavailable } from '../../errors.ts';
 import { type ClientTurns, TurnRefused } from '../../lib/client-turns.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { LightningStore } from '../../store/ports/proofs.ts';
-import type { RateSource } from '../../upstream/exchanges.ts';
+import type { RateSource } from '../../upstream/rates/exchanges.ts';
 import { clientGone, runEndpoint } from '../run-endpoint.ts';
 import type { Asker } from './asker.ts';
 import { type LightningChallenge, lightningChallenge } from './challenge.ts';

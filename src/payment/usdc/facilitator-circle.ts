@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../../lib/clock.ts';
-import type { Upstream } from '../../upstream/http.ts';
+import type { Upstream } from '../../upstream/client/http.ts';
 import type { FacilitatorClient } from './facilitator-client.ts';
 import { readReply, type SettleReply, UNHEARD } from './facilitator-reply.ts';
 import type { SettleRequest } from './facilitator-request.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
-import { orAborted } from '../../upstream/deadline.ts';
-import { createLimiter } from '../../upstream/limiter.ts';
+import { orAborted } from '../../upstream/client/deadline.ts';
+import { createLimiter } from '../../upstream/client/limiter.ts';
 import type { Intent, Outcome, Settler } from './settler.ts';
 
 /** How one attempt ended. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Upstream } from '../../upstream/http.ts';
+import type { Upstream } from '../../upstream/client/http.ts';
 import type { Supported } from './facilitator-client.ts';
 
 const supported = z.object({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
-import type { Upstream } from '../../upstream/http.ts';
+import type { Upstream } from '../../upstream/client/http.ts';
 import type { FacilitatorClient } from './facilitator-client.ts';
 import { readReply, UNHEARD } from './facilitator-reply.ts';
 import { jsonOrNull, supportedKinds } from './facilitator-wire.ts';

@@ -1,6 +1,6 @@
 import type { GatewayConfig } from '../../config/rails.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Upstreams } from '../../upstream/http.ts';
+import type { Upstreams } from '../../upstream/client/http.ts';
 import type { Authorization } from './authorization.ts';
 import { settleRequest } from './facilitator-request.ts';
 import { createGatewaySignatureCheck, gatewayExtra } from './gateway.ts';

@@ -3,7 +3,7 @@ import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { RelayerSpendingStore } from '../../store/ports/spending.ts';
 import type { GatewayTransferStore } from '../../store/ports/transfers.ts';
-import type { Upstreams } from '../../upstream/http.ts';
+import type { Upstreams } from '../../upstream/client/http.ts';
 import type { Ledger } from '../ledger.ts';
 import { type Carrier, createCarrier } from './carrier.ts';
 import type { ChainCheck } from './chain-check.ts';

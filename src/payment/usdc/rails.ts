@@ -2,7 +2,7 @@ import type { RemoteFacilitatorConfig } from '../../config/rails.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { GatewayTransferStore } from '../../store/ports/transfers.ts';
-import type { Upstreams } from '../../upstream/http.ts';
+import type { Upstreams } from '../../upstream/client/http.ts';
 import type { Authorization } from './authorization.ts';
 import type { ChainCheck } from './chain-check.ts';
 import type { Evidence } from './evidence.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { packagesNpm } from '../../../src/endpoints/packages-npm.ts';
 import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
-import { registryUrl } from '../../../src/upstream/npm-registry.ts';
+import { registryUrl } from '../../../src/upstream/packages/npm-registry.ts';
 import { fixture, usePackages } from '../../support/packages.ts';
 
 const { server, serve, open, ask: askAny } = usePackages();

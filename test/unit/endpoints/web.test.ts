@@ -3,7 +3,7 @@ import { parseParams } from '../../../src/catalogue/params.ts';
 import { webCheck } from '../../../src/endpoints/web-check.ts';
 import { webExtract } from '../../../src/endpoints/web-extract.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createWeb, type Web } from '../../../src/upstream/web.ts';
+import { createWeb, type Web } from '../../../src/upstream/web/web.ts';
 import { type Replay, startReplay, TEST_CA } from '../../support/replay.ts';
 
 const signal = new AbortController().signal;

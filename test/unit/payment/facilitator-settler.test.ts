@@ -10,7 +10,7 @@ import { createHttpFacilitator } from '../../../src/payment/usdc/facilitator-cli
 import { readReply } from '../../../src/payment/usdc/facilitator-reply.ts';
 import { settleRequest } from '../../../src/payment/usdc/facilitator-request.ts';
 import { createSellerProof } from '../../../src/payment/usdc/facilitator-seller-proof.ts';
-import { createUpstreams } from '../../../src/upstream/http.ts';
+import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/http-stand-in.ts';
 import { newKey, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
 import { openSales } from '../../support/remote-sales.ts';

@@ -7,7 +7,7 @@ import { createGatewayRail } from '../../../src/payment/usdc/gateway-rail.ts';
 import { type OpenGateway, openGateway } from '../../../src/payment/usdc/open-gateway.ts';
 import type { PurchaseRail, Verified } from '../../../src/payment/usdc/purchase-rail.ts';
 import type { Payment, PaymentKey } from '../../../src/store/ports/sales.ts';
-import { createUpstreams } from '../../../src/upstream/http.ts';
+import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { signForGateway } from '../../support/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/gateway-stand-in.ts';
 import { reservation } from '../../support/ledger-rows.ts';

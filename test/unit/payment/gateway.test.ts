@@ -16,7 +16,7 @@ import { createGatewayBatches } from '../../../src/payment/usdc/gateway-batches.
 import { createGatewayClient, type GatewayTransfer } from '../../../src/payment/usdc/gateway-client.ts';
 import { createGatewayEvidence } from '../../../src/payment/usdc/gateway-evidence.ts';
 import { transactionText, transferIdBytes } from '../../../src/payment/usdc/transaction-id.ts';
-import { createUpstreams } from '../../../src/upstream/http.ts';
+import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { signForGateway } from '../../support/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/gateway-stand-in.ts';
 import { type Answered, startStandIn } from '../../support/http-stand-in.ts';

@@ -9,7 +9,7 @@ import { createGatewayRail } from '../../../src/payment/usdc/gateway-rail.ts';
 import { openGateway } from '../../../src/payment/usdc/open-gateway.ts';
 import { createRails } from '../../../src/payment/usdc/rails.ts';
 import type { Settler } from '../../../src/payment/usdc/settler.ts';
-import { createUpstreams } from '../../../src/upstream/http.ts';
+import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { signForGateway } from '../../support/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/gateway-stand-in.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/http-stand-in.ts';

@@ -5,7 +5,7 @@ import { rootCertificates } from 'node:tls';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../src/lib/clock.ts';
 import { createReceiver } from '../../../../src/payment/lightning/create-receiver.ts';
-import { createUpstreams } from '../../../../src/upstream/http.ts';
+import { createUpstreams } from '../../../../src/upstream/client/http.ts';
 import { type NodeKind, type NodeServer, startNodeServer } from '../../../support/lightning-node-servers.ts';
 import { everythingOf, openReceiver } from '../../../support/receiver-bench.ts';
 import { TEST_CA } from '../../../support/replay.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createLightningDescriptor } from '../../../../src/payment/lightning/descriptor.ts';
 import { MAINNET } from '../../../../src/payment/lightning/networks.ts';
-import type { RateSource } from '../../../../src/upstream/exchanges.ts';
+import type { RateSource } from '../../../../src/upstream/rates/exchanges.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
 import { moodyEndpoint } from '../../../support/moody-endpoint.ts';
 

@@ -8,7 +8,7 @@ import { MAINNET, TESTNET } from '../../../../src/payment/lightning/networks.ts'
 import type { LightningStore } from '../../../../src/store/ports/proofs.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
-import { createUpstreams, type Upstreams } from '../../../../src/upstream/http.ts';
+import { createUpstreams, type Upstreams } from '../../../../src/upstream/client/http.ts';
 import { type NodeServer, SECRETS, startNodeServer } from '../../../support/lightning-node-servers.ts';
 import { grantOf, invoiceOf, keyOf, NOON } from '../../../support/lightning-rows.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';

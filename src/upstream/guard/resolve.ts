@@ -1,0 +1,36 @@
+import { Resolver } from 'node:dns/promises';
+import { NotFound } from '../../errors.ts';
+import { orAborted } from '../client/deadline.ts';
+import { ExchangeFailed } from '../client/failure.ts';
+
+/** Two tries of 1.5 s: inside the time-out for connecting, past it the name's servers are down. */
+const QUERY_MS = 1500;
+const TRIES = 2;
+
+/** Turns a host name into all its addresses, IPv4 first (not every machine can reach IPv6). */
+export type Resolve = (host: string, signal: AbortSignal) => Promise<string[]>;
+
+/**
+ * Asks the machine's name servers directly. Not the system's `getaddrinfo`: that runs in the four threads which Node shares with
+ * file access and compression, so a name server that a stranger keeps silent would stall the whole service.
+ */
+export function createResolve(servers?: readonly string[]): Resolve {
+  const resolver = new Resolver({ timeout: QUERY_MS, tries: TRIES });
+  if (servers) resolver.setServers(servers);
+  return async (host, signal) => {
+    const both = Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+    const [v4, v6] = await orAborted(both, signal);
+    const found = [v4, v6].flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
+    if (found.length > 0) return found;
+    if ([v4, v6].every((result) => result.status === 'rejected' && isAbsent(result.reason))) {
+      throw new NotFound(`the host ${host} does not exist`, 'host_not_found');
+    }
+    throw new ExchangeFailed('connecting', 'its name servers do not answer');
+  };
+}
+
+/** The name does not exist, or has no address of that kind: both are answers. */
+function isAbsent(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : '';
+  return code === 'ENOTFOUND' || code === 'ENODATA';
+}

@@ -1,0 +1,69 @@
+import type { NamesConfig } from '../../config/names.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { firstToAnswer } from '../client/fallback.ts';
+import type { Upstreams } from '../client/http.ts';
+import { createEcb } from '../rates/ecb.ts';
+import type { FixingSource } from '../rates/fixing.ts';
+import { createFrankfurter } from '../rates/frankfurter.ts';
+import { createWiki, type Wiki } from '../wiki/wikipedia.ts';
+import { createDns, type Dns } from './doh.ts';
+import { createRdap, type Rdap } from './rdap.ts';
+import { createRdapBootstrap } from './rdap-bootstrap.ts';
+
+/** The sources of domains, currencies and encyclopedias. */
+export interface NamesSources {
+  readonly dns: Dns;
+  readonly rdap: Rdap;
+  readonly currency: FixingSource;
+  readonly wiki: Wiki;
+}
+
+const KIB = 1024;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/**
+ * Wires them. A call that has to go to its second source, or whois that has to ask the DNS too, still ends within an endpoint's 15 seconds:
+ * that is what the time-outs add up to.
+ */
+export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, clock: Clock): NamesSources {
+  // A call asks for up to eight types at once. Not cached: records are sold as live.
+  const resolver = (name: string, url: string) => {
+    const bounds = { timeoutMs: 3000, maxBytes: 256 * KIB, concurrency: 32, retries: 0 } as const;
+    return { name, url, upstream: upstreams.open({ name, ...bounds }) };
+  };
+  const dns = createDns([resolver('Cloudflare 1.1.1.1', urls.dns), resolver('Google Public DNS', urls.dnsFallback)]);
+
+  const bootstrap = upstreams.open({ name: 'IANA', timeoutMs: 3000, maxBytes: 1024 * KIB, concurrency: 1, retries: 0 });
+  const registries = upstreams.open({
+    // Registries block addresses after 10 to 100 questions a minute; kept answers spare them.
+    ...{ name: 'RDAP', timeoutMs: 5000, maxBytes: 512 * KIB, concurrency: 16, retries: 0 },
+    cache: { ttlMs: 10 * MINUTE_MS, staleIfErrorMs: 0, maxEntries: 2000 },
+  });
+
+  const files = upstreams.open({ name: 'ECB', timeoutMs: 4000, maxBytes: 8192 * KIB, concurrency: 3, retries: 1 });
+  const frankfurter = upstreams.open({
+    ...{ name: 'Frankfurter', timeoutMs: 3000, maxBytes: 256 * KIB, concurrency: 3, retries: 0 },
+    cache: { ttlMs: 10 * MINUTE_MS, staleIfErrorMs: 24 * HOUR_MS, maxEntries: 1000 },
+  });
+  const rates = [createEcb(files, urls.ecb, clock), createFrankfurter(frankfurter, urls.frankfurter)];
+
+  const wikipedia = upstreams.open({
+    // Wikimedia asks for at most three requests at a time and for caching (https://www.mediawiki.org/wiki/API:Etiquette).
+    ...{ name: 'Wikipedia', timeoutMs: 6000, maxBytes: 4096 * KIB, concurrency: 3, retries: 0 },
+    cache: { ttlMs: 10 * MINUTE_MS, staleIfErrorMs: 24 * HOUR_MS, maxEntries: 2000 },
+  });
+
+  return {
+    dns,
+    rdap: createRdap(registries, createRdapBootstrap(bootstrap, urls.rdapBootstrap, clock)),
+    currency: {
+      at: (date) =>
+        firstToAnswer(
+          'reference rates',
+          rates.map((source) => () => source.at(date)),
+        ),
+    },
+    wiki: createWiki(wikipedia, urls.wikipedia),
+  };
+}

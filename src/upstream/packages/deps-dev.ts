@@ -1,0 +1,16 @@
+import { z } from 'zod';
+import type { Upstream } from '../client/http.ts';
+import { secondsOf } from '../timestamp.ts';
+
+const versionSchema = z.object({ publishedAt: z.string().optional() });
+
+/** When an npm version was published, by deps.dev; null when it does not know or can't be asked. Second choice: it follows the registry with a delay. */
+export function createDepsDev(upstream: Upstream, baseUrl: string) {
+  return async (name: string, version: string, signal?: AbortSignal): Promise<number | null> => {
+    const path = `v3/systems/npm/packages/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`;
+    const found = await upstream
+      .json({ url: `${baseUrl}/${path}`, ...(signal && { signal }) }, versionSchema)
+      .catch(() => null);
+    return secondsOf(found?.publishedAt);
+  };
+}

@@ -1,0 +1,78 @@
+import registryFetch from 'npm-registry-fetch';
+import type { Exchange } from '../client/exchange.ts';
+import { describeFailure, ExchangeFailed } from '../client/failure.ts';
+import type { Transport } from '../client/http.ts';
+
+/** A body over the cap; told apart, so that a reader can turn to a smaller one. */
+export class AnswerTooLarge extends ExchangeFailed {
+  constructor() {
+    super('reading', 'its answer is larger than we read');
+  }
+}
+
+/** The registry's base URL without a slash at its end: the one given, else the default of npm's own client, which alone knows it. */
+export function registryUrl(override: string | null): string {
+  return registryFetch.pickRegistry('npm', override === null ? {} : { registry: override }).replace(/\/+$/, '');
+}
+
+/**
+ * Asks an npm registry through npm's own client, under our time and size limits, uncompressed: the library would undo a coding at once and
+ * without a bound, so an answer that comes in one all the same is refused. Two limits stay the library's: it follows up to 20 redirects,
+ * and reads the body of an error answer whole, bounded by the deadline alone.
+ */
+export const registryTransport: Transport = async (sent, maxBytes, signal) => {
+  const control = new AbortController();
+  const within = AbortSignal.any([signal, control.signal]);
+  try {
+    const response = await registryFetch(sent.url.href, optionsFor(sent, within));
+    const headers = Object.fromEntries(response.headers);
+    if (headers['content-encoding'] !== undefined)
+      throw new ExchangeFailed('reading', 'its answer has a content coding');
+    try {
+      return { status: response.status, headers, body: await readAll(response.body, maxBytes), url: response.url };
+    } catch (error) {
+      throw describeFailure(error, true);
+    }
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    return refusalOf(error) ?? fail(error);
+  } finally {
+    // Ends the connection where the body was not read to its end; no effect otherwise.
+    control.abort();
+  }
+};
+
+function optionsFor(sent: Exchange, signal: AbortSignal) {
+  const { 'user-agent': userAgent = '', ...headers } = sent.headers;
+  return { headers: { ...headers, 'accept-encoding': 'identity' }, userAgent, signal, fetchRetries: 0 };
+}
+
+async function readAll(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > maxBytes) throw new AnswerTooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+/** The library throws answers from 400 on; for us they are answers like others, without a body. */
+function refusalOf(error: unknown) {
+  if (!(error instanceof Error) || !('statusCode' in error) || typeof error.statusCode !== 'number') return null;
+  const raw = 'headers' in error && typeof error.headers === 'object' ? error.headers : {};
+  const headers = Object.entries((raw ?? {}) as Record<string, string[]>).map(([name, value]) => [
+    name.toLowerCase(),
+    [value].flat().join(', '),
+  ]);
+  const url = 'uri' in error ? String(error.uri) : '';
+  return { status: error.statusCode, headers: Object.fromEntries(headers), body: Buffer.alloc(0), url };
+}
+
+function fail(error: unknown): never {
+  if (error instanceof Error && 'code' in error && error.code === 'EMAXREDIRECT') {
+    throw new ExchangeFailed('reading', 'redirects too often', error);
+  }
+  throw describeFailure(error, false);
+}

@@ -1,0 +1,90 @@
+import { secondsOf } from '../timestamp.ts';
+import { type Flaw, mergeByAlias } from './aliases.ts';
+import { labelOfScore, type SeverityLabel, scoreVector } from './cvss.ts';
+import type { OsvQuestion } from './osv.ts';
+import { affectedParts, fixesOf } from './osv-fixes.ts';
+import type { OsvRecord } from './osv-record.ts';
+
+/** How bad a flaw is; each part null where no record says. */
+export interface Severity {
+  readonly label: SeverityLabel | null;
+  readonly score: number | null;
+  readonly vector: string | null;
+}
+
+/** One flaw of the asked package. */
+export interface Advisory {
+  readonly id: string;
+  readonly aliases: string[];
+  readonly summary: string | null;
+  readonly severity: Severity;
+  readonly fixedIn: string[];
+  readonly publishedAt: number | null;
+  readonly modifiedAt: number | null;
+}
+
+/** OSV's records as one advisory a flaw, newest first; withdrawn ones are left out before anything is merged with them. */
+export function readAdvisories(records: readonly OsvRecord[], asked: OsvQuestion): Advisory[] {
+  const flaws = mergeByAlias(records.filter(({ withdrawn }) => !withdrawn));
+  return flaws
+    .map((flaw) => readAdvisory(flaw, asked))
+    .sort((a, b) => (b.publishedAt ?? 0) - (a.publishedAt ?? 0) || (a.id < b.id ? -1 : 1));
+}
+
+function readAdvisory({ id, aliases, records }: Flaw<OsvRecord>, asked: OsvQuestion): Advisory {
+  const published = records.map((record) => secondsOf(record.published)).filter((at) => at !== null);
+  const modified = records.map((record) => secondsOf(record.modified)).filter((at) => at !== null);
+  return {
+    id,
+    aliases,
+    summary: records.find(({ summary }) => summary)?.summary ?? null,
+    severity: severityOf(records, asked),
+    fixedIn: fixesOf(records, asked),
+    publishedAt: published.length > 0 ? Math.min(...published) : null,
+    modifiedAt: modified.length > 0 ? Math.max(...modified) : null,
+  };
+}
+
+/** GitHub rates by v4 where a record has both. */
+const VECTOR_TYPES = ['CVSS_V4', 'CVSS_V3'];
+
+/**
+ * The label is what the publishing database says, else what the score makes it; a record may disagree with its own vector, so both are told.
+ * The first record that states either wins, and that is GitHub's where there is one.
+ */
+function severityOf(records: readonly OsvRecord[], asked: OsvQuestion): Severity {
+  const scored = records.map((record) => vectorOf(record, asked)).find((found) => found !== null);
+  const stated = records.map(({ database_specific }) => statedLabel(database_specific)).find((label) => label !== null);
+  return {
+    label: stated ?? (scored ? labelOfScore(scored.score) : null),
+    score: scored?.score ?? null,
+    vector: scored?.vector ?? null,
+  };
+}
+
+/** A package's own vector goes before the record's; what can't be scored counts as none. */
+function vectorOf(record: OsvRecord, asked: OsvQuestion): { vector: string; score: number } | null {
+  const given = [...affectedParts(record, asked).flatMap((part) => part.severity), ...record.severity];
+  for (const type of VECTOR_TYPES) {
+    for (const { score: vector } of given.filter((entry) => entry.type === type)) {
+      const score = scoreVector(vector);
+      if (score !== null) return { vector, score };
+    }
+  }
+  return null;
+}
+
+/** GitHub's words; its "moderate" is CVSS's "medium". */
+const STATED: Record<string, SeverityLabel> = {
+  LOW: 'low',
+  MODERATE: 'medium',
+  MEDIUM: 'medium',
+  HIGH: 'high',
+  CRITICAL: 'critical',
+};
+
+function statedLabel(databaseSpecific: unknown): SeverityLabel | null {
+  if (typeof databaseSpecific !== 'object' || databaseSpecific === null || !('severity' in databaseSpecific))
+    return null;
+  return STATED[String(databaseSpecific.severity).toUpperCase()] ?? null;
+}

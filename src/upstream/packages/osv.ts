@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import { UpstreamFailed } from '../../errors.ts';
+import type { Upstream } from '../client/http.ts';
+import { ECOSYSTEMS, type EcosystemName } from './ecosystems.ts';
+import { type Advisory, readAdvisories } from './osv-advisories.ts';
+import { type OsvRecord, recordSchema } from './osv-record.ts';
+
+/** A package, and one version of it or all that were published. Name and version in the form that `ECOSYSTEMS` gives. */
+export interface OsvQuestion {
+  readonly ecosystem: EcosystemName;
+  readonly name: string;
+  readonly version: string | null;
+}
+
+export interface Osv {
+  /** Every advisory that is not withdrawn, each flaw once, newest first. None also where OSV does not know the package. */
+  advisories(
+    question: OsvQuestion,
+    signal?: AbortSignal,
+  ): Promise<{ advisories: Advisory[]; url: string; retrievedAtMs: number }>;
+}
+
+/** OSV ends a page after 1000 records or 20 seconds (https://google.github.io/osv.dev/post-v1-query/); no package has a tenth of ten thousand. */
+const MAX_PAGES = 10;
+
+const pageSchema = z
+  .looseObject({ vulns: z.array(recordSchema).default([]), next_page_token: z.string().optional() })
+  // "Nothing known" is an empty object. Something else in its place must not be sold as that.
+  .refine(
+    (page) => page.vulns.length > 0 || page.next_page_token !== undefined || isEmpty(page),
+    'neither a page nor empty',
+  );
+
+function isEmpty(page: Record<string, unknown>): boolean {
+  return Object.keys(page).every((key) => key === 'vulns');
+}
+
+/** OSV.dev's query API. */
+export function createOsv(upstream: Upstream, baseUrl: string): Osv {
+  /** All pages or none: a part of the advisories would pass for the whole. */
+  async function readPages(query: Record<string, unknown>, signal?: AbortSignal) {
+    const records: OsvRecord[] = [];
+    let token: string | undefined;
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const body = JSON.stringify({ ...query, ...(token && { page_token: token }) });
+      const headers = { 'content-type': 'application/json' };
+      const request = { url: `${baseUrl}/v1/query`, method: 'POST' as const, headers, body, ...(signal && { signal }) };
+      const page = await upstream.jsonDated(request, pageSchema);
+      // Its 404 is for single records; a query that finds nothing is an empty object.
+      if (!page) throw new UpstreamFailed(upstream.name, 'answered HTTP 404');
+      records.push(...page.data.vulns);
+      token = page.data.next_page_token || undefined;
+      if (token === undefined) return { records, url: page.url, retrievedAtMs: page.retrievedAtMs };
+    }
+    throw new UpstreamFailed(upstream.name, `answered more than ${MAX_PAGES} pages`);
+  }
+
+  return {
+    async advisories({ ecosystem, name, version }, signal) {
+      const asked = { name, ecosystem: ECOSYSTEMS[ecosystem].osv };
+      const { records, ...read } = await readPages({ package: asked, ...(version !== null && { version }) }, signal);
+      return { advisories: readAdvisories(records, { ecosystem, name, version }), ...read };
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import type { PackagesConfig } from '../../config/packages.ts';
+import type { Upstreams } from '../client/http.ts';
+import { createDepsDev } from './deps-dev.ts';
+import { createNpm, type Npm } from './npm.ts';
+import { createNpmDownloads } from './npm-downloads.ts';
+import { registryTransport, registryUrl } from './npm-registry.ts';
+import { createOsv, type Osv } from './osv.ts';
+import { createPypi, type Pypi } from './pypi.ts';
+
+/** Where the package endpoints read. */
+export interface PackageSources {
+  readonly npm: Npm;
+  /** Downloads over the last seven counted days; null: can't be had. */
+  readonly npmDownloads: (name: string, signal?: AbortSignal) => Promise<number | null>;
+  readonly pypi: Pypi;
+  readonly osv: Osv;
+}
+
+const MIB = 1024 * 1024;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+/** None of the four publishes a limit that this comes near, and PyPI asks for few requests at a time. */
+const shared = { concurrency: 3, retries: 1 as const };
+const keep = (ttlMs: number, staleIfErrorMs = HOUR) => ({ cache: { ttlMs, staleIfErrorMs, maxEntries: 1000 } });
+
+/** Opens the five upstreams of the package endpoints. `timeoutMs` puts another bound in place of each one's own. */
+export function createPackageSources(upstreams: Upstreams, config: PackagesConfig, timeoutMs?: number): PackageSources {
+  const within = (ownMs: number) => ({ ...shared, timeoutMs: timeoutMs ?? ownMs });
+  const registry = upstreams.open({
+    name: 'npm',
+    ...within(5000),
+    // Parsing takes the main thread about 7 ms a megabyte; larger packages are read another way.
+    maxBytes: 4 * MIB,
+    // The registry's own Cache-Control.
+    ...keep(5 * MINUTE),
+    transport: registryTransport,
+  });
+  // An extra that must not hold the answer up, counted once a day.
+  const downloads = upstreams.open({
+    name: 'npm-downloads',
+    ...within(2500),
+    maxBytes: 64 * 1024,
+    ...keep(6 * HOUR, 24 * HOUR),
+  });
+  // A published time does not change, but deps.dev learns of a version only after a while.
+  const depsDev = upstreams.open({ name: 'deps.dev', ...within(3000), maxBytes: MIB, ...keep(HOUR) });
+  // PyPI's own Cache-Control; the answer lists every file of every release.
+  const pypi = upstreams.open({ name: 'pypi', ...within(5000), maxBytes: 16 * MIB, ...keep(15 * MINUTE) });
+  // Most answers come within a second; those for packages with hundreds of advisories take longer, and several megabytes.
+  const osv = upstreams.open({ name: 'osv', ...within(8000), maxBytes: 16 * MIB, ...keep(10 * MINUTE) });
+  return {
+    npm: createNpm({
+      registry,
+      registryUrl: registryUrl(config.npmUrl),
+      publishedAt: createDepsDev(depsDev, config.depsDevUrl),
+    }),
+    npmDownloads: createNpmDownloads(downloads, config.npmDownloadsUrl),
+    pypi: createPypi(pypi, config.pypiUrl),
+    osv: createOsv(osv, config.osvUrl),
+  };
+}

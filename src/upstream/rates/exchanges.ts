@@ -1,0 +1,107 @@
+import type { MarketsConfig } from '../../config/markets.ts';
+import { AppError, Unavailable } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Upstreams } from '../client/http.ts';
+import { createSingleFlight } from '../client/single-flight.ts';
+import { agreedRate } from './btc-agreement.ts';
+import { type BtcTicker, type ReadTicker, readBitstamp, readCoinbase, readKraken } from './btc-tickers.ts';
+
+/** BTC/USD as the exchanges told it. */
+export interface BtcUsd {
+  /** Decimal string: the median of three, or the mean of two that agree. */
+  readonly rate: string;
+  readonly exchanges: readonly { readonly name: string; readonly rate: string }[];
+  /** When the oldest of them was read, Unix milliseconds. */
+  readonly retrievedAtMs: number;
+}
+
+/** The rate at which sats are priced. */
+export interface RateSource {
+  /** At most 60 s old; throws Unavailable (503, `btc_rate_unavailable`) when fewer than two exchanges answer, or two that do not agree. */
+  current(): Promise<BtcUsd>;
+  /** The newest one, however old; null before the first. For descriptors. */
+  last(): BtcUsd | null;
+}
+
+interface RateSourceDeps {
+  readonly upstreams: Upstreams;
+  readonly urls: MarketsConfig['exchanges'];
+  readonly clock: Clock;
+}
+
+const KEEP_MS = 60_000;
+/** After a failure the exchanges are left alone for so long: Kraken bears about one request a second, and invoices are asked for faster. */
+const REST_SECONDS = 5;
+/** A ticker is some hundred bytes; a buyer waits for the slowest of the three. */
+const BOUNDS = { timeoutMs: 3000, maxBytes: 64 * 1024, concurrency: 1, retries: 0 } as const;
+
+const EXCHANGES: readonly { name: string; key: keyof MarketsConfig['exchanges']; read: ReadTicker }[] = [
+  { name: 'Coinbase', key: 'coinbase', read: readCoinbase },
+  { name: 'Kraken', key: 'kraken', read: readKraken },
+  { name: 'Bitstamp', key: 'bitstamp', read: readBitstamp },
+];
+
+/**
+ * Reads BTC/USD at three exchanges at once when somebody asks and the last reading is older than 60 s; callers at the same time share a reading.
+ * A rate past its time prices nothing, whatever the exchanges do.
+ */
+export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): RateSource {
+  const tickers = EXCHANGES.map(({ name, key, read }) => {
+    const upstream = upstreams.open({ name, ...BOUNDS });
+    return { name, read: () => read(upstream, urls[key]) };
+  });
+  const share = createSingleFlight<BtcUsd>();
+  let newest: BtcUsd | null = null;
+  let failed: { atMs: number; error: Unavailable } | null = null;
+
+  /** A clock that was set back must not lengthen a rate's life, nor a failure's. */
+  const isWithin = (atMs: number, ms: number) => clock.nowMs() >= atMs && clock.nowMs() - atMs < ms;
+
+  async function refresh(): Promise<BtcUsd> {
+    const outcomes = await Promise.all(tickers.map(attempt));
+    const told = outcomes.filter((outcome) => 'rate' in outcome);
+    const rate = agreedRate(told.map((ticker) => ticker.rate));
+    if (rate === null) {
+      const reasons = outcomes.flatMap((outcome) => ('reason' in outcome ? [outcome.reason] : []));
+      failed = { atMs: clock.nowMs(), error: unavailable(reasons) };
+      throw failed.error;
+    }
+    newest = {
+      rate,
+      exchanges: told.map(({ name, rate: own }) => ({ name, rate: own })),
+      retrievedAtMs: Math.min(...told.map(({ retrievedAtMs }) => retrievedAtMs)),
+    };
+    return newest;
+  }
+
+  return {
+    async current() {
+      if (newest !== null && isWithin(newest.retrievedAtMs, KEEP_MS)) return newest;
+      if (failed !== null && isWithin(failed.atMs, REST_SECONDS * 1000)) throw failed.error;
+      return share('BTC/USD', undefined, refresh);
+    },
+    last: () => newest,
+  };
+}
+
+interface Ticker {
+  readonly name: string;
+  read(): Promise<BtcTicker>;
+}
+
+/** One exchange's answer, or why it does not count; what is no named failure is a bug and goes its own way. */
+async function attempt({ name, read }: Ticker): Promise<(BtcTicker & { name: string }) | { reason: string }> {
+  try {
+    return { name, ...(await read()) };
+  } catch (error) {
+    if (error instanceof AppError) return { reason: error.message };
+    throw error;
+  }
+}
+
+/** With no more than one that failed, the others did not agree. */
+function unavailable(reasons: readonly string[]): Unavailable {
+  const why = reasons.length > 1 ? reasons : [...reasons, 'the other two exchanges are more than 2 % apart'];
+  const detail = `The bitcoin price cannot be told now, so nothing can be priced in sats (${why.join('; ')}).`;
+  return new Unavailable('btc_rate_unavailable', detail, REST_SECONDS);
+}

@@ -1,0 +1,49 @@
+import { type Decimal, divide, parseDecimal } from '../../lib/decimal.ts';
+
+/** The reference rates of one day: how many units of each currency one unit of `base` is worth. */
+export interface Fixing {
+  /** `YYYY-MM-DD` */
+  readonly date: string;
+  /** Decimal text as published; the base itself is in it with "1". */
+  readonly rates: ReadonlyMap<string, string>;
+}
+
+/** A fixing with where and when it was read. */
+export interface DatedFixing {
+  readonly fixing: Fixing;
+  /** Whose rates they are, and through whom. */
+  readonly source: string;
+  readonly url: string;
+  readonly retrievedAtMs: number;
+}
+
+/** Where fixings come from. */
+export interface FixingSource {
+  /** The last fixing on or before a calendar date, or the newest one; UpstreamFailed when it cannot be had. */
+  at(date: string | null): Promise<DatedFixing>;
+}
+
+/** The euro's first day of trading; no fixing is older (https://www.ecb.europa.eu, "Euro foreign exchange reference rates"). */
+export const FIRST_FIXING = '1999-01-04';
+
+/** Digits of a cross rate. Published rates have five or six; ten let a buyer multiply a large amount without seeing the rounding. */
+const RATE_PRECISION = { decimals: 0, significant: 10 };
+
+/** A published rate: positive decimal text. */
+export function isRate(text: string): boolean {
+  return (parseDecimal(text)?.digits ?? 0n) > 0n;
+}
+
+/**
+ * Units of `to` for one unit of `from`, as an exact fraction of the two published rates; null when the day has no rate for one of them.
+ * A fraction, so that whoever multiplies rounds once, at the end.
+ */
+export function crossRate({ rates }: Fixing, from: string, to: string): { dividend: Decimal; divisor: Decimal } | null {
+  const [dividend, divisor] = [rates.get(to), rates.get(from)].map((text) => parseDecimal(text ?? ''));
+  return dividend && divisor && divisor.digits > 0n ? { dividend, divisor } : null;
+}
+
+/** A cross rate at the digits in which rates are shown: ten significant ones, rounded half up. */
+export function roundedRate({ dividend, divisor }: { dividend: Decimal; divisor: Decimal }): Decimal {
+  return divide(dividend, divisor, RATE_PRECISION);
+}

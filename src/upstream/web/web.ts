@@ -1,0 +1,146 @@
+import { AppError, BadParameter, NotFound, Unavailable, UpstreamFailed } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { withinDeadline } from '../client/deadline.ts';
+import { ExchangeFailed } from '../client/failure.ts';
+import { mediaTypeOf } from '../client/json.ts';
+import { createLimiter, NoRoom } from '../client/limiter.ts';
+import type { DialOptions, TlsFacts } from '../guard/dial.ts';
+import { hostOf } from '../guard/guard.ts';
+import { createHostLimit } from '../guard/host-limit.ts';
+import { type Hop, type Landing, visit } from '../guard/visit.ts';
+import type { PageContent } from './page.ts';
+import { kindOfPage } from './page-kind.ts';
+import { createPageReader } from './page-reader.ts';
+import { judgeHeaders, type SecurityHeaders } from './security-headers.ts';
+
+/** A page's content and where it was found. */
+export interface ExtractedPage extends PageContent {
+  readonly finalUrl: string;
+  readonly status: number;
+  readonly contentType: string | null;
+  readonly retrievedAtMs: number;
+}
+
+/** How a URL answers. */
+export interface CheckedUrl {
+  readonly finalUrl: string;
+  readonly status: number;
+  readonly redirects: readonly Hop[];
+  readonly totalMs: number;
+  readonly timings: Landing['timings'];
+  readonly tls: TlsFacts | null;
+  readonly securityHeaders: SecurityHeaders;
+  readonly retrievedAtMs: number;
+}
+
+/**
+ * Strangers' pages. Both throw `url_not_public` (400) for what is, redirects or resolves to something that is not public, NotFound for a
+ * host or page that does not exist, UpstreamFailed (502) naming the host for what it did wrong, TooMany (429) for a host that has had
+ * enough requests, Unavailable (503) when too many calls wait.
+ */
+export interface Web {
+  readonly measuredFrom: string;
+  extract(url: string, signal: AbortSignal): Promise<ExtractedPage>;
+  /** Any status is an answer; the body is not read. */
+  check(url: string, signal: AbortSignal): Promise<CheckedUrl>;
+}
+
+interface WebOptions {
+  readonly clock: Clock;
+  readonly userAgent: string;
+  /** Our own public origin, said in answers. */
+  readonly measuredFrom: string;
+  readonly timeoutMs: number;
+  readonly hostPerMinute: number;
+  readonly pageWorkers: number;
+  readonly dial: DialOptions;
+}
+
+/** 99 of 100 pages have less HTML than 1 MB (https://httparchive.org/reports/page-weight); it bounds what one call may hold in memory. */
+export const MAX_PAGE_BYTES = 3 * 1024 * 1024;
+/** Visits at once: with the bound above, at most some 200 MB of pages. */
+const VISITS = 64;
+/** Visits that may wait, and how long: a little, then the caller is told to come back. */
+const WAITING_VISITS = 512;
+const WAIT_MS = 4000;
+
+/** Opens nothing until the first call; `close` ends the threads that read pages. */
+export function createWeb(options: WebOptions): Web & { close(): Promise<void> } {
+  const { clock, userAgent, measuredFrom, timeoutMs, dial } = options;
+  const pages = createPageReader({ workers: options.pageWorkers });
+  const limiter = createLimiter({ running: VISITS, waiting: WAITING_VISITS, waitMs: WAIT_MS });
+  const limitHost = createHostLimit(options.hostPerMinute, clock);
+
+  /** Visits a URL and closes what it opened, whatever `use` does with it. */
+  async function landed<T>(
+    text: string,
+    signal: AbortSignal,
+    use: (landing: Landing, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const url = URL.parse(text);
+    if (url === null) throw new BadParameter([{ path: 'url', message: 'not a URL' }]);
+    const work = async (within: AbortSignal) => {
+      const landing = await visit(url, { ...dial, userAgent, limitHost }, within);
+      try {
+        return await use(landing, within);
+      } finally {
+        await landing.close();
+      }
+    };
+    try {
+      return await withinDeadline(timeoutMs, signal, (within) => limiter.run(within, () => work(within)));
+    } catch (error) {
+      throw named(hostOf(url), error);
+    }
+  }
+
+  return {
+    measuredFrom,
+    extract: (text, signal) =>
+      landed(text, signal, async (landing, within) => {
+        const { url, status, headers } = landing;
+        requireSuccess(status, hostOf(url));
+        const contentType = headers['content-type'] ?? null;
+        const known = kindOfPage(contentType, null);
+        const bytes = known === 'other' ? null : await landing.read(MAX_PAGE_BYTES);
+        const retrievedAtMs = clock.nowMs();
+        const kind = bytes === null ? 'other' : kindOfPage(contentType, bytes);
+        if (bytes === null || kind === 'other') {
+          throw new ExchangeFailed(
+            'reading',
+            `it answers ${contentType ? mediaTypeOf(contentType) : 'binary data'}, not a page`,
+          );
+        }
+        const contentLanguage = headers['content-language'] ?? null;
+        const content = await pages.read({ bytes, contentType, contentLanguage, kind }, within);
+        const named = contentType === null ? null : mediaTypeOf(contentType);
+        return { ...content, finalUrl: url.href, status, contentType: named, retrievedAtMs };
+      }),
+    check: (text, signal) =>
+      landed(text, signal, async ({ url, status, headers, hops, totalMs, timings, tls }) => ({
+        finalUrl: url.href,
+        status,
+        redirects: hops,
+        totalMs,
+        timings,
+        tls,
+        securityHeaders: judgeHeaders(headers, url.protocol === 'https:'),
+        retrievedAtMs: clock.nowMs(),
+      })),
+    close: () => pages.close(),
+  };
+}
+
+function requireSuccess(status: number, host: string): void {
+  if (status === 404 || status === 410)
+    throw new NotFound(`${host} answers ${status}: it has no such page`, 'page_not_found');
+  if (status < 200 || status > 299) throw new ExchangeFailed('reading', `it answers HTTP ${status}`);
+}
+
+/** What went wrong in the words of an answer; the host is the upstream. */
+function named(host: string, error: unknown): unknown {
+  if (error instanceof AppError) return error;
+  if (error instanceof NoRoom)
+    return new Unavailable('web_busy', 'too many pages are being fetched; try again shortly', 5);
+  return error instanceof ExchangeFailed ? new UpstreamFailed(host, error.message, error) : error;
+}

@@ -1,0 +1,157 @@
+import { decodeHTML } from 'entities';
+import type { z } from 'zod';
+import { UpstreamFailed } from '../../errors.ts';
+import { firstToAnswer } from '../client/fallback.ts';
+import type { Dated, Upstream } from '../client/http.ts';
+import { secondsOf } from '../timestamp.ts';
+import { actionSearchSchema, articleSchema, restSearchSchema, summarySchema } from './wiki-schemas.ts';
+
+/** One article that fits a search. */
+export interface WikiHit {
+  readonly title: string;
+  readonly description: string | null;
+  readonly excerpt: string | null;
+  readonly url: string;
+}
+
+/** What summary and article tell alike; `updatedAt` is Unix seconds of the newest edit. */
+interface WikiPage {
+  readonly title: string;
+  readonly updatedAt: number | null;
+  readonly disambiguation: boolean;
+  readonly url: string;
+}
+
+export interface WikiSummary extends WikiPage {
+  readonly summary: string | null;
+  readonly image: { url: string; width: number; height: number; originalUrl: string | null } | null;
+}
+
+export interface WikiArticle extends WikiPage {
+  readonly text: string;
+}
+
+/** Reads one language edition; `lang` must be on the list of editions, titles are plain text with blanks. Null: no such article. */
+export interface Wiki {
+  search(lang: string, query: string, limit: number, signal?: AbortSignal): Promise<Dated<readonly WikiHit[]>>;
+  summary(lang: string, title: string, signal?: AbortSignal): Promise<Dated<WikiSummary> | null>;
+  article(lang: string, title: string, signal?: AbortSignal): Promise<Dated<WikiArticle> | null>;
+}
+
+/** The namespace of articles; talk, user and help pages are not what is sold. */
+const ARTICLES = 0;
+
+/** Wikipedia through its REST and action APIs. `origin` holds `{lang}` where the edition's name goes. */
+export function createWiki(upstream: Upstream, origin: string): Wiki {
+  const at = (lang: string, path: string) => `${origin.replace('{lang}', lang)}${path}`;
+  const get = <T>(url: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
+    upstream.jsonDated({ url, ...(signal && { signal }) }, schema);
+  const action = (lang: string, params: Record<string, string>) =>
+    at(lang, `/w/api.php?${new URLSearchParams({ action: 'query', format: 'json', formatversion: '2', ...params })}`);
+
+  async function restSearch(lang: string, q: string, limit: number, signal?: AbortSignal) {
+    const url = at(lang, `/w/rest.php/v1/search/page?${new URLSearchParams({ q, limit: String(limit) })}`);
+    const { data, ...rest } = required(upstream, await get(url, restSearchSchema, signal));
+    const hits = data.pages.map(({ title, key, description, excerpt }) => ({
+      title,
+      description: plain(description),
+      excerpt: plain(excerpt),
+      url: articleUrl(lang, key),
+    }));
+    return { ...rest, data: hits.slice(0, limit) };
+  }
+
+  async function actionSearch(lang: string, q: string, limit: number, signal?: AbortSignal) {
+    const params = { list: 'search', srsearch: q, srlimit: String(limit), srnamespace: String(ARTICLES) };
+    const { data, ...rest } = required(upstream, await get(action(lang, params), actionSearchSchema, signal));
+    const { search } = required(upstream, data.query, data.error);
+    const hits = search.map(({ title, snippet }) => ({
+      title,
+      description: null,
+      excerpt: plain(snippet),
+      url: articleUrl(lang, title),
+    }));
+    return { ...rest, data: hits.slice(0, limit) };
+  }
+
+  return {
+    search: (lang, query, limit, signal) =>
+      firstToAnswer('Wikipedia search', [
+        () => restSearch(lang, query, limit, signal),
+        () => actionSearch(lang, query, limit, signal),
+      ]),
+
+    async summary(lang, title, signal) {
+      const url = at(lang, `/api/rest_v1/page/summary/${encodeURIComponent(title.replaceAll(' ', '_'))}`);
+      const answer = await get(url, summarySchema, signal);
+      return answer === null ? null : summaryOf(lang, answer);
+    },
+
+    async article(lang, title, signal) {
+      const params = {
+        ...{ prop: 'extracts|revisions|pageprops', redirects: '1', titles: title },
+        ...{ explaintext: '1', exsectionformat: 'plain', rvprop: 'timestamp', ppprop: 'disambiguation' },
+      };
+      const { data, ...rest } = required(upstream, await get(action(lang, params), articleSchema, signal));
+      const page = required(upstream, data.query, data.error).pages?.[0];
+      // A title of another project (`fr:Paris`) gives no page at all, a bad one an invalid page.
+      if (!page || isSet(page.missing) || isSet(page.invalid) || (page.ns ?? ARTICLES) !== ARTICLES) return null;
+      if (page.extract === undefined) throw new UpstreamFailed(upstream.name, 'answered without a text');
+      const article = {
+        title: page.title,
+        updatedAt: secondsOf(page.revisions?.[0]?.timestamp),
+        disambiguation: page.pageprops?.disambiguation !== undefined,
+        url: articleUrl(lang, page.title),
+        text: page.extract
+          .replace(/\n{3,}/g, '\n\n')
+          .trim()
+          .normalize('NFC'),
+      };
+      return { ...rest, data: article };
+    },
+  };
+}
+
+function summaryOf(lang: string, { data, ...rest }: Dated<z.output<typeof summarySchema>>): Dated<WikiSummary> | null {
+  const { type, title, namespace, timestamp, titles, extract, thumbnail, originalimage } = data;
+  if ((namespace?.id ?? ARTICLES) !== ARTICLES) return null;
+  const shown = thumbnail ?? originalimage;
+  const { source, width, height } = shown ?? { source: '', width: 0, height: 0 };
+  return {
+    ...rest,
+    data: {
+      title,
+      updatedAt: secondsOf(timestamp),
+      disambiguation: type === 'disambiguation',
+      url: articleUrl(lang, titles?.canonical ?? title),
+      summary: extract.trim() || null,
+      image: shown ? { url: source, width, height, originalUrl: originalimage?.source ?? null } : null,
+    },
+  };
+}
+
+/** A flag of the action API: true, or in format version 1 an empty string. */
+function isSet(flag: boolean | string | undefined): boolean {
+  return flag !== undefined && flag !== false;
+}
+
+function required<T>(upstream: Upstream, answer: T | null | undefined, error?: unknown): T {
+  if (answer === null || answer === undefined) {
+    throw new UpstreamFailed(upstream.name, error ? 'refused the question' : 'answered without data');
+  }
+  return answer;
+}
+
+/** The address people open; the mirror that we may read from is not it. Written as MediaWiki writes titles in addresses. */
+function articleUrl(lang: string, title: string): string {
+  const path = encodeURIComponent(title.replaceAll(' ', '_')).replace(/%(3A|2C|2F|3B|40|24)/g, decodeURIComponent);
+  return `https://${lang}.wikipedia.org/wiki/${path}`;
+}
+
+/** Text of an excerpt: the marks around found words and the entities undone; what is empty is unknown. */
+function plain(html: string | null | undefined): string | null {
+  const text = decodeHTML((html ?? '').replace(/<[^>]*>/g, ''))
+    .replace(/\s+/g, ' ')
+    .trim();
+  return text === '' ? null : text;
+}

@@ -1,0 +1,160 @@
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { Registry } from 'prom-client';
+import { catalogue as everything } from '../catalogue/catalogue.ts';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { createChainClient } from '../chain/client.ts';
+import { ranked } from '../chain/rank.ts';
+import { type Part, WHOLE } from '../cluster/part.ts';
+import { publishCollector } from '../collector/collector-metrics.ts';
+import type { Config } from '../config.ts';
+import type { Sources } from '../endpoints/sources.ts';
+import { createFacilitator } from '../facilitator/facilitator.ts';
+import { createMetrics } from '../http/metrics.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
+import { createLightningDescriptor } from '../payment/lightning/descriptor.ts';
+import { createLightning } from '../payment/lightning/lightning.ts';
+import { LIGHTNING_NETWORKS } from '../payment/lightning/networks.ts';
+import { createLookup } from '../payment/lookup.ts';
+import { createPaymentMetrics } from '../payment/payment-metrics.ts';
+import { createPayments } from '../payment/payments.ts';
+import { createRelayerMetrics } from '../payment/usdc/relayer-metrics.ts';
+import { createSelfTest } from '../selftest/self-test.ts';
+import { countSelfTests } from '../selftest/self-test-metrics.ts';
+import { holdLedger, joinLedger } from '../store/sqlite/ledger-lock.ts';
+import { createOutgoing } from '../upstream/outgoing.ts';
+import { openListings } from './listings.ts';
+import { createMounts } from './mounts.ts';
+import { openCollecting } from './open-collecting.ts';
+import { openLedger } from './open-ledger.ts';
+import { openSources } from './open-sources.ts';
+import { createReadiness } from './readiness.ts';
+
+/** Chooses the real parts and wires them; nothing else in the service decides what is real. */
+export async function createDeps(
+  config: Config,
+  log: Logger,
+  catalogue: readonly Endpoint<Sources>[] = everything,
+  clock: Clock = systemClock,
+  part: Part = WHOLE,
+) {
+  const { network } = config;
+  const worker = part.kind === 'worker' ? part : null;
+  const link = worker?.link ?? null;
+  const lockFile = join(config.dataDir, 'ledger.lock');
+  const lock = worker ? joinLedger(lockFile) : holdLedger(lockFile);
+  const chain = createChainClient({
+    rpcUrls: network.rpcUrls,
+    chainId: network.chainId,
+    genesisHash: config.collector.genesisHash ?? undefined,
+    timeoutMs: config.rpcTimeoutMs,
+    log,
+  });
+  const collecting = openCollecting({ config, chain, link, clock, log });
+  const metrics = createMetrics();
+  const ledger = await openLedger(config, part, clock, log, metrics);
+  const { stores, bootId, instance } = ledger;
+  const { payments: store, selfTests, spending, transfers } = stores;
+  // What is read from shared files is told by one process.
+  const shared = worker ? new Registry() : metrics;
+  const watched = createPaymentMetrics(metrics, { store, clock, storeBytes: config.replies.storeBytes, shared });
+  const lightningStore = watched.watchClaims(stores.lightning);
+  const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
+  const sources = openSources({ config, chain, clock, collecting, selfTests, outgoing });
+  // What is free reads the chain after everything that is paid for.
+  const freeSources: Sources = { ...sources, chain: ranked(chain, 'free') };
+  const payments = createPayments<Sources>({
+    config,
+    chain,
+    store,
+    sources,
+    clock,
+    bootId,
+    onMove: watched.onMove,
+    spending,
+    transfers,
+    outgoing,
+    ...(!worker && { relayerMetrics: createRelayerMetrics(metrics) }),
+    ...(link && { settling: link.settling, onLeft: watched.onLeft }),
+    ...(instance && { ...instance, onLeft: watched.onLeft }),
+    ...(part.kind === 'primary' && { living: part.living }),
+    log,
+  });
+  const { upstreams } = outgoing;
+  const lightning = createLightning({
+    ...{ config, store: lightningStore, upstreams, sources, clock, bootId, log },
+    offerSources: { ...sources, chain: ranked(chain, 'admit') },
+    sells: part.kind !== 'primary',
+    keepsHouse: ledger.leads,
+    isAlone: !worker && !instance,
+    windows: ledger.windows,
+  });
+  const { payTo, network: lightningNetwork, rates } = lightning;
+  const facilitator = createFacilitator({
+    store: lightningStore,
+    clock,
+    config: config.facilitator,
+    windows: ledger.windows,
+    publicOrigin: config.publicOrigin,
+    ownPayTo: payTo,
+    log,
+  });
+  link?.joinMetrics(metrics);
+  publishCollector(shared, { ...collecting, clock });
+  const selfTest = worker
+    ? null
+    : createSelfTest({
+        ...{ config, chain, store: selfTests, catalogue, clock, log, mayRun: ledger.leads },
+        onRun: countSelfTests(metrics),
+      });
+  const readiness = createReadiness({ payments, lightning, collector: sources.collector, ledger, link, clock });
+  const isReady = async () => (await readiness()).ready;
+  const listings = openListings({ config, stores, outgoing, catalogue, leads: ledger.leads, isReady, clock, log });
+  const mounts = createMounts({
+    ...{ config, catalogue, sources: freeSources, lightning, facilitator, listings, ledger, readiness, clock, log },
+    purchase: payments.purchase,
+    feeSteps: collecting.feeSteps,
+  });
+  await payments.start();
+  await instance?.join(payments, lightningStore.releaseLeasesOf);
+  await lightning.start();
+  await listings.start();
+  collecting.start();
+
+  return {
+    config,
+    clock,
+    log,
+    sources: freeSources,
+    catalogue,
+    metrics,
+    payments,
+    lightningStore,
+    facilitator,
+    describeLightning: createLightningDescriptor({ catalogue, network: lightningNetwork, payTo, rates, clock }),
+    lookup: createLookup({
+      payments: store,
+      transfers,
+      claims: lightningStore,
+      lightningNetworks: LIGHTNING_NETWORKS.map(({ id }) => id),
+      explorerUrl: network.explorerUrl,
+    }),
+    ...mounts,
+    readiness,
+    market: listings.market,
+    discovery: listings.discovery,
+    selfTest,
+    close: async () => {
+      await selfTest?.stop();
+      await listings.stop();
+      await instance?.membership.stop();
+      await payments.stop();
+      await lightning.stop();
+      await collecting.stop();
+      await outgoing.close();
+      await ledger.close();
+      lock.release();
+      await chain.close();
+    },
+  };
+}

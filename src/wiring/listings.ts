@@ -1,0 +1,78 @@
+import type { Logger } from 'pino';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import type { Config } from '../config.ts';
+import { createCatalogue, NO_CATALOGUE } from '../discovery/catalogue.ts';
+import { createDiscovery } from '../discovery/discovery.ts';
+import { createMarket } from '../discovery/market.ts';
+import { createCaller } from '../discovery/market-probe.ts';
+import { createMarketSchedule } from '../discovery/market-schedule.ts';
+import { createOwnListings } from '../discovery/own-entries.ts';
+import type { Sources } from '../endpoints/sources.ts';
+import { describeParams } from '../http/param-docs.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { LedgerStores } from '../store/ports/stores.ts';
+import type { createOutgoing } from '../upstream/outgoing.ts';
+
+interface ListingsParts {
+  config: Config;
+  stores: Pick<LedgerStores, 'market' | 'catalogue'>;
+  outgoing: ReturnType<typeof createOutgoing>;
+  catalogue: readonly Endpoint<Sources>[];
+  /** Whether this process, one of all, calls the listings and reads the catalogue now. */
+  leads(): boolean;
+  isReady(): Promise<boolean>;
+  clock: Clock;
+  log: Logger;
+}
+
+/** What others sell: the market and the third-party catalogue, with the search over both and our own. */
+export function openListings({ config, stores, outgoing, catalogue, leads, isReady, clock, log }: ListingsParts) {
+  const { publicOrigin, seller: payTo } = config;
+  const { caip2: network, usdc } = config.network;
+  const { probeIntervalMs: intervalMs, timeoutMs } = config.market;
+  const payable = { network, usdc };
+  const { dial, userAgent, upstreams } = outgoing;
+  const store = stores.market;
+  const caller = createCaller({ dial, userAgent, timeoutMs, payable, publicOrigin });
+  const market = createMarket({ store, caller, network, limits: config.market, clock, log });
+  const round = { onRound: market.refresh, mayCall: leads };
+  const schedule = createMarketSchedule({ store, caller, clock, intervalMs, log, ...round });
+  const url = config.discovery.catalogueUrl;
+  const bounds = {
+    name: 'catalogue',
+    timeoutMs: 10_000,
+    maxBytes: 4 * 1024 * 1024,
+    concurrency: 1,
+    retries: 1,
+  } as const;
+  const copy =
+    url === null
+      ? NO_CATALOGUE
+      : createCatalogue({
+          upstream: upstreams.open(bounds),
+          url,
+          payable,
+          store: stores.catalogue,
+          clock,
+          log,
+        });
+  const own = createOwnListings({ catalogue, network, payTo, publicOrigin, describeParams });
+  const options = { own, market, catalogue: copy, readsCatalogue: leads, network, isReady, clock, log };
+  const discovery = createDiscovery(options);
+  return {
+    market,
+    discovery,
+    start: async () => {
+      await market.start();
+      await discovery.start();
+      schedule.start();
+    },
+    stop: async () => {
+      await schedule.stop();
+      await discovery.stop();
+      await market.stop();
+    },
+  };
+}
+
+export type Listings = ReturnType<typeof openListings>;

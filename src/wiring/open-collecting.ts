@@ -1,0 +1,86 @@
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import type { OpenChainClient } from '../chain/client.ts';
+import type { PrimaryLink } from '../cluster/primary-link.ts';
+import { openCollector } from '../collector/open-collector.ts';
+import { createProbe, nameEndpoints } from '../collector/probe.ts';
+import type { Config } from '../config.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
+import { NO_COLLECTOR } from '../store/chain/collector-status.ts';
+import { openChainCopy } from '../store/chain/copy.ts';
+import { openChainDatabase, openChainReader } from '../store/chain/database.ts';
+import { createFeeSteps } from '../store/chain/fee-steps.ts';
+import { createProbeWrites } from '../store/chain/probe-store.ts';
+import { type ChainReads, createChainReads } from '../store/chain/reads.ts';
+import type { Sqlite } from '../store/sqlite/database.ts';
+
+interface CollectingParts {
+  config: Config;
+  chain: OpenChainClient;
+  /** Null but in a process that only serves. */
+  link: PrimaryLink | null;
+  clock: Clock;
+  log: Logger;
+}
+
+/** Collected chain data as this process has it, wherever it is collected; what collects and probes here is not yet started. */
+export function openCollecting({ config, chain, link, clock, log }: CollectingParts) {
+  const data = openChainData(config, link, log);
+  const { collector: settings, network, watch } = config;
+  // Written by one process, and never a copy.
+  const db = link ? null : data.db;
+  const own = db && openCollector({ chain, db, clock, log, settings, watch: { ...watch, usdc: network.usdc } });
+  const probe = db && settings.enabled ? openProbe(config, chain, db, log) : null;
+
+  return {
+    collector: data.collector ?? link?.collector ?? own ?? NO_COLLECTOR,
+    reads: data.reads,
+    feeSteps: data.feeSteps,
+    endpoints: nameEndpoints(network.rpcUrls),
+    start: (): void => {
+      own?.start();
+      probe?.start();
+    },
+    stop: async (): Promise<void> => {
+      await own?.stop();
+      await probe?.stop();
+      data.close();
+    },
+  };
+}
+
+export type Collecting = ReturnType<typeof openCollecting>;
+
+function openProbe(
+  { network, collected, rpcTimeoutMs }: Config,
+  { allowances }: OpenChainClient,
+  db: Sqlite,
+  log: Logger,
+) {
+  const { rpcUrls, chainId } = network;
+  const intervalMs = collected.probeIntervalMs;
+  return createProbe({
+    ...{ rpcUrls, allowances, chainId, intervalMs, clock: systemClock, log },
+    writes: createProbeWrites(db),
+    timeoutMs: rpcTimeoutMs,
+  });
+}
+
+/** Where collected data is read: in a copy that is followed, or in our own database, which one process writes to. */
+function openChainData({ collector, dataDir, network: { chainId } }: Config, link: PrimaryLink | null, log: Logger) {
+  const { copyFile, backfillHours } = collector;
+  if (copyFile !== null) return { db: null, ...openChainCopy({ file: copyFile, chainId, backfillHours, log }) };
+  const file = join(dataDir, 'chain.db');
+  const db = link ? openChainReader(file) : openChainDatabase(file);
+  const reads = link ? followReads(createChainReads(db, 'elsewhere'), link) : createChainReads(db);
+  return { db, reads, collector: null, ...createFeeSteps(db), close: () => void db.close() };
+}
+
+/** What another process collects: looked at anew when that one has told how far it is, so that data and freshness move together. */
+function followReads(reads: ChainReads, link: PrimaryLink): ChainReads {
+  let version = reads.version();
+  link.onBeat(() => {
+    version = reads.version();
+  });
+  return { ...reads, version: () => version };
+}

@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Logger } from 'pino';
+import { Counter, Registry } from 'prom-client';
+import type { Part } from '../cluster/part.ts';
+import type { Config } from '../config.ts';
+import { createMembership, type Membership } from '../instances/membership.ts';
+import { createSettlingLink, refusalsText } from '../instances/settling-link.ts';
+import type { Clock } from '../lib/clock.ts';
+import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/minute-windows.ts';
+import type { Payments } from '../payment/payments.ts';
+import type { SettlingProcess } from '../payment/usdc/handover.ts';
+import type { LedgerStores } from '../store/ports/stores.ts';
+import { type InstancesShare, openInstances } from '../store/postgres/open-instances.ts';
+import { openPostgresStores } from '../store/postgres/open-stores.ts';
+import { openSqliteStores } from '../store/sqlite/open-stores.ts';
+import { openSharedWindows, prepareSharedWindows } from '../store/sqlite/shared-windows.ts';
+
+/** Rows of instances that nobody knows are left alone for this long: one that has just started is about to be known. */
+const PATIENCE_MS = 60_000;
+
+/** The ledger as this process has it: its stores, who else works on them, and what is counted together with those. */
+export interface OpenLedger {
+  readonly stores: LedgerStores;
+  readonly bootId: string;
+  /** Where calls are counted that a limit for all bounds, because money hangs on it; undefined counts in this process's memory. */
+  readonly windows: OpenWindows | undefined;
+  /** Where the others are: in all processes of this machine. */
+  readonly nearWindows: (name: string) => MinuteWindows;
+  /** Null where this process, or the primary above it, has the ledger for itself. */
+  readonly instance: Instance | null;
+  /** Whether this process does now what must be done once. */
+  leads(): boolean;
+  close(): Promise<void>;
+}
+
+/** This process among the instances that share a ledger. */
+export interface Instance {
+  readonly membership: Membership;
+  readonly settling: SettlingProcess;
+  /** For `createPayments`, beside `settling`. */
+  readonly living: () => readonly string[];
+  readonly patienceMs: number;
+  /** Begins to take part: settles what others hand over while it leads, takes over what the dead left. */
+  join(
+    payments: Pick<Payments, 'lead' | 'follow' | 'takeOver' | 'carrier'>,
+    onDead: (bootId: string) => Promise<unknown>,
+  ): Promise<void>;
+}
+
+/** Opens the ledger that the configuration names: a file of this machine, or a database that several instances share, whose retries `registry` counts. */
+export async function openLedger(
+  config: Config,
+  part: Part,
+  clock: Clock,
+  log: Logger,
+  registry = new Registry(),
+): Promise<OpenLedger> {
+  const worker = part.kind === 'worker' ? part : null;
+  const bootId = worker?.bootId ?? randomUUID();
+  const { url, poolSize, connectTimeoutMs, statementTimeoutMs } = config.ledger;
+  if (url === null) {
+    const stores = openSqliteStores(join(config.dataDir, 'ledger.db'));
+    const limitsFile = join(config.dataDir, 'limits.db');
+    if (part.kind === 'primary') prepareSharedWindows(limitsFile);
+    const shared = worker && openSharedWindows(limitsFile, worker.runId, clock);
+    return {
+      ...{ stores, bootId, windows: shared?.open, instance: null },
+      nearWindows: shared?.open ?? (() => createMinuteWindows(clock)),
+      leads: () => worker === null,
+      close: async () => {
+        await stores.close();
+        shared?.close();
+      },
+    };
+  }
+  const retries = new Counter({
+    name: 'ledger_retries_total',
+    help: 'Transactions that were run anew because PostgreSQL had undone them for another one',
+    registers: [registry],
+  });
+  const onRetry = () => retries.inc();
+  const stores = await openPostgresStores({ url, poolSize, connectTimeoutMs, statementTimeoutMs, clock, onRetry });
+  const share = openInstances({ url, connectTimeoutMs, clock, log });
+  await succeed(join(config.dataDir, 'boot-id'), bootId, share, log);
+  const membership = createMembership({ store: share.store, bootId, clock, log });
+  return {
+    ...{ stores, bootId, windows: share.windows },
+    nearWindows: () => createMinuteWindows(clock),
+    instance: createInstance(membership, share),
+    leads: membership.leads,
+    close: async () => {
+      await share.close();
+      await stores.close();
+    },
+  };
+}
+
+/**
+ * Whoever held this data directory before is dead, because it is held by one process at a time: what it left need not wait until the others
+ * have missed it.
+ */
+async function succeed(file: string, bootId: string, { store }: InstancesShare, log: Logger): Promise<void> {
+  const before = readOr(file, '').trim();
+  if (before !== '')
+    await store.bury(before).catch((err: unknown) => log.warn({ err }, 'the last start was not buried'));
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${bootId}\n`);
+}
+
+function readOr(file: string, otherwise: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return otherwise;
+  }
+}
+
+function createInstance(membership: Membership, { words }: InstancesShare): Instance {
+  return {
+    membership,
+    settling: createSettlingLink(membership, words),
+    living: membership.living,
+    patienceMs: PATIENCE_MS,
+    join: async ({ lead, follow, takeOver, carrier }, onDead) => {
+      words.onAsked((id) => {
+        void carrier()
+          ?.carry(id)
+          .then(() => words.tell(id));
+      });
+      await membership.start({
+        lead,
+        follow: async () => follow(),
+        takeOver: async (dead) => {
+          await takeOver(dead);
+          for (const bootId of dead) await onDead(bootId);
+        },
+        word: () => {
+          const refusals = carrier()?.refusals();
+          return refusals ? refusalsText(refusals) : null;
+        },
+      });
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { createLimiter, NoRoom } from '../../../../src/upstream/client/limiter.ts';
+
+const signal = new AbortController().signal;
+
+test('runs so many at once, the others in their order', async () => {
+  const limiter = createLimiter({ running: 2, waiting: 10 });
+  const started: number[] = [];
+  let running = 0;
+  let most = 0;
+  await Promise.all(
+    Array.from({ length: 8 }, (_, n) =>
+      limiter.run(signal, async () => {
+        started.push(n);
+        running += 1;
+        most = Math.max(most, running);
+        await delay(5);
+        running -= 1;
+      }),
+    ),
+  );
+  expect(most).toBe(2);
+  expect(started).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+});
+
+test('refuses what finds the queue full, and what waited too long; a place that was given up is not lost', async () => {
+  const limiter = createLimiter({ running: 1, waiting: 2, waitMs: 30 });
+  const long = limiter.run(signal, () => delay(80));
+  const late = [limiter.run(signal, async () => 'a'), limiter.run(signal, async () => 'b')];
+  await expect(limiter.run(signal, async () => 'c')).rejects.toThrow(NoRoom);
+  for (const task of late) await expect(task).rejects.toThrow(NoRoom);
+  await long;
+  expect(await limiter.run(signal, async () => 'd')).toBe('d');
+});
+
+test('gives the place of one that leaves or fails to the next', async () => {
+  const limiter = createLimiter({ running: 1, waiting: 5 });
+  const control = new AbortController();
+  const first = limiter.run(signal, async () => {
+    await delay(20);
+    throw new Error('failed');
+  });
+  const left = limiter.run(control.signal, async () => 'never');
+  const third = limiter.run(signal, async () => 'third');
+  control.abort(new Error('left'));
+  await expect(left).rejects.toThrow('left');
+  await expect(first).rejects.toThrow('failed');
+  expect(await third).toBe('third');
+});

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createResolve } from '../../../../src/upstream/guard/resolve.ts';
+import { type NameServer, startNameServer } from '../../../support/name-server.ts';
+
+const signal = new AbortController().signal;
+let names: NameServer;
+beforeAll(async () => {
+  const zone: Record<string, readonly string[]> = {
+    'both.example': ['2606:4700::1', '1.1.1.1'],
+    'four.example': ['1.1.1.1', '1.0.0.1'],
+    'six.example': ['2606:4700::1111'],
+  };
+  names = await startNameServer((name) => zone[name] ?? []);
+});
+afterAll(() => names.stop());
+
+test.each([
+  ['both.example', ['1.1.1.1', '2606:4700::1']],
+  ['four.example', ['1.1.1.1', '1.0.0.1']],
+  ['six.example', ['2606:4700::1111']],
+])('%s has all its addresses, IPv4 first', async (name, addresses) => {
+  expect(await createResolve([names.address])(name, signal)).toEqual(addresses);
+});
+
+test('a name that does not exist is 404, not a failure', async () => {
+  const found = createResolve([names.address])('gone.example', signal);
+  await expect(found).rejects.toMatchObject({ status: 404, code: 'host_not_found' });
+});
+
+test('every look-up asks anew: nothing that was checked before is trusted later', async () => {
+  const resolve = createResolve([names.address]);
+  const before = names.asked.length;
+  await resolve('four.example', signal);
+  await resolve('four.example', signal);
+  expect(names.asked.length - before).toBe(4);
+});
+
+test('a caller who leaves does not wait for silent name servers', async () => {
+  const silent = createResolve(['127.0.0.1:9']);
+  await expect(silent('any.example', AbortSignal.timeout(50))).rejects.toThrow();
+});

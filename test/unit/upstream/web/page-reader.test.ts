@@ -1,0 +1,49 @@
+import { afterEach, expect, test } from 'vitest';
+import { createPageReader, type PageReader } from '../../../../src/upstream/web/page-reader.ts';
+
+const signal = new AbortController().signal;
+const page = (html: string) => ({
+  bytes: Buffer.from(html),
+  contentType: 'text/html',
+  contentLanguage: null,
+  kind: 'html' as const,
+});
+const small = page('<title>Small</title><p>text</p>');
+/** Half a second of work. */
+const slow = page(`<html><body>${'<div><p>some words</p></div>'.repeat(20_000)}</body></html>`);
+
+let reader: PageReader;
+afterEach(() => reader.close());
+
+test('pages are read by a thread, as many at once as there are', async () => {
+  reader = createPageReader({ workers: 2 });
+  const read = await Promise.all(Array.from({ length: 6 }, () => reader.read(small, signal)));
+  expect(read.map(({ title }) => title)).toEqual(Array(6).fill('Small'));
+});
+
+test("the caller's bytes stay the caller's", async () => {
+  reader = createPageReader({ workers: 1 });
+  await reader.read(small, signal);
+  expect(small.bytes.length).toBeGreaterThan(0);
+  expect((await reader.read(small, signal)).title).toBe('Small');
+});
+
+test('what does not fit waits a little, then is told to come back', async () => {
+  reader = createPageReader({ workers: 1, waiting: 1, waitMs: 50 });
+  await reader.read(small, signal);
+  const busy = reader.read(slow, signal);
+  const waiting = reader.read(small, signal);
+  const busyReply = { status: 503, code: 'pages_busy', retryAfterSeconds: 5, charged: false };
+  await expect(reader.read(small, signal)).rejects.toMatchObject(busyReply);
+  await expect(waiting).rejects.toMatchObject(busyReply);
+  expect((await busy).text).toContain('some words');
+  expect((await reader.read(small, signal)).title).toBe('Small');
+});
+
+test('a page that takes too long costs itself alone', async () => {
+  reader = createPageReader({ workers: 1, parseMs: 1 });
+  await expect(reader.read(slow, signal)).rejects.toThrow('its page takes too long to read');
+  await reader.close();
+  reader = createPageReader({ workers: 1 });
+  expect((await reader.read(small, signal)).title).toBe('Small');
+});
