@@ -3,12 +3,11 @@ import { AppError } from '../../src/errors.ts';
 import { serveFixtures, startNames } from '../support/names.ts';
 import { ask } from '../support/names-endpoints.ts';
 import { FAULTS, type Fault } from '../support/replay.ts';
+import { SLACK_MS } from '../support/slack.ts';
 
 // Fourteen ways in which sources fail, for each of the seven routes: what the caller gets, and how soon.
 
 const TIMEOUT_MS = 700;
-/** Scheduling on a busy machine; the bound itself is 1.2 × the time-outs of the attempts. */
-const SLACK_MS = 500;
 
 interface Route {
   path: string;

@@ -7,6 +7,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../src/upstream/client/http.ts';
 import { createWeb, type Web } from '../../src/upstream/web/web.ts';
 import { FAULTS, type Fault, type Replay, startReplay, TEST_CA } from '../support/replay.ts';
+import { SLACK_MS } from '../support/slack.ts';
 
 const TIMEOUT_MS = 500;
 const signal = new AbortController().signal;
@@ -35,8 +36,11 @@ beforeAll(async () => {
     ...settings,
   });
   // The worker's start is not part of a page's time.
-  await web.extract('https://good.example/page', signal).catch(() => undefined);
-  await web.extract('https://good.example/page', signal);
+  for (let isRead = false; !isRead; )
+    isRead = await web.extract('https://good.example/page', signal).then(
+      () => true,
+      () => false,
+    );
 });
 beforeEach(async () => {
   // Afresh, or its breaker would count from one fault to the next.
@@ -61,7 +65,7 @@ async function outcome(promise: Promise<unknown>): Promise<[number, string]> {
       return [error.status, error.message] as [number, string];
     },
   );
-  expect(performance.now() - started).toBeLessThan(TIMEOUT_MS * 1.2);
+  expect(performance.now() - started).toBeLessThan(TIMEOUT_MS + SLACK_MS);
   return result;
 }
 
