@@ -3,9 +3,9 @@ import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { backUpDatabase } from '../src/store/sqlite/backup.ts';
-import { replaceChainCopy } from './lib/chain-replica.ts';
-import { dataDirectory, existingDatabase } from './lib/ledger-file.ts';
-import { runOperatorCommand, say, UsageError } from './lib/operator-command.ts';
+import { replaceChainCopy } from './lib/ledger/chain-replica.ts';
+import { dataDirectory, existingDatabase } from './lib/ledger/ledger-file.ts';
+import { runOperatorCommand, say, UsageError } from './lib/ledger/operator-command.ts';
 
 const USAGE = `Copies the ledger while the service runs: consistent, checked, readable by its owner alone.
 

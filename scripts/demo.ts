@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util';
-import { buyOneCall } from './embedded/buy-one-call.ts';
-import { buyOverLightning } from './embedded/buy-over-lightning.ts';
-import { showCollecting } from './embedded/collector-progress.ts';
-import type { EmbeddedLightning } from './embedded/lightning/lightning.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from './embedded/network.ts';
-import { type EmbeddedService, startEmbeddedService } from './embedded/serve.ts';
+import { showCollecting } from '../src/embedded/collector-progress.ts';
+import type { EmbeddedLightning } from '../src/embedded/lightning/lightning.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../src/embedded/network.ts';
+import { type EmbeddedService, startEmbeddedService } from '../src/embedded/serve.ts';
+import { buyOneCall } from './lib/demo/buy-one-call.ts';
+import { buyOverLightning } from './lib/demo/buy-over-lightning.ts';
 import { writeJsonAtomically } from './lib/write-json.ts';
 
 const USAGE = `Starts a local chain and two Lightning nodes with play money, and the service on them; buys one call in USDC and one in

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { catalogue } from '../src/catalogue/catalogue.ts';
 import { loadConfig } from '../src/config.ts';
-import { createOpenApi } from '../src/http/openapi.ts';
+import { createOpenApi } from '../src/http/openapi/openapi.ts';
 import { requirementsUnder } from '../src/routes/meta.ts';
 
 // Writes openapi/openapi.json from the catalogue and a fixed example configuration; --check compares instead and exits 1 on drift.

@@ -3,12 +3,12 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { systemClock } from '../src/lib/clock.ts';
 import type { LedgerReports } from '../src/store/ports/reports.ts';
-import { type LedgerCommand, readLedgerCommand } from './lib/ledger-command.ts';
-import { incomeCsv } from './lib/ledger-csv.ts';
-import { dataDirectory } from './lib/ledger-file.ts';
-import { listJson, listText, statusJson, statusText } from './lib/ledger-text.ts';
-import { openReports, postgresUrl, whereIsLedger } from './lib/ledger-where.ts';
-import { runOperatorCommand, say, UsageError } from './lib/operator-command.ts';
+import { type LedgerCommand, readLedgerCommand } from './lib/ledger/ledger-command.ts';
+import { incomeCsv } from './lib/ledger/ledger-csv.ts';
+import { dataDirectory } from './lib/ledger/ledger-file.ts';
+import { listJson, listText, statusJson, statusText } from './lib/ledger/ledger-text.ts';
+import { openReports, postgresUrl, whereIsLedger } from './lib/ledger/ledger-where.ts';
+import { runOperatorCommand, say, UsageError } from './lib/ledger/operator-command.ts';
 
 const USAGE = `Looks into the ledger, also while the service runs, and brings open payments to their end.
 
@@ -66,7 +66,7 @@ await runOperatorCommand(USAGE, async () => {
   const where = whereIsLedger(command.dataDir);
   if (command.name === 'reconcile') {
     // Loaded when it is asked for: it brings half the service with it, and a look at the ledger should not wait for that.
-    const { reconcileLedger } = await import('./lib/ledger-reconcile.ts');
+    const { reconcileLedger } = await import('./lib/ledger/ledger-reconcile.ts');
     return (await reconcileLedger({ env: process.env, where, timeoutMs: command.timeoutMs, print, say })) ? 0 : 1;
   }
   const reports = openReports(where);
@@ -81,7 +81,7 @@ await runOperatorCommand(USAGE, async () => {
 async function copy({ dataDir, from, to }: Extract<LedgerCommand, { name: 'copy' }>): Promise<number> {
   const url = to ?? process.env.LEDGER_URL;
   if (!url) throw new UsageError('copy needs --to or LEDGER_URL');
-  const { moveLedger } = await import('./lib/ledger-copy.ts');
+  const { moveLedger } = await import('./lib/ledger/ledger-copy.ts');
   const file = from === undefined ? join(dataDirectory(dataDir), 'ledger.db') : resolve(from);
   const target = postgresUrl(url, to === undefined ? 'LEDGER_URL' : '--to');
   await moveLedger({ from: file, url: target, nowMs: systemClock.nowMs(), print, say });

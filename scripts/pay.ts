@@ -1,13 +1,13 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { isAskedResource } from './lib/asked-resource.ts';
-import { readChallenge } from './lib/challenge.ts';
-import { type LightningOffer, readLightningOffer, saidPrice } from './lib/lightning-offer.ts';
-import type { LightningPayer } from './lib/lightning-payer.ts';
-import { readProof } from './lib/lightning-proof-file.ts';
-import { printable } from './lib/printable.ts';
-import { formatSats, parseSats } from './lib/sats.ts';
-import { parseUsdc } from './lib/usdc.ts';
+import { type LightningOffer, readLightningOffer, saidPrice } from './lib/lightning/lightning-offer.ts';
+import type { LightningPayer } from './lib/lightning/lightning-payer.ts';
+import { readProof } from './lib/lightning/lightning-proof-file.ts';
+import { formatSats, parseSats } from './lib/lightning/sats.ts';
+import { isAskedResource } from './lib/pay/asked-resource.ts';
+import { readChallenge } from './lib/pay/challenge.ts';
+import { printable } from './lib/pay/printable.ts';
+import { parseUsdc } from './lib/pay/usdc.ts';
 
 const USAGE = `Buys one answer from a seller that takes x402 payments in USDC, or in bitcoin over Lightning.
 
@@ -87,7 +87,7 @@ function buyerKey(): `0x${string}` {
 }
 
 async function findPayer(): Promise<LightningPayer | null> {
-  const { payerFrom } = await import('./lib/lightning-payer.ts');
+  const { payerFrom } = await import('./lib/lightning/lightning-payer.ts');
   try {
     return await payerFrom(process.env);
   } catch (error) {
@@ -124,14 +124,14 @@ async function buyInUsdc({ url, ceilingUnits, dryRun }: Order, { header }: Chall
   }
   const privateKey = dryRun ? null : buyerKey();
   // Each rail is loaded only where it is used: their libraries take most of the time to start.
-  const { judgeUsdcOffer, payInUsdc } = await import('./lib/pay-usdc.ts');
+  const { judgeUsdcOffer, payInUsdc } = await import('./lib/pay/pay-usdc.ts');
   const offer = await judgeUsdcOffer(url, header, ceilingUnits, say);
   if (privateKey === null) return say('dry run: this would be paid; nothing was signed');
   await print(await payInUsdc(url, offer, privateKey, say));
 }
 
 async function buyInSats({ url, ceilingMsat, dryRun }: Order, offer: LightningOffer, body: string): Promise<void> {
-  const { buyOverLightning, judgeOffer } = await import('./lib/lightning-buy.ts');
+  const { buyOverLightning, judgeOffer } = await import('./lib/lightning/lightning-buy.ts');
   const payer = dryRun ? null : await findPayer();
   if (!dryRun && !payer) throw new UsageError('a payer is needed: NWC_PAYER, LND_PAYER_URL or PAYER_URL');
   try {
@@ -148,7 +148,7 @@ async function buyInSats({ url, ceilingMsat, dryRun }: Order, offer: LightningOf
 }
 
 async function redeem(file: string): Promise<void> {
-  const { redeemProof } = await import('./lib/lightning-buy.ts');
+  const { redeemProof } = await import('./lib/lightning/lightning-buy.ts');
   const path = resolve(file);
   const proof = await readProof(path);
   const payer = proof.preimage === null ? await findPayer() : null;

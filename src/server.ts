@@ -35,8 +35,8 @@ function readConfig(env: Record<string, string | undefined>): Config {
 /** With no NETWORK named, the first thing a newcomer types must work: a local chain with play money. Never in production. */
 async function startEmbedded() {
   if (process.env.NETWORK || process.env.NODE_ENV === 'production') return null;
-  const { startEmbeddedNetwork } = await import('../scripts/embedded/network.ts');
-  const { embeddedEnvironment } = await import('../scripts/embedded/serve.ts');
+  const { startEmbeddedNetwork } = await import('./embedded/network.ts');
+  const { embeddedEnvironment } = await import('./embedded/serve.ts');
   const network = await startEmbeddedNetwork({ traffic: true, lightning: true });
   bootLog.warn(
     { rpcUrl: network.rpcUrl, dataDir: network.dataDir, payInvoicesAt: network.lightning?.payUrl },

@@ -1,5 +1,5 @@
-import { lightningProof } from '../lib/lightning-proofs.ts';
-import { openRawClient, postOf } from '../lib/raw-client.ts';
+import { lightningProof } from '../lib/lightning/lightning-proofs.ts';
+import { openRawClient, postOf } from '../lib/pay/raw-client.ts';
 
 /** So many settle calls for a facilitator, each for a payment of its own: signed and written before the clock starts. */
 export function settleRequests(origin: string, count: number): Buffer[] {

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { createChainClient } from '../../src/chain/client.ts';
+import { createChainClient } from '../../src/chain/rpc/client.ts';
 import { createCollector } from '../../src/collector/collector.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { openChainDatabase } from '../../src/store/chain/database.ts';
 import type { Sqlite } from '../../src/store/sqlite/database.ts';
-import { createSwapScanner } from '../../test/support/arc-simulator/swap-scanner.ts';
+import { createSwapScanner } from '../../test/support/chain/arc-simulator/swap-scanner.ts';
 import { startSubject } from './lib.ts';
 
 /** A day of half-second blocks. */

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { freePort } from '../../src/embedded/free-port.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { addressOf } from '../../src/lib/secp256k1.ts';
-import { freePort } from '../embedded/free-port.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../embedded/network.ts';
-import { embeddedEnvironment } from '../embedded/serve.ts';
 import { childrenOf } from '../lib/child-processes.ts';
-import { type Postgres, startPostgres } from '../lib/postgres.ts';
+import { type Postgres, startPostgres } from '../lib/ledger/postgres.ts';
 import { openClients, settleAll, settleRequests } from './claims.ts';
 import { median, percentile, type Subject, startSubject } from './lib.ts';
 import { type Measure, measurePaid, SECONDS } from './paid-load.ts';

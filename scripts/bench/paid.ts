@@ -1,6 +1,6 @@
-import { createAccount } from '../embedded/accounts.ts';
-import { startEmbeddedNetwork } from '../embedded/network.ts';
-import { embeddedEnvironment } from '../embedded/serve.ts';
+import { createAccount } from '../../src/embedded/accounts.ts';
+import { startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { median, startSubject } from './lib.ts';
 import { type Measure, measurePaid, SECONDS, type Seller } from './paid-load.ts';
 import { readChallenge } from './payments.ts';

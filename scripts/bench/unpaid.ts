@@ -1,6 +1,6 @@
 import autocannon from 'autocannon';
-import { startEmbeddedNetwork } from '../embedded/network.ts';
-import { embeddedEnvironment } from '../embedded/serve.ts';
+import { startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { median, startSubject } from './lib.ts';
 
 const ROUNDS = 5;

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startEmbeddedNetwork } from '../embedded/network.ts';
-import { embeddedEnvironment } from '../embedded/serve.ts';
+import { startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { median, type Subject, startSubject } from './lib.ts';
 
 const ROUNDS = 7;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import solc from 'solc';
-import { ARTIFACTS_FILE, type Artifact } from './artifacts.ts';
+import { ARTIFACTS_FILE, type Artifact } from '../../src/embedded/contracts/artifacts.ts';
 
 interface Output {
   readonly errors?: readonly { severity: string; formattedMessage: string }[];
@@ -60,7 +60,7 @@ if (import.meta.main) {
     writeFileSync(ARTIFACTS_FILE, text);
     console.log(`written: ${ARTIFACTS_FILE.pathname}`);
   } else if (readFileSync(ARTIFACTS_FILE, 'utf8') !== text) {
-    console.error('scripts/contracts/artifacts.json does not match the sources: run npm run contracts');
+    console.error('src/embedded/contracts/artifacts.json does not match the sources: run npm run contracts');
     process.exitCode = 1;
   }
 }

@@ -1,7 +1,7 @@
-import { Contradiction, resultOrRefusal } from './checked.ts';
-import type { RpcCall, RpcOutcome } from './client.ts';
 import { accountOf, countOf, dataOf, type Fields, fieldsOf, listOf, wordOf } from './fields.ts';
-import { toQuantity } from './wire.ts';
+import { Contradiction, resultOrRefusal } from './rpc/checked.ts';
+import type { RpcCall, RpcOutcome } from './rpc/client.ts';
+import { toQuantity } from './rpc/wire.ts';
 
 type Hex = `0x${string}`;
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { ChainClient, RpcCall, RpcOptions, RpcOutcome } from './client.ts';
-import { data, index, quantity, readOutcome, resultOf, toQuantity, word } from './wire.ts';
+import type { ChainClient, RpcCall, RpcOptions, RpcOutcome } from './rpc/client.ts';
+import { data, index, quantity, readOutcome, resultOf, toQuantity, word } from './rpc/wire.ts';
 
 const headerSchema = z
   .object({

@@ -1,4 +1,4 @@
-import type { ChainClient } from './client.ts';
+import type { ChainClient } from './rpc/client.ts';
 
 /** Values read at some block, by key. */
 export interface ChainCache<T> {

@@ -1,10 +1,10 @@
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { keccak256 } from '../lib/secp256k1.ts';
 import { decodeUint } from './abi.ts';
-import type { ChainClient, RpcCall, RpcOptions } from './client.ts';
 import type { PoolKind } from './dex.ts';
 import { type CreatedPool, NATIVE_CURRENCY } from './dex-pools.ts';
-import { data, readOutcome } from './wire.ts';
+import type { ChainClient, RpcCall, RpcOptions } from './rpc/client.ts';
+import { data, readOutcome } from './rpc/wire.ts';
 
 /** A contract that creates pools (v4: the pool manager). */
 export interface PoolSource {

@@ -1,8 +1,8 @@
-import { Contradiction, resultOrRefusal } from './checked.ts';
-import type { RpcCall, RpcOutcome } from './client.ts';
 import { bigintOf, countOf, fieldsOf, listOf } from './fields.ts';
 import { type LinkedHeader, readLinkedHeader } from './full-block.ts';
-import { toQuantity } from './wire.ts';
+import { Contradiction, resultOrRefusal } from './rpc/checked.ts';
+import type { RpcCall, RpcOutcome } from './rpc/client.ts';
+import { toQuantity } from './rpc/wire.ts';
 
 /** reth's cap on the blocks of one eth_feeHistory; Arc's is not known to differ. */
 export const MAX_FEE_SPAN = 1024;

@@ -1,4 +1,4 @@
-import { Contradiction } from './checked.ts';
+import { Contradiction } from './rpc/checked.ts';
 
 // Field by field and by hand: the collector reads thousands of transactions and logs a second while it fills,
 // where a schema library costs several times as much as the parsing of the JSON.

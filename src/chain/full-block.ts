@@ -1,11 +1,11 @@
 import type { Header } from './block.ts';
 import type { BlockLog } from './block-logs.ts';
 import { readLog } from './block-logs.ts';
-import { Contradiction, resultOrRefusal } from './checked.ts';
-import type { RpcCall, RpcOutcome } from './client.ts';
 import { accountOf, bigintOf, countOf, dataOf, type Fields, fieldsOf, listOf, wordOf } from './fields.ts';
+import { Contradiction, resultOrRefusal } from './rpc/checked.ts';
+import type { RpcCall, RpcOutcome } from './rpc/client.ts';
+import { toQuantity } from './rpc/wire.ts';
 import { kindOf, type TransactionKind } from './transaction.ts';
-import { toQuantity } from './wire.ts';
 
 type Hex = `0x${string}`;
 

@@ -1,6 +1,6 @@
 import { decodeText, SELECTORS } from './abi.ts';
-import type { ChainClient, RpcCall, RpcOptions, RpcOutcome } from './client.ts';
 import { knownContract } from './known-contracts.ts';
+import type { ChainClient, RpcCall, RpcOptions, RpcOutcome } from './rpc/client.ts';
 
 /** A contract and its code, both in lower case. */
 export interface ContractCode {

@@ -1,5 +1,5 @@
 import { type Header, readLatestHeader } from './block.ts';
-import type { ChainClient } from './client.ts';
+import type { ChainClient } from './rpc/client.ts';
 
 const underWay = new WeakMap<ChainClient, Promise<Header>>();
 

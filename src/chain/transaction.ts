@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import { SELECTORS } from './abi.ts';
-import type { ChainClient, RpcOptions } from './client.ts';
-import { account, data, index, quantity, readOutcome, word } from './wire.ts';
+import type { ChainClient, RpcOptions } from './rpc/client.ts';
+import { account, data, index, quantity, readOutcome, word } from './rpc/wire.ts';
 
 const transactionSchema = z.object({
   hash: word,

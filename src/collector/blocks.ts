@@ -1,7 +1,5 @@
 import { nextBaseFee } from '../chain/base-fee.ts';
 import { type BlockLog, type KnownBlocks, logsCall, readLogs } from '../chain/block-logs.ts';
-import { askChecked, Contradiction } from '../chain/checked.ts';
-import { type ChainClient, type RpcCall, RpcError, type RpcOutcome } from '../chain/client.ts';
 import {
   type BlockReceipts,
   blockReceiptsCall,
@@ -16,6 +14,8 @@ import {
   receiptCall,
   type TransactionCost,
 } from '../chain/full-block.ts';
+import { askChecked, Contradiction } from '../chain/rpc/checked.ts';
+import { type ChainClient, type RpcCall, RpcError, type RpcOutcome } from '../chain/rpc/client.ts';
 import type { Span } from '../lib/coverage.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 import { dedupeLogs, firstTopicsOf } from './scan.ts';

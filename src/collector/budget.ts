@@ -1,4 +1,4 @@
-import type { ChainClient } from '../chain/client.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
 
 /** How many unused requests may be kept: enough for a poll and a background request to meet, too few for a burst. */

@@ -1,5 +1,5 @@
-import { askChecked, Contradiction, resultOrRefusal } from '../chain/checked.ts';
 import { dataOf } from '../chain/fields.ts';
+import { askChecked, Contradiction, resultOrRefusal } from '../chain/rpc/checked.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { keccak256 } from '../lib/secp256k1.ts';
 import { type CollectorContext, noteRefused } from './context.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ChainClient } from '../chain/client.ts';
-import { watchHeads } from '../chain/heads.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
+import { watchHeads } from '../chain/rpc/heads.ts';
 import type { Clock } from '../lib/clock.ts';
 import { readCollected } from '../store/chain/collected-status.ts';
 import type { CollectorStatus, CollectorView } from '../store/chain/collector-status.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { askChecked } from '../chain/checked.ts';
 import { feeSpanCalls, readFeeSpan } from '../chain/fee-span.ts';
+import { askChecked } from '../chain/rpc/checked.ts';
 import type { Coverage, Span } from '../lib/coverage.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 

@@ -1,6 +1,6 @@
-import { askChecked, Contradiction, resultOrRefusal } from '../chain/checked.ts';
-import type { RpcOutcome } from '../chain/client.ts';
 import { type LinkedHeader, readLinkedHeader } from '../chain/full-block.ts';
+import { askChecked, Contradiction, resultOrRefusal } from '../chain/rpc/checked.ts';
+import type { RpcOutcome } from '../chain/rpc/client.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 
 /** What the database says about the chain that it was filled from. */

@@ -1,5 +1,5 @@
 import type { BlockLog, LogQuery } from '../chain/block-logs.ts';
-import type { ChainClient } from '../chain/client.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
 import type { PoolRow, TokenEventRow, TradeRow } from '../store/chain/rows.ts';
 
 /** An event as its contract wrote it; its time is interpolated (a second or two off) when the block itself has not been read yet. */

@@ -1,5 +1,5 @@
 import { logsCall, readLogs } from '../chain/block-logs.ts';
-import { askChecked } from '../chain/checked.ts';
+import { askChecked } from '../chain/rpc/checked.ts';
 import type { Coverage } from '../lib/coverage.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { type CollectorContext, noteRefused } from './context.ts';

@@ -1,4 +1,4 @@
-import type { ChainClient } from '../chain/client.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createDeployReads } from '../store/chain/deploy-reads.ts';
 import { createTradeReads } from '../store/chain/trade-reads.ts';

@@ -1,9 +1,9 @@
 import { readBlockNumber } from '../chain/block.ts';
-import type { ChainClient } from '../chain/client.ts';
 import { type PoolKind, type PoolSides, SWAP_TOPIC } from '../chain/dex.ts';
 import { askForPools } from '../chain/dex-ask.ts';
 import { CREATION_TOPIC, type CreatedPool, decodeCreation, NATIVE_CURRENCY } from '../chain/dex-pools.ts';
 import { readTokens } from '../chain/erc20.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { NATIVE_DECIMALS } from '../lib/units.ts';
 import type { PoolRow } from '../store/chain/rows.ts';

@@ -1,7 +1,7 @@
-import { askChecked } from '../chain/checked.ts';
-import type { ChainClient, RpcCall } from '../chain/client.ts';
 import { type LinkedHeader, readLinkedHeader } from '../chain/full-block.ts';
-import { toQuantity } from '../chain/wire.ts';
+import { askChecked } from '../chain/rpc/checked.ts';
+import type { ChainClient, RpcCall } from '../chain/rpc/client.ts';
+import { toQuantity } from '../chain/rpc/wire.ts';
 import type { Span } from '../lib/coverage.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import { type CollectorContext, noteRefused } from './context.ts';

@@ -1,4 +1,4 @@
-import type { ChainClient } from '../chain/client.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
 import type { BlocksRead, CollectedBlock } from './blocks.ts';
 import type { CollectorContext } from './context.ts';
 import { toBlockRow, toCosts, toDeployRows } from './rows.ts';

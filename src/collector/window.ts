@@ -1,6 +1,6 @@
-import { askChecked } from '../chain/checked.ts';
 import { readLinkedHeader } from '../chain/full-block.ts';
-import { toQuantity } from '../chain/wire.ts';
+import { askChecked } from '../chain/rpc/checked.ts';
+import { toQuantity } from '../chain/rpc/wire.ts';
 import type { Span } from '../lib/coverage.ts';
 import type { CoverageKind } from '../store/chain/facts.ts';
 import { type CollectorContext, noteRefused } from './context.ts';

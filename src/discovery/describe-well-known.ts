@@ -1,7 +1,7 @@
 import { own } from '../lib/own-property.ts';
 import type { Entry } from './entry.ts';
 import { placeOf, readListedUrl } from './listed-url.ts';
-import { isObject, keywordsOf, listOf, readTags, TEXT_LIMITS } from './market-text.ts';
+import { isObject, keywordsOf, listOf, readTags, TEXT_LIMITS } from './market/market-text.ts';
 import { plainText } from './plain-text.ts';
 import { type Description, describeInput, methodOf, SILENCE } from './read-description.ts';
 

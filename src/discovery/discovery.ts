@@ -2,7 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Catalogue } from './catalogue.ts';
 import { createCatalogueJob } from './catalogue-job.ts';
 import type { ListedEntry, Listing } from './entry.ts';
-import type { MarketListings } from './market-port.ts';
+import type { MarketListings } from './market/market-port.ts';
 import { type SearchResult, search } from './search.ts';
 import type { SearchParams } from './search-params.ts';
 import { type Snapshot, takeSnapshot } from './snapshot.ts';

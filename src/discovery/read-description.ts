@@ -1,7 +1,7 @@
 import { own } from '../lib/own-property.ts';
 import type { Entry } from './entry.ts';
 import { readBody, readParams } from './listed-params.ts';
-import { isObject } from './market-text.ts';
+import { isObject } from './market/market-text.ts';
 
 /** What one document says of a listing. Empty text, null and no parameters stand for silence. Plain and capped, whatever it was. */
 export interface Description {

@@ -1,7 +1,7 @@
 import { own } from '../lib/own-property.ts';
 import { type Payable, readAccepts, type Terms } from './accepts.ts';
-import { refusal } from './market-refusals.ts';
-import { isObject } from './market-text.ts';
+import { refusal } from './market/market-refusals.ts';
+import { isObject } from './market/market-text.ts';
 
 /** A 402's terms as they came: untrusted. */
 export interface Challenge {

@@ -1,7 +1,7 @@
 import { describeOpenApi } from './describe-openapi.ts';
 import { describeWellKnown } from './describe-well-known.ts';
 import type { Entry } from './entry.ts';
-import type { Caller } from './market-probe.ts';
+import type { Caller } from './market/market-probe.ts';
 import { type Description, isComplete, joinDescriptions } from './read-description.ts';
 
 /** Large services describe hundreds of routes in one file. */

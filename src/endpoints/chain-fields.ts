@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ChainClient } from '../chain/client.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 
 /** An exact amount: digits, with a fraction where there is one; never a float. */

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { headerCall, readHeader } from '../chain/block.ts';
-import type { ChainClient, RpcOptions } from '../chain/client.ts';
 import { readTokens } from '../chain/erc20.ts';
+import type { ChainClient, RpcOptions } from '../chain/rpc/client.ts';
 import { kindOf, type Receipt, readTransaction } from '../chain/transaction.ts';
 import { ARC_SYSTEM_ADDRESS, decodeTransfers, type Transfer } from '../chain/transfers.ts';
 import { NotFound } from '../errors.ts';

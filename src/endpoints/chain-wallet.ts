@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { readBlockNumber } from '../chain/block.ts';
-import type { ChainClient, RpcOptions } from '../chain/client.ts';
 import { balanceCall, readBalance, readTokens } from '../chain/erc20.ts';
-import { data, index, quantity, readOutcome, toQuantity } from '../chain/wire.ts';
+import type { ChainClient, RpcOptions } from '../chain/rpc/client.ts';
+import { data, index, quantity, readOutcome, toQuantity } from '../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatNative, formatUnits } from '../lib/units.ts';

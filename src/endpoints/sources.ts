@@ -1,4 +1,4 @@
-import type { ChainClient } from '../chain/client.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
 import type { ChainReads } from '../store/chain/reads.ts';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { utcDay } from '../lib/calendar.ts';
-import { siteKey } from '../lib/client-key.ts';
-import { countSharedClient, openClientWindows } from '../lib/client-limit.ts';
 import type { Clock } from '../lib/clock.ts';
-import { createMinuteWindows, type OpenWindows } from '../lib/minute-windows.ts';
+import { siteKey } from '../lib/limits/client-key.ts';
+import { countSharedClient, openClientWindows } from '../lib/limits/client-limit.ts';
+import { createMinuteWindows, type OpenWindows } from '../lib/limits/minute-windows.ts';
 import type { ClaimAccount, LightningStore } from '../store/ports/proofs.ts';
 import type { Counts } from './counts.ts';
 

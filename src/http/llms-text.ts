@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, pathOn, type Surface } from '../catalogue/paths.ts';
 import { dearestRequirement } from './dearest-requirement.ts';
-import { describeParams } from './param-docs.ts';
+import { describeParams } from './openapi/param-docs.ts';
 import type { RequirementOf } from './requirement.ts';
 
 interface LlmsTextOptions {

@@ -1,9 +1,9 @@
 import type { onRequestHookHandler } from 'fastify';
 import { AppError } from '../errors.ts';
-import { clientKey } from '../lib/client-key.ts';
-import { countClient, openClientWindows, type Standing } from '../lib/client-limit.ts';
 import type { Clock } from '../lib/clock.ts';
-import { createMinuteWindows } from '../lib/minute-windows.ts';
+import { clientKey } from '../lib/limits/client-key.ts';
+import { countClient, openClientWindows, type Standing } from '../lib/limits/client-limit.ts';
+import { createMinuteWindows } from '../lib/limits/minute-windows.ts';
 
 interface RateLimitOptions {
   /** Requests that one client may make a minute, over all routes of the group; an IPv6 site (/48) has four times as many. */

@@ -1,7 +1,7 @@
 import type { AppError } from '../errors.ts';
 import { rateLimited, rateLimitHeaders } from '../http/rate-limit.ts';
-import { type ClientWindows, countClient } from '../lib/client-limit.ts';
-import type { MinuteWindows } from '../lib/minute-windows.ts';
+import { type ClientWindows, countClient } from '../lib/limits/client-limit.ts';
+import type { MinuteWindows } from '../lib/limits/minute-windows.ts';
 import type { Tool } from './tool.ts';
 
 /** A limit per client and minute (four times as many for an IPv6 site), and where its calls are counted; 0 is off. */

@@ -1,7 +1,7 @@
 import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
 import type { z } from 'zod';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { describeParams, toJsonSchema } from '../http/param-docs.ts';
+import { describeParams, toJsonSchema } from '../http/openapi/param-docs.ts';
 
 /** x402's PaymentRequired and our problems, by what tells them from an answer: each stands in every tool, so they are short. */
 const PAYMENT_REQUIRED = {

@@ -1,12 +1,12 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn } from '../catalogue/paths.ts';
 import type { Answers } from './answers.ts';
+import { renderFeeChart, renderLatencyChart } from './charts/live-charts.ts';
+import { LIVE_SWITCH } from './charts/live-switch.ts';
 import { renderCode } from './code-block.ts';
 import { askWithCurl, payInTypeScript, readInPython } from './examples.ts';
 import { showDecimal, showMeasure, showTimeOfDay, UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
-import { renderFeeChart, renderLatencyChart } from './live-charts.ts';
-import { LIVE_SWITCH } from './live-switch.ts';
 import type { PageParts } from './pages-deps.ts';
 import { renderFreeRoutes, renderPrices } from './price-table.ts';
 import { renderLastRun, renderStrip } from './self-test.ts';

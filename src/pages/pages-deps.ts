@@ -1,10 +1,10 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Discovery } from '../discovery/discovery.ts';
-import type { Market } from '../discovery/market.ts';
+import type { Market } from '../discovery/market/market.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ReadAnswer } from './answers.ts';
-import type { ChartSource } from './series.ts';
+import type { ChartSource } from './charts/series.ts';
 import type { SettledSource } from './settled-today.ts';
 
 /** How one part of the service stands, in its own words. */

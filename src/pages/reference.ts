@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { TAGS } from '../http/openapi-text.ts';
+import { TAGS } from '../http/openapi/openapi-text.ts';
 import { assetPath } from './assets.ts';
 import { html } from './html.ts';
 import { mountPage } from './mount-page.ts';

@@ -1,9 +1,9 @@
 import { nowSeconds } from '../lib/clock.ts';
 import type { Answers } from './answers.ts';
+import { renderLatencyChart } from './charts/live-charts.ts';
+import { LIVE_SWITCH } from './charts/live-switch.ts';
 import { showMeasure, showTime, UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
-import { renderLatencyChart } from './live-charts.ts';
-import { LIVE_SWITCH } from './live-switch.ts';
 import type { PageParts } from './pages-deps.ts';
 import { type Checks, partName, renderRails } from './rails-table.ts';
 import { renderLastRun, renderRuns, renderStrip } from './self-test.ts';

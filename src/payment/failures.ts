@@ -1,8 +1,8 @@
 import type { FailureLimits } from '../config/failures.ts';
-import { CLIENTS_PER_SITE, siteKey } from '../lib/client-key.ts';
-import { type ClientWindows, openClientWindows } from '../lib/client-limit.ts';
 import type { Clock } from '../lib/clock.ts';
-import { type Counted, createMinuteWindows, MAX_CLIENTS, type ReadableWindows } from '../lib/minute-windows.ts';
+import { CLIENTS_PER_SITE, siteKey } from '../lib/limits/client-key.ts';
+import { type ClientWindows, openClientWindows } from '../lib/limits/client-limit.ts';
+import { type Counted, createMinuteWindows, MAX_CLIENTS, type ReadableWindows } from '../lib/limits/minute-windows.ts';
 
 const DAY_MS = 86_400_000;
 

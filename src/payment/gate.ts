@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { identityOf } from '../lib/client-identity.ts';
-import { clientKey } from '../lib/client-key.ts';
+import { identityOf } from '../lib/limits/client-identity.ts';
+import { clientKey } from '../lib/limits/client-key.ts';
 import { closeSignal } from './close-signal.ts';
 import { encodeHeader } from './header.ts';
 import { createHint } from './hint.ts';

@@ -6,7 +6,7 @@ import { SUPPORTED } from '../facilitator/supported.ts';
 import { createAnswer, sendAnswer } from '../http/cache.ts';
 import { asAppError } from '../http/framework-errors.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
-import { clientKey } from '../lib/client-key.ts';
+import { clientKey } from '../lib/limits/client-key.ts';
 
 const MAX_BODY_BYTES = 64 * 1024;
 /** What is supported changes with a deployment only. */

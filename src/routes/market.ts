@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { integerParam, parseParams, type Query } from '../catalogue/params.ts';
-import type { Market } from '../discovery/market.ts';
-import { tellListing } from '../discovery/market-answer.ts';
+import type { Market } from '../discovery/market/market.ts';
+import { tellListing } from '../discovery/market/market-answer.ts';
 import { BadParameter } from '../errors.ts';
 import { createAnswerCache, sendAnswer } from '../http/cache.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
-import { clientKey } from '../lib/client-key.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { clientKey } from '../lib/limits/client-key.ts';
 
 const PATH = '/v1/market';
 const MAX_BODY_BYTES = 64 * 1024;

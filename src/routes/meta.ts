@@ -8,7 +8,7 @@ import { sendProblem } from '../http/errors.ts';
 import { createLlmsText } from '../http/llms-text.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
 import { mayReadMetrics } from '../http/metrics.ts';
-import { createOpenApi } from '../http/openapi.ts';
+import { createOpenApi } from '../http/openapi/openapi.ts';
 import { createPriceList } from '../http/price-list.ts';
 import type { RequirementOf } from '../http/requirement.ts';
 import { createWellKnown } from '../http/well-known.ts';

@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, servedPaths } from '../catalogue/paths.ts';
-import type { ChainClient } from '../chain/client.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { SelfTestStore } from '../store/ports/selftest.ts';

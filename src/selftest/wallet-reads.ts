@@ -1,7 +1,7 @@
 import { encodeFunctionData, type Hex, type Log, parseAbi, parseEventLogs } from 'viem';
 import { z } from 'zod';
-import type { ChainClient } from '../chain/client.ts';
-import { account, data, index, parseAnswer, resultOf, toQuantity, word } from '../chain/wire.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
+import { account, data, index, parseAnswer, resultOf, toQuantity, word } from '../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import type { OpenChainClient } from '../chain/client.ts';
+import type { OpenChainClient } from '../chain/rpc/client.ts';
 import type { PrimaryLink } from '../cluster/primary-link.ts';
 import { openCollector } from '../collector/open-collector.ts';
 import { createProbe, nameEndpoints } from '../collector/probe.ts';

@@ -8,7 +8,7 @@ import type { Config } from '../config.ts';
 import { createMembership, type Membership } from '../instances/membership.ts';
 import { createSettlingLink, refusalsText } from '../instances/settling-link.ts';
 import type { Clock } from '../lib/clock.ts';
-import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/minute-windows.ts';
+import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/minute-windows.ts';
 import type { Payments } from '../payment/payments.ts';
 import type { SettlingProcess } from '../payment/usdc/handover.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';

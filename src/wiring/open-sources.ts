@@ -1,4 +1,4 @@
-import type { ChainClient } from '../chain/client.ts';
+import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Config } from '../config.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import type { Clock } from '../lib/clock.ts';

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { auditAccessibility } from '../support/axe.ts';
-import { describeInBrowser } from '../support/browser.ts';
+import { auditAccessibility } from '../support/pages/axe.ts';
+import { describeInBrowser } from '../support/pages/browser.ts';
 
 // The other suites assert that nothing was seen; this one, that what is there is seen.
 

@@ -1,11 +1,11 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { auditAccessibility } from '../support/axe.ts';
-import { describeInBrowser, type Visit } from '../support/browser.ts';
-import { challenge } from '../support/market.ts';
-import { type Replay, startReplay } from '../support/replay.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { challenge } from '../support/market/market.ts';
+import { auditAccessibility } from '../support/pages/axe.ts';
+import { describeInBrowser, type Visit } from '../support/pages/browser.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { type Replay, startReplay } from '../support/upstream/replay.ts';
 
 // The pages as people meet them: the whole service on the embedded network, seen in a real browser.
 

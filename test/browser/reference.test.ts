@@ -1,9 +1,9 @@
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ENV } from '../http/harness.ts';
-import { auditAccessibility } from '../support/axe.ts';
-import { describeInBrowser, type Observed } from '../support/browser.ts';
-import { type Service, serviceWith } from '../support/service.ts';
+import { auditAccessibility } from '../support/pages/axe.ts';
+import { describeInBrowser, type Observed } from '../support/pages/browser.ts';
+import { type Service, serviceWith } from '../support/service/service.ts';
 
 interface Operation {
   readonly operationId: string;

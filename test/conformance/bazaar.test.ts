@@ -16,7 +16,7 @@ import { entriesOn, listedPath, pathOn } from '../../src/catalogue/paths.ts';
 import { bazaarExtension } from '../../src/payment/bazaar.ts';
 import { decodePayment, encodeHeader } from '../../src/payment/header.ts';
 import { createOffer } from '../../src/payment/requirements.ts';
-import { TERMS } from '../support/terms.ts';
+import { TERMS } from '../support/service/terms.ts';
 
 const paid = entriesOn(catalogue, 'paid');
 const priced = [...new Set([...paid, ...entriesOn(catalogue, 'lightning')])];

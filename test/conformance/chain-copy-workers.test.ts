@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { newBuyer, present } from '../support/buyer.ts';
-import { servedBy, until, usesOf } from '../support/crew.ts';
-import { runCommand } from '../support/operator-command.ts';
-import { createProcess } from '../support/process.ts';
-import { type Answer, call, type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { servedBy, until, usesOf } from '../support/service/crew.ts';
+import { runCommand } from '../support/service/operator-command.ts';
+import { createProcess } from '../support/service/process.ts';
+import { type Answer, call, type Service, startService } from '../support/service/service.ts';
+import { newBuyer, present } from '../support/usdc/buyer.ts';
 
 // A chain is collected and copied, and processes are started.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

@@ -4,11 +4,11 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { newBuyer, present } from '../support/buyer.ts';
-import { until } from '../support/crew.ts';
-import { runCommand } from '../support/operator-command.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { until } from '../support/service/crew.ts';
+import { runCommand } from '../support/service/operator-command.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { newBuyer, present } from '../support/usdc/buyer.ts';
 
 // A chain is collected, copied and grows old.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { decoded, newBuyer, type Payment, transfersOf } from '../support/buyer.ts';
-import { until } from '../support/crew.ts';
-import { signForGateway } from '../support/gateway-payment.ts';
-import { type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';
-import { describeLedgers } from '../support/ledger-adapters.ts';
-import { callMessage, MCP_HEADERS, textOf } from '../support/mcp.ts';
-import { moodyEndpoint } from '../support/moody-endpoint.ts';
-import { headerOf, payloadOf, type Requirement } from '../support/payments.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
-import { type Answer, call, type Service, startService } from '../support/service.ts';
-import { proofNow } from '../support/settle-calls.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { describeLedgers } from '../support/ledger/ledger-adapters.ts';
+import { proofNow } from '../support/lightning/settle-calls.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
+import { until } from '../support/service/crew.ts';
+import { callMessage, MCP_HEADERS, textOf } from '../support/service/mcp.ts';
+import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
+import { type Answer, call, type Service, startService } from '../support/service/service.ts';
+import { decoded, newBuyer, type Payment, transfersOf } from '../support/usdc/buyer.ts';
+import { signForGateway } from '../support/usdc/gateway-payment.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../support/usdc/gateway-stand-in.ts';
+import { headerOf, payloadOf, type Requirement } from '../support/usdc/payments.ts';
 
 // Every request comes from loopback: a proxy on this machine is told from a buyer on it by the headers alone.
 

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Hex } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DISTRIBUTOR } from '../../scripts/embedded/dex.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { parseParams } from '../../src/catalogue/params.ts';
 import { listedPath } from '../../src/catalogue/paths.ts';
+import { DISTRIBUTOR } from '../../src/embedded/dex.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import {
   activityOf,
   ascending,
@@ -24,9 +24,9 @@ import {
   type Trade,
   tradesIn,
   transfersIn,
-} from '../support/recount.ts';
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts';
-import { type Service, startService } from '../support/service.ts';
+} from '../support/chain/recount.ts';
+import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';
+import { type Service, startService } from '../support/service/service.ts';
 
 // Every figure that the routes give of collected data is counted again from the node's own answers, block by block and with other code.
 

@@ -1,17 +1,17 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { LogScanner } from '../../src/collector/log-scanner.ts';
-import { createSimChain } from '../support/arc-simulator/chain.ts';
+import { createSimChain } from '../support/chain/arc-simulator/chain.ts';
 import {
   type Collecting,
   type CollectingOptions,
   freshFile,
   startCollecting,
-} from '../support/arc-simulator/collecting.ts';
-import type { SimFault } from '../support/arc-simulator/faults.ts';
-import { type SimNode, startSimNode } from '../support/arc-simulator/node.ts';
-import { expectedTables, storedTables } from '../support/arc-simulator/oracle.ts';
-import { createSwapScanner } from '../support/arc-simulator/swap-scanner.ts';
-import { createVirtualClock } from '../support/arc-simulator/virtual-clock.ts';
+} from '../support/chain/arc-simulator/collecting.ts';
+import type { SimFault } from '../support/chain/arc-simulator/faults.ts';
+import { type SimNode, startSimNode } from '../support/chain/arc-simulator/node.ts';
+import { expectedTables, storedTables } from '../support/chain/arc-simulator/oracle.ts';
+import { createSwapScanner } from '../support/chain/arc-simulator/swap-scanner.ts';
+import { createVirtualClock } from '../support/chain/arc-simulator/virtual-clock.ts';
 
 // Each of follow.ts's cases by itself; test/fault/collector.test.ts mixes them.
 

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { createSimChain } from '../support/arc-simulator/chain.ts';
-import { type Collecting, freshFile, startCollecting } from '../support/arc-simulator/collecting.ts';
-import { type SimNode, type SimNodeOptions, startSimNode } from '../support/arc-simulator/node.ts';
-import { createSwapScanner } from '../support/arc-simulator/swap-scanner.ts';
-import { createVirtualClock } from '../support/arc-simulator/virtual-clock.ts';
+import { createSimChain } from '../support/chain/arc-simulator/chain.ts';
+import { type Collecting, freshFile, startCollecting } from '../support/chain/arc-simulator/collecting.ts';
+import { type SimNode, type SimNodeOptions, startSimNode } from '../support/chain/arc-simulator/node.ts';
+import { createSwapScanner } from '../support/chain/arc-simulator/swap-scanner.ts';
+import { createVirtualClock } from '../support/chain/arc-simulator/virtual-clock.ts';
 
 // What the collector asks for, by the simulator's own count, under the limits of Arc's public endpoint.
 

@@ -17,9 +17,9 @@ import {
   validatePaymentRequiredDetailed,
 } from '@agentcash/discovery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { entriesOn, pathOn, surfacesOf } from '../../src/catalogue/paths.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type Service, startService } from '../support/service/service.ts';
 
 let network: EmbeddedNetwork;
 let service: Service;

@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Abi, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { artifacts } from '../../scripts/contracts/artifacts.ts';
-import { send } from '../../scripts/embedded/contracts.ts';
-import { DISTRIBUTOR } from '../../scripts/embedded/dex.ts';
-import { freePort } from '../../scripts/embedded/free-port.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { artifacts } from '../../src/embedded/contracts/artifacts.ts';
+import { send } from '../../src/embedded/contracts.ts';
+import { DISTRIBUTOR } from '../../src/embedded/dex.ts';
+import { freePort } from '../../src/embedded/free-port.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 
 interface Block {
   number: Hex;

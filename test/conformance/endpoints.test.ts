@@ -1,18 +1,18 @@
 import { encodeFunctionData, stringToHex } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { artifacts } from '../../scripts/contracts/artifacts.ts';
-import { createAccount } from '../../scripts/embedded/accounts.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { catalogue } from '../../src/catalogue/catalogue.ts';
 import { parseParams } from '../../src/catalogue/params.ts';
 import { listedPath } from '../../src/catalogue/paths.ts';
-import { createChainClient, type OpenChainClient } from '../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../src/chain/rpc/client.ts';
+import { createAccount } from '../../src/embedded/accounts.ts';
+import { artifacts } from '../../src/embedded/contracts/artifacts.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import type { Sources } from '../../src/endpoints/sources.ts';
 import { NotFound } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { NO_COLLECTOR } from '../../src/store/chain/collector-status.ts';
 import { createChainReads } from '../../src/store/chain/reads.ts';
-import { emptyChainDatabase } from '../support/chain-rows.ts';
+import { emptyChainDatabase } from '../support/chain/chain-rows.ts';
 import { type ChainSources, SETTINGS } from '../unit/endpoints/fixture.ts';
 
 // Figures are compared with the node's own answers, read by another path than the service's client and computed anew.

@@ -1,7 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Examples, openExamples } from '../support/shown-code.ts';
+import { type Examples, openExamples } from '../support/service/shown-code.ts';
 
 // What the landing page shows is taken off the page and run as it stands there.
 

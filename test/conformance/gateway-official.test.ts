@@ -16,8 +16,8 @@ import { createGatewayClient } from '../../src/payment/usdc/gateway-client.ts';
 import { createGatewayEvidence } from '../../src/payment/usdc/gateway-evidence.ts';
 import { transactionText } from '../../src/payment/usdc/transaction-id.ts';
 import { createUpstreams } from '../../src/upstream/client/http.ts';
-import { type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';
-import { newKey, USDC } from '../support/payments.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../support/usdc/gateway-stand-in.ts';
+import { newKey, USDC } from '../support/usdc/payments.ts';
 
 // Circle's own package on the buyer's side and on the seller's: what we verify is what it signs, and the stand-in answers it as it answers us.
 const WALLET = `0x${'77'.repeat(20)}` as const;

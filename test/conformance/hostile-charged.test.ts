@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/buyer.ts';
-import { until } from '../support/crew.ts';
-import { latchedEndpoint } from '../support/latch.ts';
-import { moodyEndpoint } from '../support/moody-endpoint.ts';
-import { describeServices } from '../support/on-ledgers.ts';
-import { cancelCalldata, newOutsider } from '../support/outsider.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { describeServices } from '../support/ledger/on-ledgers.ts';
+import { until } from '../support/service/crew.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
+import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/usdc/buyer.ts';
+import { cancelCalldata, newOutsider } from '../support/usdc/outsider.ts';
 
 let network: EmbeddedNetwork;
 beforeAll(async () => {

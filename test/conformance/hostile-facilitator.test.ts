@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { decoded, newBuyer, present } from '../support/buyer.ts';
-import { CODE, newContractPayer } from '../support/contract-payer.ts';
-import { until } from '../support/crew.ts';
-import { latchedEndpoint } from '../support/latch.ts';
-import { type LocalFacilitator, startLocalFacilitator } from '../support/local-facilitator.ts';
-import { describeServices } from '../support/on-ledgers.ts';
-import { type Answer, type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { describeServices } from '../support/ledger/on-ledgers.ts';
+import { until } from '../support/service/crew.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
+import { type Answer, type Service, startService } from '../support/service/service.ts';
+import { decoded, newBuyer, present } from '../support/usdc/buyer.ts';
+import { CODE, newContractPayer } from '../support/usdc/contract-payer.ts';
+import { type LocalFacilitator, startLocalFacilitator } from '../support/usdc/local-facilitator.ts';
 
 let network: EmbeddedNetwork;
 let facilitator: LocalFacilitator;

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { keccak256, toBytes } from 'viem';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { artifacts } from '../../scripts/contracts/artifacts.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present } from '../support/buyer.ts';
-import { CODE, newContractPayer } from '../support/contract-payer.ts';
-import { until } from '../support/crew.ts';
-import { latchedEndpoint } from '../support/latch.ts';
-import { describeServices } from '../support/on-ledgers.ts';
-import { type Answer, type Service, startService } from '../support/service.ts';
+import { artifacts } from '../../src/embedded/contracts/artifacts.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { describeServices } from '../support/ledger/on-ledgers.ts';
+import { until } from '../support/service/crew.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
+import { type Answer, type Service, startService } from '../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
+import { CODE, newContractPayer } from '../support/usdc/contract-payer.ts';
 
 /** Where `StoppedUsdc` looks for the blocklisted account. */
 const BLOCKED_SLOT = keccak256(toBytes('percall.test.blocked'));

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { settleRequest } from '../../src/payment/usdc/facilitator-request.ts';
 import { gatewayExtra } from '../../src/payment/usdc/gateway.ts';
-import { decoded, newBuyer, type Payment, present } from '../support/buyer.ts';
-import { until } from '../support/crew.ts';
-import { signForGateway } from '../support/gateway-payment.ts';
-import { type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';
-import { latchedEndpoint } from '../support/latch.ts';
-import { describeServices } from '../support/on-ledgers.ts';
-import { headerOf, payloadOf, type Requirement } from '../support/payments.ts';
-import { type Answer, type Service, startService } from '../support/service.ts';
+import { describeServices } from '../support/ledger/on-ledgers.ts';
+import { until } from '../support/service/crew.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
+import { type Answer, type Service, startService } from '../support/service/service.ts';
+import { decoded, newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
+import { signForGateway } from '../support/usdc/gateway-payment.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../support/usdc/gateway-stand-in.ts';
+import { headerOf, payloadOf, type Requirement } from '../support/usdc/payments.ts';
 
 const WALLET = `0x${'77'.repeat(20)}` as const;
 const ELSEWHERE = `0x${'5e'.repeat(20)}` as const;

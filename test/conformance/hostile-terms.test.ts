@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present } from '../support/buyer.ts';
-import { signForGateway } from '../support/gateway-payment.ts';
-import { type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';
-import { latchedEndpoint } from '../support/latch.ts';
-import { moodyEndpoint } from '../support/moody-endpoint.ts';
-import { describeServices } from '../support/on-ledgers.ts';
-import { headerOf, payloadOf, type Requirement, signAuthorization } from '../support/payments.ts';
-import { type Answer, type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { describeServices } from '../support/ledger/on-ledgers.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
+import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
+import { type Answer, type Service, startService } from '../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
+import { signForGateway } from '../support/usdc/gateway-payment.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../support/usdc/gateway-stand-in.ts';
+import { headerOf, payloadOf, type Requirement, signAuthorization } from '../support/usdc/payments.ts';
 
 const WALLET = `0x${'77'.repeat(20)}` as const;
 const REVERTED = 'invalid_exact_evm_transaction_failed';

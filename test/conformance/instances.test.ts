@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { type Postgres, startPostgres } from '../../scripts/lib/postgres.ts';
-import { balanceOf, newBuyer, present } from '../support/buyer.ts';
-import { presentUntilServed, servedBy, until, usesOf } from '../support/crew.ts';
-import { type Instances, leaderOf, startInstances } from '../support/instances.ts';
-import { describePostgres } from '../support/ledger-adapters.ts';
-import { call } from '../support/service.ts';
-import { proofNow, settleOver } from '../support/settle-calls.ts';
+import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { proofNow, settleOver } from '../support/lightning/settle-calls.ts';
+import { presentUntilServed, servedBy, until, usesOf } from '../support/service/crew.ts';
+import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
+import { call } from '../support/service/service.ts';
+import { balanceOf, newBuyer, present } from '../support/usdc/buyer.ts';
 
 // Processes are started and killed: that takes seconds each where others work too.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { newBuyer, type Payment } from '../support/buyer.ts';
-import { presentUntilServed, until, usesOf } from '../support/crew.ts';
-import { type DatabaseProxy, startDatabaseProxy } from '../support/database-proxy.ts';
-import { describePostgres } from '../support/ledger-adapters.ts';
-import { moodyEndpoint } from '../support/moody-endpoint.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { type DatabaseProxy, startDatabaseProxy } from '../support/postgres/database-proxy.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
+import { presentUntilServed, until, usesOf } from '../support/service/crew.ts';
+import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { newBuyer, type Payment } from '../support/usdc/buyer.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { type EmbeddedLightning, startEmbeddedLightning } from '../../scripts/embedded/lightning/lightning.ts';
 import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
 import type { Sources } from '../../src/endpoints/sources.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { offeredBy, proofHeader } from '../support/lightning-buyer.ts';
-import { type NodeServer, SECRETS, startNodeServer } from '../support/lightning-node-servers.ts';
-import { type LightningService, startLightningService } from '../support/lightning-service.ts';
-import { moodyEndpoint } from '../support/moody-endpoint.ts';
-import { call } from '../support/service.ts';
+import { offeredBy, proofHeader } from '../support/lightning/lightning-buyer.ts';
+import { type NodeServer, SECRETS, startNodeServer } from '../support/lightning/lightning-node-servers.ts';
+import { type LightningService, startLightningService } from '../support/lightning/lightning-service.ts';
+import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
+import { call } from '../support/service/service.ts';
 
 /** Clients that never pay ask for as much as they can get; those that mean to pay must still be served. */
 const moody = moodyEndpoint();

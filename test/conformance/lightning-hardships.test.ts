@@ -5,18 +5,24 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { startJsonServer } from '../../scripts/embedded/lightning/json-server.ts';
-import { type EmbeddedLightning, startEmbeddedLightning } from '../../scripts/embedded/lightning/lightning.ts';
-import { lightningProof } from '../../scripts/lib/lightning-proofs.ts';
+import { lightningProof } from '../../scripts/lib/lightning/lightning-proofs.ts';
 import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
+import { startJsonServer } from '../../src/embedded/lightning/json-server.ts';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
 import type { Sources } from '../../src/endpoints/sources.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
-import { decoded } from '../support/buyer.ts';
-import { type LightningProof, offeredBy, payFor, presentProof, proofHeader } from '../support/lightning-buyer.ts';
-import { type LightningService, startLightningService } from '../support/lightning-service.ts';
-import { moodyEndpoint } from '../support/moody-endpoint.ts';
-import { call } from '../support/service.ts';
+import {
+  type LightningProof,
+  offeredBy,
+  payFor,
+  presentProof,
+  proofHeader,
+} from '../support/lightning/lightning-buyer.ts';
+import { type LightningService, startLightningService } from '../support/lightning/lightning-service.ts';
+import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
+import { call } from '../support/service/service.ts';
+import { decoded } from '../support/usdc/buyer.ts';
 
 /** What may go wrong around a buyer who has paid, and what a buyer who has not may try. */
 const moody = moodyEndpoint();

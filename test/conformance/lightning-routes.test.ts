@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type EmbeddedLightning, startEmbeddedLightning } from '../../scripts/embedded/lightning/lightning.ts';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
 import { NotFound, UpstreamFailed } from '../../src/errors.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bindHttp } from '../../src/payment/lightning/binding.ts';
 import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
-import { decoded } from '../support/buyer.ts';
-import { offeredBy, payFor, presentProof, proofHeader } from '../support/lightning-buyer.ts';
-import { type LightningService, startLightningService } from '../support/lightning-service.ts';
-import { moodyEndpoint } from '../support/moody-endpoint.ts';
-import { call } from '../support/service.ts';
+import { offeredBy, payFor, presentProof, proofHeader } from '../support/lightning/lightning-buyer.ts';
+import { type LightningService, startLightningService } from '../support/lightning/lightning-service.ts';
+import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
+import { call } from '../support/service/service.ts';
+import { decoded } from '../support/usdc/buyer.ts';
 
 const MINUTE_MS = 60_000;
 const moody = moodyEndpoint();

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { marketPrices } from '../../src/endpoints/market-prices.ts';
-import { ascending, decimal, ONE, rateOf, readChain, sum, type Trade, tradesIn } from '../support/recount.ts';
-import { type Service, startService } from '../support/service.ts';
+import { ascending, decimal, ONE, rateOf, readChain, sum, type Trade, tradesIn } from '../support/chain/recount.ts';
+import { type Service, startService } from '../support/service/service.ts';
 
 // Two bouts of trading with a day between them, by the chain's time; each figure is counted again from the node's own receipts.
 

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { entriesOn, pathOn } from '../../src/catalogue/paths.ts';
-import { createMarket } from '../../src/discovery/market.ts';
-import { createCaller } from '../../src/discovery/market-probe.ts';
-import { createMarketSchedule } from '../../src/discovery/market-schedule.ts';
+import { createMarket } from '../../src/discovery/market/market.ts';
+import { createCaller } from '../../src/discovery/market/market-probe.ts';
+import { createMarketSchedule } from '../../src/discovery/market/market-schedule.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { createMarketStore } from '../../src/store/sqlite/market-store.ts';
 import { createManualClock } from '../support/manual-clock.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service/service.ts';
 
 // A market somewhere else, and this very service among its sellers: what it sells must be listed with what its catalogue says.
 

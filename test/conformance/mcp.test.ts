@@ -4,18 +4,18 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { catalogue } from '../../src/catalogue/catalogue.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { bindMcp } from '../../src/payment/lightning/binding.ts';
 import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
-import { balanceOf, decoded, newBuyer, present } from '../support/buyer.ts';
-import { presentProof, proofHeader } from '../support/lightning-buyer.ts';
-import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textOf } from '../support/mcp.ts';
-import { moodyEndpoint } from '../support/moody-endpoint.ts';
-import { headerOf } from '../support/payments.ts';
+import { presentProof, proofHeader } from '../support/lightning/lightning-buyer.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import { call, type Service, startService } from '../support/service.ts';
+import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textOf } from '../support/service/mcp.ts';
+import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
+import { call, type Service, startService } from '../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, present } from '../support/usdc/buyer.ts';
+import { headerOf } from '../support/usdc/payments.ts';
 
 const moody = moodyEndpoint();
 /** The same, sold for sats alone. */

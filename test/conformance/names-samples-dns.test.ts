@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { DnsType } from '../../src/upstream/names/dns-records.ts';
-import { describeSamples, type Samples } from '../support/name-samples.ts';
-import { json } from '../support/names.ts';
-import { ask } from '../support/names-endpoints.ts';
+import { describeSamples, type Samples } from '../support/upstream/name-samples.ts';
+import { json } from '../support/upstream/names.ts';
+import { ask } from '../support/upstream/names-endpoints.ts';
 
 describeSamples(
   'recorded answers: DNS',

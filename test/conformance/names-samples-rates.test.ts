@@ -1,7 +1,7 @@
 import { strToU8, zipSync } from 'fflate';
 import { expect, test } from 'vitest';
-import { describeSamples } from '../support/name-samples.ts';
-import { ask } from '../support/names-endpoints.ts';
+import { describeSamples } from '../support/upstream/name-samples.ts';
+import { ask } from '../support/upstream/names-endpoints.ts';
 
 describeSamples(
   'recorded answers: reference rates',

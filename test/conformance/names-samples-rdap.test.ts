@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { createUpstreams } from '../../src/upstream/client/http.ts';
 import { createRdapBootstrap } from '../../src/upstream/names/rdap-bootstrap.ts';
-import { describeSamples, type Samples, seconds } from '../support/name-samples.ts';
-import { json } from '../support/names.ts';
-import { ask } from '../support/names-endpoints.ts';
+import { describeSamples, type Samples, seconds } from '../support/upstream/name-samples.ts';
+import { json } from '../support/upstream/names.ts';
+import { ask } from '../support/upstream/names-endpoints.ts';
 
 describeSamples(
   'recorded answers: RDAP',

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { NotFound } from '../../src/errors.ts';
 import { WIKI_EDITIONS } from '../../src/upstream/wiki/wiki-editions.ts';
-import { describeSamples, seconds } from '../support/name-samples.ts';
-import { json } from '../support/names.ts';
-import { ask } from '../support/names-endpoints.ts';
+import { describeSamples, seconds } from '../support/upstream/name-samples.ts';
+import { json } from '../support/upstream/names.ts';
+import { ask } from '../support/upstream/names-endpoints.ts';
 
 describeSamples(
   'recorded answers: Wikipedia',

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { balanceOf, buyOnce, newBuyer, present } from '../support/buyer.ts';
-import { type NamesWorld, serveFixtures, startNames } from '../support/names.ts';
-import { FAULTS } from '../support/replay.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { type NamesWorld, serveFixtures, startNames } from '../support/upstream/names.ts';
+import { FAULTS } from '../support/upstream/replay.ts';
+import { balanceOf, buyOnce, newBuyer, present } from '../support/usdc/buyer.ts';
 
 // The seven routes as a buyer has them: the mounted service, paid on the embedded network, over stand-ins for every source.
 

@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { embeddedEnvironment } from '../../scripts/embedded/serve.ts';
-import { type Postgres, startPostgres } from '../../scripts/lib/postgres.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present } from '../support/buyer.ts';
-import { until } from '../support/crew.ts';
-import { describePostgres } from '../support/ledger-adapters.ts';
-import { type Run, runCommand } from '../support/operator-command.ts';
-import { createProcess } from '../support/process.ts';
-import { seedLedger } from '../support/seed-ledger.ts';
-import type { Answer } from '../support/service.ts';
-import { proofNow, settleOver } from '../support/settle-calls.ts';
+import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../src/embedded/serve.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { seedLedger } from '../support/ledger/seed-ledger.ts';
+import { proofNow, settleOver } from '../support/lightning/settle-calls.ts';
+import { until } from '../support/service/crew.ts';
+import { type Run, runCommand } from '../support/service/operator-command.ts';
+import { createProcess } from '../support/service/process.ts';
+import type { Answer } from '../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 // Processes are started and killed: that takes seconds each where others work too.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });

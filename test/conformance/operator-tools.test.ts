@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { embeddedEnvironment } from '../../scripts/embedded/serve.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present } from '../support/buyer.ts';
-import { createProcess } from '../support/process.ts';
-import type { Answer } from '../support/service.ts';
+import { createProcess } from '../support/service/process.ts';
+import type { Answer } from '../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 const SCRIPTS = join(import.meta.dirname, '../../scripts');
 const PATH = '/v1/paid/fees/estimate';

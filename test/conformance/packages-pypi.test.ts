@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { at, SAMPLES_PRESENT, samplesOf, usePackages } from '../support/packages.ts';
+import { at, SAMPLES_PRESENT, samplesOf, usePackages } from '../support/upstream/packages.ts';
 
 const { serve, sources, open } = usePackages();
 const { sample, unused } = samplesOf('pypi');

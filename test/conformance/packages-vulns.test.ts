@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { UpstreamFailed } from '../../src/errors.ts';
-import { at, SAMPLES_PRESENT, samplesOf, usePackages } from '../support/packages.ts';
+import { at, SAMPLES_PRESENT, samplesOf, usePackages } from '../support/upstream/packages.ts';
 
 const { serve, sources } = usePackages();
 const { sample, unused } = samplesOf('osv');

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { buyOnce } from '../support/buyer.ts';
-import { fixture, packagesEnvironment } from '../support/packages.ts';
-import { type Replay, startReplay } from '../support/replay.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { fixture, packagesEnvironment } from '../support/upstream/packages.ts';
+import { type Replay, startReplay } from '../support/upstream/replay.ts';
+import { buyOnce } from '../support/usdc/buyer.ts';
 
 // The three routes as a buyer has them: the mounted service, paid on the embedded network, over replaying upstreams.
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { newBuyer, present } from '../support/buyer.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { newBuyer, present } from '../support/usdc/buyer.ts';
 
 let network: EmbeddedNetwork;
 let service: Service;

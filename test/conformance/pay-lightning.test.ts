@@ -3,13 +3,13 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type JsonServer, startJsonServer } from '../../scripts/embedded/lightning/json-server.ts';
-import { type EmbeddedLightning, startEmbeddedLightning } from '../../scripts/embedded/lightning/lightning.ts';
+import { type JsonServer, startJsonServer } from '../../src/embedded/lightning/json-server.ts';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
 import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
-import { type LightningService, startLightningService } from '../support/lightning-service.ts';
-import { type LndRouter, startLndRouter } from '../support/lnd-router.ts';
-import { moodyEndpoint } from '../support/moody-endpoint.ts';
-import { type ShakySeller, startShakySeller } from '../support/shaky-seller.ts';
+import { type LightningService, startLightningService } from '../support/lightning/lightning-service.ts';
+import { type LndRouter, startLndRouter } from '../support/lightning/lnd-router.ts';
+import { type ShakySeller, startShakySeller } from '../support/lightning/shaky-seller.ts';
+import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
 
 const PAY = join(import.meta.dirname, '../../scripts/pay.ts');
 const moody = moodyEndpoint();

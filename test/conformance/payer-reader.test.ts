@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { createChainClient, type OpenChainClient } from '../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../src/chain/rpc/client.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { UpstreamFailed } from '../../src/errors.ts';
 import { bytesToHex, hexToBytes } from '../../src/lib/hex.ts';
 import { createPayerReader } from '../../src/payment/usdc/payer-reader.ts';
-import { newBuyer } from '../support/buyer.ts';
-import { newOutsider } from '../support/outsider.ts';
-import { newKey, signAuthorization } from '../support/payments.ts';
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts';
+import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';
+import { newBuyer } from '../support/usdc/buyer.ts';
+import { newOutsider } from '../support/usdc/outsider.ts';
+import { newKey, signAuthorization } from '../support/usdc/payments.ts';
 
 const STAYS = new AbortController().signal;
 let network: EmbeddedNetwork;

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/buyer.ts';
-import { latchedEndpoint } from '../support/latch.ts';
-import { cancelCalldata, newOutsider } from '../support/outsider.ts';
-import { headerOf, newKey, payloadOf, signAuthorization } from '../support/payments.ts';
-import { type Answer, type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
+import { type Answer, type Service, startService } from '../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/usdc/buyer.ts';
+import { cancelCalldata, newOutsider } from '../support/usdc/outsider.ts';
+import { headerOf, newKey, payloadOf, signAuthorization } from '../support/usdc/payments.ts';
 
 const OTHER_CLIENT = '127.0.0.2';
 const latch = latchedEndpoint();

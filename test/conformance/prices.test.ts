@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { entriesOn, type Surface } from '../../src/catalogue/paths.ts';
-import { decoded } from '../support/buyer.ts';
-import { connectClient, demandOf } from '../support/mcp.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { connectClient, demandOf } from '../support/service/mcp.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { decoded } from '../support/usdc/buyer.ts';
 
 let network: EmbeddedNetwork;
 let service: Service;

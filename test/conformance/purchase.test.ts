@@ -3,12 +3,12 @@ import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { entriesOn, listedPath } from '../../src/catalogue/paths.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
-import { balanceOf, decoded, newBuyer, present, transfersOf } from '../support/buyer.ts';
-import { newOutsider } from '../support/outsider.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, present, transfersOf } from '../support/usdc/buyer.ts';
+import { newOutsider } from '../support/usdc/outsider.ts';
 
 let network: EmbeddedNetwork;
 let service: Service;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { DOMAIN_SEPARATOR_CALLDATA } from '../../src/payment/usdc/token.ts';
+import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';
 import { createManualClock, type ManualClock } from '../support/manual-clock.ts';
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service/service.ts';
 
 let network: EmbeddedNetwork;
 let proxy: RpcProxy;

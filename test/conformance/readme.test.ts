@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Examples, openExamples, ROOT } from '../support/shown-code.ts';
+import { type Examples, openExamples, ROOT } from '../support/service/shown-code.ts';
 
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
 

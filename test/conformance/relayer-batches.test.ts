@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { createAccount } from '../../scripts/embedded/accounts.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { createChainClient } from '../../src/chain/client.ts';
-import { createHeads } from '../../src/chain/heads.ts';
+import { createChainClient } from '../../src/chain/rpc/client.ts';
+import { createHeads } from '../../src/chain/rpc/heads.ts';
+import { createAccount } from '../../src/embedded/accounts.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { systemClock as clock } from '../../src/lib/clock.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import type { Authorization } from '../../src/payment/usdc/authorization.ts';
@@ -14,11 +14,11 @@ import { createRelayer } from '../../src/payment/usdc/relayer.ts';
 import type { Intent, Outcome } from '../../src/payment/usdc/settler.ts';
 import { createTokenWatch } from '../../src/payment/usdc/token-watch.ts';
 import { createWallet } from '../../src/payment/usdc/wallet.ts';
-import { balanceOf } from '../support/buyer.ts';
-import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
-import { newOutsider } from '../support/outsider.ts';
-import { newKey, type Requirement, signAuthorization } from '../support/payments.ts';
-import { randomIntent } from '../support/token-node.ts';
+import { type FaultProxy, startFaultProxy } from '../support/chain/fault-proxy.ts';
+import { balanceOf } from '../support/usdc/buyer.ts';
+import { newOutsider } from '../support/usdc/outsider.ts';
+import { newKey, type Requirement, signAuthorization } from '../support/usdc/payments.ts';
+import { randomIntent } from '../support/usdc/token-node.ts';
 
 // The relayer itself, on a real node with Arc's block gas, contracts and fees: how many transactions it makes of what waits, and what they cost.
 

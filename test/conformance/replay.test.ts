@@ -1,11 +1,11 @@
 import { decodeFunctionData, parseAbi } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { hexToBytes } from '../../src/lib/hex.ts';
-import { decoded, newBuyer, type Payment, present, transfersOf } from '../support/buyer.ts';
-import { latchedEndpoint } from '../support/latch.ts';
-import { headerOf, payloadOf } from '../support/payments.ts';
-import { type Answer, type Service, startService } from '../support/service.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
+import { type Answer, type Service, startService } from '../support/service/service.ts';
+import { decoded, newBuyer, type Payment, present, transfersOf } from '../support/usdc/buyer.ts';
+import { headerOf, payloadOf } from '../support/usdc/payments.ts';
 
 const OTHER_CLIENT = '127.0.0.2';
 const latch = latchedEndpoint();

@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { latchedEndpoint } from '../support/latch.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
+import { type Service, startService } from '../support/service/service.ts';
 
 const latch = latchedEndpoint('/chain/latch');
 let network: EmbeddedNetwork;

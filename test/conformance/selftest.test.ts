@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { freePort } from '../../scripts/embedded/free-port.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { embeddedEnvironment } from '../../scripts/embedded/serve.ts';
 import { catalogue } from '../../src/catalogue/catalogue.ts';
 import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
+import { freePort } from '../../src/embedded/free-port.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import { selftest } from '../../src/endpoints/selftest.ts';
 import { selftestFail } from '../../src/endpoints/selftest-fail.ts';
 import type { Sources } from '../../src/endpoints/sources.ts';
@@ -20,9 +20,9 @@ import { createSelfTest } from '../../src/selftest/self-test.ts';
 import { countSelfTests } from '../../src/selftest/self-test-metrics.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { createSelfTestStore } from '../../src/store/sqlite/selftest-store.ts';
-import { balanceOf, newBuyer } from '../support/buyer.ts';
-import { newOutsider } from '../support/outsider.ts';
-import { type Answer, call, startService } from '../support/service.ts';
+import { type Answer, call, startService } from '../support/service/service.ts';
+import { balanceOf, newBuyer } from '../support/usdc/buyer.ts';
+import { newOutsider } from '../support/usdc/outsider.ts';
 
 let network: EmbeddedNetwork;
 beforeAll(async () => {

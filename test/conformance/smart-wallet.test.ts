@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { hexToBytes } from '../../src/lib/hex.ts';
 import { signDigest } from '../../src/lib/secp256k1.ts';
 import { authorizationDigest, domainSeparator } from '../../src/payment/usdc/authorization.ts';
-import { balanceOf, decoded, present } from '../support/buyer.ts';
-import { headerOf, newKey, payloadOf, requirementOf, signAuthorization } from '../support/payments.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { balanceOf, decoded, present } from '../support/usdc/buyer.ts';
+import { headerOf, newKey, payloadOf, requirementOf, signAuthorization } from '../support/usdc/payments.ts';
 
 const PATH = '/v1/paid/fees/estimate';
 let network: EmbeddedNetwork;

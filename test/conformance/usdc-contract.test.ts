@@ -13,10 +13,10 @@ import {
 import { privateKeyToAccount } from 'viem/accounts';
 import { arc } from 'viem/chains';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { artifacts } from '../../scripts/contracts/artifacts.ts';
-import { createAccount } from '../../scripts/embedded/accounts.ts';
-import { SYSTEM_LOG, USDC } from '../../scripts/embedded/contracts.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { createAccount } from '../../src/embedded/accounts.ts';
+import { artifacts } from '../../src/embedded/contracts/artifacts.ts';
+import { SYSTEM_LOG, USDC } from '../../src/embedded/contracts.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 
 const { abi } = artifacts.Usdc;
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;

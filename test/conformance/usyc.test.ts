@@ -1,14 +1,14 @@
 import { encodeFunctionData, type Hex, parseAbi } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { artifacts } from '../../scripts/contracts/artifacts.ts';
-import { send } from '../../scripts/embedded/contracts.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { deployUsyc } from '../../scripts/embedded/usyc.ts';
-import { createChainClient, type OpenChainClient } from '../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../src/chain/rpc/client.ts';
+import { artifacts } from '../../src/embedded/contracts/artifacts.ts';
+import { send } from '../../src/embedded/contracts.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { deployUsyc } from '../../src/embedded/usyc.ts';
 import { chainUsyc } from '../../src/endpoints/chain-usyc.ts';
 import { UpstreamFailed } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { decimal } from '../support/recount.ts';
+import { decimal } from '../support/chain/recount.ts';
 
 // The oracle is a contract on a real EVM; what it said is read again by another path than the service's client, and counted anew.
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { ConfigError, loadConfig } from '../../src/config.ts';
-import { buyOnce } from '../support/buyer.ts';
-import { type Replay, startReplay } from '../support/replay.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type Service, startService } from '../support/service/service.ts';
+import { type Replay, startReplay } from '../support/upstream/replay.ts';
+import { buyOnce } from '../support/usdc/buyer.ts';
 
 // The two routes as a buyer has them: the mounted service, paid on the embedded network, pages on loopback under names of their own.
 

@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { childrenOf } from '../../scripts/lib/child-processes.ts';
-import { newBuyer, type Payment, present } from '../support/buyer.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { ask } from '../support/ledger/kill-ledger.ts';
+import { payFor, presentProof } from '../support/lightning/lightning-buyer.ts';
+import { proofNow, settleOver } from '../support/lightning/settle-calls.ts';
 import {
   isAlive,
   presentUntilServed,
@@ -15,12 +17,10 @@ import {
   until,
   untilNothingIsOpen,
   usesOf,
-} from '../support/crew.ts';
-import { ask } from '../support/kill-ledger.ts';
-import { payFor, presentProof } from '../support/lightning-buyer.ts';
-import { createProcess } from '../support/process.ts';
-import { type Answer, call } from '../support/service.ts';
-import { proofNow, settleOver } from '../support/settle-calls.ts';
+} from '../support/service/crew.ts';
+import { createProcess } from '../support/service/process.ts';
+import { type Answer, call } from '../support/service/service.ts';
+import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 // Processes are started and killed: that takes seconds each where others work too.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });

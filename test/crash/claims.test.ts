@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createFacilitatorProcess } from '../support/facilitator-process.ts';
+import { createFacilitatorProcess } from '../support/lightning/facilitator-process.ts';
+import { formsOf, proofNow, settleOver } from '../support/lightning/settle-calls.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import { formsOf, proofNow, settleOver } from '../support/settle-calls.ts';
 
 const KILLS = process.env.SLOW ? 500 : 20;
 const PROOFS = 400;

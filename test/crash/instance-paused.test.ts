@@ -1,14 +1,19 @@
 import { expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { MULTICALL3 } from '../../src/payment/usdc/multicall.ts';
-import { newBuyer, type Payment, present } from '../support/buyer.ts';
-import { presentUntilServed, until, usesOf } from '../support/crew.ts';
-import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../support/fault-proxy.ts';
-import { leaderOf, startInstances } from '../support/instances.ts';
-import { expectEvenBooks, judgeSale, untilAllAreReady, untilNothingIsOpen } from '../support/instances-judge.ts';
-import { describePostgres } from '../support/ledger-adapters.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
-import type { Answer } from '../support/service.ts';
+import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../support/chain/fault-proxy.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
+import { presentUntilServed, until, usesOf } from '../support/service/crew.ts';
+import { leaderOf, startInstances } from '../support/service/instances.ts';
+import {
+  expectEvenBooks,
+  judgeSale,
+  untilAllAreReady,
+  untilNothingIsOpen,
+} from '../support/service/instances-judge.ts';
+import type { Answer } from '../support/service/service.ts';
+import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? (process.env.SLOW ? 10 : 1));
 /** Payments that the pause finds sent, stored and reserved: so many of each. */

@@ -1,13 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { type Postgres, startPostgres } from '../../scripts/lib/postgres.ts';
-import { newBuyer, type Payment, present } from '../support/buyer.ts';
-import { presentUntilServed, until } from '../support/crew.ts';
-import { type Instances, leaderOf, startInstances } from '../support/instances.ts';
-import { expectEvenBooks, judgeSale, untilAllAreReady, untilNothingIsOpen } from '../support/instances-judge.ts';
-import { describePostgres } from '../support/ledger-adapters.ts';
+import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { seed, seededRandom } from '../support/random.ts';
+import { presentUntilServed, until } from '../support/service/crew.ts';
+import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
+import {
+  expectEvenBooks,
+  judgeSale,
+  untilAllAreReady,
+  untilNothingIsOpen,
+} from '../support/service/instances-judge.ts';
+import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 /** For each number of instances. */
 const ROUNDS = Number(process.env.KILLS ?? (process.env.SLOW ? 200 : 10)) / 2;

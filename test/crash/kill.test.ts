@@ -3,17 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { AUTHORIZATION_USED } from '../../src/payment/usdc/token.ts';
-import { balanceOf, decoded, type Payment, present } from '../support/buyer.ts';
-import { newPayers, type Payer, presentUnheard } from '../support/kill-buyers.ts';
-import { ask, rowsLeft, watchRise } from '../support/kill-ledger.ts';
-import { inFlight, type KillPoint, killPoints, type Remains, shared } from '../support/kill-points.ts';
-import { type KillProxy, startKillProxy } from '../support/kill-proxy.ts';
-import { createProcess } from '../support/process.ts';
+import { type KillProxy, startKillProxy } from '../support/chain/kill-proxy.ts';
+import { ask, rowsLeft, watchRise } from '../support/ledger/kill-ledger.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import type { Answer } from '../support/service.ts';
+import { newPayers, type Payer, presentUnheard } from '../support/service/kill-buyers.ts';
+import { inFlight, type KillPoint, killPoints, type Remains, shared } from '../support/service/kill-points.ts';
+import { createProcess } from '../support/service/process.ts';
+import type { Answer } from '../support/service/service.ts';
+import { balanceOf, decoded, type Payment, present } from '../support/usdc/buyer.ts';
 
 const KILLS = process.env.SLOW ? 500 : 20;
 /** Buyers with a key, and buyers who pay from a contract. */

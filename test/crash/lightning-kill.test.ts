@@ -4,20 +4,20 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { decoded } from '../support/buyer.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type SlowChain, startSlowChain } from '../support/chain/slow-chain.ts';
 import {
   hashOfPreimage,
   type LightningProof,
   offeredBy,
   presentProof,
   proofHeader,
-} from '../support/lightning-buyer.ts';
-import { createProcess } from '../support/process.ts';
+} from '../support/lightning/lightning-buyer.ts';
+import { formsOf } from '../support/lightning/settle-calls.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import { call } from '../support/service.ts';
-import { formsOf } from '../support/settle-calls.ts';
-import { type SlowChain, startSlowChain } from '../support/slow-chain.ts';
+import { createProcess } from '../support/service/process.ts';
+import { call } from '../support/service/service.ts';
+import { decoded } from '../support/usdc/buyer.ts';
 
 const KILLS = process.env.SLOW ? 200 : 5;
 const BUYERS = 6;

@@ -3,12 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
 import { childrenOf } from '../../scripts/lib/child-processes.ts';
-import { newBuyer, type Payment, present } from '../support/buyer.ts';
-import { isAlive, presentUntilServed, stateOf, sums, until, untilNothingIsOpen, usesOf } from '../support/crew.ts';
-import { createProcess } from '../support/process.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { seed, seededRandom } from '../support/random.ts';
+import {
+  isAlive,
+  presentUntilServed,
+  stateOf,
+  sums,
+  until,
+  untilNothingIsOpen,
+  usesOf,
+} from '../support/service/crew.ts';
+import { createProcess } from '../support/service/process.ts';
+import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 const ROUNDS = Number(process.env.KILLS ?? (process.env.SLOW ? 50 : 3));
 const BUYERS = 8;

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/buyer.ts';
-import { latchedEndpoint } from '../support/latch.ts';
-import { cancelCalldata, newOutsider } from '../support/outsider.ts';
-import { headerOf, payloadOf, signAuthorization } from '../support/payments.ts';
-import { type Answer, type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
+import { type Answer, type Service, startService } from '../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/usdc/buyer.ts';
+import { cancelCalldata, newOutsider } from '../support/usdc/outsider.ts';
+import { headerOf, payloadOf, signAuthorization } from '../support/usdc/payments.ts';
 
 const latch = latchedEndpoint();
 let network: EmbeddedNetwork;

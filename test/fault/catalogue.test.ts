@@ -5,9 +5,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CatalogueStore } from '../../src/store/ports/catalogue.ts';
 import { createCatalogueStore } from '../../src/store/sqlite/catalogue-store.ts';
 import { openLedgerDatabase, type Sqlite } from '../../src/store/sqlite/database.ts';
-import { entriesOf, item, openCatalogue, paged } from '../support/catalogue.ts';
-import { FAULTS, type Replay, startReplay } from '../support/replay.ts';
+import { entriesOf, item, openCatalogue, paged } from '../support/market/catalogue.ts';
 import { SLACK_MS } from '../support/slack.ts';
+import { FAULTS, type Replay, startReplay } from '../support/upstream/replay.ts';
 
 const TIMEOUT_MS = 600;
 

@@ -5,19 +5,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import { openChainDatabase } from '../../src/store/chain/database.ts';
 import { createChainFacts } from '../../src/store/chain/facts.ts';
-import { createSimChain, type SimChain } from '../support/arc-simulator/chain.ts';
-import { type Collecting, freshFile, startCollecting } from '../support/arc-simulator/collecting.ts';
-import { faultPlan } from '../support/arc-simulator/faults.ts';
-import { type SimNode, startSimNode } from '../support/arc-simulator/node.ts';
-import { expectedTables, storedTables } from '../support/arc-simulator/oracle.ts';
-import { createSwapScanner } from '../support/arc-simulator/swap-scanner.ts';
-import { createVirtualClock, type VirtualClock } from '../support/arc-simulator/virtual-clock.ts';
+import { createSimChain, type SimChain } from '../support/chain/arc-simulator/chain.ts';
+import { type Collecting, freshFile, startCollecting } from '../support/chain/arc-simulator/collecting.ts';
+import { faultPlan } from '../support/chain/arc-simulator/faults.ts';
+import { type SimNode, startSimNode } from '../support/chain/arc-simulator/node.ts';
+import { expectedTables, storedTables } from '../support/chain/arc-simulator/oracle.ts';
+import { createSwapScanner } from '../support/chain/arc-simulator/swap-scanner.ts';
+import { createVirtualClock, type VirtualClock } from '../support/chain/arc-simulator/virtual-clock.ts';
 import { seed as runSeed, seededRandom } from '../support/random.ts';
 
 // Each seed is a chain of 300 blocks, of which half is there at the start and half comes while everything goes wrong that a provider, the chain or the
 // process can do. At the end the tables must be the oracle's, to the last row. SEED=<seed> runs one seed again.
 
-const CHILD = join(import.meta.dirname, '../support/arc-simulator/child.ts');
+const CHILD = join(import.meta.dirname, '../support/chain/arc-simulator/child.ts');
 const LAST_BLOCK = 300;
 const SEEDS = process.env.SLOW === '1' ? 200 : 10;
 const SEED_COUNT = process.env.SEED ? 1 : SEEDS;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Unavailable } from '../../src/errors.ts';
-import { type ExchangeKey, KEYS, NOW, type Rates, startRates } from '../support/rates.ts';
-import { FAULTS } from '../support/replay.ts';
+import { type ExchangeKey, KEYS, NOW, type Rates, startRates } from '../support/upstream/rates.ts';
+import { FAULTS } from '../support/upstream/replay.ts';
 
 // Every way in which an exchange fails: one that does leaves the mean of the other two, two leave no rate, and an old rate never prices a new invoice.
 

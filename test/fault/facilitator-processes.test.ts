@@ -2,9 +2,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createFacilitatorProcess } from '../support/facilitator-process.ts';
-import { call } from '../support/service.ts';
-import { formsOf, proofNow, settleOver } from '../support/settle-calls.ts';
+import { createFacilitatorProcess } from '../support/lightning/facilitator-process.ts';
+import { formsOf, proofNow, settleOver } from '../support/lightning/settle-calls.ts';
+import { call } from '../support/service/service.ts';
 
 type Process = Awaited<ReturnType<typeof createFacilitatorProcess>>;
 

@@ -1,13 +1,18 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { MULTICALL3 } from '../../src/payment/usdc/multicall.ts';
-import { newBuyer, present } from '../support/buyer.ts';
-import { until } from '../support/crew.ts';
-import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../support/fault-proxy.ts';
-import { type Instances, leaderOf, startInstances } from '../support/instances.ts';
-import { expectEvenBooks, judgeSale, untilAllAreReady, untilNothingIsOpen } from '../support/instances-judge.ts';
-import { describePostgres } from '../support/ledger-adapters.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
+import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../support/chain/fault-proxy.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
+import { until } from '../support/service/crew.ts';
+import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
+import {
+  expectEvenBooks,
+  judgeSale,
+  untilAllAreReady,
+  untilNothingIsOpen,
+} from '../support/service/instances-judge.ts';
+import { newBuyer, present } from '../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
 /** Longer than the lease, shorter than what makes an instance dead. */

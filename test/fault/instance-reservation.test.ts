@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { UpstreamFailed } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLedger } from '../../src/payment/ledger.ts';
 import { openSqliteStores } from '../../src/store/sqlite/open-stores.ts';
-import { newBuyer, present } from '../support/buyer.ts';
-import { until, usesOf } from '../support/crew.ts';
-import { moodyEndpoint } from '../support/moody-endpoint.ts';
-import { type Answer, type Service, startService } from '../support/service.ts';
+import { until, usesOf } from '../support/service/crew.ts';
+import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
+import { type Answer, type Service, startService } from '../support/service/service.ts';
+import { newBuyer, present } from '../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/test/moody';
 /** Long enough to act while a handler runs. */

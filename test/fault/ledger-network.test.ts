@@ -1,16 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { newBuyer, type Payment, present } from '../support/buyer.ts';
-import { presentUntilServed, until, usesOf } from '../support/crew.ts';
-import { type DatabaseProxy, startDatabaseProxy } from '../support/database-proxy.ts';
-import { type Instances, leaderOf, startInstances } from '../support/instances.ts';
-import { expectEvenBooks, judgeSale, untilAllAreReady, untilNothingIsOpen } from '../support/instances-judge.ts';
-import { describePostgres } from '../support/ledger-adapters.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { proofNow, settleOver } from '../support/lightning/settle-calls.ts';
+import { type DatabaseProxy, startDatabaseProxy } from '../support/postgres/database-proxy.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import { type Answer, call } from '../support/service.ts';
-import { proofNow, settleOver } from '../support/settle-calls.ts';
+import { presentUntilServed, until, usesOf } from '../support/service/crew.ts';
+import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
+import {
+  expectEvenBooks,
+  judgeSale,
+  untilAllAreReady,
+  untilNothingIsOpen,
+} from '../support/service/instances-judge.ts';
+import { type Answer, call } from '../support/service/service.ts';
+import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 

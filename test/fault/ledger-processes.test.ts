@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openLedgerDatabase, type Sqlite } from '../../src/store/sqlite/database.ts';
-import type { Round } from '../support/ledger-racer.ts';
+import type { Round } from '../support/ledger/ledger-racer.ts';
 
-const RACER = new URL('../support/ledger-racer.ts', import.meta.url);
+const RACER = new URL('../support/ledger/ledger-racer.ts', import.meta.url);
 const ROUNDS = 100;
 const TRIES = 64;
 

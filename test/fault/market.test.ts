@@ -12,8 +12,8 @@ import {
   ORIGIN,
   openMarket,
   PAY_TO,
-} from '../support/market.ts';
-import type { Recorded } from '../support/replay.ts';
+} from '../support/market/market.ts';
+import type { Recorded } from '../support/upstream/replay.ts';
 
 // The market against sellers on loopback, over TLS, with every fault that a stranger's server can have.
 
@@ -477,7 +477,7 @@ describe('hourly calls', () => {
 
 test('a copy in another process sees within seconds what this one wrote', async () => {
   await start({ answers: { '/x': challenge() } });
-  const { createMarket } = await import('../../src/discovery/market.ts');
+  const { createMarket } = await import('../../src/discovery/market/market.ts');
   const limits = { probeIntervalMs: HOUR_MS, submitsPerHour: 0, maxListings: 9, maxPerHost: 9 };
   const { store, caller, clock } = open;
   const other = createMarket({ store, caller, network: NETWORK, limits, clock, log: { info() {}, error() {} } });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { AppError } from '../../src/errors.ts';
-import { serveFixtures, startNames } from '../support/names.ts';
-import { ask } from '../support/names-endpoints.ts';
-import { FAULTS, type Fault } from '../support/replay.ts';
 import { SLACK_MS } from '../support/slack.ts';
+import { serveFixtures, startNames } from '../support/upstream/names.ts';
+import { ask } from '../support/upstream/names-endpoints.ts';
+import { FAULTS, type Fault } from '../support/upstream/replay.ts';
 
 // Fourteen ways in which sources fail, for each of the seven routes: what the caller gets, and how soon.
 

@@ -3,9 +3,9 @@ import { packagesNpm } from '../../src/endpoints/packages-npm.ts';
 import { packagesPypi } from '../../src/endpoints/packages-pypi.ts';
 import { packagesVulns } from '../../src/endpoints/packages-vulns.ts';
 import { AppError } from '../../src/errors.ts';
-import { fixture, usePackages } from '../support/packages.ts';
-import { FAULTS, startReplay } from '../support/replay.ts';
 import { SLACK_MS } from '../support/slack.ts';
+import { fixture, usePackages } from '../support/upstream/packages.ts';
+import { FAULTS, startReplay } from '../support/upstream/replay.ts';
 
 const TIMEOUT_MS = 600;
 const { server, serve, ask, open } = usePackages({ timeoutMs: TIMEOUT_MS });

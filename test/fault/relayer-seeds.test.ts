@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { seed as runSeed, seededRandom } from '../support/random.ts';
-import { RELAYER_FAULTS, type RelayerFault } from '../support/relayer-faults.ts';
-import { openStage } from '../support/relayer-stage.ts';
+import { RELAYER_FAULTS, type RelayerFault } from '../support/usdc/relayer-faults.ts';
+import { openStage } from '../support/usdc/relayer-stage.ts';
 
 // Each seed is a handful of payers and a fault at its own time, on a real node, through the real payment rail: from the header to the bytes that leave.
 // At the end nobody was charged twice or for nothing, nobody was told 402 who paid, and the seller has what the ledger says. SEED=<seed> runs one again.

@@ -1,12 +1,12 @@
 import { keccak256 } from 'viem';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { neededValidity } from '../../src/payment/usdc/authorization.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/buyer.ts';
-import { latchedEndpoint } from '../support/latch.ts';
-import { newOutsider } from '../support/outsider.ts';
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts';
-import { type Answer, type Service, startService } from '../support/service.ts';
+import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
+import { type Answer, type Service, startService } from '../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../support/usdc/buyer.ts';
+import { newOutsider } from '../support/usdc/outsider.ts';
 
 const env = {
   SETTLE_WAIT_MS: '1500',

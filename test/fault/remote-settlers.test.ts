@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { createChainClient, type OpenChainClient } from '../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../src/chain/rpc/client.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import type { Authorization } from '../../src/payment/usdc/authorization.ts';
@@ -12,15 +12,15 @@ import { createGatewayClient } from '../../src/payment/usdc/gateway-client.ts';
 import { createGatewayEvidence } from '../../src/payment/usdc/gateway-evidence.ts';
 import { ALREADY_USED, REVERTED } from '../../src/payment/usdc/settler.ts';
 import { createUpstreams } from '../../src/upstream/client/http.ts';
-import { balanceOf, newBuyer } from '../support/buyer.ts';
-import { signForGateway } from '../support/gateway-payment.ts';
-import { GATEWAY_FAULTS, type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';
-import { FACILITATOR_FAULTS, type LocalFacilitator, startLocalFacilitator } from '../support/local-facilitator.ts';
-import { cancelCalldata, newOutsider } from '../support/outsider.ts';
-import { newKey, type Requirement, signAuthorization } from '../support/payments.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import { openSales, type Sales, TIMEOUT_MS, WAIT_MS } from '../support/remote-sales.ts';
-import { randomIntent } from '../support/token-node.ts';
+import { balanceOf, newBuyer } from '../support/usdc/buyer.ts';
+import { signForGateway } from '../support/usdc/gateway-payment.ts';
+import { GATEWAY_FAULTS, type GatewayStandIn, startGatewayStandIn } from '../support/usdc/gateway-stand-in.ts';
+import { FACILITATOR_FAULTS, type LocalFacilitator, startLocalFacilitator } from '../support/usdc/local-facilitator.ts';
+import { cancelCalldata, newOutsider } from '../support/usdc/outsider.ts';
+import { newKey, type Requirement, signAuthorization } from '../support/usdc/payments.ts';
+import { openSales, type Sales, TIMEOUT_MS, WAIT_MS } from '../support/usdc/remote-sales.ts';
+import { randomIntent } from '../support/usdc/token-node.ts';
 
 const SEEDS = process.env.SLOW ? 100 : 5;
 /** Seeds at once: each has some payments under way. */

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { newBuyer, type Payment, present, transfersOf } from '../support/buyer.ts';
-import { latchedEndpoint } from '../support/latch.ts';
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts';
-import { type Answer, type Service, startService } from '../support/service.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';
+import { latchedEndpoint } from '../support/service/latch.ts';
+import { type Answer, type Service, startService } from '../support/service/service.ts';
+import { newBuyer, type Payment, present, transfersOf } from '../support/usdc/buyer.ts';
 
 const latch = latchedEndpoint();
 let network: EmbeddedNetwork;

@@ -6,8 +6,8 @@ import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../src/upstream/client/http.ts';
 import { createWeb, type Web } from '../../src/upstream/web/web.ts';
-import { FAULTS, type Fault, type Replay, startReplay, TEST_CA } from '../support/replay.ts';
 import { SLACK_MS } from '../support/slack.ts';
+import { FAULTS, type Fault, type Replay, startReplay, TEST_CA } from '../support/upstream/replay.ts';
 
 const TIMEOUT_MS = 500;
 const signal = new AbortController().signal;

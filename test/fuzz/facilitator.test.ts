@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildFacilitatorApp, facilitatorConfig } from '../../scripts/lib/facilitator-app.ts';
-import { lightningProof } from '../../scripts/lib/lightning-proofs.ts';
+import { buildFacilitatorApp, facilitatorConfig } from '../../scripts/lib/lightning/facilitator-app.ts';
+import { lightningProof } from '../../scripts/lib/lightning/lightning-proofs.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { captureLog, listen } from '../http/harness.ts';
-import { type OpenFacilitator, openFacilitator } from '../support/facilitator.ts';
+import { type OpenFacilitator, openFacilitator } from '../support/lightning/facilitator.ts';
+import { formsOf } from '../support/lightning/settle-calls.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import { formsOf } from '../support/settle-calls.ts';
 
 const RUNS = process.env.SLOW ? 50_000 : 1500;
 const RAW_RUNS = process.env.SLOW ? 3000 : 150;

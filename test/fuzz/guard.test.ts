@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DialOptions } from '../../src/upstream/guard/dial.ts';
 import { createResolve, type Resolve } from '../../src/upstream/guard/resolve.ts';
 import { visit } from '../../src/upstream/guard/visit.ts';
-import { type NameServer, startNameServer } from '../support/name-server.ts';
+import { type NameServer, startNameServer } from '../support/upstream/name-server.ts';
 import { ADDRESSES, CLOSED_NAMES, GOOD, REFUSED_FORMS } from './guard-vectors.ts';
 
 const signal = new AbortController().signal;

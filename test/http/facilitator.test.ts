@@ -5,11 +5,11 @@ import { HTTPFacilitatorClient } from '@x402/core/server';
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { buildFacilitatorApp, facilitatorConfig } from '../../scripts/lib/facilitator-app.ts';
-import { lightningProof } from '../../scripts/lib/lightning-proofs.ts';
+import { buildFacilitatorApp, facilitatorConfig } from '../../scripts/lib/lightning/facilitator-app.ts';
+import { lightningProof } from '../../scripts/lib/lightning/lightning-proofs.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { type OpenFacilitator, openFacilitator } from '../support/facilitator.ts';
-import { formsOf } from '../support/settle-calls.ts';
+import { type OpenFacilitator, openFacilitator } from '../support/lightning/facilitator.ts';
+import { formsOf } from '../support/lightning/settle-calls.ts';
 import { captureLog, listen } from './harness.ts';
 
 const NOW = 1_700_000_000;

@@ -3,8 +3,8 @@ import Fastify from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { entrySchema } from '../../src/discovery/entry.ts';
-import { marketOperations } from '../../src/http/openapi-market.ts';
-import { accept, challenge, NETWORK, type OpenMarket, ORIGIN, openMarket } from '../support/market.ts';
+import { marketOperations } from '../../src/http/openapi/openapi-market.ts';
+import { accept, challenge, NETWORK, type OpenMarket, ORIGIN, openMarket } from '../support/market/market.ts';
 import { createTestApp, listen } from './harness.ts';
 
 const X = 'https://a.good.example/x';

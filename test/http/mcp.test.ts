@@ -3,11 +3,11 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
-import { openClientWindows } from '../../src/lib/client-limit.ts';
-import { createMinuteWindows } from '../../src/lib/minute-windows.ts';
+import { openClientWindows } from '../../src/lib/limits/client-limit.ts';
+import { createMinuteWindows } from '../../src/lib/limits/minute-windows.ts';
 import { type McpDeps, mountMcp } from '../../src/mcp/mount.ts';
-import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textOf } from '../support/mcp.ts';
-import { call } from '../support/service.ts';
+import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textOf } from '../support/service/mcp.ts';
+import { call } from '../support/service/service.ts';
 import { countingEndpoint, createStillClock, createTestApp, listen, pricedEndpoint } from './harness.ts';
 
 const ORIGIN = 'https://api.example.com';

@@ -8,9 +8,9 @@ import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../src/store/sqlite/ledger-store.ts';
 import { createMarketStore } from '../../src/store/sqlite/market-store.ts';
 import { createSelfTestStore } from '../../src/store/sqlite/selftest-store.ts';
-import { putBlocks } from '../support/chain-rows.ts';
-import { reservation } from '../support/ledger-rows.ts';
-import { type Service, serviceWith } from '../support/service.ts';
+import { putBlocks } from '../support/chain/chain-rows.ts';
+import { reservation } from '../support/ledger/ledger-rows.ts';
+import { type Service, serviceWith } from '../support/service/service.ts';
 import { ENV } from './harness.ts';
 
 // The whole service, over a chain that nobody can reach and files that hold what a page has to show.

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
+import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
 
 describeLedgers('the catalogue’s copy', (adapter) => {
   const ledger = useLedger(adapter);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
-import { hash32, reservation } from '../support/ledger-rows.ts';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 
 const identifierHash = hash32('identifier');
 const named = (id: string, nonce: string) => reservation(id, nonce, { identifierHash });

@@ -5,9 +5,9 @@ import type { InstancesStore } from '../../src/store/ports/instances.ts';
 import type { LedgerStores } from '../../src/store/ports/stores.ts';
 import { type InstancesShare, openInstances } from '../../src/store/postgres/open-instances.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
-import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
-import { hash32, reservation } from '../support/ledger-rows.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
+import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
 
 const [LEASE_MS, LIVING_MS] = [60_000, 60_000];
 const quiet = { warn: () => {} };

@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { LedgerStores } from '../../src/store/ports/stores.ts';
-import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
-import { hash32, reservation } from '../support/ledger-rows.ts';
-import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';
+import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
+import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 
 const CALLS = 128;
 const ROUNDS = 5;

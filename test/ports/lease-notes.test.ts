@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type InstancesShare, openInstances } from '../../src/store/postgres/open-instances.ts';
-import { describePostgres } from '../support/ledger-adapters.ts';
-import { hash32, reservation } from '../support/ledger-rows.ts';
-import { type Meddled, openMeddled, untilSomebodyWaits } from '../support/lock-waits.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
+import { type Meddled, openMeddled, untilSomebodyWaits } from '../support/postgres/lock-waits.ts';
 
 /** A lease that holds, and one that is over when it has been taken. */
 const [LONG_MS, OVER_MS] = [60_000, 0];

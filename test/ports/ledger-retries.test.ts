@@ -8,9 +8,9 @@ import { loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { openLedger } from '../../src/wiring/open-ledger.ts';
-import { describePostgres } from '../support/ledger-adapters.ts';
-import { accountedOf } from '../support/lightning-rows.ts';
-import { openMeddled, untilSomebodyWaits } from '../support/lock-waits.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { accountedOf } from '../support/lightning/lightning-rows.ts';
+import { openMeddled, untilSomebodyWaits } from '../support/postgres/lock-waits.ts';
 
 const ENV = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 const RETRIES = 'ledger_retries_total';

@@ -1,7 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import type { ClaimAccount } from '../../src/store/ports/proofs.ts';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
-import { accountedOf, DAY, grantOf, hashOf, invoiceOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import {
+  accountedOf,
+  DAY,
+  grantOf,
+  hashOf,
+  invoiceOf,
+  keyOf,
+  NOON,
+  nodeOf,
+  TODAY,
+} from '../support/lightning/lightning-rows.ts';
 
 const body = (text: string): Buffer => Buffer.from(text);
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { ClaimAccount, ClaimOutcome, NewClaim } from '../../src/store/ports/proofs.ts';
-import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
-import { createLightningModel } from '../support/lightning-model.ts';
-import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';
+import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { createLightningModel } from '../support/lightning/lightning-model.ts';
+import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
 /** PostgreSQL pays for every reading. */

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
-import { accountedOf, DAY, grantOf, HOUR, invoiceOf, keyOf, NOON } from '../support/lightning-rows.ts';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { accountedOf, DAY, grantOf, HOUR, invoiceOf, keyOf, NOON } from '../support/lightning/lightning-rows.ts';
 
 const MINUTE = 60_000;
 const body = (text: string): Buffer => Buffer.from(text);

@@ -1,9 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import type { LightningStore } from '../../src/store/ports/proofs.ts';
-import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
-import { createLightningModel } from '../support/lightning-model.ts';
-import { accountedOf, DAY, grantOf, HOUR, hashOf, invoiceOf, keyOf, NOON, nodeOf } from '../support/lightning-rows.ts';
+import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { createLightningModel } from '../support/lightning/lightning-model.ts';
+import {
+  accountedOf,
+  DAY,
+  grantOf,
+  HOUR,
+  hashOf,
+  invoiceOf,
+  keyOf,
+  NOON,
+  nodeOf,
+} from '../support/lightning/lightning-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
 /** At least; a burst costs PostgreSQL some milliseconds, and its readings as many. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
-import { accountedOf, DAY, grantOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning-rows.ts';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { accountedOf, DAY, grantOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 
 describeLedgers('a claim in the place of another', (adapter) => {
   const ledger = useLedger(adapter);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ListingRow } from '../../src/store/ports/market.ts';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 
 const BOUNDS = { total: 5, perDomain: 3 };
 

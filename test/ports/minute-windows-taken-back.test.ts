@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createMinuteWindows, type OpenWindows, type SharedWindows } from '../../src/lib/minute-windows.ts';
+import { createMinuteWindows, type OpenWindows, type SharedWindows } from '../../src/lib/limits/minute-windows.ts';
 import { openInstances } from '../../src/store/postgres/open-instances.ts';
 import { openSharedWindows } from '../../src/store/sqlite/shared-windows.ts';
-import { describePostgres } from '../support/ledger-adapters.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
 /** Windows as two processes open them, and a way to end their minute. */

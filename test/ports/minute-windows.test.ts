@@ -1,15 +1,15 @@
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { OpenWindows } from '../../src/lib/minute-windows.ts';
+import type { OpenWindows } from '../../src/lib/limits/minute-windows.ts';
 import { openInstances } from '../../src/store/postgres/open-instances.ts';
 import { openPools, type Pools } from '../../src/store/postgres/pool.ts';
 import { createRetry } from '../../src/store/postgres/retry.ts';
 import { openPostgresWindows } from '../../src/store/postgres/shared-windows.ts';
 import { createRun } from '../../src/store/postgres/transaction.ts';
-import { startDatabaseProxy } from '../support/database-proxy.ts';
-import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
+import { startDatabaseProxy } from '../support/postgres/database-proxy.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
 /** How many windows one process counts in before it forgets those that are over. */

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import type { LedgerStore, Payment } from '../../src/store/ports/sales.ts';
-import { describeLedgers, type OpenLedger, useLedger } from '../support/ledger-adapters.ts';
-import { createLedgerModel, type ModelRow } from '../support/ledger-model.ts';
-import { hash32, reservation } from '../support/ledger-rows.ts';
+import { describeLedgers, type OpenLedger, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { createLedgerModel, type ModelRow } from '../support/ledger/ledger-model.ts';
+import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
 /** At least; a burst costs PostgreSQL some milliseconds. */

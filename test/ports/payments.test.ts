@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { LedgerStore } from '../../src/store/ports/sales.ts';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
-import { hash32, reservation } from '../support/ledger-rows.ts';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 
 const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 const ends = async (writes: readonly Promise<unknown>[]): Promise<unknown[]> =>

@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { describePostgres } from '../support/ledger-adapters.ts';
-import { hash32, reservation } from '../support/ledger-rows.ts';
-import { accountedOf, nodeOf, TODAY } from '../support/lightning-rows.ts';
-import { type Meddled, openMeddled, untilSomebodyWaits } from '../support/lock-waits.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
+import { accountedOf, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
+import { type Meddled, openMeddled, untilSomebodyWaits } from '../support/postgres/lock-waits.ts';
 
 const INSERT = `
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,

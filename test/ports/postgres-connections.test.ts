@@ -4,12 +4,12 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { LedgerStores } from '../../src/store/ports/stores.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
-import { type DatabaseProxy, startDatabaseProxy } from '../support/database-proxy.ts';
-import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
-import { reservation } from '../support/ledger-rows.ts';
-import { accountedOf, nodeOf } from '../support/lightning-rows.ts';
-import { untilSomebodyWaits } from '../support/lock-waits.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
+import { reservation } from '../support/ledger/ledger-rows.ts';
+import { accountedOf, nodeOf } from '../support/lightning/lightning-rows.ts';
+import { type DatabaseProxy, startDatabaseProxy } from '../support/postgres/database-proxy.ts';
+import { untilSomebodyWaits } from '../support/postgres/lock-waits.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
 
 /** Short, because these tests wait for them. */
 const LIMITS = { poolSize: 5, connectTimeoutMs: 1200, statementTimeoutMs: 1200 };

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Postgres, startPostgres } from '../../scripts/lib/postgres.ts';
+import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { LedgerStores } from '../../src/store/ports/stores.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
-import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
-import { reservation } from '../support/ledger-rows.ts';
-import { accountedOf, NOON } from '../support/lightning-rows.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
+import { reservation } from '../support/ledger/ledger-rows.ts';
+import { accountedOf, NOON } from '../support/lightning/lightning-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
 const KILLS = process.env.SLOW ? 50 : 3;

@@ -7,9 +7,9 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
-import { describePostgres, POSTGRES_LIMITS } from '../support/ledger-adapters.ts';
-import { reservation } from '../support/ledger-rows.ts';
-import { freshDatabase } from '../support/postgres-run.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
+import { reservation } from '../support/ledger/ledger-rows.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
 
 const STORE = join(import.meta.dirname, '../../src/store');
 const filesOf = (folder: string): string[] => readdirSync(folder).filter((name) => name.endsWith('.sql'));

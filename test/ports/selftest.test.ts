@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { SelfTestRun } from '../../src/store/ports/selftest.ts';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 
 const good = (at: number): SelfTestRun => ({
   ...{ at, ok: true, latencyMs: 700, transaction: randomBytes(32), notCharged: true, reason: null },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
-import { reservation } from '../support/ledger-rows.ts';
-import { accountedOf, grantOf, NOON } from '../support/lightning-rows.ts';
+import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { reservation } from '../support/ledger/ledger-rows.ts';
+import { accountedOf, grantOf, NOON } from '../support/lightning/lightning-rows.ts';
 
 describeLedgers('what was earned', (adapter) => {
   const ledger = useLedger(adapter);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, useLedger } from '../support/ledger-adapters.ts';
+import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
 
 const one = { wei: 3n, failedWei: 1n, gas: 100n, transactions: 1, payments: 2 };
 

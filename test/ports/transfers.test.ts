@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger-adapters.ts';
-import { hash32, reservation } from '../support/ledger-rows.ts';
+import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 
 /** A transfer's id, 16 bytes. */
 const transferOf = (name: string): Buffer => Buffer.from(hash32(name).subarray(0, 16));

@@ -10,53 +10,77 @@ const MAX_LINES = 300;
 const MIN_FILES = 30;
 
 /**
- * What a layer may import beside itself: the table of the design, row by row.
- * `x:types` allows `import type` alone; `catalogue:declarations` everything of the catalogue but the list itself, which pulls in every endpoint.
+ * What the files under a path may import beside what lies under the same path: paths below src, the longest that fits a file counts.
+ * `x:types` allows `import type` alone; `catalogue/:declarations` everything of the catalogue but the list itself, which pulls in every endpoint.
  */
+const EVERYTHING_BELOW = [
+  ...['routes/', 'pages/', 'mcp/', 'facilitator/', 'discovery/', 'payment/', 'catalogue/', 'endpoints/', 'collector/'],
+  ...['selftest/', 'instances/', 'cluster/', 'http/', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts', 'config'],
+];
+const CONFIG_TYPES = ['config:types'];
 const MAY_IMPORT: Record<string, readonly string[]> = {
-  // server.ts, app.ts and what starts a process: cluster/run-*.ts
-  top: [
-    ...['wiring', 'cluster'],
-    ...['routes', 'pages', 'mcp', 'facilitator', 'discovery', 'payment', 'catalogue', 'endpoints', 'collector'],
-    ...['selftest', 'instances', 'http', 'chain', 'upstream', 'store', 'lib', 'errors', 'config'],
-  ],
-  wiring: [
-    'cluster',
-    ...['routes', 'pages', 'mcp', 'facilitator', 'discovery', 'payment', 'catalogue', 'endpoints', 'collector'],
-    ...['selftest', 'instances', 'http', 'chain', 'upstream', 'store', 'lib', 'errors', 'config'],
-  ],
+  'server.ts': ['cluster/run-', 'app.ts', 'wiring/', 'embedded/:dynamic', 'http/', 'lib/', 'errors.ts', 'config'],
+  'app.ts': ['wiring/', ...EVERYTHING_BELOW],
+  'cluster/run-': ['app.ts', 'wiring/', ...EVERYTHING_BELOW],
+  'wiring/': EVERYTHING_BELOW,
+  'embedded/': ['payment/lightning/networks.ts'],
   // Beyond the table, here and below: the shape of the configuration, which binds nobody to where it comes from.
-  routes: ['pages', 'catalogue', 'payment', 'facilitator', 'discovery', 'http', 'lib', 'errors', 'config:types'],
-  pages: ['catalogue', 'payment', 'facilitator', 'discovery', 'http', 'lib', 'errors'],
-  mcp: ['catalogue', 'payment', 'facilitator', 'discovery', 'http', 'lib', 'errors'],
-  facilitator: ['catalogue:declarations', 'payment', 'chain', 'upstream', 'store', 'lib', 'errors'],
-  discovery: ['catalogue:declarations', 'payment', 'chain', 'upstream', 'store', 'lib', 'errors'],
-  payment: ['catalogue:declarations', 'chain', 'upstream', 'store', 'lib', 'errors', 'config:types'],
-  cluster: ['payment:types', 'instances', 'store', 'lib', 'errors'],
-  instances: ['payment:types', 'store', 'lib'],
+  'routes/': [
+    'pages/',
+    'catalogue/',
+    'payment/',
+    'facilitator/',
+    'discovery/',
+    'http/',
+    'lib/',
+    'errors.ts',
+    ...CONFIG_TYPES,
+  ],
+  'pages/': ['catalogue/', 'payment/', 'facilitator/', 'discovery/', 'http/', 'lib/', 'errors.ts'],
+  'mcp/': ['catalogue/', 'payment/', 'facilitator/', 'discovery/', 'http/', 'lib/', 'errors.ts'],
+  'facilitator/': ['catalogue/:declarations', 'payment/', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
+  'discovery/': ['catalogue/:declarations', 'payment/', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
+  'payment/': [
+    ...['catalogue/:declarations', 'chain/', 'upstream/', 'store/ports/', 'lib/', 'errors.ts'],
+    ...CONFIG_TYPES,
+  ],
+  'cluster/': ['payment/:types', 'instances/', 'store/', 'lib/', 'errors.ts'],
+  'instances/': ['payment/:types', 'store/ports/', 'lib/'],
   // A buyer of what it is part of: it sees the money through the chain alone, not through the code that takes it.
-  selftest: ['catalogue:declarations', 'payment:types', 'chain', 'store', 'lib', 'errors', 'config:types'],
+  'selftest/': [
+    ...['catalogue/:declarations', 'payment/:types', 'chain/', 'store/ports/', 'lib/', 'errors.ts'],
+    ...CONFIG_TYPES,
+  ],
   // Beyond the table: errors, which a bad parameter is.
-  catalogue: ['lib', 'errors'],
-  endpoints: ['catalogue:declarations', 'chain', 'upstream', 'store', 'lib', 'errors'],
-  collector: ['chain', 'store', 'lib'],
-  http: ['lib', 'errors', 'catalogue:declarations', 'config:types'],
-  chain: ['lib', 'errors', 'config:types'],
-  upstream: ['lib', 'errors', 'config:types'],
-  store: ['lib', 'errors'],
-  lib: [],
-  errors: [],
+  'catalogue/': ['lib/', 'errors.ts'],
+  'catalogue/catalogue.ts': ['catalogue/', 'endpoints/', 'lib/', 'errors.ts'],
+  'endpoints/': ['catalogue/:declarations', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
+  'collector/': ['chain/', 'store/', 'lib/'],
+  'http/': ['lib/', 'errors.ts', 'catalogue/:declarations', ...CONFIG_TYPES],
+  'chain/': ['lib/', 'errors.ts', ...CONFIG_TYPES],
+  'upstream/': ['lib/', 'errors.ts', ...CONFIG_TYPES],
+  // What both ledgers share beside the ports: names of columns, the form of a row, the numbers of migrations.
+  'store/': ['store/ports/', 'lib/', 'errors.ts'],
+  'store/ports/': ['lib/', 'errors.ts'],
+  'store/sqlite/': ['store/', 'lib/', 'errors.ts'],
+  'store/postgres/': ['store/', 'lib/', 'errors.ts'],
+  'store/postgres/copy-': ['store/', 'lib/', 'errors.ts'],
+  'store/chain/': ['store/sqlite/', 'store/schema-version.ts', 'lib/', 'errors.ts'],
+  'lib/': [],
+  'errors.ts': [],
   config: [],
 };
 
-/** Single files that may do what their layer may not. */
-const FILE_MAY_IMPORT: Record<string, readonly string[]> = {
-  'src/catalogue/catalogue.ts': ['endpoints'],
+/** What a wider rule of the table would allow. */
+const MAY_NOT_IMPORT: Record<string, readonly string[]> = {
+  'store/sqlite/': ['store/postgres/', 'store/chain/'],
+  'store/postgres/': ['store/sqlite/', 'store/chain/'],
+  'store/postgres/copy-': ['store/chain/'],
 };
 
 /** Where a package may be imported; a package that is not named here may be imported anywhere. */
 const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
-  { name: /^viem(\/|$)/, values: /^src\/(chain|payment|selftest)\// },
+  { name: /^viem(\/|$)/, values: /^src\/(chain|payment|selftest|embedded)\// },
   { name: /^better-sqlite3$/, values: /^src\/store\// },
   { name: /^@x402\/fetch$/, values: /^src\/selftest\// },
   { name: /^undici$/, values: /^src\/(chain|upstream)\// },
@@ -109,10 +133,17 @@ function isLoad(callee: ts.Expression): boolean {
   return callee.kind === ts.SyntaxKind.ImportKeyword || (ts.isIdentifier(callee) && callee.text === 'require');
 }
 
+/** The path of the table that a file lies under; the longest counts. */
 function layerOf(path: string): string | undefined {
-  if (/^src\/((server|app)\.ts$|cluster\/run-)/.test(path)) return 'top';
-  const layer = /^src\/([a-z-]+)(?:\.ts$|\/)/.exec(path)?.[1];
-  return layer !== undefined && layer in MAY_IMPORT ? layer : undefined;
+  const below = path.slice('src/'.length);
+  return Object.keys(MAY_IMPORT)
+    .filter((layer) => fits(layer, below))
+    .sort((a, b) => b.length - a.length)[0];
+}
+
+/** `config` stands for config.ts and config/. */
+function fits(layer: string, below: string): boolean {
+  return layer === 'config' ? /^config(\.ts$|\/)/.test(below) : below.startsWith(layer);
 }
 
 /** Every breach of the tables above, as a sentence that names file and import. */
@@ -129,24 +160,26 @@ function violations(files: readonly Source[]): string[] {
 }
 
 function judge(path: string, layer: string, entry: Import, known: ReadonlySet<string>): string | null {
-  const { specifier, typesOnly, dynamic } = entry;
+  const { specifier, typesOnly } = entry;
   if (specifier === null) return 'a computed import';
   if (!specifier.startsWith('.')) return judgePackage(path, specifier, typesOnly);
   const target = posix.join(posix.dirname(path), specifier);
-  if (!target.startsWith('src/')) {
-    const embedded = path === 'src/server.ts' && dynamic && target.startsWith('scripts/embedded/');
-    return embedded ? null : `imports ${target}, which is not part of src`;
-  }
+  if (!target.startsWith('src/')) return `imports ${target}, which is not part of src`;
   if (!known.has(target)) return `imports ${target}, which is not there`;
-  const to = layerOf(target);
-  if (to === layer) return null;
-  const allowed = [...(MAY_IMPORT[layer] ?? []), ...(FILE_MAY_IMPORT[path] ?? [])];
-  const fits = allowed.some((rule) => {
-    if (rule === `${to}:types`) return typesOnly;
-    if (rule === `${to}:declarations`) return target !== 'src/catalogue/catalogue.ts';
-    return rule === to;
+  return layerOf(target) === layer || isAllowed(layer, target.slice('src/'.length), entry)
+    ? null
+    : `${layer} imports ${typesOnly ? 'a type of ' : ''}${target}`;
+}
+
+function isAllowed(layer: string, target: string, { typesOnly, dynamic }: Import): boolean {
+  if (MAY_NOT_IMPORT[layer]?.some((prefix) => target.startsWith(prefix))) return false;
+  return (MAY_IMPORT[layer] ?? []).some((rule) => {
+    const [prefix = '', condition] = rule.split(':');
+    if (!fits(prefix, target)) return false;
+    if (condition === 'types') return typesOnly;
+    if (condition === 'dynamic') return dynamic;
+    return condition !== 'declarations' || target !== 'catalogue/catalogue.ts';
   });
-  return fits ? null : `${layer} imports ${typesOnly ? 'a type of ' : ''}${target}`;
 }
 
 function judgePackage(path: string, specifier: string, typesOnly: boolean): string | null {
@@ -186,9 +219,10 @@ describe('the checker', () => {
   const others: Source[] = [
     'src/catalogue/catalogue.ts',
     'src/catalogue/endpoint.ts',
-    'src/chain/client.ts',
+    'src/chain/rpc/client.ts',
     'src/config.ts',
     'src/wiring/deps.ts',
+    'src/embedded/network.ts',
     'src/endpoints/network.ts',
     'src/errors.ts',
     'src/lib/clock.ts',
@@ -225,8 +259,9 @@ describe('the checker', () => {
     ['src/payment/x.ts', "import { x402Client } from '@x402/fetch';"],
     ['src/payment/x.ts', "import Database from 'better-sqlite3';"],
     ['src/wiring/mounts.ts', "import fastify from 'fastify';"],
-    ['src/app.ts', "import { start } from '../scripts/embedded/network.ts';"],
-    ['src/server.ts', "import { start } from '../scripts/embedded/network.ts';"],
+    ['src/app.ts', "import { start } from '../scripts/demo.ts';"],
+    ['src/app.ts', "import { start } from './embedded/network.ts';"],
+    ['src/server.ts', "import { start } from './embedded/network.ts';"],
     ['src/misplaced.ts', ''],
     ['src/nowhere/x.ts', ''],
   ])('%s: refuses %s', (path, text) => {
@@ -244,7 +279,7 @@ describe('the checker', () => {
       "import type { FastifyInstance } from 'fastify'; import { open } from '../store/sqlite/database.ts';",
     ],
     ['src/selftest/x.ts', "import type { Gate } from '../payment/gate.ts'; import { x402Client } from '@x402/fetch';"],
-    ['src/server.ts', "const { start } = await import('../scripts/embedded/network.ts');"],
+    ['src/server.ts', "const { start } = await import('./embedded/network.ts');"],
     ['src/lib/x.ts', "import { clock } from './clock.ts'; import { createHash } from 'node:crypto';"],
   ])('%s: allows %s', (path, text) => {
     expect(found(path, text)).toEqual([]);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { createAccount } from '../../embedded/accounts.ts';
-import type { EmbeddedNetwork } from '../../embedded/network.ts';
+import { createAccount } from '../../../src/embedded/accounts.ts';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import type { FacilitatorOptions } from './facilitator-worker.ts';
 import type { Served } from './json-http.ts';
 

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
-import { createSimChain } from '../../../test/support/arc-simulator/chain.ts';
-import { blockJson, receiptsJson } from '../../../test/support/arc-simulator/json.ts';
+import { createSimChain } from '../../../test/support/chain/arc-simulator/chain.ts';
+import { blockJson, receiptsJson } from '../../../test/support/chain/arc-simulator/json.ts';
 
 // A node of a chain of any length in little memory: a few hundred simulated blocks, rendered once, come again and again with other numbers, hashes and times.
 // It answers faster than a collector can ask, so that the collector is what is measured.

@@ -3,7 +3,7 @@ import { ExactEvmScheme as ServerScheme } from '@x402/evm/exact/server';
 import { paymentMiddleware } from '@x402/express';
 import express from 'express';
 import type { Hex } from 'viem';
-import { createSdkFacilitator } from '../../lib/sdk-facilitator.ts';
+import { createSdkFacilitator } from '../../lib/pay/sdk-facilitator.ts';
 
 // What a seller gets from the SDK: its Express middleware with its facilitator in the same process, and 200 ms polling (viem's default of 4 s
 // would be unfair).

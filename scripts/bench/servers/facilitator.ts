@@ -4,7 +4,7 @@ import { createLogger } from '../../../src/lib/log.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
-import { buildFacilitatorApp, facilitatorConfig } from '../../lib/facilitator-app.ts';
+import { buildFacilitatorApp, facilitatorConfig } from '../../lib/lightning/facilitator-app.ts';
 
 // The facilitator over the ledger in LEDGER_FILE, as one process that can be measured, doubled and killed. All else is the service's
 // own environment. GET /spent tells how many claims shared how many transactions, and the processor time so far.

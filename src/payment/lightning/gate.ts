@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest, RouteHandlerMethod, RouteOptions } f
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { parseParams } from '../../catalogue/params.ts';
 import { BadParameter } from '../../errors.ts';
-import { clientKey } from '../../lib/client-key.ts';
+import { clientKey } from '../../lib/limits/client-key.ts';
 import { pathAndQuery } from '../../lib/request-target.ts';
 import { closeSignal } from '../close-signal.ts';
 import { encodeHeader } from '../header.ts';

@@ -1,7 +1,12 @@
 import { TooMany } from '../../errors.ts';
-import { CLIENTS_PER_SITE, siteKey } from '../../lib/client-key.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { createMinuteWindows, type OpenWindows, type SharedWindows, WINDOW_MS } from '../../lib/minute-windows.ts';
+import { CLIENTS_PER_SITE, siteKey } from '../../lib/limits/client-key.ts';
+import {
+  createMinuteWindows,
+  type OpenWindows,
+  type SharedWindows,
+  WINDOW_MS,
+} from '../../lib/limits/minute-windows.ts';
 import { type Asker, BUYERS_PART } from './asker.ts';
 
 /** The total is short while more than this part of it is taken. */

@@ -1,7 +1,7 @@
 import type { Config } from '../../config.ts';
-import { createClientTurns } from '../../lib/client-turns.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { OpenWindows } from '../../lib/minute-windows.ts';
+import { createClientTurns } from '../../lib/limits/client-turns.ts';
+import type { OpenWindows } from '../../lib/limits/minute-windows.ts';
 import type { LightningStore } from '../../store/ports/proofs.ts';
 import type { Upstreams } from '../../upstream/client/http.ts';
 import { createRateSource } from '../../upstream/rates/exchanges.ts';

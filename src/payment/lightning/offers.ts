@@ -1,6 +1,6 @@
 import { Unavailable } from '../../errors.ts';
-import { type ClientTurns, TurnRefused } from '../../lib/client-turns.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { type ClientTurns, TurnRefused } from '../../lib/limits/client-turns.ts';
 import type { LightningStore } from '../../store/ports/proofs.ts';
 import type { RateSource } from '../../upstream/rates/exchanges.ts';
 import { clientGone, runEndpoint } from '../run-endpoint.ts';

@@ -1,6 +1,6 @@
-import { keysOf } from '../../lib/client-key.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { createFairStock } from '../../lib/fair-stock.ts';
+import { keysOf } from '../../lib/limits/client-key.ts';
+import { createFairStock } from '../../lib/limits/fair-stock.ts';
 import { replyStoreFull } from '../refusal.ts';
 import { type Asker, BUYERS_PART } from './asker.ts';
 

@@ -1,5 +1,5 @@
-import { isChainBusy } from '../../chain/allowed.ts';
-import type { ChainClient, RpcCall, RpcOutcome } from '../../chain/client.ts';
+import { isChainBusy } from '../../chain/rpc/allowed.ts';
+import type { ChainClient, RpcCall, RpcOutcome } from '../../chain/rpc/client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import { halve } from './grouping.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { ChainClient } from '../../chain/client.ts';
-import type { Rank } from '../../chain/rank.ts';
-import { account, data, index, parseAnswer, quantity, toQuantity, word } from '../../chain/wire.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import type { Rank } from '../../chain/rpc/rank.ts';
+import { account, data, index, parseAnswer, quantity, toQuantity, word } from '../../chain/rpc/wire.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Authorization } from './authorization.ts';
 import { NONCE_USED, type Outcome } from './settler.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { ChainClient } from '../../chain/client.ts';
-import { parseAnswer, quantity } from '../../chain/wire.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { parseAnswer, quantity } from '../../chain/rpc/wire.ts';
 import type { Clock } from '../../lib/clock.ts';
 
 /** Fees are read at most this often; they move by 2 % a block at the most on Arc. */

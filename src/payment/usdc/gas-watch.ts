@@ -1,6 +1,6 @@
 import { formatUnits } from 'viem';
-import type { ChainClient } from '../../chain/client.ts';
-import { quantity, readOutcome } from '../../chain/wire.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { quantity, readOutcome } from '../../chain/rpc/wire.ts';
 import { SETTLE_GAS } from './token.ts';
 
 /** Settlements that must be affordable before another call is sold, at twice the price: that is what is offered for gas. */

@@ -1,4 +1,4 @@
-import { RpcError } from '../../chain/client.ts';
+import { RpcError } from '../../chain/rpc/client.ts';
 
 /** How nodes name a call that the contract itself ended: geth's words, then those of revm, which reth and anvil run. */
 const GETH = /revert|out of gas|invalid opcode|stack|bad jump|invalid jump|write protection|return data out of bounds/i;

@@ -1,4 +1,4 @@
-import type { ChainClient } from '../../chain/client.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
 import { type Receipt, readReceipt } from './evidence.ts';
 import { jobsOf, type Slot, type Version } from './job.ts';
 import type { Judge } from './judge.ts';

@@ -1,4 +1,4 @@
-import type { ChainClient } from '../../chain/client.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { RelayerSpendingStore } from '../../store/ports/spending.ts';

@@ -1,7 +1,7 @@
-import { chainBusy } from '../../chain/allowed.ts';
-import { type ChainClient, type RpcCall, RpcError, type RpcOutcome } from '../../chain/client.ts';
-import { ranked } from '../../chain/rank.ts';
-import { data, index, quantity, readOutcome } from '../../chain/wire.ts';
+import { chainBusy } from '../../chain/rpc/allowed.ts';
+import { type ChainClient, type RpcCall, RpcError, type RpcOutcome } from '../../chain/rpc/client.ts';
+import { ranked } from '../../chain/rpc/rank.ts';
+import { data, index, quantity, readOutcome } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';

@@ -1,5 +1,5 @@
-import type { ChainClient, RpcCall, RpcOutcome } from '../../chain/client.ts';
-import { toQuantity } from '../../chain/wire.ts';
+import type { ChainClient, RpcCall, RpcOutcome } from '../../chain/rpc/client.ts';
+import { toQuantity } from '../../chain/rpc/wire.ts';
 import type { ChainCheck } from './chain-check.ts';
 import { cutGroups, halve } from './grouping.ts';
 import { isRevert } from './is-revert.ts';

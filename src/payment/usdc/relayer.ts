@@ -1,5 +1,5 @@
-import type { ChainClient } from '../../chain/client.ts';
-import { index, parseAnswer } from '../../chain/wire.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { index, parseAnswer } from '../../chain/rpc/wire.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { createBroadcast } from './broadcast.ts';

@@ -1,5 +1,5 @@
-import type { ChainClient } from '../../chain/client.ts';
-import { createHeads } from '../../chain/heads.ts';
+import type { ChainClient } from '../../chain/rpc/client.ts';
+import { createHeads } from '../../chain/rpc/heads.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { RelayerSpendingStore } from '../../store/ports/spending.ts';

@@ -1,4 +1,4 @@
-import type { Rank } from '../../chain/rank.ts';
+import type { Rank } from '../../chain/rpc/rank.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Payment } from '../../store/ports/sales.ts';
 import type { Ledger } from '../ledger.ts';

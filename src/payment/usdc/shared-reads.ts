@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
-import { createFairStock } from '../../lib/fair-stock.ts';
-import { takeFairly } from '../../lib/take-fairly.ts';
+import { createFairStock } from '../../lib/limits/fair-stock.ts';
+import { takeFairly } from '../../lib/limits/take-fairly.ts';
 
 interface SharedReadsOptions<Q, A> {
   /** Answers all questions in order, an Error where one alone has no answer; rejects when none has. */

@@ -1,6 +1,6 @@
 import { TooMany, Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { createFairMinute } from '../../lib/fair-minute.ts';
+import { createFairMinute } from '../../lib/limits/fair-minute.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import { PaymentRefused } from '../refusal.ts';
 import { type Authorization, authorizationDigest } from './authorization.ts';

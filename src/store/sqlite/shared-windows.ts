@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import Database from 'better-sqlite3';
 import type { Clock } from '../../lib/clock.ts';
-import { createMinuteWindows, MAX_CLIENTS, type MinuteWindows, WINDOW_MS } from '../../lib/minute-windows.ts';
+import { createMinuteWindows, MAX_CLIENTS, type MinuteWindows, WINDOW_MS } from '../../lib/limits/minute-windows.ts';
 
 /** How many counts of this process lie between two looks for what may be forgotten. */
 const TIDY_EVERY = 1000;

@@ -1,6 +1,6 @@
 import { TooMany } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { createMinuteWindows } from '../../lib/minute-windows.ts';
+import { createMinuteWindows } from '../../lib/limits/minute-windows.ts';
 
 /**
  * Bounds the requests a minute that all payers together may have us send to one host (0 is off): what is never charged must not make

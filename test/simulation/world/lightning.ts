@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import secp256k1 from 'secp256k1';
-import { invoiceOf } from '../../../scripts/lib/encode-invoice.ts';
+import { invoiceOf } from '../../../scripts/lib/lightning/encode-invoice.ts';
 import type { Random } from '../engine/random.ts';
 import type { Scheduler } from '../engine/scheduler.ts';
 import type { Host, WireAnswer, WireFault, WireRequest } from '../network/wire.ts';

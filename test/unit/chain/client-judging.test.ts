@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { askChecked, Contradiction, resultOrRefusal } from '../../../src/chain/checked.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { askChecked, Contradiction, resultOrRefusal } from '../../../src/chain/rpc/checked.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const open: (RpcServer | OpenChainClient)[] = [];
 afterEach(async () => {

@@ -1,10 +1,10 @@
 import { encodeAbiParameters } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SELECTORS } from '../../../src/chain/abi.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
 import { balanceCall, readBalance, readTokens, readTokenWithSupply } from '../../../src/chain/erc20.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 type View = string | (() => never);
 const text = (value: string) => encodeAbiParameters([{ type: 'string' }], [value]);

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
 import { readLatestHeader } from '../../../src/chain/block.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
 import { readFeeWindow } from '../../../src/chain/fee-history.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const hex = (value: number) => `0x${value.toString(16)}`;
 /** The base fee of block n is n wei, so that a window shows which blocks it holds. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { nextFeeState } from '../../../scripts/embedded/base-fee.ts';
 import { arcRule, eip1559Rule, smoothedUse, toGas } from '../../../src/chain/fee-rule.ts';
 import { forecastFees } from '../../../src/chain/outlook.ts';
+import { nextFeeState } from '../../../src/embedded/base-fee.ts';
 
 const GWEI = 1_000_000_000n;
 const LIMIT = 30_000_000n;

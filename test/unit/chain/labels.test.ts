@@ -1,12 +1,12 @@
 import { encodeAbiParameters, keccak256, stringToHex } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
 import { knownContract } from '../../../src/chain/known-contracts.ts';
 import { labelContracts } from '../../../src/chain/labels.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { createDescribeCode } from '../../../src/collector/describe-code.ts';
 import { createDeployReads } from '../../../src/store/chain/deploy-reads.ts';
-import { account, emptyChainDatabase, hash, toHex } from '../../support/chain-rows.ts';
-import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { account, emptyChainDatabase, hash, toHex } from '../../support/chain/chain-rows.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const MULTICALL = '0xca11bde05977b3631167028862be2a173976ca11' as const;
 const SLOT = `0x${(BigInt(keccak256(stringToHex('eip1967.proxy.implementation'))) - 1n).toString(16)}`;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { kindOf, readTransaction } from '../../../src/chain/transaction.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const HASH = `0x${'3e'.repeat(32)}` as const;
 const A = `0x${'a1'.repeat(20)}`;

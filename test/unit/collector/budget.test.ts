@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { ChainClient } from '../../../src/chain/client.ts';
+import type { ChainClient } from '../../../src/chain/rpc/client.ts';
 import { createBudget, withinBudget } from '../../../src/collector/budget.ts';
 import { createSizer } from '../../../src/collector/sizer.ts';
-import { createVirtualClock } from '../../support/arc-simulator/virtual-clock.ts';
+import { createVirtualClock } from '../../support/chain/arc-simulator/virtual-clock.ts';
 
 const { signal } = new AbortController();
 

@@ -4,7 +4,7 @@ import { publishCollector } from '../../../src/collector/collector-metrics.ts';
 import { type CollectorStatus, NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 import { createProbeWrites } from '../../../src/store/chain/probe-store.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
-import { emptyChainDatabase, hash, toHex } from '../../support/chain-rows.ts';
+import { emptyChainDatabase, hash, toHex } from '../../support/chain/chain-rows.ts';
 
 const NOW = 1_800_000_000_000;
 

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterEach, expect, test } from 'vitest';
-import { watchHeads } from '../../../src/chain/heads.ts';
+import { watchHeads } from '../../../src/chain/rpc/heads.ts';
 
 const open: { close(): unknown }[] = [];
 const sockets: Duplex[] = [];

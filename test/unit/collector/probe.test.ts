@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createAllowance } from '../../../src/chain/allowance.ts';
+import { createAllowance } from '../../../src/chain/rpc/allowance.ts';
 import { createProbe, nameEndpoints } from '../../../src/collector/probe.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { createProbeReads, createProbeWrites, type ProbeError } from '../../../src/store/chain/probe-store.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
-import { emptyChainDatabase } from '../../support/chain-rows.ts';
-import { type Fault, RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
+import { type Fault, RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const clock: Clock & { now: number } = {
   now: 1_800_000_000_000,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
 import { ENV } from '../../http/harness.ts';
-import { configProblems } from '../../support/config-problems.ts';
+import { configProblems } from '../../support/service/config-problems.ts';
 
 test.each([
   ['/replica/chain.db', '/replica/chain.db'],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
-import { configProblems } from '../../support/config-problems.ts';
+import { configProblems } from '../../support/service/config-problems.ts';
 
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
-import { configProblems } from '../../support/config-problems.ts';
+import { configProblems } from '../../support/service/config-problems.ts';
 
 const MINIMUM = {
   NETWORK: 'arc',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { readAccepts } from '../../../src/discovery/accepts.ts';
-import { CHAIN, gateway, PAY_TO, plain } from '../../support/catalogue.ts';
+import { CHAIN, gateway, PAY_TO, plain } from '../../support/market/catalogue.ts';
 
 const OTHER = 'eip155:8453';
 const read = (...accepts: unknown[]) => readAccepts(accepts, CHAIN);

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { readCatalogueItem } from '../../../src/discovery/catalogue-item.ts';
 import { entrySchema } from '../../../src/discovery/entry.ts';
-import { CHAIN, gateway, item, PAY_TO, plain } from '../../support/catalogue.ts';
+import { CHAIN, gateway, item, PAY_TO, plain } from '../../support/market/catalogue.ts';
 
 const read = (one: unknown) => readCatalogueItem(one, CHAIN);
 

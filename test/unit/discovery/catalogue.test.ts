@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CatalogueStore } from '../../../src/store/ports/catalogue.ts';
 import { createCatalogueStore } from '../../../src/store/sqlite/catalogue-store.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
-import { entriesOf, gateway, item, openCatalogue, paged, plain } from '../../support/catalogue.ts';
-import { type Replay, startReplay } from '../../support/replay.ts';
+import { entriesOf, gateway, item, openCatalogue, paged, plain } from '../../support/market/catalogue.ts';
+import { type Replay, startReplay } from '../../support/upstream/replay.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -4,7 +4,7 @@ import { describeOpenApi } from '../../../src/discovery/describe-openapi.ts';
 import { describeWellKnown } from '../../../src/discovery/describe-well-known.ts';
 import { isComplete, joinDescriptions, SILENCE } from '../../../src/discovery/read-description.ts';
 import type { Challenge } from '../../../src/discovery/read-offer.ts';
-import { acceptV1 } from '../../support/market.ts';
+import { acceptV1 } from '../../support/market/market.ts';
 
 const URL_HERE = new URL('https://a.example/v1/weather/%7Bcity%7D');
 const param = (name: string, place: string, more: object = {}) => ({

@@ -4,7 +4,7 @@ import { SELECTORS } from '../../../src/chain/abi.ts';
 import { ORACLE_SELECTORS } from '../../../src/chain/oracle.ts';
 import { chainUsyc } from '../../../src/endpoints/chain-usyc.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { RpcFault } from '../../support/rpc-server.ts';
+import { RpcFault } from '../../support/chain/rpc-server.ts';
 import { address, NOW_SECONDS, number, useFixture } from './fixture.ts';
 
 const DAY = 86_400;

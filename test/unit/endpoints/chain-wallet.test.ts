@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { chainWallet } from '../../../src/endpoints/chain-wallet.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
-import { RpcFault } from '../../support/rpc-server.ts';
+import { RpcFault } from '../../support/chain/rpc-server.ts';
 import { ALICE, address, run, TOKEN, USDC, useFixture } from './fixture.ts';
 
 const given = useFixture();

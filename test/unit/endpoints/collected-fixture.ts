@@ -1,9 +1,9 @@
 import { afterEach, beforeEach } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { type CollectorStatus, NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
-import { account, emptyChainDatabase, toHex } from '../../support/chain-rows.ts';
+import { account, emptyChainDatabase, toHex } from '../../support/chain/chain-rows.ts';
 import { type ChainSources, SETTINGS, USDC } from './fixture.ts';
 
 /** The newest collected block's time: a full hour and a half. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BadParameter } from '../../../src/errors.ts';
-import { ask, useNames } from '../../support/names-endpoints.ts';
+import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
 
 const world = useNames();
 type Converted = Record<'from' | 'to' | 'amount' | 'rate' | 'result' | 'date' | 'note', string>;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { BadParameter } from '../../../src/errors.ts';
-import { NOW } from '../../support/names.ts';
-import { ask, useNames } from '../../support/names-endpoints.ts';
+import { NOW } from '../../support/upstream/names.ts';
+import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
 
 const world = useNames();
 type Rates = { base: string; date: string; rates: Record<string, string>; note: string; source: object };

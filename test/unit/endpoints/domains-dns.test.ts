@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { BadParameter } from '../../../src/errors.ts';
-import { dnsAnswers, NOW } from '../../support/names.ts';
-import { ask, useNames } from '../../support/names-endpoints.ts';
+import { dnsAnswers, NOW } from '../../support/upstream/names.ts';
+import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
 
 const world = useNames();
 const dns = (query: Record<string, string>) => ask(world(), '/domains/dns', query);

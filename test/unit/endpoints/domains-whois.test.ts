@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { domainsWhois } from '../../../src/endpoints/domains-whois.ts';
 import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
 import { UNLISTED_SERVERS } from '../../../src/upstream/names/rdap-servers.ts';
-import { dnsAnswers, json, NOW } from '../../support/names.ts';
-import { ask, useNames } from '../../support/names-endpoints.ts';
+import { dnsAnswers, json, NOW } from '../../support/upstream/names.ts';
+import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
 
 const world = useNames();
 const whois = (domain: string) => ask(world(), '/domains/whois', { domain });

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { feesEstimateFree, feesEstimatePaid } from '../../../src/endpoints/fees-estimate.ts';
 import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
-import { emptyChainDatabase, putBlocks } from '../../support/chain-rows.ts';
-import { RpcFault } from '../../support/rpc-server.ts';
+import { emptyChainDatabase, putBlocks } from '../../support/chain/chain-rows.ts';
+import { RpcFault } from '../../support/chain/rpc-server.ts';
 import { header, NOW_SECONDS, run, useFixture } from './fixture.ts';
 
 const given = useFixture();

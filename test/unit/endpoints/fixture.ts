@@ -1,12 +1,12 @@
 import { encodeAbiParameters } from 'viem';
 import { afterEach, beforeEach } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import type { CollectedSettings } from '../../../src/endpoints/collected-settings.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
-import { emptyChainDatabase } from '../../support/chain-rows.ts';
-import { type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
+import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 export const USDC = '0x3600000000000000000000000000000000000000';
 export const address = (end: string) => `0x${end.padStart(40, '0')}` as const;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { packagesNpm } from '../../../src/endpoints/packages-npm.ts';
 import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
 import { registryUrl } from '../../../src/upstream/packages/npm-registry.ts';
-import { fixture, usePackages } from '../../support/packages.ts';
+import { fixture, usePackages } from '../../support/upstream/packages.ts';
 
 const { server, serve, open, ask: askAny } = usePackages();
 const ask = (query: Record<string, string>) => askAny(packagesNpm, query);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { packagesPypi } from '../../../src/endpoints/packages-pypi.ts';
 import { BadParameter, NotFound, UpstreamFailed } from '../../../src/errors.ts';
-import { fixture, usePackages } from '../../support/packages.ts';
+import { fixture, usePackages } from '../../support/upstream/packages.ts';
 
 const { server, serve: serveAny, ask: askAny } = usePackages();
 const ask = (query: Record<string, string>) => askAny(packagesPypi, query);

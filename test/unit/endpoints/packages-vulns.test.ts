@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { packagesVulns } from '../../../src/endpoints/packages-vulns.ts';
 import { BadParameter, UpstreamFailed } from '../../../src/errors.ts';
-import { fixture, usePackages } from '../../support/packages.ts';
+import { fixture, usePackages } from '../../support/upstream/packages.ts';
 
 const { server, serve, ask: askAny } = usePackages();
 const ask = (query: Record<string, string>) => askAny(packagesVulns, query);

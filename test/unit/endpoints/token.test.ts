@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { token } from '../../../src/endpoints/token.ts';
 import { createChainReads } from '../../../src/store/chain/reads.ts';
 import type { Sqlite } from '../../../src/store/sqlite/database.ts';
-import { account, emptyChainDatabase, hash, putTrades, toHex } from '../../support/chain-rows.ts';
+import { account, emptyChainDatabase, hash, putTrades, toHex } from '../../support/chain/chain-rows.ts';
 import { collectedStatus, UNTIL } from './collected-fixture.ts';
 import { run, TOKEN, useFixture } from './fixture.ts';
 

@@ -4,7 +4,7 @@ import { webCheck } from '../../../src/endpoints/web-check.ts';
 import { webExtract } from '../../../src/endpoints/web-extract.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createWeb, type Web } from '../../../src/upstream/web/web.ts';
-import { type Replay, startReplay, TEST_CA } from '../../support/replay.ts';
+import { type Replay, startReplay, TEST_CA } from '../../support/upstream/replay.ts';
 
 const signal = new AbortController().signal;
 const html = { 'content-type': 'text/html', 'strict-transport-security': 'max-age=100' };

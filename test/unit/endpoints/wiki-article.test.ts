@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { BadParameter, NotFound } from '../../../src/errors.ts';
-import { json } from '../../support/names.ts';
-import { ask, useNames } from '../../support/names-endpoints.ts';
+import { json } from '../../support/upstream/names.ts';
+import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
 
 const world = useNames();
 type Article = { text: string; characters: number; truncated: boolean };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { BadParameter } from '../../../src/errors.ts';
-import { NOW } from '../../support/names.ts';
-import { ask, useNames } from '../../support/names-endpoints.ts';
+import { NOW } from '../../support/upstream/names.ts';
+import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
 
 const world = useNames();
 const search = (query: Record<string, string>) => ask(world(), '/wiki/search', query);

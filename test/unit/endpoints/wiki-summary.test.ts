@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BadParameter, NotFound } from '../../../src/errors.ts';
-import { ask, useNames } from '../../support/names-endpoints.ts';
+import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
 
 const world = useNames();
 const summary = (query: Record<string, string>) => ask(world(), '/wiki/summary', query);

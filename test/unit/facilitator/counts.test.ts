@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Counts, createCounts } from '../../../src/facilitator/counts.ts';
-import { type OpenFacilitator, openFacilitator } from '../../support/facilitator.ts';
+import { type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';
 
 const NOON = Date.parse('2026-03-01T12:00:00Z');
 const OWN = Buffer.alloc(33, 2);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { describeFacilitator } from '../../../src/facilitator/descriptor.ts';
-import { LIMITS } from '../../support/facilitator.ts';
+import { LIMITS } from '../../support/lightning/facilitator.ts';
 
 it("describes itself with the interface document's fields, and each figure in its place", () => {
   const counts = { total: 40, today: 3, nodes: 2, own: 1 };

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Counts, createCounts } from '../../../src/facilitator/counts.ts';
 import { createLimits, type FacilitatorLimits } from '../../../src/facilitator/limits.ts';
-import { createMinuteWindows } from '../../../src/lib/minute-windows.ts';
-import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/facilitator.ts';
+import { createMinuteWindows } from '../../../src/lib/limits/minute-windows.ts';
+import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const NOON = Date.parse('2026-03-01T12:00:00Z');

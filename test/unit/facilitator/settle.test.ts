@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { lightningProof } from '../../../scripts/lib/lightning-proofs.ts';
+import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { captureLog } from '../../http/harness.ts';
-import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/facilitator.ts';
+import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';
 
 const NOW = 1_700_000_000;
 const NETWORK = 'lnbtc:000000000019d6689c085ae165831e93';

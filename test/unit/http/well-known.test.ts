@@ -3,7 +3,7 @@ import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
 import { describeWellKnown } from '../../../src/discovery/describe-well-known.ts';
 import { plainText } from '../../../src/discovery/plain-text.ts';
-import { describeParams } from '../../../src/http/param-docs.ts';
+import { describeParams } from '../../../src/http/openapi/param-docs.ts';
 import { createWellKnown } from '../../../src/http/well-known.ts';
 import { createOffer, type Terms } from '../../../src/payment/requirements.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { openClientWindows } from '../../../src/lib/client-limit.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
-import { createMinuteWindows } from '../../../src/lib/minute-windows.ts';
+import { openClientWindows } from '../../../src/lib/limits/client-limit.ts';
+import { createMinuteWindows } from '../../../src/lib/limits/minute-windows.ts';
 import { countCall } from '../../../src/mcp/limits.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 

@@ -17,7 +17,7 @@ import {
   type ValidityBounds,
 } from '../../../src/payment/usdc/authorization.ts';
 import { MOST_VALIDITY_SECONDS } from '../../../src/payment/usdc/facilitator-request.ts';
-import { newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
+import { newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../support/usdc/payments.ts';
 
 const requirement: Requirement & { network: `eip155:${number}` } = {
   scheme: 'exact',

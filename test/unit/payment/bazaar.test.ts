@@ -4,11 +4,11 @@ import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, listedPath, pathOn } from '../../../src/catalogue/paths.ts';
 import { describeChallenge } from '../../../src/discovery/describe-challenge.ts';
 import { plainText } from '../../../src/discovery/plain-text.ts';
-import { describeParams } from '../../../src/http/param-docs.ts';
+import { describeParams } from '../../../src/http/openapi/param-docs.ts';
 import { bazaarExtension } from '../../../src/payment/bazaar.ts';
 import { lightningChallenge } from '../../../src/payment/lightning/challenge.ts';
 import { createOffer } from '../../../src/payment/requirements.ts';
-import { TERMS } from '../../support/terms.ts';
+import { TERMS } from '../../support/service/terms.ts';
 
 /** Characters of a description that the market takes from a stranger. */
 const MARKET_KEEPS = 200;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
-import { chainBusy } from '../../../src/chain/allowed.ts';
-import { type ChainClient, createChainClient } from '../../../src/chain/client.ts';
+import { chainBusy } from '../../../src/chain/rpc/allowed.ts';
+import { type ChainClient, createChainClient } from '../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createBroadcast } from '../../../src/payment/usdc/broadcast.ts';
 import { createGasModel } from '../../../src/payment/usdc/gas-model.ts';
@@ -11,10 +11,10 @@ import { createNonces } from '../../../src/payment/usdc/nonces.ts';
 import type { Outcome } from '../../../src/payment/usdc/settler.ts';
 import { createSlots } from '../../../src/payment/usdc/slots.ts';
 import { createWallet } from '../../../src/payment/usdc/wallet.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
-import { USDC } from '../../support/payments.ts';
-import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
-import { paidReceipt, randomJob } from '../../support/token-node.ts';
+import { USDC } from '../../support/usdc/payments.ts';
+import { paidReceipt, randomJob } from '../../support/usdc/token-node.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

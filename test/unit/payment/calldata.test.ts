@@ -4,8 +4,8 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
 import { batchCalldata, MULTICALL3 } from '../../../src/payment/usdc/multicall.ts';
 import { transferCalldata } from '../../../src/payment/usdc/token.ts';
-import { USDC } from '../../support/payments.ts';
 import { seed, seededRandom } from '../../support/random.ts';
+import { USDC } from '../../support/usdc/payments.ts';
 
 // viem encodes the same by the declarations: what is written word by word must be the same bytes.
 const token = parseAbi([

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createChainClient } from '../../../src/chain/client.ts';
+import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createCarrier } from '../../../src/payment/usdc/carrier.ts';
@@ -13,7 +13,7 @@ import type { Intent, Outcome, Settler } from '../../../src/payment/usdc/settler
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { sale, storedIntent } from '../../support/ledger-rows.ts';
+import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 const settled = (): Outcome => ({ kind: 'settled', transaction: randomBytes(32), block: 7, paid: 500n });

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { type ChainCheck, createChainCheck } from '../../../src/payment/usdc/chain-check.ts';
 import { balanceOfCalldata, isValidSignatureCalldata, transferCalldata } from '../../../src/payment/usdc/token.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
+import { watchedChain } from '../../support/chain/watched-chain.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
-import { USDC } from '../../support/payments.ts';
-import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
-import { watchedChain } from '../../support/watched-chain.ts';
+import { USDC } from '../../support/usdc/payments.ts';
 
 const SENDER = `0x${'aa'.repeat(20)}` as const;
 

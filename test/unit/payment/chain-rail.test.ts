@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
 import { createChainCheck } from '../../../src/payment/usdc/chain-check.ts';
@@ -7,11 +7,11 @@ import { createChainRail } from '../../../src/payment/usdc/chain-rail.ts';
 import { createEvidence, type Verdict } from '../../../src/payment/usdc/evidence.ts';
 import type { PurchaseRail } from '../../../src/payment/usdc/purchase-rail.ts';
 import type { Payment, PaymentKey } from '../../../src/store/ports/sales.ts';
-import { reservation } from '../../support/ledger-rows.ts';
+import { RpcFault } from '../../support/chain/rpc-server.ts';
+import { reservation } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
-import { newKey, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
-import { RpcFault } from '../../support/rpc-server.ts';
-import { randomAuthorization, startTokenNode, type TokenNode } from '../../support/token-node.ts';
+import { newKey, type Requirement, signAuthorization, USDC } from '../../support/usdc/payments.ts';
+import { randomAuthorization, startTokenNode, type TokenNode } from '../../support/usdc/token-node.ts';
 
 const NETWORK = 'eip155:5042';
 const asker = { client: 'c', signal: new AbortController().signal };

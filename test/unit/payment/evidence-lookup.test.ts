@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
-import { createChainClient } from '../../../src/chain/client.ts';
+import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
-import { USDC } from '../../support/payments.ts';
-import { RpcFault, startRpcServer } from '../../support/rpc-server.ts';
-import { paidReceipt, randomAuthorization, startTokenNode } from '../../support/token-node.ts';
-import { watchedChain } from '../../support/watched-chain.ts';
+import { RpcFault, startRpcServer } from '../../support/chain/rpc-server.ts';
+import { watchedChain } from '../../support/chain/watched-chain.ts';
+import { USDC } from '../../support/usdc/payments.ts';
+import { paidReceipt, randomAuthorization, startTokenNode } from '../../support/usdc/token-node.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -4,7 +4,7 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
 import { paymentsIn, type Receipt, readReceipt } from '../../../src/payment/usdc/evidence.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
-import { USDC } from '../../support/payments.ts';
+import { USDC } from '../../support/usdc/payments.ts';
 
 /** keccak256 of `Approval(address,address,uint256)`. */
 const APPROVAL = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type Attempt, type AttemptContext, createRemoteQueue } from '../../../src/payment/usdc/facilitator-queue.ts';
 import type { Intent, Outcome } from '../../../src/payment/usdc/settler.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
-import { randomIntent } from '../../support/token-node.ts';
+import { randomIntent } from '../../support/usdc/token-node.ts';
 
 const UNKNOWN: Outcome = { kind: 'unknown' };
 const HEARD: Attempt = { outcome: UNKNOWN, isHeard: true };

@@ -11,10 +11,10 @@ import { readReply } from '../../../src/payment/usdc/facilitator-reply.ts';
 import { settleRequest } from '../../../src/payment/usdc/facilitator-request.ts';
 import { createSellerProof } from '../../../src/payment/usdc/facilitator-seller-proof.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
-import { type Answered, type Asked, startStandIn } from '../../support/http-stand-in.ts';
-import { newKey, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
-import { openSales } from '../../support/remote-sales.ts';
-import { randomIntent } from '../../support/token-node.ts';
+import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
+import { newKey, type Requirement, signAuthorization, USDC } from '../../support/usdc/payments.ts';
+import { openSales } from '../../support/usdc/remote-sales.ts';
+import { randomIntent } from '../../support/usdc/token-node.ts';
 
 const NETWORK = 'eip155:5042';
 const ID = '0123456789abcdef0123456789abcdef';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { clientKey } from '../../../src/lib/client-key.ts';
+import { clientKey } from '../../../src/lib/limits/client-key.ts';
 import { createFailures } from '../../../src/payment/failures.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 

@@ -1,8 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { createChainClient } from '../../../src/chain/client.ts';
+import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { createFees } from '../../../src/payment/usdc/fees.ts';
+import { startRpcServer } from '../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
-import { startRpcServer } from '../../support/rpc-server.ts';
 
 const GWEI = 10n ** 9n;
 const closing: (() => Promise<unknown>)[] = [];

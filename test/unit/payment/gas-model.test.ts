@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { createGasModel } from '../../../src/payment/usdc/gas-model.ts';
 import { batchCalldata } from '../../../src/payment/usdc/multicall.ts';
 import { SETTLE_GAS } from '../../../src/payment/usdc/token.ts';
-import { USDC } from '../../support/payments.ts';
-import { randomAuthorization } from '../../support/token-node.ts';
+import { USDC } from '../../support/usdc/payments.ts';
+import { randomAuthorization } from '../../support/usdc/token-node.ts';
 
 const BLOCK = 30_000_000n;
 /** Batches of which each payment took so much. */

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
-import { createChainClient } from '../../../src/chain/client.ts';
+import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { createGasWatch, type GasReading } from '../../../src/payment/usdc/gas-watch.ts';
-import { startRpcServer } from '../../support/rpc-server.ts';
+import { startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const RELAYER = `0x${'aa'.repeat(20)}` as const;
 const GWEI = 10n ** 9n;

@@ -9,7 +9,7 @@ import type { Presentation } from '../../../src/payment/order.ts';
 import type { Delivery } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createOffer } from '../../../src/payment/requirements.ts';
-import { TERMS } from '../../support/terms.ts';
+import { TERMS } from '../../support/service/terms.ts';
 
 const PATH = '/v1/paid/test/gate';
 const HOW = 'Pay with any x402 v2 client (allow this asset in its spend controls) and repeat the request.';

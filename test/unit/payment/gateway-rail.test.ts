@@ -8,10 +8,10 @@ import { type OpenGateway, openGateway } from '../../../src/payment/usdc/open-ga
 import type { PurchaseRail, Verified } from '../../../src/payment/usdc/purchase-rail.ts';
 import type { Payment, PaymentKey } from '../../../src/store/ports/sales.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
-import { signForGateway } from '../../support/gateway-payment.ts';
-import { type GatewayStandIn, startGatewayStandIn } from '../../support/gateway-stand-in.ts';
-import { reservation } from '../../support/ledger-rows.ts';
-import { newKey, type Requirement, USDC } from '../../support/payments.ts';
+import { reservation } from '../../support/ledger/ledger-rows.ts';
+import { signForGateway } from '../../support/usdc/gateway-payment.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
+import { newKey, type Requirement, USDC } from '../../support/usdc/payments.ts';
 
 const NETWORK = 'eip155:5042';
 const WALLET = `0x${'77'.repeat(20)}` as const;

@@ -17,12 +17,12 @@ import { createGatewayClient, type GatewayTransfer } from '../../../src/payment/
 import { createGatewayEvidence } from '../../../src/payment/usdc/gateway-evidence.ts';
 import { transactionText, transferIdBytes } from '../../../src/payment/usdc/transaction-id.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
-import { signForGateway } from '../../support/gateway-payment.ts';
-import { type GatewayStandIn, startGatewayStandIn } from '../../support/gateway-stand-in.ts';
-import { type Answered, startStandIn } from '../../support/http-stand-in.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
-import { newKey, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
-import { openSales } from '../../support/remote-sales.ts';
+import { type Answered, startStandIn } from '../../support/upstream/http-stand-in.ts';
+import { signForGateway } from '../../support/usdc/gateway-payment.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
+import { newKey, type Requirement, signAuthorization, USDC } from '../../support/usdc/payments.ts';
+import { openSales } from '../../support/usdc/remote-sales.ts';
 
 const NETWORK = 'eip155:5042';
 const WALLET = `0x${'77'.repeat(20)}` as const;

@@ -9,7 +9,7 @@ import { createHandover, type SettlingProcess } from '../../../src/payment/usdc/
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { sale, storedIntent } from '../../support/ledger-rows.ts';
+import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 const WAIT_MS = 600;
 

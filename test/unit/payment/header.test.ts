@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { decodeEip3009, decodePayment } from '../../../src/payment/header.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import { headerOf, newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
 import { seededRandom } from '../../support/random.ts';
+import { headerOf, newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../support/usdc/payments.ts';
 
 const requirement: Requirement = {
   scheme: 'exact',

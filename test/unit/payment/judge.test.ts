@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createChainClient } from '../../../src/chain/client.ts';
+import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createChainCheck } from '../../../src/payment/usdc/chain-check.ts';
 import { createEvidence, type Receipt } from '../../../src/payment/usdc/evidence.ts';
@@ -9,10 +9,10 @@ import { createJudge } from '../../../src/payment/usdc/judge.ts';
 import { createNonces } from '../../../src/payment/usdc/nonces.ts';
 import { createPayerBans } from '../../../src/payment/usdc/payer-bans.ts';
 import { createTokenWatch } from '../../../src/payment/usdc/token-watch.ts';
+import { RpcFault } from '../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
-import { USDC } from '../../support/payments.ts';
-import { RpcFault } from '../../support/rpc-server.ts';
-import { paidReceipt, randomAuthorization, randomJob, startTokenNode } from '../../support/token-node.ts';
+import { USDC } from '../../support/usdc/payments.ts';
+import { paidReceipt, randomAuthorization, randomJob, startTokenNode } from '../../support/usdc/token-node.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -4,8 +4,8 @@ import type { Order } from '../../../src/payment/order.ts';
 import { hashAuthorization, paymentKey } from '../../../src/payment/usdc/authorization.ts';
 import { REVERTED } from '../../../src/payment/usdc/settler.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
-import { hash32 } from '../../support/ledger-rows.ts';
-import { randomAuthorization } from '../../support/token-node.ts';
+import { hash32 } from '../../support/ledger/ledger-rows.ts';
+import { randomAuthorization } from '../../support/usdc/token-node.ts';
 
 const NETWORK = 'eip155:5042';
 const CONTRACT = Buffer.alloc(20, 0x36);

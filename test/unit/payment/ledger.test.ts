@@ -9,7 +9,7 @@ import type { LedgerStore } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { gathered } from '../../support/gathered.ts';
-import { hash32, reservation, sale, storedIntent } from '../../support/ledger-rows.ts';
+import { hash32, reservation, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
 let store: LedgerStore;

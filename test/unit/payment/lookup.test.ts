@@ -3,7 +3,7 @@ import { createLookup } from '../../../src/payment/lookup.ts';
 import { transactionText } from '../../../src/payment/usdc/transaction-id.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
 import { openSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
-import { hash32, reservation } from '../../support/ledger-rows.ts';
+import { hash32, reservation } from '../../support/ledger/ledger-rows.ts';
 
 let stores: LedgerStores;
 /** Payments whose batch was asked for. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { encodeDeployData } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { artifacts } from '../../../scripts/contracts/artifacts.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import {
@@ -11,10 +11,10 @@ import {
   PAYER_READER_CODE,
   payerReaderCall,
 } from '../../../src/payment/usdc/payer-reader.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
+import { watchedChain } from '../../support/chain/watched-chain.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
-import { USDC } from '../../support/payments.ts';
-import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
-import { watchedChain } from '../../support/watched-chain.ts';
+import { USDC } from '../../support/usdc/payments.ts';
 
 /** The longest creation code with its arguments that a node runs (EIP-3860). */
 const MAX_INIT_CODE = 49_152;

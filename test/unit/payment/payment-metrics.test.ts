@@ -11,7 +11,7 @@ import type { LedgerStore } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
-import { sale, storedIntent } from '../../support/ledger-rows.ts';
+import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
 let store: LedgerStore;

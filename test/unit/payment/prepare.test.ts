@@ -1,14 +1,14 @@
 import { encodeFunctionResult, parseAbi } from 'viem';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createChainClient } from '../../../src/chain/client.ts';
+import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createChainCheck } from '../../../src/payment/usdc/chain-check.ts';
 import type { Job } from '../../../src/payment/usdc/job.ts';
 import { MULTICALL3 } from '../../../src/payment/usdc/multicall.ts';
 import { createPrepare, type Prepared } from '../../../src/payment/usdc/prepare.ts';
-import { USDC } from '../../support/payments.ts';
-import { RpcFault } from '../../support/rpc-server.ts';
-import { randomJob, startTokenNode } from '../../support/token-node.ts';
+import { RpcFault } from '../../support/chain/rpc-server.ts';
+import { USDC } from '../../support/usdc/payments.ts';
+import { randomJob, startTokenNode } from '../../support/usdc/token-node.ts';
 
 const RELAYER = `0x${'aa'.repeat(20)}` as const;
 const abi = parseAbi([

@@ -19,11 +19,11 @@ import { LIVING_MS } from '../../../src/store/ports/instances.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { latchedEndpoint } from '../../support/latch.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
-import { moodyEndpoint } from '../../support/moody-endpoint.ts';
-import { headerOf, newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
-import { TERMS } from '../../support/terms.ts';
+import { latchedEndpoint } from '../../support/service/latch.ts';
+import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
+import { TERMS } from '../../support/service/terms.ts';
+import { headerOf, newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../support/usdc/payments.ts';
 
 const HASH = Buffer.alloc(32, 0xab);
 const CLIENT = '192.0.2.1';

@@ -10,11 +10,11 @@ import { openGateway } from '../../../src/payment/usdc/open-gateway.ts';
 import { createRails } from '../../../src/payment/usdc/rails.ts';
 import type { Settler } from '../../../src/payment/usdc/settler.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
-import { signForGateway } from '../../support/gateway-payment.ts';
-import { type GatewayStandIn, startGatewayStandIn } from '../../support/gateway-stand-in.ts';
-import { type Answered, type Asked, startStandIn } from '../../support/http-stand-in.ts';
-import { newKey, signAuthorization, USDC } from '../../support/payments.ts';
-import { randomIntent } from '../../support/token-node.ts';
+import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
+import { signForGateway } from '../../support/usdc/gateway-payment.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
+import { newKey, signAuthorization, USDC } from '../../support/usdc/payments.ts';
+import { randomIntent } from '../../support/usdc/token-node.ts';
 
 const seller = newKey();
 const WALLET = `0x${'77'.repeat(20)}` as const;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { encodeFunctionResult, parseAbi } from 'viem';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createChainClient } from '../../../src/chain/client.ts';
+import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createChainCheck } from '../../../src/payment/usdc/chain-check.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
@@ -10,11 +10,11 @@ import { MULTICALL3 } from '../../../src/payment/usdc/multicall.ts';
 import { createRelayer } from '../../../src/payment/usdc/relayer.ts';
 import { type Intent, type Outcome, REVERTED } from '../../../src/payment/usdc/settler.ts';
 import { createWallet } from '../../../src/payment/usdc/wallet.ts';
+import { RpcFault } from '../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
-import { addMempool, settles } from '../../support/mempool.ts';
-import { USDC } from '../../support/payments.ts';
-import { RpcFault } from '../../support/rpc-server.ts';
-import { paidReceipt, randomAuthorization, randomIntent, startTokenNode } from '../../support/token-node.ts';
+import { addMempool, settles } from '../../support/usdc/mempool.ts';
+import { USDC } from '../../support/usdc/payments.ts';
+import { paidReceipt, randomAuthorization, randomIntent, startTokenNode } from '../../support/usdc/token-node.ts';
 
 const [GATHER_MS, STALL_MS, POLL_MS] = [200, 30_000, 60_000];
 const abi = parseAbi([

@@ -6,8 +6,8 @@ import type { SettleReply } from '../../../src/payment/usdc/facilitator-reply.ts
 import type { SettleRequest } from '../../../src/payment/usdc/facilitator-request.ts';
 import type { Intent, Outcome } from '../../../src/payment/usdc/settler.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
-import { USDC } from '../../support/payments.ts';
-import { randomIntent } from '../../support/token-node.ts';
+import { USDC } from '../../support/usdc/payments.ts';
+import { randomIntent } from '../../support/usdc/token-node.ts';
 
 const NETWORK = 'eip155:5042';
 const UNKNOWN: Outcome = { kind: 'unknown' };

@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { sale, storedIntent } from '../../support/ledger-rows.ts';
+import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
 beforeEach(() => {

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { checkAccepted, createOffer, termsOf } from '../../../src/payment/requirements.ts';
-import { latchedEndpoint } from '../../support/latch.ts';
-import { TERMS } from '../../support/terms.ts';
+import { latchedEndpoint } from '../../support/service/latch.ts';
+import { TERMS } from '../../support/service/terms.ts';
 
 const { endpoint, path } = latchedEndpoint();
 const offer = createOffer(endpoint as never, TERMS);

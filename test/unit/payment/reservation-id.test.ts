@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
-import { adapters, type OpenLedger } from '../../support/ledger-adapters.ts';
-import { reservation } from '../../support/ledger-rows.ts';
+import { adapters, type OpenLedger } from '../../support/ledger/ledger-adapters.ts';
+import { reservation } from '../../support/ledger/ledger-rows.ts';
 
 let opened: OpenLedger;
 beforeEach(async () => {

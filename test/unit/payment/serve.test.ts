@@ -5,8 +5,8 @@ import { AppError, Unavailable } from '../../../src/errors.ts';
 import type { Ledger } from '../../../src/payment/ledger.ts';
 import type { Order } from '../../../src/payment/order.ts';
 import { createServe, IntentInDoubt } from '../../../src/payment/serve.ts';
-import { latchedEndpoint } from '../../support/latch.ts';
-import { randomAuthorization } from '../../support/token-node.ts';
+import { latchedEndpoint } from '../../support/service/latch.ts';
+import { randomAuthorization } from '../../support/usdc/token-node.ts';
 
 type Stored = Parameters<Ledger['storeIntent']>;
 

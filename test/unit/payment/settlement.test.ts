@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Rank } from '../../../src/chain/rank.ts';
+import type { Rank } from '../../../src/chain/rpc/rank.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import type { Verdict } from '../../../src/payment/usdc/evidence.ts';
 import type { Rail } from '../../../src/payment/usdc/rails.ts';
@@ -11,7 +11,7 @@ import type { Intent, Outcome } from '../../../src/payment/usdc/settler.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { hash32, reservation, sale, storedIntent } from '../../support/ledger-rows.ts';
+import { hash32, reservation, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 
 const WAIT_MS = 5000;

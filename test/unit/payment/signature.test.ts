@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { type Authorization, domainSeparator } from '../../../src/payment/usdc/authorization.ts';
 import { createChainCheck } from '../../../src/payment/usdc/chain-check.ts';
 import type { Look } from '../../../src/payment/usdc/purchase-rail.ts';
 import { checkCodeTaken, createSignatureCheck } from '../../../src/payment/usdc/signature.ts';
+import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
-import { newKey, type Requirement, signAuthorization, USDC } from '../../support/payments.ts';
-import { type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { newKey, type Requirement, signAuthorization, USDC } from '../../support/usdc/payments.ts';
 
 const MAGIC = `0x1626ba7e${'0'.repeat(56)}`;
 const NO = `0x${'f'.repeat(64)}`;

@@ -9,8 +9,8 @@ import { MULTICALL3 } from '../../../src/payment/usdc/multicall.ts';
 import { createNonces } from '../../../src/payment/usdc/nonces.ts';
 import { createSlots } from '../../../src/payment/usdc/slots.ts';
 import { createWallet } from '../../../src/payment/usdc/wallet.ts';
-import { USDC } from '../../support/payments.ts';
-import { randomJob } from '../../support/token-node.ts';
+import { USDC } from '../../support/usdc/payments.ts';
+import { randomJob } from '../../support/usdc/token-node.ts';
 
 const PRICE: Price = { maxFeePerGas: 100n, maxPriorityFeePerGas: 4n };
 const above = ({ maxFeePerGas, maxPriorityFeePerGas }: Price): Price | null =>

@@ -5,7 +5,7 @@ import { createTakeover } from '../../../src/payment/takeover.ts';
 import type { Verdict } from '../../../src/payment/usdc/evidence.ts';
 import type { PurchaseRail } from '../../../src/payment/usdc/purchase-rail.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
-import { hash32, reservation } from '../../support/ledger-rows.ts';
+import { hash32, reservation } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const SETTLED: Verdict = { kind: 'settled', transaction: Buffer.alloc(32, 1), block: 9, paid: 1000n };

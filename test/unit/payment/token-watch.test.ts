@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { zeroTransferCalldata } from '../../../src/payment/usdc/token.ts';
 import { createTokenWatch, type TokenWatch } from '../../../src/payment/usdc/token-watch.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
+import { watchedChain } from '../../support/chain/watched-chain.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
-import { USDC } from '../../support/payments.ts';
-import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
-import { watchedChain } from '../../support/watched-chain.ts';
+import { USDC } from '../../support/usdc/payments.ts';
 
 const SHUT = 'the USDC token is paused, or refuses the seller';
 const PAY_TO = `0x${'5e'.repeat(20)}` as const;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { ARTIFACTS_FILE } from '../../../scripts/contracts/artifacts.ts';
 import { compileContracts } from '../../../scripts/contracts/compile.ts';
+import { ARTIFACTS_FILE } from '../../../src/embedded/contracts/artifacts.ts';
 
 test('the committed artifacts are what the sources compile to', () => {
   expect(readFileSync(ARTIFACTS_FILE, 'utf8') === compileContracts(), 'run npm run contracts').toBe(true);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { progressLine } from '../../../scripts/embedded/collector-progress.ts';
+import { progressLine } from '../../../src/embedded/collector-progress.ts';
 
 test('the collector’s progress is a bar, a share, a pace and the time left', () => {
   expect(progressLine({ share: 0.5, blocksPerSecond: 24.4, secondsLeft: 61.2 })).toBe(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { readLedgerCommand } from '../../../scripts/lib/ledger-command.ts';
-import { UsageError } from '../../../scripts/lib/operator-command.ts';
+import { readLedgerCommand } from '../../../scripts/lib/ledger/ledger-command.ts';
+import { UsageError } from '../../../scripts/lib/ledger/operator-command.ts';
 
 const read = (line: string) => readLedgerCommand(line === '' ? [] : line.split(' '));
 

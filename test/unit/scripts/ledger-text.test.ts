@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { incomeCsv } from '../../../scripts/lib/ledger-csv.ts';
-import { listJson, listText, statusJson, statusText } from '../../../scripts/lib/ledger-text.ts';
+import { incomeCsv } from '../../../scripts/lib/ledger/ledger-csv.ts';
+import { listJson, listText, statusJson, statusText } from '../../../scripts/lib/ledger/ledger-text.ts';
 import type { Income, LedgerStatus, ListedPayment } from '../../../src/store/ports/reports.ts';
 import { gathered } from '../../support/gathered.ts';
 

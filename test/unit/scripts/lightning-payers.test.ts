@@ -1,10 +1,10 @@
 import { NWCClient, NWCWalletService, NWCWalletServiceKeyPair } from '@getalby/sdk/nwc';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type JsonAnswer, type JsonRequest, startJsonServer } from '../../../scripts/embedded/lightning/json-server.ts';
-import { NotPaid } from '../../../scripts/lib/lightning-not-paid.ts';
-import { type LightningPayer, payerFrom } from '../../../scripts/lib/lightning-payer.ts';
-import { type LndRouter, startLndRouter } from '../../support/lnd-router.ts';
-import { type NostrRelay, startNostrRelay } from '../../support/nostr-relay.ts';
+import { NotPaid } from '../../../scripts/lib/lightning/lightning-not-paid.ts';
+import { type LightningPayer, payerFrom } from '../../../scripts/lib/lightning/lightning-payer.ts';
+import { type JsonAnswer, type JsonRequest, startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
+import { type LndRouter, startLndRouter } from '../../support/lightning/lnd-router.ts';
+import { type NostrRelay, startNostrRelay } from '../../support/lightning/nostr-relay.ts';
 
 const preimage = 'ab'.repeat(32);
 const hash = 'cd'.repeat(32);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { createAccount } from '../../../scripts/embedded/accounts.ts';
+import { createAccount } from '../../../src/embedded/accounts.ts';
 
 const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
 const payer = createAccount();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { problemDetail } from '../../../scripts/lib/problem-detail.ts';
+import { problemDetail } from '../../../scripts/lib/pay/problem-detail.ts';
 
 test('a problem’s detail is told, and that nothing was charged', () => {
   expect(problemDetail('{"detail":"osv: no answer","charged":false}')).toBe('osv: no answer (not charged)');

@@ -1,14 +1,14 @@
 import { encodeAbiParameters, encodeEventTopics, type Hex, parseAbi } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/client.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { createRun } from '../../../src/selftest/one-run.ts';
 import { createStockBuyer } from '../../../src/selftest/stock-buyer.ts';
 import { createWalletReads } from '../../../src/selftest/wallet-reads.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
-import { newKey, USDC } from '../../support/payments.ts';
-import { RpcFault, type RpcServer, startRpcServer } from '../../support/rpc-server.ts';
+import { newKey, USDC } from '../../support/usdc/payments.ts';
 import { receipt, type ScriptedSeller, SELLER, startScriptedSeller, status, TRANSACTION } from './scripted-seller.ts';
 
 const abi = parseAbi([

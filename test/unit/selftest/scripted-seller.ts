@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { USDC } from '../../support/payments.ts';
+import { USDC } from '../../support/usdc/payments.ts';
 
 export const SELLER = '0x00000000000000000000000000000000005e11e4';
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createStockBuyer } from '../../../src/selftest/stock-buyer.ts';
-import { newKey, USDC } from '../../support/payments.ts';
+import { newKey, USDC } from '../../support/usdc/payments.ts';
 import {
   receipt,
   type ScriptedSeller,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createOutgoing } from '../../../src/upstream/outgoing.ts';
-import { startReplay } from '../../support/replay.ts';
+import { startReplay } from '../../support/upstream/replay.ts';
 
 const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8'));
 const log = { warn: () => undefined };

@@ -1,8 +1,13 @@
 import { bech32 } from '@scure/base';
 import { describe, expect, test } from 'vitest';
-import { bytesField, encodeInvoice, integerField, type TaggedField } from '../../../../scripts/lib/encode-invoice.ts';
+import {
+  bytesField,
+  encodeInvoice,
+  integerField,
+  type TaggedField,
+} from '../../../../scripts/lib/lightning/encode-invoice.ts';
 import { decodeInvoice } from '../../../../src/payment/lightning/bolt11.ts';
-import { BOLT11_KEY, BOLT11_PAYEE, reworded } from '../../../support/invoice.ts';
+import { BOLT11_KEY, BOLT11_PAYEE, reworded } from '../../../support/lightning/invoice.ts';
 
 /** What most of BOLT11's examples have in common. */
 const PAYMENT_HASH = '0001020304050607080900010203040506070809000102030405060708090102';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { bytesField, integerField, type TaggedField } from '../../../../scripts/lib/encode-invoice.ts';
+import { bytesField, integerField, type TaggedField } from '../../../../scripts/lib/lightning/encode-invoice.ts';
 import { decodeInvoice } from '../../../../src/payment/lightning/bolt11.ts';
 import {
   BOLT11_PAYEE,
@@ -9,7 +9,7 @@ import {
   SCHEME_PARTS,
   SCHEME_PAYEE,
   SCHEME_REQUEST_HASH,
-} from '../../../support/invoice.ts';
+} from '../../../support/lightning/invoice.ts';
 
 const hex = (value: Uint8Array | undefined) => value && Buffer.from(value).toString('hex');
 const [p, s, h, x, c] = SCHEME_PARTS.fields as [TaggedField, TaggedField, TaggedField, TaggedField, TaggedField];

@@ -1,6 +1,6 @@
 import { bech32, bech32m } from '@scure/base';
 import { describe, expect, test } from 'vitest';
-import { invoiceOf } from '../../../../scripts/lib/encode-invoice.ts';
+import { invoiceOf } from '../../../../scripts/lib/lightning/encode-invoice.ts';
 import { decodeInvoice } from '../../../../src/payment/lightning/bolt11.ts';
 import {
   changedInvoice,
@@ -11,7 +11,7 @@ import {
   SCHEME_PAYEE,
   SCHEME_PAYMENT_HASH,
   SCHEME_REQUEST_HASH,
-} from '../../../support/invoice.ts';
+} from '../../../support/lightning/invoice.ts';
 
 const bytes = (hex: string) => Uint8Array.from(Buffer.from(hex, 'hex'));
 const decoded = {

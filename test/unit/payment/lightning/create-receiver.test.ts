@@ -6,9 +6,9 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../../../src/lib/clock.ts';
 import { createReceiver } from '../../../../src/payment/lightning/create-receiver.ts';
 import { createUpstreams } from '../../../../src/upstream/client/http.ts';
-import { type NodeKind, type NodeServer, startNodeServer } from '../../../support/lightning-node-servers.ts';
-import { everythingOf, openReceiver } from '../../../support/receiver-bench.ts';
-import { TEST_CA } from '../../../support/replay.ts';
+import { type NodeKind, type NodeServer, startNodeServer } from '../../../support/lightning/lightning-node-servers.ts';
+import { everythingOf, openReceiver } from '../../../support/lightning/receiver-bench.ts';
+import { TEST_CA } from '../../../support/upstream/replay.ts';
 
 const signal = new AbortController().signal;
 const dir = mkdtempSync(join(tmpdir(), 'percall-receiver-'));

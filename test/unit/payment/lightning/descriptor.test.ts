@@ -3,7 +3,7 @@ import { createLightningDescriptor } from '../../../../src/payment/lightning/des
 import { MAINNET } from '../../../../src/payment/lightning/networks.ts';
 import type { RateSource } from '../../../../src/upstream/rates/exchanges.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
-import { moodyEndpoint } from '../../../support/moody-endpoint.ts';
+import { moodyEndpoint } from '../../../support/service/moody-endpoint.ts';
 
 const NOW = 1_700_000_000_000;
 const rate = { rate: '64000', exchanges: [], retrievedAtMs: NOW - 1500 };

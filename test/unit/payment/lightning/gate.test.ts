@@ -4,7 +4,7 @@ import { defineEndpoint } from '../../../../src/catalogue/endpoint.ts';
 import { AppError, BadParameter } from '../../../../src/errors.ts';
 import { createLightningGate } from '../../../../src/payment/lightning/gate.ts';
 import { MAINNET } from '../../../../src/payment/lightning/networks.ts';
-import { openRailBench, type RailBench } from '../../../support/rail-bench.ts';
+import { openRailBench, type RailBench } from '../../../support/lightning/rail-bench.ts';
 
 const ORIGIN = 'https://api.example.com';
 const PATH = '/v1/lightning/test/rail';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Invoice } from '../../../../src/payment/lightning/bolt11.ts';
 import { issuedFault } from '../../../../src/payment/lightning/issued-fault.ts';
-import { nodeKeys } from '../../../support/lightning-node-servers.ts';
+import { nodeKeys } from '../../../support/lightning/lightning-node-servers.ts';
 
 const hash = Buffer.alloc(32, 5);
 const payTo = nodeKeys('seller').key;

@@ -1,11 +1,17 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { InvoiceTerms } from '../../../../scripts/lib/encode-invoice.ts';
+import type { InvoiceTerms } from '../../../../scripts/lib/lightning/encode-invoice.ts';
 import type { Issuer } from '../../../../src/payment/lightning/issuer.ts';
 import { TESTNET } from '../../../../src/payment/lightning/networks.ts';
-import { ARTICLE_ORDER, BENCH_NOW, type IssuerBench, openIssuerBench, refusal } from '../../../support/issuer-bench.ts';
-import { type NodeServer, nodeKeys } from '../../../support/lightning-node-servers.ts';
-import { articleBinding } from '../../../support/receiver-bench.ts';
+import {
+  ARTICLE_ORDER,
+  BENCH_NOW,
+  type IssuerBench,
+  openIssuerBench,
+  refusal,
+} from '../../../support/lightning/issuer-bench.ts';
+import { type NodeServer, nodeKeys } from '../../../support/lightning/lightning-node-servers.ts';
+import { articleBinding } from '../../../support/lightning/receiver-bench.ts';
 
 const signal = new AbortController().signal;
 let bench: IssuerBench;

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { invoiceOf } from '../../../../scripts/lib/encode-invoice.ts';
+import { invoiceOf } from '../../../../scripts/lib/lightning/encode-invoice.ts';
 import { decodePayment } from '../../../../src/payment/header.ts';
 import { MAINNET, TESTNET } from '../../../../src/payment/lightning/networks.ts';
 import { PaymentRefused } from '../../../../src/payment/refusal.ts';
-import { BENCH_NOW } from '../../../support/issuer-bench.ts';
-import { type LightningRequirement, proofHeader } from '../../../support/lightning-buyer.ts';
-import { nodeKeys } from '../../../support/lightning-node-servers.ts';
-import { openRailBench, type RailBench } from '../../../support/rail-bench.ts';
+import { BENCH_NOW } from '../../../support/lightning/issuer-bench.ts';
+import { type LightningRequirement, proofHeader } from '../../../support/lightning/lightning-buyer.ts';
+import { nodeKeys } from '../../../support/lightning/lightning-node-servers.ts';
+import { openRailBench, type RailBench } from '../../../support/lightning/rail-bench.ts';
 
 let bench: RailBench;
 const open = async (...choices: Parameters<typeof openRailBench>) => {

@@ -9,8 +9,8 @@ import type { LightningStore } from '../../../../src/store/ports/proofs.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
 import { createUpstreams, type Upstreams } from '../../../../src/upstream/client/http.ts';
-import { type NodeServer, SECRETS, startNodeServer } from '../../../support/lightning-node-servers.ts';
-import { grantOf, invoiceOf, keyOf, NOON } from '../../../support/lightning-rows.ts';
+import { type NodeServer, SECRETS, startNodeServer } from '../../../support/lightning/lightning-node-servers.ts';
+import { grantOf, invoiceOf, keyOf, NOON } from '../../../support/lightning/lightning-rows.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
 
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };

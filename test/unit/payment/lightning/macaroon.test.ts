@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { macaroonPermissions } from '../../../../src/payment/lightning/macaroon.ts';
-import { macaroonOf } from '../../../support/macaroon.ts';
+import { macaroonOf } from '../../../support/lightning/macaroon.ts';
 import { seed, seededRandom } from '../../../support/random.ts';
 
 const bytes = Buffer.from(

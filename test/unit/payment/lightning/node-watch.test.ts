@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Issuer } from '../../../../src/payment/lightning/issuer.ts';
 import { TooMuchPower } from '../../../../src/payment/lightning/receiver.ts';
-import { ARTICLE_ORDER, type IssuerBench, openIssuerBench, refusal } from '../../../support/issuer-bench.ts';
-import { type NodeServer, nodeKeys } from '../../../support/lightning-node-servers.ts';
+import { ARTICLE_ORDER, type IssuerBench, openIssuerBench, refusal } from '../../../support/lightning/issuer-bench.ts';
+import { type NodeServer, nodeKeys } from '../../../support/lightning/lightning-node-servers.ts';
 import type { ManualClock } from '../../../support/manual-clock.ts';
-import type { Received, Recorded } from '../../../support/replay.ts';
+import type { Received, Recorded } from '../../../support/upstream/replay.ts';
 
 const signal = new AbortController().signal;
 let bench: IssuerBench;

@@ -1,8 +1,18 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { decodeInvoice } from '../../../../src/payment/lightning/bolt11.ts';
 import { TooMuchPower } from '../../../../src/payment/lightning/receiver.ts';
-import { type NostrRelay, type NostrWallet, startNostrRelay, startNostrWallet } from '../../../support/nostr-relay.ts';
-import { articleOrder, everythingOf, openReceiver, type ReceiverBench } from '../../../support/receiver-bench.ts';
+import {
+  type NostrRelay,
+  type NostrWallet,
+  startNostrRelay,
+  startNostrWallet,
+} from '../../../support/lightning/nostr-relay.ts';
+import {
+  articleOrder,
+  everythingOf,
+  openReceiver,
+  type ReceiverBench,
+} from '../../../support/lightning/receiver-bench.ts';
 
 const signal = new AbortController().signal;
 let relay: NostrRelay;

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { NotFound, Unavailable } from '../../../../src/errors.ts';
 import { decodeInvoice } from '../../../../src/payment/lightning/bolt11.ts';
 import { openReply } from '../../../../src/payment/lightning/seal.ts';
-import { BENCH_NOW, refusal } from '../../../support/issuer-bench.ts';
-import { openRailBench, type RailBench } from '../../../support/rail-bench.ts';
+import { BENCH_NOW, refusal } from '../../../support/lightning/issuer-bench.ts';
+import { openRailBench, type RailBench } from '../../../support/lightning/rail-bench.ts';
 
 let bench: RailBench;
 const open = async (...choices: Parameters<typeof openRailBench>) => {

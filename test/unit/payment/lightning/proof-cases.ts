@@ -1,4 +1,4 @@
-import { bytesField, encodeInvoice, integerField } from '../../../../scripts/lib/encode-invoice.ts';
+import { bytesField, encodeInvoice, integerField } from '../../../../scripts/lib/lightning/encode-invoice.ts';
 import { MAINNET } from '../../../../src/payment/lightning/networks.ts';
 import { checkProof, type ProofOptions, type ProofVerdict } from '../../../../src/payment/lightning/proof.ts';
 import type { LnbtcReason } from '../../../../src/payment/lightning/proof-reasons.ts';

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AppError, UpstreamFailed } from '../../../../src/errors.ts';
 import { MAINNET, TESTNET } from '../../../../src/payment/lightning/networks.ts';
 import { PaymentRefused } from '../../../../src/payment/refusal.ts';
-import { proofHeader } from '../../../support/lightning-buyer.ts';
-import { openRailBench, type RailBench } from '../../../support/rail-bench.ts';
+import { proofHeader } from '../../../support/lightning/lightning-buyer.ts';
+import { openRailBench, type RailBench } from '../../../support/lightning/rail-bench.ts';
 
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AppError, UpstreamFailed } from '../../../../src/errors.ts';
 import { openReply, sealReply } from '../../../../src/payment/lightning/seal.ts';
-import { openRailBench, type RailBench } from '../../../support/rail-bench.ts';
+import { openRailBench, type RailBench } from '../../../support/lightning/rail-bench.ts';
 
 let bench: RailBench;
 beforeEach(async () => {

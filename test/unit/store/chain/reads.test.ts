@@ -10,7 +10,7 @@ import {
   putCoverage,
   putTrades,
   toHex,
-} from '../../../support/chain-rows.ts';
+} from '../../../support/chain/chain-rows.ts';
 
 const HOUR = 3600;
 const NOON = 1_795_176_000 - (1_795_176_000 % HOUR);

@@ -4,7 +4,7 @@ import { createChainFacts } from '../../../../src/store/chain/facts.ts';
 import type { BlockRow, TradeRow } from '../../../../src/store/chain/rows.ts';
 import { type ChainWrites, createChainWrites } from '../../../../src/store/chain/writes.ts';
 import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
-import { freshFile } from '../../../support/arc-simulator/collecting.ts';
+import { freshFile } from '../../../support/chain/arc-simulator/collecting.ts';
 
 const START = 1_795_003_200;
 const bytes = (value: number, length = 32) => Buffer.alloc(length, value);

@@ -7,7 +7,7 @@ import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { migrate } from '../../../../src/store/sqlite/migrate.ts';
 import { createRelayerSpending } from '../../../../src/store/sqlite/relayer-spending.ts';
-import { hash32, reservation } from '../../../support/ledger-rows.ts';
+import { hash32, reservation } from '../../../support/ledger/ledger-rows.ts';
 
 const MIGRATIONS = join(import.meta.dirname, '../../../../src/store/sqlite/migrations');
 const LAST = '014-authorizations.sql';

@@ -10,7 +10,7 @@ import { openLedgerReports } from '../../../../src/store/sqlite/ledger-reports.t
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
 import { gathered } from '../../../support/gathered.ts';
-import { sale, storedIntent } from '../../../support/ledger-rows.ts';
+import { sale, storedIntent } from '../../../support/ledger/ledger-rows.ts';
 
 const START = 1_800_000_000_000;
 let folder: string;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LedgerStore } from '../../../../src/store/ports/sales.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
-import { hash32, reservation } from '../../../support/ledger-rows.ts';
+import { hash32, reservation } from '../../../support/ledger/ledger-rows.ts';
 
 let folder: string;
 let file: string;

@@ -17,7 +17,7 @@ import {
   NOON,
   nodeOf,
   TODAY,
-} from '../../../support/lightning-rows.ts';
+} from '../../../support/lightning/lightning-rows.ts';
 
 const MIGRATIONS = join(import.meta.dirname, '../../../../src/store/sqlite/migrations');
 let folder: string;

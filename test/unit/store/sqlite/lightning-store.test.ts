@@ -5,7 +5,15 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LightningStore } from '../../../../src/store/ports/proofs.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
-import { accountedOf, grantOf, hashOf, invoiceOf, keyOf, NOON, TODAY } from '../../../support/lightning-rows.ts';
+import {
+  accountedOf,
+  grantOf,
+  hashOf,
+  invoiceOf,
+  keyOf,
+  NOON,
+  TODAY,
+} from '../../../support/lightning/lightning-rows.ts';
 
 let folder: string;
 let file: string;

@@ -3,8 +3,8 @@ import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
 import { createSettledReads } from '../../../../src/store/sqlite/settled-reads.ts';
-import { reservation } from '../../../support/ledger-rows.ts';
-import { grantOf } from '../../../support/lightning-rows.ts';
+import { reservation } from '../../../support/ledger/ledger-rows.ts';
+import { grantOf } from '../../../support/lightning/lightning-rows.ts';
 
 const AT = 1_800_000_000_000;
 

@@ -4,8 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createUpstreams, type UpstreamOptions, type Upstreams } from '../../../../src/upstream/client/http.ts';
-import { type Replay, startReplay } from '../../../support/replay.ts';
 import { SLACK_MS } from '../../../support/slack.ts';
+import { type Replay, startReplay } from '../../../support/upstream/replay.ts';
 
 const shape = z.object({ answer: z.int() });
 const body = '{"answer":42}';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createResolve } from '../../../../src/upstream/guard/resolve.ts';
-import { type NameServer, startNameServer } from '../../../support/name-server.ts';
+import { type NameServer, startNameServer } from '../../../support/upstream/name-server.ts';
 
 const signal = new AbortController().signal;
 let names: NameServer;

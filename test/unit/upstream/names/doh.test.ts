@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { UpstreamFailed } from '../../../../src/errors.ts';
-import { dnsAnswers, json, type NamesWorld, NOW, startNames } from '../../../support/names.ts';
+import { dnsAnswers, json, type NamesWorld, NOW, startNames } from '../../../support/upstream/names.ts';
 
 let world: NamesWorld;
 beforeEach(async () => {

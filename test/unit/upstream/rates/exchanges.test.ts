@@ -1,11 +1,19 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { startExchanges } from '../../../../scripts/embedded/exchanges.ts';
+import { startExchanges } from '../../../../src/embedded/exchanges.ts';
 import { Unavailable } from '../../../../src/errors.ts';
 import { createUpstreams } from '../../../../src/upstream/client/http.ts';
 import { createRateSource } from '../../../../src/upstream/rates/exchanges.ts';
-import { type ExchangeKey, KEYS, NOW, PATHS, type Rates, startRates, TICKERS } from '../../../support/rates.ts';
+import {
+  type ExchangeKey,
+  KEYS,
+  NOW,
+  PATHS,
+  type Rates,
+  startRates,
+  TICKERS,
+} from '../../../support/upstream/rates.ts';
 
 let rates: Rates;
 beforeEach(async () => {

@@ -1,0 +1,144 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PaymentRequirements } from '@x402/core/types';
+import { decodePaymentResponseHeader, wrapFetchWithPayment } from '@x402/fetch';
+import type { Hex } from 'viem';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { balanceOf, transfersIn } from '../../../src/embedded/usdc-reads.ts';
+import { challengeErrorOf } from '../pay/challenge.ts';
+import { readOffer } from '../pay/offer.ts';
+import { type Exchange, recordFetch } from '../pay/record-fetch.ts';
+import { createStockClient } from '../pay/stock-client.ts';
+import { formatUsdc } from '../pay/usdc.ts';
+
+interface Purchase {
+  readonly network: EmbeddedNetwork;
+  readonly origin: string;
+  /** What to buy, and what to fail at buying: paths with their query. */
+  readonly calls: { readonly paid: string; readonly failing: string };
+  readonly say: (line: string) => void;
+  readonly stopping: AbortSignal;
+}
+
+/** The most the buyer's client will sign for: ten times our dearest price, a thousandth of what it holds. */
+const MAX_UNITS = 10_000n;
+
+/** How long a call that must cost nothing is watched: a settlement sent behind its back would be mined by then. */
+const WATCH_BLOCKS_MS = 1500;
+
+/**
+ * Buys one call with the official client and fails at another, telling a person each step.
+ * Throws at the first thing that is not as promised: the status, the header, the transfer on the chain, a balance.
+ */
+export async function buyOneCall(purchase: Purchase): Promise<void> {
+  await buy(purchase);
+  await failToBuy(purchase);
+}
+
+async function buy({ network, origin, calls, say, stopping }: Purchase): Promise<void> {
+  const before = await balances(network);
+  say(`\nBuying  GET ${calls.paid}`);
+  tellBalances(say, 'before', before);
+  const { exchanges, answer, requirement } = await present(network, `${origin}${calls.paid}`, stopping);
+  tellExchange(say, exchanges, requirement);
+  const body = await answer.text();
+  const reason = challengeErrorOf(answer.headers) ?? body.slice(0, 300);
+  expect(answer.status === 200, `the paid call answered ${answer.status} instead of 200: ${reason}`);
+  say(`  ← 200  ${body}`);
+
+  const receipt = decodePaymentResponseHeader(answer.headers.get('payment-response') ?? '');
+  expect(receipt.success, 'the receipt in PAYMENT-RESPONSE does not tell of success');
+  say(`  PAYMENT-RESPONSE: transaction ${receipt.transaction}`);
+  const price = BigInt(requirement.amount);
+  const transfers = await transfersIn(network, receipt.transaction as Hex);
+  const paid = transfers.filter(
+    ({ from, to }) => from === lower(network.buyer.address) && to === lower(network.seller),
+  );
+  expect(
+    paid.length === 1 && paid[0]?.value === price,
+    `the transaction does not hold exactly one transfer of ${formatUsdc(price)} from the buyer to the seller`,
+  );
+  say(`  on chain: one USDC transfer of ${formatUsdc(price)} from the buyer to the seller`);
+
+  const after = await balances(network);
+  tellBalances(say, 'after', after);
+  expect(before.buyer - after.buyer === price, 'the buyer’s balance did not fall by exactly the price');
+  expect(fromOthers(after) - fromOthers(before) === price, 'the seller’s balance did not rise by exactly the price');
+}
+
+async function failToBuy({ network, origin, calls, say, stopping }: Purchase): Promise<void> {
+  const before = await balances(network);
+  say(`\nPaying for a call that fails on purpose  GET ${calls.failing}`);
+  const { exchanges, answer, requirement } = await present(network, `${origin}${calls.failing}`, stopping);
+  tellExchange(say, exchanges, requirement);
+  const body = await answer.text();
+  expect(answer.status === 500, `the failing call answered ${answer.status} instead of 500: ${body.slice(0, 300)}`);
+  say(`  ← 500  ${body}`);
+  await delay(WATCH_BLOCKS_MS, undefined, { signal: stopping });
+  const after = await balances(network);
+  tellBalances(say, 'after', after);
+  expect(
+    after.buyer === before.buyer && fromOthers(after) === fromOthers(before),
+    'a call that failed moved money, which must never happen',
+  );
+  say('  nothing moved: what fails is never charged');
+}
+
+/** One call with the official client: it asks, reads the 402, signs, asks again. */
+async function present(network: EmbeddedNetwork, url: string, signal: AbortSignal) {
+  const { fetch: recorded, exchanges } = recordFetch();
+  const terms = { privateKey: network.buyer.privateKey, asset: network.usdc, maxUnits: MAX_UNITS };
+  const client = createStockClient({ ...terms, network: `eip155:${network.chainId}` });
+  const answer = await wrapFetchWithPayment(recorded, client)(url, { signal });
+  const [first] = exchanges;
+  expect(first?.status === 402, `the unpaid call answered ${first?.status} instead of 402`);
+  const header = first?.responseHeaders.get('payment-required') ?? null;
+  if (header === null) throw new Error('the 402 has no PAYMENT-REQUIRED header');
+  return { exchanges, answer, requirement: readOffer(header).requirement };
+}
+
+function tellExchange(say: (line: string) => void, exchanges: readonly Exchange[], asked: PaymentRequirements): void {
+  say('  → GET without a payment');
+  say(`  ← ${exchanges[0]?.status}  PAYMENT-REQUIRED says:`);
+  for (const line of JSON.stringify(asked, null, 2).split('\n')) say(`      ${line}`);
+  const signature = exchanges[1]?.requestHeaders.get('payment-signature') ?? null;
+  expect(signature !== null, 'the official client did not repeat the call with a payment');
+  const { payload } = JSON.parse(Buffer.from(signature ?? '', 'base64').toString('utf8'));
+  say('  → the same GET with PAYMENT-SIGNATURE, an authorization that the buyer signed and that costs no gas:');
+  for (const line of JSON.stringify(payload.authorization, null, 2).split('\n')) say(`      ${line}`);
+}
+
+interface Balances {
+  readonly buyer: bigint;
+  readonly seller: bigint;
+  readonly selfTester: bigint;
+}
+
+/** All of one block. */
+async function balances(network: EmbeddedNetwork): Promise<Balances> {
+  const block = await network.rpc<Hex>('eth_blockNumber');
+  const { buyer, seller, selfTester } = network;
+  return {
+    buyer: await balanceOf(network, buyer.address, block),
+    seller: await balanceOf(network, seller, block),
+    selfTester: await balanceOf(network, selfTester.address, block),
+  };
+}
+
+/** What the seller has without what came from the service's own self-test, which buys when it likes and pays nobody else. */
+function fromOthers({ seller, selfTester }: Balances): bigint {
+  return seller + selfTester;
+}
+
+function tellBalances(say: (line: string) => void, when: string, { buyer, seller, selfTester }: Balances): void {
+  say(
+    `  ${when}: buyer ${formatUsdc(buyer)}, seller ${formatUsdc(seller)}, self-test’s wallet ${formatUsdc(selfTester)}`,
+  );
+}
+
+function expect(holds: boolean, otherwise: string): void {
+  if (!holds) throw new Error(otherwise);
+}
+
+function lower(address: Hex): string {
+  return address.toLowerCase();
+}

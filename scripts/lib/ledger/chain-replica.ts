@@ -1,0 +1,43 @@
+import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { backUpDatabase, flush } from '../../../src/store/sqlite/backup.ts';
+
+/** What instances with CHAIN_DB_URL read. */
+const NAME = 'chain.db';
+const DRAFT = /^chain\.db\.(\d+)\.next/;
+
+/**
+ * Copies a chain database beside the service that writes to it, checks the copy, and puts it in place of the one before in one step: whoever
+ * reads `chain.db` in that directory has the old one or the new one. Returns its path and how many rows are in it.
+ */
+export async function replaceChainCopy(source: string, directory: string): Promise<{ file: string; rows: number }> {
+  const file = join(directory, NAME);
+  const draft = `${file}.${process.pid}.next`;
+  mkdirSync(directory, { recursive: true });
+  clearDrafts(directory);
+  try {
+    const tables = await backUpDatabase({ source, target: draft });
+    renameSync(draft, file);
+    flush(directory);
+    return { file, rows: Object.values(tables).reduce((sum, count) => sum + count, 0) };
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** What copiers left that were killed; our own number may have been one's before. */
+function clearDrafts(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    const pid = Number(DRAFT.exec(name)?.[1] ?? 0);
+    if (pid > 0 && (pid === process.pid || !isAlive(pid))) rmSync(join(directory, name), { force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,75 @@
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import { formatUnits } from '../../../src/lib/units.ts';
+import type { LedgerStatus, ListedPayment, StateSum } from '../../../src/store/ports/reports.ts';
+import { textTable } from '../text-table.ts';
+
+/** USDC's ERC-20 face has 6 decimals. */
+const USDC_DECIMALS = 6;
+
+const seconds = (ms: number): number => Math.floor(ms / 1000);
+const iso = (ms: number | null): string => (ms === null ? '-' : new Date(ms).toISOString());
+const hex = (bytes: Uint8Array | null): string | null => bytes && bytesToHex(bytes);
+
+/** The ledger's state for a person; `now` in Unix milliseconds tells how old the oldest open payment is. */
+export function statusText(status: LedgerStatus, now: number): string[] {
+  const { sums, oldestOpen, replies, lightning } = status;
+  return [
+    ...textTable([['rail', 'state', 'payments', 'sum'], ...sums.map(sumCells)]),
+    oldestOpen
+      ? `oldest open payment: ${oldestOpen.id}, ${oldestOpen.state}, reserved ${seconds(now - oldestOpen.reservedAt)} s ago (${iso(oldestOpen.reservedAt)})`
+      : 'no open payment',
+    `kept replies: ${replies.count}, ${replies.bytes} bytes`,
+    lightning
+      ? `lightning: ${lightning.invoices} invoices kept, ${lightning.facilitatorClaims} claims by the facilitator's clients`
+      : 'lightning: not in this ledger',
+  ];
+}
+
+function sumCells({ rail, state, count, amount }: StateSum): string[] {
+  return [
+    rail,
+    state,
+    String(count),
+    rail === 'usdc' ? `${formatUnits(amount, USDC_DECIMALS)} USDC` : `${amount} msat`,
+  ];
+}
+
+/** The same for a program: one object, names and units as in the service's answers. */
+export function statusJson({ sums, oldestOpen, replies, lightning }: LedgerStatus, now: number): object {
+  return {
+    sums: sums.map(({ rail, state, count, amount }) => ({ rail, state, count, amount: amount.toString() })),
+    oldestOpen: oldestOpen && {
+      id: oldestOpen.id,
+      state: oldestOpen.state,
+      reservedAt: seconds(oldestOpen.reservedAt),
+      ageSeconds: seconds(now - oldestOpen.reservedAt),
+    },
+    replies,
+    lightning,
+  };
+}
+
+/** Payments for a person, a line each. */
+export function listText(payments: readonly ListedPayment[]): string[] {
+  const cells = payments.map(({ id, state, amount, nonce, transaction, reservedAt, endedAt }) => {
+    const usdc = formatUnits(amount, USDC_DECIMALS);
+    return [id, state, usdc, iso(reservedAt), iso(endedAt), bytesToHex(nonce), hex(transaction) ?? '-'];
+  });
+  return textTable([['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction'], ...cells]);
+}
+
+/** The same for a program. */
+export function listJson(payments: readonly ListedPayment[]): object {
+  return {
+    payments: payments.map(({ id, state, amount, nonce, transaction, block, reservedAt, endedAt }) => ({
+      id,
+      state,
+      amountUsdc: formatUnits(amount, USDC_DECIMALS),
+      nonce: bytesToHex(nonce),
+      transaction: hex(transaction),
+      block,
+      reservedAt: seconds(reservedAt),
+      endedAt: endedAt === null ? null : seconds(endedAt),
+    })),
+  };
+}

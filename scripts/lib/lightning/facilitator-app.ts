@@ -1,0 +1,39 @@
+import Fastify, { type FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import { loadConfig } from '../../../src/config.ts';
+import type { Facilitator } from '../../../src/facilitator/facilitator.ts';
+import { installErrorHandlers } from '../../../src/http/errors.ts';
+import { guardRequests } from '../../../src/http/guard-requests.ts';
+import { acceptEveryMethod } from '../../../src/http/methods.ts';
+import { createMetrics } from '../../../src/http/metrics.ts';
+import { observeRequests } from '../../../src/http/observe.ts';
+import { serverOptions } from '../../../src/http/server-options.ts';
+import { mountFacilitator } from '../../../src/routes/facilitator.ts';
+
+/** What makes a configuration whole; the facilitator has none of these parts. */
+const UNUSED = {
+  NETWORK: 'custom',
+  CHAIN_ID: '5042',
+  RPC_URLS: 'http://127.0.0.1:1',
+  USDC_ADDRESS: `0x36${'0'.repeat(38)}`,
+  SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
+  RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
+};
+
+/** The configuration of a service in which only the facilitator is used. */
+export const facilitatorConfig = (env: Record<string, string | undefined>) => loadConfig({ ...UNUSED, ...env });
+
+/** The facilitator's routes alone, behind everything that the whole service puts before its routes. */
+export function buildFacilitatorApp(
+  facilitator: Facilitator,
+  config: ReturnType<typeof facilitatorConfig>,
+  log: Logger,
+): FastifyInstance {
+  const app = Fastify(serverOptions(config, log));
+  acceptEveryMethod(app);
+  const observer = observeRequests(app, log, createMetrics());
+  guardRequests(app, log);
+  installErrorHandlers(app, log, observer.unmatched);
+  mountFacilitator(app, facilitator);
+  return app;
+}

@@ -1,0 +1,49 @@
+import { printable } from '../pay/printable.ts';
+import { NotPaid } from './lightning-not-paid.ts';
+import type { LightningPayer } from './lightning-payer.ts';
+
+/** NIP-47's codes after which the wallet has paid nothing. `PAYMENT_FAILED` is none of them: a time-out is one of its reasons, and then the payment may still arrive. */
+const NOTHING_PAID = new Set([
+  'INSUFFICIENT_BALANCE',
+  'QUOTA_EXCEEDED',
+  'RATE_LIMITED',
+  'NOT_IMPLEMENTED',
+  'RESTRICTED',
+  'UNAUTHORIZED',
+]);
+
+/** A wallet as payer over Nostr Wallet Connect (NIP-47). The protocol has no limit for the network's fee: the wallet's own holds. */
+export async function createNwcPayer(connection: string): Promise<LightningPayer> {
+  // Loaded only where it is used: it brings a Nostr client with it.
+  const { NWCClient, Nip47WalletError } = await import('@getalby/sdk/nwc');
+  const client = new NWCClient({ nostrWalletConnectUrl: connection });
+
+  /** The client prints what it cannot read, and puts it into its errors: a preimage may be in it, so neither gets through. */
+  async function ask<T>(request: () => Promise<T>): Promise<T> {
+    const { error: print } = console;
+    console.error = () => {};
+    try {
+      return await request();
+    } catch (error) {
+      if (!(error instanceof Nip47WalletError)) throw new Error(`no usable answer from the wallet (${nameOf(error)})`);
+      const { code } = error;
+      throw NOTHING_PAID.has(code) ? new NotPaid(printable(code)) : new Error(`the wallet says ${printable(code)}`);
+    } finally {
+      console.error = print;
+    }
+  }
+
+  return {
+    name: 'NWC_PAYER',
+    pay: async (invoice) => (await ask(() => client.payInvoice({ invoice }))).preimage,
+    async find(_invoice, paymentHash) {
+      const found = await ask(() => client.lookupInvoice({ payment_hash: paymentHash }));
+      return found.preimage || null;
+    },
+    close: () => client.close(),
+  };
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.constructor.name : typeof error;
+}

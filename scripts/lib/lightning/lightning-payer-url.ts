@@ -1,0 +1,27 @@
+import { printable } from '../pay/printable.ts';
+import { NotPaid } from './lightning-not-paid.ts';
+import type { LightningPayer } from './lightning-payer.ts';
+
+/** A payment finds its way within seconds, or its payer gives up. */
+const TIMEOUT_MS = 90_000;
+
+/**
+ * A payer behind a URL, as the demonstration has one: POST `{ invoice }` answers `{ preimage }`, or 4xx with `{ error }` when nothing
+ * was paid. It pays an invoice once: asked again, it tells the same preimage.
+ */
+export function createUrlPayer(url: string): LightningPayer {
+  const pay = async (invoice: string): Promise<unknown> => {
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ invoice }),
+      redirect: 'error',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    const { preimage, error } = (await answer.json()) as { preimage?: unknown; error?: unknown };
+    if (answer.ok) return preimage;
+    const reason = printable(String(error ?? `status ${answer.status}`));
+    throw answer.status < 500 ? new NotPaid(reason) : new Error(reason);
+  };
+  return { name: 'PAYER_URL', pay, find: pay, close: () => {} };
+}

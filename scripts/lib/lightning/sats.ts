@@ -1,0 +1,14 @@
+import { formatUnits } from '../../../src/lib/units.ts';
+
+/** A satoshi is a thousand millisatoshis. */
+const DECIMALS = 3;
+
+/** Whole sats, as a person writes a ceiling, in millisatoshis; null for anything else. */
+export function parseSats(text: string): bigint | null {
+  return /^\d{1,15}$/.test(text) ? BigInt(text) * 1000n : null;
+}
+
+/** Millisatoshis as sats with their name: 12500n is "12.5 sat". */
+export function formatSats(msat: bigint): string {
+  return `${formatUnits(msat, DECIMALS)} sat`;
+}

@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { UpstreamFailed } from '../../errors.ts';
+import type { RpcOutcome } from './client.ts';
+
+/** JSON-RPC quantity as bigint; leading zeros are tolerated, more than 256 bits are not. */
+export const quantity = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{1,64}$/)
+  .transform(BigInt);
+
+/** A quantity that counts something, as a number; past 2^53 it is refused rather than rounded. */
+export const index = quantity.refine((value) => value <= BigInt(Number.MAX_SAFE_INTEGER)).transform(Number);
+
+/** Hex data of whole bytes. */
+export const data = z.string().refine((text) => text.length % 2 === 0 && /^0x[0-9a-fA-F]*$/.test(text));
+
+/** 32 bytes, lower case. */
+export const word = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{64}$/)
+  .transform((text) => text.toLowerCase() as `0x${string}`);
+
+/** 20 bytes, lower case. */
+export const account = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{40}$/)
+  .transform((text) => text.toLowerCase() as `0x${string}`);
+
+/** What a node answered, checked against its shape; a malformed answer is the provider's failure (502), never a crash of ours. */
+export function parseAnswer<S extends z.ZodType>(schema: S, raw: unknown, what: string): z.output<S> {
+  const parsed = schema.safeParse(raw);
+  if (!parsed.success) throw new UpstreamFailed('chain', `malformed ${what}`, parsed.error);
+  return parsed.data;
+}
+
+/** The result of one call of a batch; a refusal where the chain had to answer is an upstream failure (502). */
+export function resultOf(outcome: RpcOutcome | undefined, what: string): unknown {
+  if (outcome === undefined) throw new UpstreamFailed('chain', `no answer about ${what}`);
+  if ('error' in outcome) throw new UpstreamFailed('chain', `${what} was refused`, outcome.error);
+  return outcome.result;
+}
+
+/** Both of the above: the checked answer to one call of a batch. */
+export function readOutcome<S extends z.ZodType>(
+  outcome: RpcOutcome | undefined,
+  schema: S,
+  what: string,
+): z.output<S> {
+  return parseAnswer(schema, resultOf(outcome, what), what);
+}
+
+/** A block number as JSON-RPC writes it. */
+export function toQuantity(value: number | bigint): `0x${string}` {
+  return `0x${value.toString(16)}`;
+}

@@ -1,0 +1,131 @@
+import { AppError } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { MarketStore, StoredListing } from '../../store/ports/market.ts';
+import { readStored } from './market-copy.ts';
+import { marketDomain } from './market-domain.ts';
+import { relist } from './market-entry.ts';
+import type { Caller, Seen } from './market-probe.ts';
+import { afterAnswer, afterFailure } from './next-probe.ts';
+
+/** What uptime and latency are told of. */
+const KEEP_MS = 7 * 86_400_000;
+/** How often it is looked who is due. */
+const TICK_MS = 15_000;
+/** Taken at a time, and for how long nobody else takes them: longer than their calls can last. */
+const BATCH = 40;
+const TAKEN_MS = 15 * 60_000;
+/** Domains that are called at once, and the pause between two calls to the same one. */
+const AT_ONCE = 4;
+const SPACING_MS = 2000;
+
+interface ScheduleOptions {
+  readonly store: Pick<MarketStore, 'takeDue' | 'record' | 'drop'>;
+  readonly caller: Pick<Caller, 'call'>;
+  readonly clock: Clock;
+  readonly intervalMs: number;
+  readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
+  /** Hears of every round in which somebody was called. */
+  readonly onRound?: () => Promise<void>;
+  /** Whether this process calls them now; always by default. */
+  mayCall?(): boolean;
+}
+
+/** The hourly calls to all listings, one loop in one process; more of them share the work through the store. */
+export interface MarketSchedule {
+  /** Calls everybody who is due, and returns when they were called; rejects only when the store does. */
+  runDue(signal: AbortSignal): Promise<void>;
+  /** Returns at once. */
+  start(): void;
+  /** Ends the calls under way, whose listings are due again a little later, and returns when nothing runs any more. */
+  stop(): Promise<void>;
+}
+
+/** Calls each listing once an interval, spread over it; what is due together, after a standstill say, is called a few at a time. */
+export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
+  const { store, caller, clock, intervalMs, log, onRound = async () => undefined, mayCall = () => true } = options;
+  const ended = new AbortController();
+  let running: Promise<void> | null = null;
+
+  async function keepAnswer(stored: StoredListing, seen: Seen): Promise<void> {
+    const nowMs = clock.nowMs();
+    const before = readStored(stored).listing;
+    const listing = relist(before, { ...seen, url: before.entry.url });
+    const isSamePrice = before.entry.priceUsd === listing.entry.priceUsd;
+    const row = {
+      ...stored,
+      // Stored perhaps by another rule, or an older list of suffixes.
+      domain: marketDomain(new URL(listing.entry.url)),
+      listing: JSON.stringify(listing),
+      pricedAt: isSamePrice ? stored.pricedAt : nowMs,
+      checkedAt: nowMs,
+      reason: null,
+      ...afterAnswer(stored.place, nowMs, intervalMs),
+    };
+    await store.record(row, seen.latencyMs, nowMs - KEEP_MS);
+  }
+
+  async function keepFailure(stored: StoredListing, reason: string): Promise<void> {
+    const nowMs = clock.nowMs();
+    const standing = afterFailure(stored.place, stored, nowMs, intervalMs);
+    if (standing !== null) {
+      return store.record({ ...stored, checkedAt: nowMs, reason, ...standing }, null, nowMs - KEEP_MS);
+    }
+    await store.drop(stored.place);
+    log.info({ place: stored.place, reason }, 'a listing that stayed away was dropped');
+  }
+
+  async function probe(stored: StoredListing, signal: AbortSignal): Promise<void> {
+    let seen: Seen;
+    try {
+      seen = await caller.call(new URL(readStored(stored).listing.entry.url), stored.method, { signal });
+    } catch (error) {
+      // What we broke off says nothing about the seller.
+      if (signal.aborted) return;
+      if (!(error instanceof AppError))
+        log.error({ err: error, place: stored.place }, 'a call to a listing failed on a bug');
+      return keepFailure(stored, error instanceof AppError ? error.code : 'internal');
+    }
+    await keepAnswer(stored, seen);
+  }
+
+  async function probeDomain(listings: readonly StoredListing[], signal: AbortSignal): Promise<void> {
+    for (const [index, stored] of listings.entries()) {
+      if (index > 0) await clock.sleep(SPACING_MS, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      await probe(stored, signal);
+    }
+  }
+
+  async function runDue(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const nowMs = clock.nowMs();
+      const due = await store.takeDue(nowMs, nowMs + TAKEN_MS, BATCH);
+      if (due.length === 0) return;
+      const waiting = [...Map.groupBy(due, ({ domain }) => domain).values()];
+      const work = async () => {
+        for (let next = waiting.shift(); next; next = waiting.shift()) await probeDomain(next, signal);
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, work));
+      await onRound();
+    }
+  }
+
+  async function loop(): Promise<void> {
+    while (!ended.signal.aborted) {
+      if (mayCall())
+        await runDue(ended.signal).catch((error) => log.error({ err: error }, 'the calls to the listings failed'));
+      await clock.sleep(TICK_MS, ended.signal).catch(() => undefined);
+    }
+  }
+
+  return {
+    runDue,
+    start: () => {
+      running ??= loop();
+    },
+    async stop() {
+      ended.abort(new Error('the service stops'));
+      await running;
+    },
+  };
+}

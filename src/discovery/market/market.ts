@@ -1,0 +1,162 @@
+import { BadParameter, Unavailable } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { MarketStore, StoredListing } from '../../store/ports/market.ts';
+import { createLimiter, NoRoom } from '../../upstream/client/limiter.ts';
+import { requirePublicUrl } from '../../upstream/guard/guard.ts';
+import { createHostLimit } from '../../upstream/guard/host-limit.ts';
+import { placeOf, readListedUrl } from '../listed-url.ts';
+import { completeDescription } from '../read-origin.ts';
+import { createMarketCopy, type KnownListing, type MarketCopy, readStored } from './market-copy.ts';
+import { marketDomain } from './market-domain.ts';
+import { listingOf, relist } from './market-entry.ts';
+import type { Caller } from './market-probe.ts';
+import { HOST_FULL, MARKET_FULL } from './market-refusals.ts';
+import { afterAnswer } from './next-probe.ts';
+import { createSubmitLimit } from './submit-limits.ts';
+
+/** How much the market takes; see the configuration. */
+export interface MarketLimits {
+  readonly probeIntervalMs: number;
+  /** Of one client; 0 is off. */
+  readonly submitsPerHour: number;
+  readonly maxListings: number;
+  readonly maxPerHost: number;
+}
+
+/** The listings that strangers submitted, and the way in for more. */
+export interface Market extends MarketCopy {
+  /**
+   * Calls an address and lists it when it can be paid here; one that is listed already is brought up to date. Throws what a Caller
+   * does, and BadParameter for what is no address, 409 `host_full`, 429 `submit_limited` or `host_limited`, 503 `market_full` or `market_busy`.
+   */
+  submit(
+    url: unknown,
+    client: string,
+    signal?: AbortSignal,
+  ): Promise<{ readonly isNew: boolean; readonly listed: KnownListing }>;
+  /** Keeps the copy in memory up to date with what others write; returns when it holds what the store holds now. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+interface MarketOptions {
+  readonly store: MarketStore;
+  readonly caller: Caller;
+  /** CAIP-2. */
+  readonly network: string;
+  readonly limits: MarketLimits;
+  readonly clock: Clock;
+  readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
+}
+
+/** How old the copy may be when another process wrote. */
+const REFRESH_MS = 5000;
+/** Requests a minute that all submissions together send to one host. */
+const HOST_PER_MINUTE = 20;
+/** Submissions at work, and those that may wait a moment. */
+const AT_WORK = 8;
+const WAITING = 32;
+const WAIT_MS = 5000;
+
+/** The market over its store; sellers are called through `caller` alone. */
+export function createMarket({ store, caller, network, limits, clock, log }: MarketOptions): Market {
+  const copy = createMarketCopy(store, (place, error) => log.error({ place, err: error }, 'a listing cannot be read'));
+  const limitClient = createSubmitLimit(limits.submitsPerHour, clock);
+  const limitHost = createHostLimit(HOST_PER_MINUTE, clock);
+  const limiter = createLimiter({ running: AT_WORK, waiting: WAITING, waitMs: WAIT_MS });
+  const ended = new AbortController();
+  let running: Promise<void> | null = null;
+
+  /** A listed place is called under its listed address, until that is offline: nobody else can slip another query under its name. */
+  async function find(text: string, known: StoredListing | null, signal: AbortSignal) {
+    const at = async (address: string) => {
+      const seen = await caller.find(new URL(address), { limitHost, signal });
+      const isHere = seen.url.href === new URL(address).href;
+      return { seen, url: isHere ? address : addressOf(seen.url.href) };
+    };
+    const listed = known && readStored(known).listing.entry.url;
+    if (listed === null || listed === text) return at(text);
+    return known?.offlineAt === null ? at(listed) : at(listed).catch(() => at(text));
+  }
+
+  async function submitNow(text: string, signal: AbortSignal) {
+    const asked = await store.find(placeOf(text));
+    const { seen, url } = await find(text, asked, signal);
+    const place = placeOf(url);
+    const known = asked?.place === place ? asked : await store.find(place);
+    const before = known && readStored(known).listing;
+    const origin = { url: seen.url, method: seen.description.method ?? seen.method };
+    const description = await completeDescription(seen.description, origin, caller, { limitHost, signal });
+    // Who was redirected to a place that is listed already does not change its address either.
+    const found = { ...seen, url: before && known !== asked ? before.entry.url : url, description };
+    const listing = before ? relist(before, found) : listingOf({ ...found, network });
+    const nowMs = clock.nowMs();
+    const isSamePrice = before?.entry.priceUsd === listing.entry.priceUsd;
+    const row = {
+      place,
+      domain: marketDomain(seen.url),
+      listing: JSON.stringify(listing),
+      method: seen.method,
+      pricedAt: known && isSamePrice ? known.pricedAt : nowMs,
+      checkedAt: nowMs,
+      reason: null,
+      ...afterAnswer(place, nowMs, limits.probeIntervalMs),
+    };
+    const outcome = await store.put(row, seen.latencyMs, { total: limits.maxListings, perDomain: limits.maxPerHost });
+    if (outcome === 'market_full') throw MARKET_FULL;
+    if (outcome === 'domain_full') throw HOST_FULL;
+    return { isNew: outcome === 'listed', place };
+  }
+
+  async function loop(): Promise<void> {
+    while (!ended.signal.aborted) {
+      await clock.sleep(REFRESH_MS, ended.signal).catch(() => undefined);
+      await copy.refresh().catch((error) => log.error({ err: error }, 'the market cannot be read'));
+    }
+  }
+
+  return {
+    ...copy,
+    async submit(value, client, signal = ended.signal) {
+      const text = requireAddress(value);
+      limitClient(client);
+      const { isNew, place } = await limiter
+        .run(signal, () => submitNow(text, signal))
+        .catch((error) => {
+          throw error instanceof NoRoom
+            ? new Unavailable('market_busy', 'Many addresses are being looked at; try again shortly.')
+            : error;
+        });
+      await copy.refresh();
+      const stored = await store.find(place);
+      if (stored === null) throw new Error('a listing was lost while it was listed');
+      if (isNew) log.info({ place }, 'a route was listed');
+      return { isNew, listed: readStored(stored) };
+    },
+    async start() {
+      await copy.refresh();
+      running ??= loop();
+    },
+    async stop() {
+      ended.abort(new Unavailable('stopping', 'The service stops.'));
+      await running;
+    },
+  };
+}
+
+/** The address as it will be listed, or the fault of its form; nothing is asked of anybody for that. */
+function requireAddress(value: unknown): string {
+  const parsed = typeof value === 'string' ? URL.parse(value.trim()) : null;
+  if (typeof value !== 'string' || parsed === null)
+    throw new BadParameter([{ path: 'url', message: 'the URL of a priced route' }]);
+  requirePublicUrl(parsed);
+  return addressOf(value.trim());
+}
+
+function addressOf(text: string): string {
+  const listed = readListedUrl(text);
+  if (listed !== null) return listed.url;
+  const message =
+    'a URL of at most 1000 characters with a host name, and nothing in it that must be escaped but {placeholders}';
+  throw new BadParameter([{ path: 'url', message }]);
+}

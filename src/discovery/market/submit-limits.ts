@@ -1,0 +1,21 @@
+import { TooMany } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { countClient, openClientWindows } from '../../lib/limits/client-limit.ts';
+import { createMinuteWindows, MAX_CLIENTS } from '../../lib/limits/minute-windows.ts';
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Counts one client's submissions, each client in its own hour that begins with the first, and throws TooMany above the limit, or above four
+ * times the limit for an IPv6 site: every one of them has us call another operator's server several times. 0 is off.
+ */
+export function createSubmitLimit(perHour: number, clock: Clock): (client: string) => void {
+  const windows = openClientWindows(() => createMinuteWindows(clock, MAX_CLIENTS, HOUR_MS), 'submissions');
+  return (client) => {
+    if (perHour === 0) return;
+    const { of, limit, left, resetSeconds } = countClient(perHour, windows, client);
+    if (left >= 0) return;
+    const whose = of === 'site' ? 'One /48 network' : 'One client';
+    throw new TooMany('submit_limited', `${whose} may submit ${limit} addresses an hour.`, resetSeconds);
+  };
+}

@@ -1,0 +1,194 @@
+import { encodeFunctionData, type Hex, keccak256, stringToHex, toHex } from 'viem';
+import { artifacts } from './contracts/artifacts.ts';
+import { deployment, fundNative, fundUsdc, type SentTransaction, send, USDC } from './contracts.ts';
+import type { Miner } from './miner.ts';
+import { type Rpc, toQuantity } from './rpc.ts';
+import {
+  POOL_MANAGER_ABI,
+  type PoolKey,
+  poolIdOf,
+  sqrtPriceX96,
+  squareRoot,
+  UNISWAP_ABI,
+  uniswapDeployment,
+} from './uniswap.ts';
+
+/** Where Arc has EURC; above USDC's address, so that USDC is every pool's first token. */
+export const EURC: Hex = '0xbef5f6d51cb62b58e6a8f77868681825c6fe21c1';
+/** The project's token of this network; below USDC's address, so that it is the first token of its pools. */
+export const PROJECT_TOKEN: Hex = '0x1ca1100000000000000000000000000000000001';
+
+/** Pays out USDC for the project; nobody has its key. */
+export const DISTRIBUTOR: Hex = `0x${keccak256(stringToHex('distributor')).slice(-40)}`;
+
+const NATIVE: Hex = '0x0000000000000000000000000000000000000000';
+
+/** Fee in millionths, as v3 and v4 count it, and the ends of the whole price range on the matching tick grid. */
+const FINE = { fee: 500, spacing: 10, end: 887_270 };
+const COARSE = { fee: 3000, spacing: 60, end: 887_220 };
+
+/** More than either factory (24 kB of code) costs to deploy; given, because estimating it means running it many times. */
+const DEPLOY_GAS = toQuantity(7_000_000);
+
+/** Uniswap on this network, and who trades there. */
+export interface Dex {
+  readonly factories: { readonly v2: Hex; readonly v3: Hex };
+  readonly poolManager: Hex;
+  /** The contract that trades from its own purse when told to. */
+  readonly trader: Hex;
+  /** EURC against USDC. */
+  readonly v2: Hex;
+  readonly v3: Hex;
+  readonly v4Key: PoolKey;
+  readonly v4PoolId: Hex;
+  /** EURC against native USDC (18 decimals). */
+  readonly v4NativeKey: PoolKey;
+  readonly v4NativePoolId: Hex;
+  /** The project's token against USDC. */
+  readonly projectV2: Hex;
+  readonly projectV3: Hex;
+}
+
+const key = (currency0: Hex): PoolKey => ({
+  ...{ currency0, currency1: EURC, hooks: NATIVE },
+  ...{ fee: FINE.fee, tickSpacing: FINE.spacing },
+});
+
+/** USD 1.165 a EURC, in Arc's band of late 2026; the project's token starts at USD 0.05. */
+export const eurcWorth = (usdc: bigint): bigint => (usdc * 1000n) / 1165n;
+export const projectWorth = (usdc: bigint): bigint => usdc * 20n * 10n ** 12n;
+
+/** What each pool starts with on its USDC side, in base units of 6 decimals. */
+export const DEPTHS = {
+  v2: 200_000n * 10n ** 6n,
+  v3: 1_000_000n * 10n ** 6n,
+  v4: 2_000_000n * 10n ** 6n,
+  v4Native: 500_000n * 10n ** 6n,
+  projectV2: 50_000n * 10n ** 6n,
+  projectV3: 100_000n * 10n ** 6n,
+} as const;
+
+/** Puts a token of ours at a fixed address: its code, and what its constructor would have stored (name, symbol, decimals). */
+export async function placeToken(
+  rpc: Rpc,
+  address: Hex,
+  name: string,
+  symbol: string,
+  decimals: number,
+): Promise<void> {
+  await rpc('anvil_setCode', [address, artifacts.Token.runtime]);
+  const slots = [shortString(name), shortString(symbol), toHex(decimals, { size: 32 })];
+  for (const [slot, value] of slots.entries()) {
+    await rpc('anvil_setStorageAt', [address, toHex(slot, { size: 32 }), value]);
+  }
+}
+
+/** As Solidity stores a string of at most 31 bytes: the bytes first, twice the length last. */
+function shortString(text: string): Hex {
+  const bytes = Buffer.alloc(32);
+  bytes.write(text);
+  bytes[31] = Buffer.byteLength(text) * 2;
+  return toHex(bytes);
+}
+
+/**
+ * Deploys Uniswap v2, v3 and v4 as published, and fills pools of EURC and of the project's token against USDC.
+ * The miner must be paused: three blocks are made, one for each thing that the next needs.
+ */
+export async function deployDex(rpc: Rpc, miner: Miner, deployer: Hex): Promise<Dex> {
+  const deploy = (data: Hex): SentTransaction => ({ from: deployer, data, gas: DEPLOY_GAS });
+  const contracts = await mineAll(rpc, miner, [
+    deploy(uniswapDeployment('v2Factory', deployer)),
+    deploy(uniswapDeployment('v3Factory', deployer)),
+    deploy(uniswapDeployment('poolManager', deployer)),
+    { ...deployment(deployer, 'Trader', []), gas: DEPLOY_GAS },
+  ]);
+  const [v2Factory, v3Factory, poolManager, trader] = contracts.map(({ contractAddress }) => contractAddress ?? NATIVE);
+  if (!v2Factory || !v3Factory || !poolManager || !trader) throw new Error('Uniswap was not deployed');
+
+  const call = (to: Hex, data: Hex): SentTransaction => ({ from: deployer, to, data, gas: DEPLOY_GAS });
+  const pair = (token: Hex) =>
+    encodeFunctionData({ abi: UNISWAP_ABI, functionName: 'createPair', args: [token, USDC] });
+  const pool = (token: Hex, fee: number) =>
+    encodeFunctionData({ abi: UNISWAP_ABI, functionName: 'createPool', args: [token, USDC, fee] });
+  await mineAll(rpc, miner, [call(v2Factory, pair(EURC)), call(v2Factory, pair(PROJECT_TOKEN))]);
+  await mineAll(rpc, miner, [call(v3Factory, pool(EURC, FINE.fee)), call(v3Factory, pool(PROJECT_TOKEN, COARSE.fee))]);
+  const ask = async (to: Hex, functionName: 'getPair' | 'getPool', args: readonly unknown[]): Promise<Hex> => {
+    const data = encodeFunctionData({ abi: UNISWAP_ABI, functionName, args: args as [Hex, Hex, number] });
+    return `0x${(await rpc<Hex>('eth_call', [{ to, data }, 'latest'])).slice(-40)}`;
+  };
+  const [v4Key, v4NativeKey] = [key(USDC), key(NATIVE)];
+  const dex: Dex = {
+    factories: { v2: v2Factory, v3: v3Factory },
+    poolManager,
+    trader,
+    v2: await ask(v2Factory, 'getPair', [EURC, USDC]),
+    v3: await ask(v3Factory, 'getPool', [EURC, USDC, FINE.fee]),
+    v4Key,
+    v4PoolId: poolIdOf(v4Key),
+    v4NativeKey,
+    v4NativePoolId: poolIdOf(v4NativeKey),
+    projectV2: await ask(v2Factory, 'getPair', [PROJECT_TOKEN, USDC]),
+    projectV3: await ask(v3Factory, 'getPool', [PROJECT_TOKEN, USDC, COARSE.fee]),
+  };
+  await fillPools(rpc, miner, deployer, dex);
+  return dex;
+}
+
+/** Enough in the trader's purse for the pools and for days of traffic. */
+async function fillPools(rpc: Rpc, miner: Miner, deployer: Hex, dex: Dex): Promise<void> {
+  const { trader, poolManager } = dex;
+  await fundUsdc(rpc, miner, trader, 100_000_000n * 10n ** 6n);
+  await fundNative(rpc, miner, trader, 10_000_000n * 10n ** 18n);
+  const mint = (token: Hex, amount: bigint): SentTransaction => ({
+    ...{ from: deployer, to: token, gas: toQuantity(200_000) },
+    data: encodeFunctionData({ abi: artifacts.Token.abi, functionName: 'mint', args: [trader, amount] }),
+  });
+  const start = (to: Hex, price: bigint): SentTransaction => ({
+    ...{ from: deployer, to, gas: toQuantity(500_000) },
+    data: encodeFunctionData({ abi: UNISWAP_ABI, functionName: 'initialize', args: [price] }),
+  });
+  const startV4 = (poolKey: PoolKey, price: bigint): SentTransaction => ({
+    ...{ from: deployer, to: poolManager, gas: toQuantity(500_000) },
+    data: encodeFunctionData({ abi: POOL_MANAGER_ABI, functionName: 'initialize', args: [poolKey, price] }),
+  });
+  const tell = (functionName: string, args: readonly unknown[]): SentTransaction => ({
+    ...{ from: deployer, to: trader, gas: toQuantity(1_000_000) },
+    data: encodeFunctionData({ abi: artifacts.Trader.abi, functionName, args: [...args] }),
+  });
+  const { v2, v3, v4, v4Native, projectV2, projectV3 } = DEPTHS;
+  const liquidity = (a: bigint, b: bigint): bigint => squareRoot(a * b);
+  const native = v4Native * 10n ** 12n;
+  await mineAll(rpc, miner, [
+    mint(EURC, 100_000_000n * 10n ** 6n),
+    mint(PROJECT_TOKEN, 1_000_000_000n * 10n ** 18n),
+    start(dex.v3, sqrtPriceX96(v3, eurcWorth(v3))),
+    start(dex.projectV3, sqrtPriceX96(projectWorth(projectV3), projectV3)),
+    startV4(dex.v4Key, sqrtPriceX96(v4, eurcWorth(v4))),
+    startV4(dex.v4NativeKey, sqrtPriceX96(native, eurcWorth(v4Native))),
+    tell('addV2', [dex.v2, v2, eurcWorth(v2)]),
+    tell('addV2', [dex.projectV2, projectWorth(projectV2), projectV2]),
+    tell('addV3', [dex.v3, -FINE.end, FINE.end, liquidity(v3, eurcWorth(v3))]),
+    tell('addV3', [dex.projectV3, -COARSE.end, COARSE.end, liquidity(projectWorth(projectV3), projectV3)]),
+    tell('addV4', [poolManager, dex.v4Key, -FINE.end, FINE.end, liquidity(v4, eurcWorth(v4))]),
+    tell('addV4', [poolManager, dex.v4NativeKey, -FINE.end, FINE.end, liquidity(native, eurcWorth(v4Native))]),
+  ]);
+}
+
+interface Mined {
+  readonly status: Hex;
+  readonly contractAddress: Hex | null;
+}
+
+/** Sends all, makes one block, and returns their receipts; throws when one failed or did not fit. */
+async function mineAll(rpc: Rpc, miner: Miner, transactions: readonly SentTransaction[]): Promise<Mined[]> {
+  const hashes: Hex[] = [];
+  for (const transaction of transactions) hashes.push(await send(rpc, transaction));
+  await miner.mine();
+  const receipts = hashes.map((hash) => rpc<Mined | null>('eth_getTransactionReceipt', [hash]));
+  return (await Promise.all(receipts)).map((receipt, at) => {
+    if (receipt?.status !== '0x1')
+      throw new Error(`step ${at} of preparing Uniswap ${receipt ? 'failed' : 'is missing'}`);
+    return receipt;
+  });
+}

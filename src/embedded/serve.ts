@@ -1,0 +1,121 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type GuardedChild, startGuarded } from './child.ts';
+import { DISTRIBUTOR } from './dex.ts';
+import { freePort } from './free-port.ts';
+import type { EmbeddedLightning } from './lightning/lightning.ts';
+import type { EmbeddedNetwork } from './network.ts';
+
+/**
+ * The service's configuration for serving on an embedded network: no client limits, data that goes with the network.
+ * With `selfTest` it buys from itself every minute; off by default, because whoever counts money wants no other buyer.
+ */
+export function embeddedEnvironment(
+  network: EmbeddedNetwork,
+  { selfTest = false }: { selfTest?: boolean } = {},
+): Record<string, string> {
+  return {
+    NETWORK: 'custom',
+    CHAIN_ID: String(network.chainId),
+    RPC_URLS: network.rpcUrl,
+    WS_URLS: network.wsUrl,
+    USDC_ADDRESS: network.usdc,
+    SELLER_ADDRESS: network.seller,
+    RELAYER_PRIVATE_KEY: network.relayer.privateKey,
+    DATA_DIR: network.dataDir,
+    ...watchEnvironment(network),
+    ...(network.lightning && lightningEnvironment(network.lightning)),
+    ...(selfTest && { SELFTEST_PRIVATE_KEY: network.selfTester.privateKey, SELFTEST_INTERVAL_SECONDS: '60' }),
+    RATE_LIMIT_FREE_PER_MINUTE: '0',
+    RATE_LIMIT_PRICED_PER_MINUTE: '0',
+  };
+}
+
+/** What there is to watch, where the network has a DEX. */
+function watchEnvironment({ eurc, projectToken, pools }: EmbeddedNetwork): Record<string, string> {
+  if (pools === null) return {};
+  return {
+    WATCH_TOKENS: `EURC:${eurc}`,
+    DEX_VENUES: `v2:${pools.factories.v2}:Uniswap v2,v3:${pools.factories.v3}:Uniswap v3,v4:${pools.poolManager}:Uniswap v4`,
+    PROJECT_TOKEN_ADDRESS: projectToken,
+    PROJECT_TOKEN_SYMBOL: 'CALL',
+    DISTRIBUTOR_ADDRESS: DISTRIBUTOR,
+  };
+}
+
+/** The seller's node and what a bitcoin costs. */
+export function lightningEnvironment(lightning: EmbeddedLightning): Record<string, string> {
+  const { networkName, lndUrl, macaroon, nodeId, exchanges } = lightning;
+  return {
+    LIGHTNING_RECEIVER: 'lnd',
+    LIGHTNING_NETWORK: networkName,
+    LIGHTNING_NODE_URL: lndUrl,
+    LIGHTNING_NODE_KEY: nodeId,
+    LND_MACAROON: macaroon,
+    LIGHTNING_INVOICES_PER_MINUTE: '0',
+    LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '0',
+    UPSTREAM_COINBASE_URL: exchanges.urls.coinbase,
+    UPSTREAM_KRAKEN_URL: exchanges.urls.kraken,
+    UPSTREAM_BITSTAMP_URL: exchanges.urls.bitstamp,
+  };
+}
+
+/** The service as a process of its own. */
+export interface EmbeddedService {
+  readonly url: string;
+  readonly pid: number;
+  stop(): Promise<void>;
+  /** Null while it runs; then how it ended, in words. */
+  ended(): string | null;
+}
+
+/** Time until `/readyz` says yes; it takes about a second on an idle machine. */
+const READY_MS = 30_000;
+
+/** The service is promised to stop within 10 s; a little more before it is made to. */
+const STOP_MS = 11_000;
+
+/**
+ * Starts the service on an embedded network as a child process and returns when it is ready.
+ * Throws with the service's own last lines when it ends first. What the operator's environment holds does not reach it, so that a
+ * demonstration is the same everywhere.
+ */
+export async function startEmbeddedService(
+  network: EmbeddedNetwork,
+  options: { port?: number; onOutput?: (text: string) => void } = {},
+): Promise<EmbeddedService> {
+  // The service must know its port before it listens, to name it in challenges; and were another program on it, that one would
+  // answer `/readyz` before ours has failed.
+  const port = await freePort(options.port);
+  const url = `http://127.0.0.1:${port}`;
+  const { PATH, HOME, TMPDIR } = process.env;
+  const env = {
+    ...{ PATH, HOME, TMPDIR },
+    ...embeddedEnvironment(network, { selfTest: true }),
+    ...{ HOST: '127.0.0.1', PORT: String(port), PUBLIC_ORIGIN: url, LOG_LEVEL: 'warn' },
+  };
+  const server = fileURLToPath(new URL('../server.ts', import.meta.url));
+  const child = await startGuarded(process.execPath, [server], {
+    // Away from any .env file, which the service reads where it stands.
+    cwd: network.dataDir,
+    env,
+    ...(options.onOutput && { onOutput: options.onOutput }),
+  });
+  await untilReady(child, url);
+  return { url, pid: child.pid, stop: () => child.stop(STOP_MS), ended: child.ended };
+}
+
+async function untilReady(child: GuardedChild, url: string): Promise<void> {
+  const deadline = Date.now() + READY_MS;
+  let last = 'no answer';
+  while (Date.now() < deadline && child.ended() === null) {
+    const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2000) }).catch(() => null);
+    // Whoever holds the port may answer: ours must be alive as well.
+    if (answer?.status === 200 && child.ended() === null) return;
+    if (answer) last = `status ${answer.status}`;
+    await delay(50);
+  }
+  const how = child.ended() ?? `/readyz: ${last} after ${READY_MS / 1000} s`;
+  await child.stop(0);
+  throw new Error(`the service did not start (${how}):\n${child.tail()}`);
+}

@@ -1,0 +1,136 @@
+import { z } from 'zod';
+import type { Endpoint } from '../../catalogue/endpoint.ts';
+import type { Surface } from '../../catalogue/paths.ts';
+import { LIGHTNING_CHALLENGE } from './openapi-lightning.ts';
+import type { Json } from './openapi-shapes.ts';
+import { toJsonSchema } from './param-docs.ts';
+
+const PROBLEM_EXAMPLE = {
+  type: 'about:blank',
+  title: 'Bad Request',
+  status: 400,
+  detail: 'gas: a whole number from 1 to 30000000',
+  instance: '/v1/fees/estimate',
+  code: 'bad_parameter',
+  charged: false,
+  requestId: 'Qm9vdFByZWZpeA-2s',
+  errors: [{ path: 'gas', message: 'a whole number from 1 to 30000000' }],
+};
+
+/** The component schemas that operations refer to. */
+export const COMPONENT_SCHEMAS: Json = {
+  Problem: {
+    ...toJsonSchema(
+      z.object({
+        type: z.string(),
+        title: z.string().meta({ description: 'The status in words' }),
+        status: z.int(),
+        detail: z.string().meta({ description: 'What the caller can do about it' }),
+        instance: z.string().meta({ description: 'The path of the request' }),
+        code: z.string().meta({ description: 'Stable, in snake_case; meant for programs' }),
+        charged: z.union([z.literal(false), z.literal('unknown')]).meta({
+          description:
+            'false: no money moved or will move. "unknown": a settlement has no final answer yet, or the payment was not looked at; present the same one again',
+        }),
+        requestId: z.string().meta({ description: 'The same as X-Request-Id' }),
+        errors: z
+          .array(z.object({ path: z.string(), message: z.string() }))
+          .optional()
+          .meta({ description: 'Each parameter at fault' }),
+      }),
+      'input',
+    ),
+    description: 'RFC 9457 problem details; routes may add members',
+    examples: [PROBLEM_EXAMPLE],
+  },
+  Hint: {
+    type: 'object',
+    properties: {
+      hint: { type: 'string', description: 'What the route sells, its free summary, parameters that are missing' },
+    },
+    required: ['hint'],
+    additionalProperties: false,
+  },
+  LightningChallenge: LIGHTNING_CHALLENGE,
+};
+
+const PROBLEMS: Record<number, string> = {
+  400: 'A parameter is bad; `errors` names it. Never charged.',
+  404: 'What was asked for does not exist. Never charged.',
+  429: 'Too many requests; wait for Retry-After. Nothing is charged for it; a payment that came with it was perhaps not looked at (`charged` is then "unknown"): present the same one again.',
+  500: 'A fault of the service. Never charged.',
+  502: 'A source of the data failed. Never charged.',
+  503: 'Not possible now, or a settlement without a final answer (`charged` is then "unknown"). Repeat the same request.',
+};
+
+const REQUEST_ID = { type: 'string', description: 'Names this answer; quote it when you report something' };
+const RETRY_AFTER = { type: 'integer', description: 'Seconds to wait' };
+
+/** A problem response, as every operation may give it. */
+function problem(status: number, description: string): Json {
+  const waits = status === 429 || status === 503;
+  return {
+    description,
+    headers: { 'X-Request-Id': REQUEST_ID, ...(waits ? { 'Retry-After': RETRY_AFTER } : {}) },
+    content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+  };
+}
+
+function success(endpoint: Endpoint<never>, surface: Surface): Json {
+  const paid = surface !== 'free';
+  const what = surface === 'paid' ? 'its transaction hash' : 'the payment hash';
+  const receipt = { 'PAYMENT-RESPONSE': { type: 'string', description: `Base64 JSON: the settlement with ${what}` } };
+  const validators = {
+    ETag: { type: 'string', description: 'Send it back in If-None-Match and get 304 while nothing changed' },
+  };
+  return {
+    description: endpoint.summary,
+    headers: { 'X-Request-Id': REQUEST_ID, ...(paid ? receipt : validators) },
+    content: {
+      'application/json': { schema: toJsonSchema(endpoint.result, 'output'), example: endpoint.example.result },
+    },
+  };
+}
+
+/** The endpoint's own reply with another status; a problem when there is no reply. */
+function badNews(endpoint: Endpoint<never>): Json {
+  const { description, headers, content } = problem(503, 'The same body as with 200: its `status` says what is wrong.');
+  return {
+    description,
+    headers,
+    content: { 'application/json': { schema: toJsonSchema(endpoint.result, 'output') }, ...(content as Json) },
+  };
+}
+
+const UNPAID: Json = {
+  description: 'Not paid, or the payment was refused: `error` in the header says why. Nothing was charged.',
+  headers: {
+    'PAYMENT-REQUIRED': {
+      type: 'string',
+      description: 'Base64 JSON of x402 version 2: `accepts` holds what to pay, `error` why a payment was refused',
+    },
+    'X-Request-Id': REQUEST_ID,
+  },
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Hint' } } },
+};
+
+const UNPAID_LIGHTNING: Json = {
+  description:
+    'Not paid: the answer exists and is sold for the invoice in it. Or a proof was refused: `error` says why.',
+  headers: UNPAID.headers,
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/LightningChallenge' } } },
+};
+
+const IN_FLIGHT = 'This payment is being worked on, or its identifier came with another payload. Wait for Retry-After.';
+
+/** Every answer that a catalogue entry can give, as OpenAPI responses. */
+export function describeResponses(endpoint: Endpoint<never>, surface: Surface): Json {
+  const unpaid = surface === 'paid' ? UNPAID : UNPAID_LIGHTNING;
+  const problems = Object.entries(PROBLEMS).map(([status, text]) => [status, problem(Number(status), text)]);
+  return {
+    200: success(endpoint, surface),
+    ...Object.fromEntries(problems),
+    ...(surface === 'free' ? {} : { 402: unpaid, 409: problem(409, IN_FLIGHT) }),
+    ...(endpoint.isBadNews ? { 503: badNews(endpoint) } : {}),
+  };
+}

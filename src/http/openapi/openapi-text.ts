@@ -1,0 +1,47 @@
+import type { Requirement } from '../requirement.ts';
+
+/** The longest page of the description: how to pay, and what is never charged. `ceiling` is the dearest route's requirement. */
+export function describeService(ceiling: Requirement | undefined): string {
+  const { network = '', asset = '', amount = '0' } = ceiling ?? {};
+  return `Data by the call: free summaries under \`/v1\`, priced detail under \`/v1/paid\`. No account, no key.
+
+## How to pay
+Every \`GET\` under \`/v1/paid\` answers 402 until it is paid over x402 version 2. The \`PAYMENT-REQUIRED\` header (base64 JSON) says
+what to pay: scheme \`exact\`, USDC on \`${network}\`, in base units with 6 decimals. Sign the EIP-3009 authorization it asks for and repeat the
+request with \`PAYMENT-SIGNATURE\`; any x402 client does both. The answer then carries \`PAYMENT-RESPONSE\` with the hash of the transfer.
+
+Stock x402 clients pay only in assets that they know, and this one they do not: allow it once, with a ceiling for one payment.
+
+\`\`\`ts
+client.setSpendControls({ allowedAssets: [{ network: "${network}", asset: "${asset}", maxAmountPerPayment: "${amount}" }] });
+\`\`\`
+
+## Paying in bitcoin
+The same routes stand under \`/v1/lightning\`, paid in sats over x402's \`exact\` scheme on Lightning. Only an answer that exists is sold: parameters are
+judged and the data is fetched first, then the 402 comes with a BOLT11 invoice that binds this very request. Pay it and repeat the request, byte
+for byte, with \`PAYMENT-SIGNATURE\`: the offer as \`accepted\`, the preimage as \`payload.preimage\`. A proof stays good for 7 days until its answer is
+delivered, and gets the same bytes for 15 minutes more. \`GET /v1/lightning\` tells node, rate and prices; \`/facilitator\` claims such proofs for any seller.
+
+## What is never charged
+A payment is settled only after the answer exists: a bad parameter (400), a thing that does not exist (404), a limit (429), a fault of
+ours (500), a failing source (502) and a refused payment (402) cost nothing. \`GET /v1/paid/selftest/fail\` always fails, so that you can check that.
+Only an answer with \`charged: "unknown"\` leaves it open: a settlement has no final answer yet (503), the payment is being served (409), the service did not
+look at it (429), or its settlement failed before. Repeat the
+request with the same payment; nothing is paid twice. The same payment for the same request gets the same answer again for 15 minutes, uncharged,
+from the same address, or under the same \`payment-identifier\`, which is needed where a proxy hides the address.
+
+## Conventions
+Money and big integers are decimal strings, times are Unix seconds named \`…At\`, unknown is \`null\`. Errors are RFC 9457 problem details with a
+stable \`code\`. On priced routes an unknown or repeated parameter is refused, so that a typo is not paid for; on free routes it is ignored.
+Limits a minute count by IPv4 address and by IPv6 /64, four times as much by /48, and are reported in \`RateLimit-*\` headers. Every answer carries \`X-Request-Id\`.`;
+}
+
+/** Short texts of the groups. */
+export const TAGS = [
+  { name: 'free', description: 'Summaries; no payment, no account' },
+  { name: 'paid', description: 'Detail, paid per call in USDC over x402' },
+  { name: 'lightning', description: 'The same detail, paid per call in bitcoin over Lightning' },
+  { name: 'market', description: 'Payable routes of this service and of other sellers, found by search' },
+  { name: 'facilitator', description: 'Claims Lightning proofs for any seller' },
+  { name: 'meta', description: 'About the service itself' },
+];

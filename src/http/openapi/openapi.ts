@@ -1,0 +1,125 @@
+import swagger from '@fastify/swagger';
+import Fastify from 'fastify';
+import type { Endpoint } from '../../catalogue/endpoint.ts';
+import { pathOn, type Surface, surfacesOf } from '../../catalogue/paths.ts';
+import { dearestRequirement } from '../dearest-requirement.ts';
+import { createLlmsText } from '../llms-text.ts';
+import type { RequirementOf } from '../requirement.ts';
+import { DISCOVERY_OPERATIONS, ENTRY } from './openapi-discovery.ts';
+import { FACILITATOR_OPERATIONS } from './openapi-facilitator.ts';
+import { lightningPayment } from './openapi-lightning.ts';
+import { marketOperations } from './openapi-market.ts';
+import { MCP_OPERATION, META_OPERATIONS } from './openapi-meta.ts';
+import { COMPONENT_SCHEMAS, describeResponses } from './openapi-responses.ts';
+import type { Json, Operation } from './openapi-shapes.ts';
+import { describeService, TAGS } from './openapi-text.ts';
+import { describeParams } from './param-docs.ts';
+
+/** The interface's own version, as its document states it; not the package's. */
+const INTERFACE_VERSION = '0.1.0';
+
+export interface OpenApiOptions {
+  readonly catalogue: readonly Endpoint<never>[];
+  readonly requirementOf: RequirementOf;
+  readonly publicOrigin: string;
+  /** Where the operator is reached (http, https, mailto); the service's own address without one. */
+  readonly contactUrl?: string | null;
+}
+
+/**
+ * Makes the OpenAPI 3.1 document of the catalogue: deterministic, from declarations alone.
+ * The plugin assembles it on an instance that never listens, so that the served routes carry no schemas: they parse for themselves,
+ * and a second validator beside them would cost time and could disagree.
+ */
+export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
+  const { catalogue, requirementOf, publicOrigin, contactUrl } = options;
+  const scribe = Fastify({ exposeHeadRoutes: false });
+  scribe.setValidatorCompiler(() => () => true);
+  scribe.setSerializerCompiler(() => JSON.stringify);
+  await scribe.register(swagger, {
+    convertConstToEnum: false,
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'percall',
+        version: INTERFACE_VERSION,
+        description: describeService(dearestRequirement(catalogue, requirementOf)),
+        contact: describeContact(contactUrl ?? publicOrigin),
+        license: { name: 'MIT', identifier: 'MIT' },
+        // Where agents look for a short text to start from.
+        ...{ 'x-guidance': createLlmsText(options) },
+      },
+      externalDocs: { url: `${publicOrigin}/llms.txt`, description: 'The same in short, for models' },
+      servers: [{ url: publicOrigin }],
+      tags: TAGS,
+    },
+  });
+  // Said of each, because crawlers take silence for "not known": nothing here wants an account or a key.
+  const add = ({ method, url, schema }: Operation) =>
+    scribe.route({ method, url, schema: { security: [], ...schema }, handler: () => null });
+  for (const endpoint of catalogue) {
+    for (const surface of surfacesOf(endpoint)) {
+      add({
+        method: 'GET',
+        url: pathOn(endpoint, surface),
+        schema: describeOperation(endpoint, surface, requirementOf),
+      });
+    }
+  }
+  for (const { url, schema } of META_OPERATIONS) add({ method: 'GET', url, schema: { ...schema, tags: ['meta'] } });
+  for (const { method, url, schema } of FACILITATOR_OPERATIONS) {
+    add({ method, url, schema: { ...schema, tags: ['facilitator'] } });
+  }
+  for (const operation of DISCOVERY_OPERATIONS) add(operation);
+  for (const { method, url, schema } of marketOperations(ENTRY)) {
+    add({ method, url, schema: { tags: ['market'], ...schema } });
+  }
+  add({ method: 'POST', url: '/mcp', schema: { ...MCP_OPERATION, tags: ['meta'] } });
+  await scribe.ready();
+  const document = structuredClone(scribe.swagger()) as Json;
+  await scribe.close();
+  return { ...document, components: { schemas: COMPONENT_SCHEMAS } };
+}
+
+function describeOperation(endpoint: Endpoint<never>, surface: Surface, requirementOf: RequirementOf): Json {
+  const params = describeParams(endpoint);
+  const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
+  const required = params.filter((param) => param.required).map(({ name }) => name);
+  return {
+    operationId: operationId(endpoint, surface),
+    tags: [surface],
+    summary: endpoint.label,
+    description: endpoint.summary,
+    ...(params.length > 0
+      ? { querystring: { type: 'object', properties: Object.fromEntries(properties), required } }
+      : {}),
+    ...(endpoint.price && surface === 'paid' ? payment(endpoint.price.usd, requirementOf(endpoint)) : {}),
+    ...(endpoint.price && surface === 'lightning' ? lightningPayment(endpoint.price.usd) : {}),
+    response: describeResponses(endpoint, surface),
+  };
+}
+
+/** How a priced operation is paid, for people (the header) and for crawlers (`x-payment-info`). */
+function payment(usd: string, requirement: ReturnType<RequirementOf>): Json {
+  const { scheme, network, asset, amount, payTo, maxTimeoutSeconds } = requirement;
+  const terms = { scheme, network, asset, amount, payTo, maxTimeoutSeconds };
+  const description = 'Base64 JSON of an x402 version 2 payment payload; without it the answer is 402';
+  return {
+    headers: { type: 'object', properties: { 'PAYMENT-SIGNATURE': { type: 'string', description } } },
+    'x-payment-info': {
+      price: { mode: 'fixed', currency: 'USD', amount: usd },
+      protocols: [{ x402: { protocol: 'x402', version: 2, ...terms } }],
+    },
+  };
+}
+
+/** `/fees/estimate`, paid, is `paidFeesEstimate`: stable names for generated clients. */
+function operationId({ path }: Endpoint<never>, surface: Surface): string {
+  const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');
+  return surface + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+}
+
+function describeContact(url: string): Json {
+  const mailto = /^mailto:([^?]+)/.exec(url)?.[1];
+  return mailto === undefined ? { url } : { email: mailto };
+}

@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import type { Endpoint } from '../../catalogue/endpoint.ts';
+
+type JsonSchema = Record<string, unknown>;
+
+/** One query parameter as documents describe it. */
+export interface ParamDoc {
+  readonly name: string;
+  readonly required: boolean;
+  readonly description: string;
+  readonly schema: JsonSchema;
+}
+
+/**
+ * Describes an endpoint's query parameters from the very schema that parses them, so that a document cannot promise another bound.
+ * Required and default are what parsing nothing says: zod leaves them out of the schema of a value that it transforms.
+ */
+export function describeParams(endpoint: Pick<Endpoint<never>, 'params' | 'example'>): ParamDoc[] {
+  return Object.entries(endpoint.params.shape).map(([name, param]) => {
+    const absent = z.safeParse(param, undefined);
+    const { description, $schema: _dialect, ...schema } = toJsonSchema(param, 'input');
+    const example = endpoint.example.params[name];
+    const integer = schema.type === 'integer';
+    // A whole number is digits by its type; the pattern of its text form would contradict it.
+    if (integer) delete schema.pattern;
+    if (absent.success && absent.data !== undefined) schema.default = absent.data;
+    if (example !== undefined) schema.examples = [integer ? Number(example) : example];
+    return { name, required: !absent.success, description: String(description ?? ''), schema };
+  });
+}
+
+/** JSON Schema 2020-12 of a zod type, as OpenAPI 3.1 takes it; bounds that only say "exact in a double" are left out. */
+export function toJsonSchema(type: z.core.$ZodType, io: 'input' | 'output'): JsonSchema {
+  const { $schema: _dialect, ...schema } = z.toJSONSchema(type, {
+    io,
+    override: ({ jsonSchema }) => {
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    },
+  });
+  return schema as JsonSchema;
+}

@@ -1,0 +1,32 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import ipaddr from 'ipaddr.js';
+import { isForwarded } from '../forwarded.ts';
+import { clientKey } from './client-key.ts';
+
+/** What is read of a request, under Fastify's names. */
+interface Received {
+  /** The peer's address, or the one that a trusted proxy saw. */
+  readonly ip: string;
+  /** With trusted proxies alone: the peer's address, and behind it those that trusted proxies named. */
+  readonly ips?: readonly string[] | undefined;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/**
+ * The value that proves on redelivery that the same client asks. For a request with its client's own address it is the client key (`clientKey`).
+ * For a request of which only a proxy's address is known it is a random value, because the proxy's clients share that address. Such a client must
+ * present its payment identifier.
+ */
+export function identityOf(request: Received): string {
+  return hasOwnAddress(request) ? clientKey(request.ip) : randomUUID();
+}
+
+/**
+ * Whether a request came straight from its client, or through trusted proxies that named its address. A forwarding header from any other peer
+ * proves nothing, since a client can write one too. A proxy that writes no such header is taken for the client.
+ */
+export function hasOwnAddress({ ip, ips, headers }: Received): boolean {
+  if (!ipaddr.isValid(ip)) return false;
+  return (ips !== undefined && ips.length > 1) || !isForwarded(headers);
+}

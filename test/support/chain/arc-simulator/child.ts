@@ -1,0 +1,15 @@
+import { createChainClient } from '../../../../src/chain/rpc/client.ts';
+import { createCollector } from '../../../../src/collector/collector.ts';
+import { systemClock } from '../../../../src/lib/clock.ts';
+import { openChainDatabase } from '../../../../src/store/chain/database.ts';
+import { createSwapScanner } from './swap-scanner.ts';
+
+// A collector in a process of its own, to be killed: node child.ts <rpc url> <database file>. Small spans, so that there are many commits to be killed between.
+
+const [, , url = '', file = ''] = process.argv;
+const chain = createChainClient({ rpcUrls: [url], chainId: 5042, timeoutMs: 2000 });
+const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const limits = { requestsPerSecond: 1000, blocksPerRequest: 2, feeSpan: 16, logSpan: 20, pollIntervalMs: 5 };
+const db = openChainDatabase(file);
+createCollector({ chain, db, log, limits, clock: systemClock, scanners: [createSwapScanner()] }).start();
+process.stdout.write('started\n');

@@ -1,0 +1,58 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import { type Collector, createCollector } from '../../../../src/collector/collector.ts';
+import type { CollectorLimits } from '../../../../src/collector/limits.ts';
+import type { LogScanner } from '../../../../src/collector/log-scanner.ts';
+import { openChainDatabase } from '../../../../src/store/chain/database.ts';
+import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
+import type { VirtualClock } from './virtual-clock.ts';
+
+/** A collector over its own client and database file. */
+export interface Collecting {
+  readonly collector: Collector;
+  readonly db: Sqlite;
+  readonly chain: OpenChainClient;
+  /** Lines at warn and above. */
+  readonly lines: string[];
+  /** Ends it in the middle of whatever it does; nothing is finished or flushed. */
+  kill(): Promise<void>;
+}
+
+export interface CollectingOptions {
+  readonly urls: readonly string[];
+  readonly clock: VirtualClock;
+  readonly file: string;
+  readonly limits?: Partial<CollectorLimits>;
+  readonly scanners?: readonly LogScanner[];
+  /** Real milliseconds until a provider that does not answer is given up. */
+  readonly timeoutMs?: number;
+}
+
+/** A file that no other test has. */
+export const freshFile = (): string => join(mkdtempSync(join(tmpdir(), 'collector-')), 'chain.db');
+
+/** Starts the collector as the service does, on virtual time. */
+export function startCollecting(options: CollectingOptions): Collecting {
+  const { urls, clock, file, limits = {}, scanners = [], timeoutMs = 2000 } = options;
+  const lines: string[] = [];
+  const note = (fields: Record<string, unknown>, message: string) =>
+    void lines.push(`${message} ${String(fields.err ?? '')}`);
+  const log = { info: () => undefined, warn: note, error: note };
+  const chain = createChainClient({ rpcUrls: urls, chainId: 5042, timeoutMs, clock });
+  const db = openChainDatabase(file);
+  const collector = createCollector({ chain, db, clock, log, limits, scanners });
+  collector.start();
+  return {
+    collector,
+    db,
+    chain,
+    lines,
+    async kill() {
+      await collector.stop();
+      db.close();
+      await chain.close();
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import type { RpcCall } from '../../../../src/chain/rpc/client.ts';
+
+/** How a whole HTTP request, or what it says, may be wrong. */
+export type SimFault =
+  // Of the request:
+  | 'hang'
+  | 'reset'
+  | 'http429'
+  | 'limited'
+  | 'garbage'
+  | 'cutBatch'
+  // Of the answer, well-formed but wrong:
+  | 'missingReceipt'
+  | 'foreignReceipt'
+  | 'swappedLogs'
+  | 'nullBlock'
+  | 'otherBlock'
+  | 'staleHead'
+  | 'foreignChain';
+
+export const CONTENT_FAULTS: readonly SimFault[] = [
+  'missingReceipt',
+  'foreignReceipt',
+  'swappedLogs',
+  'nullBlock',
+  'otherBlock',
+  'staleHead',
+  'foreignChain',
+];
+const REQUEST_FAULTS: readonly SimFault[] = ['reset', 'http429', 'limited', 'garbage', 'cutBatch'];
+
+/** A plan by seed: `share` of the requests go wrong, one in twenty of those by never being answered (it costs the test real time). */
+export function faultPlan(random: () => number, share: number): () => SimFault | null {
+  return () => {
+    if (random() >= share) return null;
+    if (random() < 0.05) return 'hang';
+    const list = random() < 0.5 ? REQUEST_FAULTS : CONTENT_FAULTS;
+    return list[Math.floor(random() * list.length)] ?? null;
+  };
+}
+
+type Json = Record<string, unknown>;
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null;
+
+/** Spoils the result of one call; what the fault does not concern stays as it is. */
+export function spoil(fault: SimFault, { method }: Pick<RpcCall, 'method'>, result: unknown): unknown {
+  if (method === 'eth_getBlockReceipts' && Array.isArray(result)) return spoilReceipts(fault, result as Json[]);
+  if (method === 'eth_getLogs' && Array.isArray(result) && fault === 'swappedLogs') return result.toReversed();
+  if (method !== 'eth_getBlockByNumber' || !isObject(result)) return result;
+  if (fault === 'nullBlock') return null;
+  if (fault === 'otherBlock') return { ...result, number: `0x${(Number(result.number) + 1).toString(16)}` };
+  return result;
+}
+
+function spoilReceipts(fault: SimFault, receipts: Json[]): Json[] {
+  const [first, ...rest] = receipts;
+  if (!first) return receipts;
+  if (fault === 'missingReceipt') return rest;
+  if (fault === 'foreignReceipt') return [{ ...first, blockHash: `0x${'f0'.repeat(32)}` }, ...rest];
+  if (fault === 'swappedLogs')
+    return receipts.map((receipt) => ({ ...receipt, logs: (receipt.logs as unknown[]).toReversed() }));
+  return receipts;
+}

@@ -1,0 +1,19 @@
+import type { ChainClient } from '../../../src/chain/rpc/client.ts';
+import type { Rank } from '../../../src/chain/rpc/rank.ts';
+
+/** A chain client that passes everything on, with what was asked through it and how important that was said to be. */
+export function watchedChain(chain: ChainClient) {
+  const asked: { readonly method: string; readonly rank: Rank | undefined }[] = [];
+  const watched: ChainClient = {
+    ...chain,
+    request: (method, params, options) => {
+      asked.push({ method, rank: options?.rank });
+      return chain.request(method, params, options);
+    },
+    batch: (calls, options) => {
+      asked.push(...calls.map(({ method }) => ({ method, rank: options?.rank })));
+      return chain.batch(calls, options);
+    },
+  };
+  return { chain: watched, asked };
+}

@@ -1,0 +1,182 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { Client } from 'pg';
+import { afterEach, beforeEach, describe } from 'vitest';
+import { findPostgres } from '../../../scripts/lib/ledger/postgres.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import type { LedgerStores } from '../../../src/store/ports/stores.ts';
+import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
+import { freshDatabase } from '../postgres/postgres-run.ts';
+
+/** A ledger without rows; what is opened of it is closed with it. */
+export interface OpenLedger {
+  readonly stores: LedgerStores;
+  /** The same ledger as another instance opens it. */
+  another(): Promise<LedgerStores>;
+  /** Closes the stores and opens them again. */
+  reopen(): Promise<LedgerStores>;
+  /** Plain SQL past the stores, as another program would run it. */
+  sql(text: string): Promise<Record<string, unknown>[]>;
+  /** How many transactions were run anew because of another one's. */
+  retries(): number;
+  close(): Promise<void>;
+}
+
+/** A database that can hold the ledger. */
+export interface Adapter {
+  readonly name: 'sqlite' | 'postgres';
+  /** Why its tests cannot run here; null where they can. */
+  readonly missing: string | null;
+  open(options?: OpenOptions): Promise<OpenLedger>;
+}
+
+interface OpenOptions {
+  /** False where a test makes thousands of writes and asks nothing of a power cut; SQLite then leaves the sync to the system. */
+  readonly synced?: boolean;
+}
+
+const found = findPostgres();
+const missing = 'missing' in found ? found.missing : null;
+if (missing !== null && process.env.REQUIRE_POSTGRES === '1') throw new Error(`REQUIRE_POSTGRES=1, but ${missing}`);
+if (missing !== null) process.stderr.write(`skipped on PostgreSQL: ${missing}\n`);
+
+/** SQLite as it is on one machine, and PostgreSQL as several instances share it. */
+export const adapters: readonly Adapter[] = [
+  { name: 'sqlite', missing: null, open: openSqlite },
+  { name: 'postgres', missing, open: openPostgres },
+];
+
+/** States what holds on PostgreSQL alone. */
+export function describePostgres(title: string, suite: () => void): void {
+  describe.skipIf(missing !== null)(title, suite);
+}
+
+/** States properties of the ledger's ports, for every adapter that can be had. */
+export function describeLedgers(title: string, suite: (adapter: Adapter) => void): void {
+  for (const adapter of adapters) {
+    describe.skipIf(adapter.missing !== null)(`${title} (${adapter.name})`, () => suite(adapter));
+  }
+}
+
+/** A ledger of its own for each test of a suite, closed after it: what is asked of the returned one is asked of the running test's. */
+export function useLedger(adapter: Adapter, options?: OpenOptions): OpenLedger {
+  let open: OpenLedger;
+  beforeEach(async () => {
+    open = await adapter.open(options);
+  });
+  afterEach(() => open.close());
+  return ofNow(() => open);
+}
+
+/** Stands for what `find` gives at the moment when it is used: for names of a suite whose tests have each their own. */
+export function ofNow<T extends object>(find: () => T): T {
+  return new Proxy({} as T, {
+    get: (_, name) => Reflect.get(find(), name),
+    ownKeys: () => Reflect.ownKeys(find()),
+    getOwnPropertyDescriptor: (_, name) => Reflect.getOwnPropertyDescriptor(find(), name),
+  });
+}
+
+/** What is opened of one database, one after the other or side by side. */
+async function ledgerOf(
+  open: () => Promise<LedgerStores>,
+  database: Pick<OpenLedger, 'sql' | 'retries'> & { remove?(): void },
+): Promise<OpenLedger> {
+  const opened: LedgerStores[] = [];
+  const another = async () => {
+    const more = await open();
+    opened.push(more);
+    return more;
+  };
+  let stores = await another();
+  return {
+    ...database,
+    get stores() {
+      return stores;
+    },
+    another,
+    reopen: async () => {
+      await stores.close();
+      stores = await another();
+      return stores;
+    },
+    close: async () => {
+      for (const one of opened) await one.close();
+      database.remove?.();
+    },
+  };
+}
+
+async function openSqlite({ synced = true }: OpenOptions = {}): Promise<OpenLedger> {
+  const folder = mkdtempSync(join(tmpdir(), 'percall-ledger-'));
+  const file = join(folder, 'ledger.db');
+  const open = async () => {
+    const db = openLedgerDatabase(file);
+    if (!synced) db.pragma('synchronous = OFF');
+    return createSqliteStores(db);
+  };
+  return ledgerOf(open, {
+    sql: async (text) => {
+      const db = new Database(file);
+      try {
+        const statement = db.prepare<[], Record<string, unknown>>(text);
+        if (statement.reader) return statement.all();
+        statement.run();
+        return [];
+      } finally {
+        db.close();
+      }
+    },
+    retries: () => 0,
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  });
+}
+
+/** One database for each test file: wiping it costs less than making another. */
+let database: Promise<string> | null = null;
+
+/** What PostgreSQL's ledger is opened with in tests, unless a test is about just that. */
+export const POSTGRES_LIMITS = { poolSize: 8, connectTimeoutMs: 10_000, statementTimeoutMs: 10_000 };
+
+async function openPostgres(): Promise<OpenLedger> {
+  database ??= freshDatabase();
+  const url = await database;
+  let retries = 0;
+  const options = { url, ...POSTGRES_LIMITS, clock: systemClock, onRetry: () => void retries++ };
+  const ledger = await ledgerOf(() => openPostgresStores(options), {
+    sql: (text) => query(url, text),
+    retries: () => retries,
+  });
+  await wipe(url);
+  return ledger;
+}
+
+async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(text)).rows ?? [];
+  } finally {
+    await client.end();
+  }
+}
+
+/** Empties every table but those whose one row is part of the schema, which go back to what the migrations made of it. */
+async function wipe(url: string): Promise<void> {
+  const rows = await query(url, "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'");
+  const kept = ['ledger_migrations', 'ledger_turns', 'lightning_facilitator_totals', 'market_state'];
+  const names = rows.map(({ name }) => String(name)).filter((name) => !kept.includes(name));
+  const wipes = names.map((name) => `DELETE FROM ${name}`);
+  await query(
+    url,
+    [
+      ...wipes,
+      'UPDATE lightning_facilitator_totals SET claims = 0, nodes = 0',
+      'UPDATE market_state SET revision = 0',
+    ].join(';'),
+  );
+}

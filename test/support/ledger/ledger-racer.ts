@@ -1,0 +1,31 @@
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
+import { hash32, reservation } from './ledger-rows.ts';
+
+/** What a racer is told to do in one round: the same as its rivals, at the same time. */
+export interface Round {
+  readonly number: number;
+  /** Reservations that it tries at once. */
+  readonly tries: number;
+  /** Whether all are of one authorization, or each of its own under one identifier. */
+  readonly about: 'authorization' | 'identifier';
+}
+
+// A process of its own, which reserves in a ledger that others reserve in: `ledger-racer.ts FILE NAME`.
+// It says `ready`, then answers each round with its wins, and ends when nobody tells it any more.
+const [file = '', name = ''] = process.argv.slice(2);
+const store = createLedgerStore(openLedgerDatabase(file));
+
+process.on('message', async ({ number, tries, about }: Round) => {
+  const tried = await Promise.all(
+    Array.from({ length: tries }, (_, at) => {
+      const id = `${name}-${number}-${at}`;
+      const nonce = about === 'authorization' ? `round ${number}` : id;
+      const identifierHash = about === 'identifier' ? hash32(`round ${number}`) : null;
+      return store.reserve(reservation(id, nonce, { identifierHash }), 0, null);
+    }),
+  );
+  process.send?.(tried.filter(Boolean).length);
+});
+process.once('disconnect', () => store.close());
+process.send?.('ready');

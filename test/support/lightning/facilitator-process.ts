@@ -1,0 +1,57 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { freePort } from '../../../src/embedded/free-port.ts';
+import { call } from '../service/service.ts';
+
+const PROGRAM = join(import.meta.dirname, '../../../scripts/bench/servers/facilitator.ts');
+
+/** The facilitator over a ledger's file as its own process, which can be killed and started again. Without limits unless `env` sets them. */
+export async function createFacilitatorProcess(file: string, env: Record<string, string> = {}) {
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const given = {
+    PATH: process.env.PATH,
+    PORT: String(port),
+    LEDGER_FILE: file,
+    LOG_LEVEL: 'debug',
+    FACILITATOR_PER_MINUTE: '0',
+    FACILITATOR_DAILY_CAP: '100000000',
+    ...env,
+  };
+  let child: ChildProcess | null = null;
+  let log = '';
+  const isOver = () => !child || child.exitCode !== null || child.signalCode !== null;
+
+  async function end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    if (!child || isOver()) return;
+    const gone = once(child, 'exit');
+    child.kill(signal);
+    await gone;
+  }
+
+  return {
+    origin,
+    /** What it has logged in all its lives. */
+    log: () => log,
+    start: async (): Promise<void> => {
+      const started = spawn(process.execPath, [PROGRAM], { env: given, stdio: ['ignore', 'pipe', 'pipe'] });
+      child = started;
+      const keep = (chunk: Buffer) => {
+        log += chunk.toString('utf8');
+      };
+      started.stdout.on('data', keep);
+      started.stderr.on('data', keep);
+      for (let tries = 0; tries < 400; tries++) {
+        if (isOver()) throw new Error(`the facilitator ended with ${started.exitCode}:\n${log.slice(-5000)}`);
+        const ready = await call(origin, '/facilitator/supported').catch(() => null);
+        if (ready?.status === 200) return;
+        await new Promise((next) => setTimeout(next, 25));
+      }
+      throw new Error(`the facilitator was not ready in ten seconds:\n${log.slice(-5000)}`);
+    },
+    /** kill -9: no handler runs, no file is closed. */
+    kill: () => end('SIGKILL'),
+    stop: () => end('SIGTERM'),
+  };
+}

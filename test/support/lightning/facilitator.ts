@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
+import type { FacilitatorLimits } from '../../../src/facilitator/limits.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
+import { captureLog } from '../../http/harness.ts';
+
+/** The interface document's. */
+export const LIMITS: FacilitatorLimits = { perMinute: 60, dailyCap: 20_000, maxTimeoutSeconds: 3600 };
+
+/** A clock that stands still at a time until it is moved. */
+export function createClockAt(startMs: number) {
+  const clock = { now: startMs, nowMs: () => clock.now, sleep: async () => {} };
+  return clock;
+}
+
+interface Options {
+  readonly startMs: number;
+  /** A ledger's file to open again; a fresh one by default, which `close` removes. */
+  readonly file?: string;
+  readonly limits?: Partial<FacilitatorLimits>;
+  readonly ownPayTo?: string;
+}
+
+/** The facilitator over a real ledger, with its clock, its store and what it logged. */
+export function openFacilitator({ startMs, file, limits = {}, ownPayTo }: Options) {
+  const folder = file === undefined ? mkdtempSync(join(tmpdir(), 'percall-facilitator-')) : null;
+  const db = openLedgerDatabase(file ?? join(folder ?? '', 'ledger.db'));
+  const store = createLightningStore(db);
+  const clock = createClockAt(startMs);
+  const { lines, destination } = captureLog();
+  const facilitator = createFacilitator({
+    store,
+    clock,
+    config: { ...LIMITS, ...limits },
+    publicOrigin: 'https://api.example',
+    ownPayTo: () => ownPayTo ?? null,
+    log: createLogger('debug', destination),
+  });
+  return {
+    facilitator,
+    store,
+    clock,
+    db,
+    lines,
+    file: db.name,
+    close: () => {
+      db.close();
+      if (folder) rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export type OpenFacilitator = ReturnType<typeof openFacilitator>;

@@ -1,0 +1,131 @@
+import type { Claim, ClaimOutcome, InvoiceRecord, NewClaim } from '../../../src/store/ports/proofs.ts';
+
+interface ModelClaim {
+  readonly claim: NewClaim;
+  state: 'claimed' | 'delivered';
+  redeemUntil: number;
+  deliveredAt: number | null;
+  answer: string | null;
+  answered: boolean;
+  lease: { holder: string; until: number } | null;
+}
+
+/** What the store should do, in a few maps and without a disk; proofs go by name. */
+export function createLightningModel() {
+  const invoices = new Map<string, { record: InvoiceRecord; reply: string | null }>();
+  const claims = new Map<string, ModelClaim>();
+  const days = new Map<string, number>();
+  const clients = new Map<string, number>();
+  const nodes = new Map<string, number>();
+  const firstDays = new Map<string, string>();
+  const newPayees = new Map<string, number>();
+  const more = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
+  const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+  const granted = (name: string) => {
+    const found = claims.get(name);
+    return found?.claim.grant ? found : null;
+  };
+  const live = (found: ModelClaim, now: number): boolean =>
+    found.claim.grant !== null && (found.redeemUntil > now || (found.lease?.until ?? 0) > now);
+
+  return {
+    record(name: string, record: InvoiceRecord, reply: string): boolean {
+      if (invoices.has(name)) return false;
+      invoices.set(name, { record, reply });
+      return true;
+    },
+    claim(name: string, claim: NewClaim): ClaimOutcome {
+      const { account, grant } = claim;
+      const spent = claims.get(name)?.claim;
+      const isAnothers = spent && !spent.grant && hex(spent.payTo) !== hex(claim.payTo);
+      if (spent && !(grant && isAnothers)) return 'duplicate';
+      if (account) {
+        const client = `${account.day} ${hex(account.clientHash)}`;
+        if ((days.get(account.day) ?? 0) >= account.dailyCap) return 'daily_cap';
+        if ((clients.get(client) ?? 0) >= account.clientCap) return 'client_cap';
+        const payTo = hex(claim.payTo);
+        const isNew = (firstDays.get(payTo) ?? account.day) >= account.day;
+        if (isNew && (newPayees.get(account.day) ?? 0) >= account.newPayeeCap) return 'new_payee_cap';
+        if (!firstDays.has(payTo)) firstDays.set(payTo, account.day);
+        more(days, account.day);
+        more(clients, client);
+        more(nodes, payTo);
+        if (isNew) more(newPayees, account.day);
+      }
+      const redeemUntil = grant?.redeemUntil ?? 0;
+      const fresh = { deliveredAt: null, answer: null, answered: false, lease: null };
+      const keepUntil = Math.max(claim.keepUntil, spent?.keepUntil ?? 0);
+      claims.set(name, { claim: { ...claim, keepUntil }, state: 'claimed', redeemUntil, ...fresh });
+      return 'claimed';
+    },
+    takeLease(name: string, holder: string, now: number, until: number): boolean {
+      const found = granted(name);
+      if (!found || found.redeemUntil <= now || (found.lease?.until ?? 0) > now) return false;
+      found.lease = { holder, until };
+      return true;
+    },
+    releaseLease(name: string, holder: string): void {
+      const found = granted(name);
+      if (found?.lease?.holder === holder) found.lease = null;
+    },
+    releaseLeasesExcept(bootId: string): number {
+      const others = [...claims.values()].filter(({ lease }) => lease && !lease.holder.startsWith(bootId));
+      for (const other of others) other.lease = null;
+      return others.length;
+    },
+    storeAnswer(name: string, holder: string, answer: string): boolean {
+      const found = granted(name);
+      if (!found || found.answered || found.lease?.holder !== holder) return false;
+      Object.assign(found, { answered: true, answer });
+      const invoice = invoices.get(name);
+      if (invoice) invoice.reply = null;
+      return true;
+    },
+    delivered(name: string, now: number, keepUntil: number): boolean {
+      const found = granted(name);
+      const gone = found?.answered && found.answer === null;
+      if (!found || found.state === 'delivered' || gone) return false;
+      Object.assign(found, { state: 'delivered', deliveredAt: now, redeemUntil: keepUntil });
+      return true;
+    },
+    prune(now: number): void {
+      for (const found of claims.values()) if (!live(found, now)) found.answer = null;
+      for (const [name, { record }] of invoices) {
+        const found = claims.get(name);
+        const needed = found && !found.answered && live(found, now);
+        if (record.forgetAt <= now && !needed) invoices.delete(name);
+      }
+      for (const [name, found] of claims) {
+        if (found.claim.keepUntil <= now && !live(found, now) && !invoices.has(name)) claims.delete(name);
+      }
+      const oldest = new Date(now - 2 * 86_400_000).toISOString().slice(0, 10);
+      for (const client of clients.keys()) if (client.slice(0, 10) < oldest) clients.delete(client);
+    },
+    invoice: (name: string): InvoiceRecord | null => invoices.get(name)?.record ?? null,
+    reply: (name: string): string | null => invoices.get(name)?.reply ?? null,
+    answer: (name: string): string | null => claims.get(name)?.answer ?? null,
+    find(name: string): Claim | null {
+      const found = claims.get(name);
+      if (!found) return null;
+      const { network, paymentHash, payTo, amountMsat, claimedAt, grant } = found.claim;
+      const { state, redeemUntil, deliveredAt, answer } = found;
+      const rest = { state, redeemUntil, deliveredAt, answered: answer !== null };
+      const now = grant && { requestHash: grant.requestHash, ...rest };
+      return { network, paymentHash, payTo, amountMsat, claimedAt, grant: now };
+    },
+    counts: (day: string, own: Uint8Array) => ({
+      total: [...days.values()].reduce((sum, n) => sum + n, 0),
+      today: days.get(day) ?? 0,
+      nodes: nodes.size,
+      own: nodes.get(hex(own)) ?? 0,
+    }),
+    clientCount: (day: string, client: Uint8Array): number => clients.get(`${day} ${hex(client)}`) ?? 0,
+    bodyBytes: (): number => {
+      const bodies = [
+        ...[...invoices.values()].map(({ reply }) => reply),
+        ...[...claims.values()].map((c) => c.answer),
+      ];
+      return bodies.reduce((sum, text) => sum + (text?.length ?? 0), 0);
+    },
+  };
+}

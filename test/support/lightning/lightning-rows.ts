@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import type { ClaimAccount, InvoiceRecord, NewClaim, ProofKey } from '../../../src/store/ports/proofs.ts';
+
+export const NETWORK = 'lnbtc:000000000019d6689c085ae165831e93';
+export const HOUR = 3_600_000;
+export const DAY = 24 * HOUR;
+/** Noon of a UTC day, and that day. */
+export const NOON = Date.UTC(2026, 2, 3, 12);
+export const TODAY = '2026-03-03';
+
+/** 32 bytes that belong to a name. */
+export const hashOf = (name: string): Buffer => createHash('sha256').update(name).digest();
+export const keyOf = (name: string): ProofKey => ({ network: NETWORK, paymentHash: hashOf(name) });
+/** A node's compressed key, in shape. */
+export const nodeOf = (name: string): Buffer => Buffer.concat([Buffer.of(2), hashOf(`node ${name}`)]);
+
+export const invoiceOf = (name: string, more: Partial<InvoiceRecord> = {}): InvoiceRecord => ({
+  ...keyOf(name),
+  requestHash: hashOf(`request ${name}`),
+  amountMsat: 25_000n,
+  payTo: nodeOf('ours'),
+  issuedAt: NOON,
+  forgetAt: NOON + 420_000,
+  ...more,
+});
+
+/** A claim through our own routes: it grants the request of the same name for seven days. */
+export const grantOf = (name: string, more: Partial<NewClaim> = {}): NewClaim => ({
+  ...keyOf(name),
+  payTo: nodeOf('ours'),
+  amountMsat: 25_000n,
+  claimedAt: NOON,
+  keepUntil: NOON + 360_000 + HOUR,
+  grant: { requestHash: hashOf(`request ${name}`), redeemUntil: NOON + 7 * DAY },
+  account: null,
+  ...more,
+});
+
+/** A facilitator's claim: it grants nothing and is counted. */
+export const accountedOf = (
+  name: string,
+  account: Partial<ClaimAccount> = {},
+  more: Partial<NewClaim> = {},
+): NewClaim => ({
+  ...grantOf(name),
+  payTo: nodeOf('theirs'),
+  grant: null,
+  account: {
+    ...{ day: TODAY, clientHash: hashOf('client'), dailyCap: 20_000, clientCap: 2000, newPayeeCap: 20_000 },
+    ...account,
+  },
+  ...more,
+});

@@ -1,0 +1,134 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
+import { createClientTurns } from '../../../src/lib/limits/client-turns.ts';
+import { bindHttp } from '../../../src/payment/lightning/binding.ts';
+import { createIssuance } from '../../../src/payment/lightning/issuance.ts';
+import type { Issuer } from '../../../src/payment/lightning/issuer.ts';
+import { createJudge } from '../../../src/payment/lightning/judge.ts';
+import { MAINNET } from '../../../src/payment/lightning/networks.ts';
+import { createOffers } from '../../../src/payment/lightning/offers.ts';
+import type { LightningOrder } from '../../../src/payment/lightning/order.ts';
+import { createRecentBuyers } from '../../../src/payment/lightning/recent-buyers.ts';
+import { createRedeem } from '../../../src/payment/lightning/redeem.ts';
+import { createReplyRoom } from '../../../src/payment/lightning/reply-room.ts';
+import { createServeGranted } from '../../../src/payment/lightning/serve-granted.ts';
+import type { LightningStore } from '../../../src/store/ports/proofs.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
+import type { RateSource } from '../../../src/upstream/rates/exchanges.ts';
+import { openIssuerBench } from './issuer-bench.ts';
+import { type LightningRequirement, proofHeader } from './lightning-buyer.ts';
+
+type Run = (tag: string, signal: AbortSignal) => Promise<string>;
+
+interface Choices {
+  /** Others make invoices with the node's key too. */
+  readonly shared?: boolean;
+  readonly limits?: { readonly client: number; readonly total: number };
+  readonly roomBytes?: number;
+  readonly turns?: Parameters<typeof createClientTurns>[0];
+  /** Without one nothing is sold, and paid proofs are still served. */
+  readonly hasNode?: boolean;
+}
+
+export type RailBench = Awaited<ReturnType<typeof openRailBench>>;
+
+/** The counters of the rail over a real ledger, a clock that stands and a node's stand-in, whose invoices the bench can pay. */
+export async function openRailBench(choices: Choices = {}) {
+  const { shared = false, limits = { client: 0, total: 0 }, roomBytes = 1_000_000, hasNode = true } = choices;
+  const nodes = await openIssuerBench();
+  const { clock, node } = nodes;
+  const folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
+  const db = openLedgerDatabase(join(folder, 'ledger.db'));
+  const real = createLightningStore(db);
+  /** What the store does in place of what it would. */
+  const faults: Partial<LightningStore> = {};
+  const store = new Proxy(real, {
+    get: (_, name) => faults[name as keyof LightningStore] ?? real[name as keyof LightningStore],
+  });
+  const issuer = nodes.issuer();
+  await issuer.start();
+  const configuredIssuer: Issuer | null = hasNode ? issuer : null;
+  const rates: RateSource = {
+    current: async () => ({ rate: '64000', exchanges: [], retrievedAtMs: clock.nowMs() }),
+    last: () => null,
+  };
+  const buyers = createRecentBuyers(clock);
+  const room = createReplyRoom({ maxBytes: roomBytes, clock });
+  const handler = { runs: [] as string[], run: (async (tag) => `answer to ${tag}`) as Run };
+  const warned: [level: string, message: string, detail: object][] = [];
+  const log = {
+    warn: (detail: object, message: string) => void warned.push(['warn', message, detail]),
+    error: (detail: object, message: string) => void warned.push(['error', message, detail]),
+  };
+  const common = { store, sources: null, clock, handlerTimeoutMs: 5000 };
+  const offers = createOffers<null>({
+    ...{ ...common, issuer: configuredIssuer, rates, buyers, room, network: MAINNET },
+    issuance: createIssuance(limits, clock),
+    turns: createClientTurns(choices.turns ?? { running: 4, waiting: 4, waitingPerClient: 4 }),
+  });
+  const judge = createJudge({ store, issuer: configuredIssuer, rates, network: MAINNET, shared, clock });
+  const serve = createServeGranted<null>({ ...common, room, keepMs: 900_000, log });
+  const redeem = createRedeem<null>({
+    ...{ store, issuer: configuredIssuer, judge, serve, buyers, shared, clock },
+    bootId: 'boot',
+  });
+  const endpoint = defineEndpoint({
+    path: '/test/rail',
+    access: 'paid',
+    priceUsd: '0.016',
+    label: 'Rail',
+    summary: 'Answers as the test says.',
+    params: z.object({ tag: z.string() }),
+    result: z.strictObject({ text: z.string() }),
+    example: { params: { tag: 'a' }, result: { text: 'x' } },
+    run: async ({ tag }: { tag: string }, _sources: null, signal) => {
+      handler.runs.push(tag);
+      return { text: await handler.run(tag, signal) };
+    },
+  });
+
+  /** An order for the answer to a tag. */
+  function order(tag: string, more: Partial<LightningOrder<null>> = {}): LightningOrder<null> {
+    const url = `https://api.example.com/v1/lightning/test/rail?tag=${tag}`;
+    const binding = bindHttp({ method: 'GET', url, body: new Uint8Array() });
+    if (!binding) throw new Error('no binding');
+    const signal = new AbortController().signal;
+    return { endpoint, params: { tag }, url, binding, client: '192.0.2.1', signal, ...more };
+  }
+
+  /** Asks for an offer whose invoice the bench can pay. */
+  async function ask(of: LightningOrder<null>) {
+    const preimage = randomBytes(32);
+    node.twist = { paymentHash: createHash('sha256').update(preimage).digest() };
+    const { header, body } = await offers(of).finally(() => {
+      node.twist = {};
+    });
+    const [requirement] = JSON.parse(body).accepts as [LightningRequirement];
+    const paymentHash = createHash('sha256').update(preimage).digest();
+    return { header, body, requirement, preimage: preimage.toString('hex'), paymentHash };
+  }
+
+  /** Asks and pays: the header that proves it, and the key under which it is claimed. */
+  async function buy(of: LightningOrder<null>) {
+    const { requirement, preimage, paymentHash } = await ask(of);
+    node.pay(paymentHash);
+    return { header: proofHeader(requirement, preimage), requirement, key: { network: MAINNET.id, paymentHash } };
+  }
+
+  return {
+    ...{ clock, node, store, real, faults, issuer, rates, buyers, room, handler, warned, offers, judge, serve, redeem },
+    ...{ endpoint, order, ask, buy },
+    /** Changes the ledger from outside. */
+    sql: (text: string) => void db.exec(text),
+    close: async () => {
+      await nodes.close();
+      db.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

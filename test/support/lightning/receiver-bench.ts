@@ -1,0 +1,61 @@
+import type { LightningConfig, ReceiverConfig } from '../../../src/config/lightning.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { createLogger } from '../../../src/lib/log.ts';
+import { type Binding, bindHttp } from '../../../src/payment/lightning/binding.ts';
+import { createReceiver } from '../../../src/payment/lightning/create-receiver.ts';
+import type { Receiver } from '../../../src/payment/lightning/receiver.ts';
+import { createUpstreams } from '../../../src/upstream/client/http.ts';
+
+/** A receiver as the service opens it, and every line that it and its client logged. */
+export interface ReceiverBench {
+  readonly receiver: Receiver;
+  readonly log: ReturnType<typeof createLogger>;
+  readonly logged: string[];
+  close(): Promise<void>;
+}
+
+/** Opens the receiver of a configuration with real HTTP behind it. */
+export function openReceiver(
+  config: ReceiverConfig,
+  { clock = systemClock, timeoutMs = 2000 }: { clock?: Clock; timeoutMs?: number } = {},
+): ReceiverBench {
+  const logged: string[] = [];
+  const log = createLogger('debug', { write: (line) => void logged.push(line) });
+  const upstreams = createUpstreams({ clock, userAgent: 'percall/test', log });
+  const lightning: LightningConfig = {
+    network: 'mainnet',
+    receiver: config,
+    nodeKey: null,
+    shared: false,
+    invoicesPerMinute: { client: 0, total: 0 },
+    timeoutMs,
+  };
+  const receiver = createReceiver(lightning, upstreams);
+  if (!receiver) throw new Error('no receiver');
+  const close = async () => {
+    await receiver.close();
+    await upstreams.close();
+  };
+  return { receiver, log, logged, close };
+}
+
+/** The binding of a GET of one of the scheme's example articles. */
+export function articleBinding(article = 'A'): Binding {
+  const url = `https://api.example.com/article/${article}`;
+  const binding = bindHttp({ method: 'GET', url, body: new Uint8Array() });
+  if (!binding) throw new Error('no binding');
+  return binding;
+}
+
+/** An order over 25 sat for the scheme's article A. */
+export function articleOrder() {
+  const { canonical, hash } = articleBinding();
+  return { amountMsat: 25_000n, binding: canonical, requestHash: hash, expirySeconds: 300, label: 'percall-label' };
+}
+
+/** Everything that an error says to whoever prints it whole: message, stack, fields and causes. */
+export function everythingOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const causes = error.cause === undefined ? '' : everythingOf(error.cause);
+  return `${error.stack} ${JSON.stringify(error)} ${causes}`;
+}

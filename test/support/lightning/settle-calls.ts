@@ -1,0 +1,43 @@
+import { type LightningProof, lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
+import { openRawClient, postOf } from '../../../scripts/lib/pay/raw-client.ts';
+
+/** A proof that the machine's own clock takes for an hour. */
+export function proofNow(): LightningProof {
+  return lightningProof({ createdAt: Math.floor(Date.now() / 1000), maxTimeoutSeconds: 3600 });
+}
+
+/** What became of one settle call: x402's word for it, or `lost` when the connection broke before an answer. */
+export type SettleEnd = 'success' | 'lost' | (string & {});
+
+/** Settles proofs over so many connections at once, each in the order given; the ends stand in the order of the proofs. */
+export async function settleOver(origin: string, proofs: readonly LightningProof[], connections: number) {
+  const ends: SettleEnd[] = proofs.map(() => 'lost');
+  let next = 0;
+  const work = async () => {
+    const client = await openRawClient(origin);
+    try {
+      for (let at = next++; at < proofs.length; at = next++) {
+        const body = JSON.stringify(proofs[at]?.body);
+        ends[at] = endOf(await client.send(postOf(origin, '/facilitator/settle', body)));
+      }
+    } finally {
+      client.close();
+    }
+  };
+  // A process that is killed breaks every connection, and what it had not answered stays `lost`.
+  await Promise.allSettled(Array.from({ length: connections }, work));
+  return ends;
+}
+
+function endOf(body: string): SettleEnd {
+  const { success, errorReason } = JSON.parse(body) as { success: boolean; errorReason?: string };
+  return success ? 'success' : String(errorReason);
+}
+
+/** Every form of a preimage that a file or a log could hold. */
+export function formsOf(preimage: string): readonly (string | Buffer)[] {
+  const raw = Buffer.from(preimage, 'hex');
+  // Base64 of whole groups of three bytes, which reads the same wherever the text goes on.
+  const encoded = (['base64', 'base64url'] as const).map((encoding) => raw.subarray(0, 30).toString(encoding));
+  return [raw, preimage, preimage.toUpperCase(), ...encoded];
+}

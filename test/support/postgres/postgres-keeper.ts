@@ -1,0 +1,45 @@
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { startPostgres } from '../../../scripts/lib/ledger/postgres.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
+
+// A process of its own that keeps one server for all test files of a run: `postgres-keeper.ts FOLDER PID`.
+// It writes down where the server is, and ends it when the run's process is gone, however that went.
+const [folder = '', pid = ''] = process.argv.slice(2);
+const LOOK_MS = 300;
+
+const tell = (name: string, text: string): void => {
+  writeFileSync(join(folder, `${name}.part`), text);
+  renameSync(join(folder, `${name}.part`), join(folder, name));
+};
+const lives = (): boolean => {
+  try {
+    process.kill(Number(pid), 0);
+    return existsSync(folder);
+  } catch {
+    return false;
+  }
+};
+async function untilTheEnd(): Promise<void> {
+  while (lives()) await new Promise((next) => setTimeout(next, LOOK_MS));
+}
+
+try {
+  const server = await startPostgres();
+  try {
+    await server.createDatabase('ledger_template');
+    const url = server.url('ledger_template');
+    const limits = { poolSize: 4, connectTimeoutMs: 10_000, statementTimeoutMs: 60_000 };
+    await (await openPostgresStores({ url, ...limits, clock: systemClock })).close();
+    tell('url', server.url(''));
+    await untilTheEnd();
+  } finally {
+    await server.stop();
+  }
+} catch (error) {
+  if (existsSync(folder)) tell('error', String(error));
+  // Every test file is to hear it, and none to try again.
+  await untilTheEnd();
+}
+rmSync(folder, { recursive: true, force: true });

@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import { AUTHORIZATION_USED } from '../../../src/payment/usdc/token.ts';
+import { ask } from '../ledger/kill-ledger.ts';
+import { balanceOf, type Payment, present } from '../usdc/buyer.ts';
+import type { Answer } from './service.ts';
+
+const PATIENCE_MS = 30_000;
+
+/** Which process gave an answer: request ids begin with one's own mark. */
+export const servedBy = ({ headers }: Answer): string => String(headers['x-request-id']).replace(/-[^-]*$/, '');
+
+/** Whether a process is there and has not ended. */
+export function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+/** Looks again and again; throws with `what` when it never comes true. */
+export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await delay(25)) if (await isSo()) return;
+  throw new Error(`not within ${PATIENCE_MS / 1000} s: ${what}`);
+}
+
+/** Presents a payment until it is answered with 200, as a buyer does who was told to come back or whose connection broke. */
+export async function presentUntilServed(origin: string, path: string, payment: Payment): Promise<Answer> {
+  let last = 'nothing';
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await delay(200)) {
+    const answer = await present(origin, path, payment).catch(() => null);
+    if (answer?.status === 200) return answer;
+    last = answer ? `${answer.status} ${answer.body}` : 'a broken connection';
+    if (answer?.status === 402) break;
+  }
+  throw new Error(`a payment was not served: ${last}`);
+}
+
+/** How often the chain has used this very authorization. */
+export async function usesOf(network: EmbeddedNetwork, { authorization }: Payment): Promise<number> {
+  const word = (bytes: Uint8Array) => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
+  const topics = [AUTHORIZATION_USED, word(authorization.from), word(authorization.nonce)];
+  const filter = { address: network.usdc, topics, fromBlock: '0x0', toBlock: 'latest' };
+  return (await network.rpc<unknown[]>('eth_getLogs', [filter])).length;
+}
+
+/** What the seller has and what the ledger says that he must have. */
+export async function sums(network: EmbeddedNetwork, ledgerFile: string) {
+  const settled = "SELECT coalesce(sum(amount), 0) FROM usdc_payments WHERE state = 'settled'";
+  return { chain: await balanceOf(network, network.seller), ledger: BigInt(ask<number>(ledgerFile, settled)) };
+}
+
+/** Returns when nothing in the ledger is open. */
+export function untilNothingIsOpen(ledgerFile: string): Promise<void> {
+  const open = "SELECT count(*) FROM usdc_payments WHERE state NOT IN ('settled', 'failed')";
+  return until('nothing is open', () => ask<number>(ledgerFile, open) === 0);
+}
+
+/** The row of a payment as the ledger has it. */
+export function stateOf(ledgerFile: string, { authorization }: Payment): string | undefined {
+  const nonce = bytesToHex(authorization.nonce).slice(2);
+  return ask<string | undefined>(ledgerFile, `SELECT state FROM usdc_payments WHERE nonce = x'${nonce}'`);
+}

@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { freePort } from '../../../src/embedded/free-port.ts';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { createProcess } from './process.ts';
+import { startRoundRobin } from './round-robin.ts';
+
+/** Several instances of the service over one ledger on PostgreSQL, each a process with its own data, behind a load balancer. */
+export async function startInstances(
+  network: EmbeddedNetwork,
+  ledgerUrl: string,
+  count: number,
+  env: Record<string, string> = {},
+  /** What one of them has apart from the others, by its place. */
+  own: (at: number) => Record<string, string> = () => ({}),
+) {
+  const folder = mkdtempSync(join(tmpdir(), 'percall-instances-'));
+  const ports = await Promise.all(Array.from({ length: count }, () => freePort()));
+  const balancer = await startRoundRobin(ports.map((port) => `http://127.0.0.1:${port}`));
+  const instances = await Promise.all(
+    ports.map((port, at) =>
+      createProcess(network, join(folder, String(at)), {
+        ...{ LEDGER_URL: ledgerUrl, PORT: String(port), PUBLIC_ORIGIN: balancer.origin, PAYER_MAX_OPEN: '0' },
+        ...{ COLLECTOR: 'off', NODE_COMPILE_CACHE: join(folder, 'compiled'), REDELIVERY_MAX: '1000' },
+        ...env,
+        ...own(at),
+      }),
+    ),
+  );
+  const origins = ports.map((port) => `http://127.0.0.1:${port}`);
+  // One after the other: who is first leads.
+  for (const instance of instances) await instance.start();
+
+  return {
+    /** Of the load balancer. */
+    origin: balancer.origin,
+    instances,
+    /** Of each instance, past the load balancer. */
+    origins,
+    /** Rows of a question to the ledger. */
+    ask: async <Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> => {
+      const client = new Client({ connectionString: ledgerUrl });
+      await client.connect();
+      try {
+        return (await client.query(text, values)).rows as Row[];
+      } finally {
+        await client.end();
+      }
+    },
+    stop: async () => {
+      for (const instance of instances) await instance.kill();
+      await balancer.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export type Instances = Awaited<ReturnType<typeof startInstances>>;
+
+/** Which instance leads, by its place; -1 while none does. */
+export async function leaderOf({ origins }: Pick<Instances, 'origins'>): Promise<number> {
+  const words = await Promise.all(
+    origins.map(async (origin) => {
+      const answer = await fetch(`${origin}/readyz`, { signal: AbortSignal.timeout(2000) }).catch(() => null);
+      const told = (await answer?.json().catch(() => null)) as { checks?: { instances?: { leads?: boolean } } } | null;
+      return told?.checks?.instances?.leads === true;
+    }),
+  );
+  return words.indexOf(true);
+}

@@ -1,0 +1,57 @@
+import { connect } from 'node:net';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { hexToBytes } from '../../../src/lib/hex.ts';
+import { signDigest } from '../../../src/lib/secp256k1.ts';
+import { authorizationDigest, domainSeparator } from '../../../src/payment/usdc/authorization.ts';
+import { newBuyer, type Payment } from '../usdc/buyer.ts';
+import { headerOf, newKey, payloadOf, requirementOf, signAuthorization } from '../usdc/payments.ts';
+import { call } from './service.ts';
+
+/** Somebody who pays for calls, by whatever account. */
+export interface Payer {
+  readonly address: `0x${string}`;
+  /** Whether it is a contract. */
+  readonly isWallet: boolean;
+  sign(origin: string, path: string): Promise<Payment>;
+}
+
+/** So many buyers with a key of their own, and so many that pay from a contract which knows their key (ERC-1271). */
+export async function newPayers(
+  network: EmbeddedNetwork,
+  keys: number,
+  wallets: number,
+  units: bigint,
+): Promise<Payer[]> {
+  const payers: Payer[] = [];
+  for (let made = 0; made < keys; made++) payers.push({ ...(await newBuyer(network, units)), isWallet: false });
+  for (let made = 0; made < wallets; made++) payers.push(await newWalletPayer(network, units));
+  return payers;
+}
+
+async function newWalletPayer(network: EmbeddedNetwork, units: bigint): Promise<Payer> {
+  const { privateKey, address: owner } = newKey();
+  const address = await network.deploy('SmartWallet', [owner]);
+  await network.fundUsdc(address, units);
+  const separator = domainSeparator('USDC', '2', network.chainId, hexToBytes(network.usdc));
+  return {
+    address,
+    isWallet: true,
+    sign: async (origin, path) => {
+      const requirement = requirementOf((await call(origin, path)).headers);
+      const unsigned = { ...signAuthorization(privateKey, requirement), from: hexToBytes(address) };
+      const { signature, recovery } = signDigest(authorizationDigest(unsigned, separator), privateKey);
+      const authorization = { ...unsigned, signature: Buffer.concat([signature, Buffer.from([27 + recovery])]) };
+      return { authorization, requirement, header: headerOf(payloadOf(authorization, requirement)) };
+    },
+  };
+}
+
+/** Presents a payment and throws away what comes back, as a network that breaks would; returns when the other side has closed or is gone. */
+export async function presentUnheard(origin: string, path: string, { header }: Pick<Payment, 'header'>): Promise<null> {
+  const { hostname, port, host } = new URL(origin);
+  const socket = connect({ host: hostname, port: Number(port) }).resume();
+  socket.on('error', () => {});
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nPAYMENT-SIGNATURE: ${header}\r\n\r\n`);
+  await new Promise((gone) => socket.once('close', gone));
+  return null;
+}

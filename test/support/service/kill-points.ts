@@ -1,0 +1,128 @@
+import { MULTICALL3 } from '../../../src/payment/usdc/multicall.ts';
+import type { Exchange, Stop } from '../chain/kill-proxy.ts';
+import type { LedgerRow } from '../ledger/kill-ledger.ts';
+
+/** A payment at the moment of a kill: what its buyer, the ledger and the chain have of it. */
+export interface Remains {
+  readonly isWallet: boolean;
+  readonly heard: string | null;
+  readonly row: LedgerRow | null;
+  /** What the chain knows of the transaction that the row names. */
+  readonly onChain: 'nothing' | 'pending' | 'mined';
+}
+
+/** A named moment of a paid call, told by what passes between the service and its node. */
+export interface KillPoint {
+  readonly name: string;
+  readonly stop: Stop;
+  /** A count over the ledger that rises when the moment has come; it follows the stop within milliseconds. */
+  readonly rises?: string;
+  /** Only a process that has settled nothing yet comes by. */
+  readonly fresh?: true;
+  /** No block is made meanwhile. */
+  readonly unmined?: true;
+  /** No buyer gets to hear what the service says. */
+  readonly unheard?: true;
+  /** Whether the moment shows in what is left: the kill did not come too late. */
+  shows(left: readonly Remains[]): boolean;
+}
+
+const SELECTOR_IS_VALID_SIGNATURE = '0x1626ba7e';
+
+const unsent = ({ row }: Remains) => row?.state === 'settling' && row.transaction === null;
+/** Whether a transaction was signed for a payment whose end the ledger does not know. */
+export const inFlight = ({ row }: Remains) => row?.state === 'settling' && row.transaction !== null;
+/** Whether two or more of these wait for one transaction. */
+export const shared = (remains: readonly Remains[]) =>
+  [...Map.groupBy(remains, ({ row }) => row?.transaction ?? null)].some(([hash, all]) => hash && all.length > 1);
+
+/** The twelve, in the order of a call. `relayer` in lower case. */
+export function killPoints(relayer: string): readonly KillPoint[] {
+  const asks = (method: string, fits: (params: readonly unknown[]) => boolean) => (exchange: Exchange) =>
+    exchange.calls.some((call) => call.method === method && fits(call.params));
+  const calls = (fits: (call: { from?: string; to?: string; data: string }) => boolean) =>
+    asks('eth_call', ([call]) => fits(call as Parameters<typeof fits>[0]));
+  const counts = (fits: (account: string) => boolean) =>
+    asks('eth_getTransactionCount', ([account]) => fits(String(account).toLowerCase()));
+  const sendsShared = asks('eth_sendRawTransaction', ([raw]) => String(raw).includes(MULTICALL3.slice(2)));
+  const receipts = (fits: (receipt: { to: string } | null) => boolean) => (exchange: Exchange) =>
+    exchange.calls.some(
+      ({ method }, at) => method === 'eth_getTransactionReceipt' && fits(exchange.results[at] as { to: string } | null),
+    );
+  const ofShared = receipts((receipt) => receipt?.to.toLowerCase() === MULTICALL3);
+  // The route that is bought reads an account's nonce; the relayer reads its own.
+  const handlerReads = counts((account) => account !== relayer);
+  // The collector reads the head as well, but together with other blocks.
+  const readsHead = asks('eth_getBlockByNumber', ([block]) => block === 'latest');
+
+  return [
+    {
+      name: 'a smart wallet is asked whether it signed',
+      stop: { stage: 'asked', matches: calls(({ data }) => data.startsWith(SELECTOR_IS_VALID_SIGNATURE)) },
+      shows: (left) => left.some(({ isWallet, row }) => isWallet && row === null),
+    },
+    {
+      name: 'the payer’s balance is asked for',
+      stop: { stage: 'asked', matches: calls(({ to }) => to === undefined) },
+      shows: (left) => left.some(({ row, heard }) => row === null && heard === null),
+    },
+    {
+      name: 'a handler runs',
+      stop: { stage: 'asked', matches: handlerReads },
+      shows: (left) => left.some(({ row }) => row?.state === 'reserved'),
+    },
+    {
+      name: 'reply and intent are just stored',
+      stop: { stage: 'answered', matches: handlerReads },
+      rises: 'SELECT count(*) FROM usdc_payments WHERE settling_at IS NOT NULL',
+      fresh: true,
+      shows: (left) => left.some(unsent),
+    },
+    {
+      name: 'the relayer asks for its nonce',
+      stop: { stage: 'asked', matches: counts((account) => account === relayer) },
+      fresh: true,
+      shows: (left) => left.some(unsent),
+    },
+    {
+      name: 'the relayer asks for the fee',
+      stop: { stage: 'asked', matches: (exchange) => exchange.calls.length === 1 && readsHead(exchange) },
+      fresh: true,
+      shows: (left) => left.some(unsent),
+    },
+    {
+      name: 'a shared transaction is simulated',
+      stop: { stage: 'asked', matches: calls(({ from, to }) => from === relayer && to === MULTICALL3) },
+      shows: (left) => left.filter(unsent).length > 1,
+    },
+    {
+      name: 'a shared transaction is signed, not sent',
+      stop: { stage: 'asked', matches: sendsShared },
+      shows: (left) => shared(left.filter((one) => inFlight(one) && one.onChain === 'nothing')),
+    },
+    {
+      name: 'a shared transaction is sent, unanswered',
+      stop: { stage: 'forwarded', matches: sendsShared },
+      unmined: true,
+      shows: (left) => shared(left.filter((one) => inFlight(one) && one.onChain === 'pending')),
+    },
+    {
+      name: 'a receipt is asked for before the block',
+      stop: { stage: 'forwarded', matches: receipts((receipt) => receipt === null) },
+      unmined: true,
+      shows: (left) => left.some((one) => inFlight(one) && one.onChain === 'pending'),
+    },
+    {
+      name: 'a shared transaction is mined, its receipt unread',
+      stop: { stage: 'forwarded', matches: ofShared },
+      shows: (left) => shared(left.filter((one) => inFlight(one) && one.onChain === 'mined')),
+    },
+    {
+      name: 'just settled, the answer not delivered',
+      stop: { stage: 'answered', matches: ofShared },
+      rises: "SELECT count(*) FROM usdc_payments WHERE state = 'settled'",
+      unheard: true,
+      shows: (left) => left.some(({ row, heard }) => row?.state === 'settled' && heard === null),
+    },
+  ];
+}

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { defineEndpoint, type Endpoint } from '../../../src/catalogue/endpoint.ts';
+import type { Sources } from '../../../src/endpoints/sources.ts';
+
+/** A priced endpoint that a test holds and lets go: what happens while a handler runs is then under its control. */
+export function latchedEndpoint(path: `/${string}` = '/test/latch', priceUsd = '0.001') {
+  let runs = 0;
+  let opened = true;
+  let waiting: (() => void)[] = [];
+  const arrived: (() => void)[] = [];
+  const endpoint: Endpoint<Sources> = defineEndpoint({
+    path,
+    access: 'paid',
+    priceUsd,
+    label: 'Latch',
+    summary: 'Answers when the test lets it.',
+    params: z.object({ tag: z.string().default('none') }),
+    result: z.object({ tag: z.string(), run: z.number() }),
+    example: { params: {}, result: { tag: 'none', run: 1 } },
+    run: async ({ tag }: { tag: string }) => {
+      const run = ++runs;
+      for (const tell of arrived.splice(0)) tell();
+      if (!opened) await new Promise<void>((go) => waiting.push(go));
+      return { tag, run };
+    },
+  });
+  return {
+    endpoint,
+    path: `/v1/paid${path}`,
+    runs: () => runs,
+    /** How many handlers wait now. */
+    waiting: () => waiting.length,
+    /** From now on handlers wait. */
+    close: () => {
+      opened = false;
+    },
+    /** Lets all go, now and later. */
+    open: () => {
+      opened = true;
+      const gone = waiting;
+      waiting = [];
+      for (const go of gone) go();
+    },
+    /** Resolves when the next handler has started. */
+    started: () => new Promise<void>((tell) => arrived.push(tell)),
+  };
+}

@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { freePort } from '../../../src/embedded/free-port.ts';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { call } from './service.ts';
+
+/** Some seconds on an idle machine, with several processes a second more. */
+const READY_MS = 30_000;
+const SERVER = join(import.meta.dirname, '../../../src/server.ts');
+
+/** The real service as its own process, which can be killed and started again over the same files. */
+export async function createProcess(network: EmbeddedNetwork, dataDir: string, env: Record<string, string> = {}) {
+  const port = env.PORT ?? (await freePort());
+  const origin = `http://127.0.0.1:${port}`;
+  const given: Record<string, string> = {
+    ...embeddedEnvironment(network),
+    PORT: String(port),
+    PUBLIC_ORIGIN: origin,
+    DATA_DIR: dataDir,
+    LOG_LEVEL: 'warn',
+    RATE_LIMIT_PRICED_PER_MINUTE: '0',
+    RATE_LIMIT_FREE_PER_MINUTE: '0',
+    PAYER_FAILURES_PER_MINUTE: '0',
+    CLIENT_FAILURES_PER_MINUTE: '0',
+    CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0',
+    RECONCILE_INTERVAL_MS: '500',
+    ...env,
+  };
+  let child: ChildProcess | null = null;
+  let log = '';
+
+  return {
+    origin,
+    /** What it has logged in all its lives. */
+    log: () => log,
+    /** Its process id; with several processes the primary's. */
+    pid: (): number => child?.pid ?? 0,
+    /** Starts it and returns when it is ready for paid calls. */
+    start: async (): Promise<void> => {
+      const started = spawn(process.execPath, [SERVER], {
+        env: { PATH: process.env.PATH, ...given },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      child = started;
+      const keep = (chunk: Buffer) => {
+        log = (log + chunk.toString('utf8')).slice(-200_000);
+      };
+      started.stdout?.on('data', keep);
+      started.stderr?.on('data', keep);
+      let last = 'no answer';
+      for (const until = Date.now() + READY_MS; Date.now() < until; ) {
+        if (started.exitCode !== null) throw new Error(`the service ended with ${started.exitCode}:\n${log}`);
+        const ready = await call(origin, '/readyz').catch(() => null);
+        if (ready?.status === 200) return;
+        if (ready) last = `${ready.status} ${ready.body}`;
+        await new Promise((next) => setTimeout(next, 25));
+      }
+      throw new Error(`the service was not ready in ${READY_MS / 1000} s (${last}):\n${log}`);
+    },
+    /** kill -9: no handler runs, no file is closed. */
+    kill: async (): Promise<void> => {
+      if (!child || child.exitCode !== null || child.signalCode !== null) return;
+      const gone = once(child, 'exit');
+      child.kill('SIGKILL');
+      await gone;
+    },
+    /** Asks it to stop, and returns its exit code. */
+    stop: async (): Promise<number | null> => {
+      if (!child || child.exitCode !== null || child.signalCode !== null) return null;
+      const gone = once(child, 'exit');
+      child.kill('SIGTERM');
+      const [code] = await gone;
+      return code as number | null;
+    },
+  };
+}

@@ -1,0 +1,111 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { buildApp } from '../../../src/app.ts';
+import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
+import { loadConfig } from '../../../src/config.ts';
+import { freePort } from '../../../src/embedded/free-port.ts';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import type { Sources } from '../../../src/endpoints/sources.ts';
+import type { Clock } from '../../../src/lib/clock.ts';
+import { createDeps } from '../../../src/wiring/deps.ts';
+
+/** An answer as it came over the wire. */
+export interface Answer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  body: string;
+}
+
+interface CallOptions {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+  /** Loopback address to call from: another client. */
+  from?: string;
+}
+
+/** One HTTP request over its own connection. */
+export function call(
+  origin: string,
+  path: string,
+  { method = 'GET', headers = {}, body, from }: CallOptions = {},
+): Promise<Answer> {
+  const { hostname, port } = new URL(origin);
+  return new Promise((resolve, reject) => {
+    const options = {
+      hostname,
+      port,
+      path,
+      method,
+      headers,
+      agent: false as const,
+      ...(from && { localAddress: from }),
+    };
+    const sent = httpRequest(options, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const { statusCode = 0, headers: got } = response;
+        resolve({ status: statusCode, headers: got, body: Buffer.concat(chunks).toString('utf8') });
+      });
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+/** Everything that limits clients, off: suites call from one address. */
+const UNLIMITED = {
+  RATE_LIMIT_FREE_PER_MINUTE: '0',
+  RATE_LIMIT_PRICED_PER_MINUTE: '0',
+  PAYER_FAILURES_PER_MINUTE: '0',
+  CLIENT_FAILURES_PER_MINUTE: '0',
+  CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0',
+};
+
+export interface ServiceOptions {
+  env?: Record<string, string>;
+  catalogue?: readonly Endpoint<Sources>[];
+  dataDir?: string;
+  clock?: Clock;
+}
+
+/** The real service in this process, on the embedded network. */
+export function startService(network: EmbeddedNetwork, { env = {}, ...options }: ServiceOptions = {}) {
+  return serviceWith({ ...embeddedEnvironment(network), ...env }, options);
+}
+
+/** The same under any configuration; its port, origin and data directory are chosen here unless `env` does. */
+export async function serviceWith(
+  env: Record<string, string>,
+  { catalogue, dataDir, clock }: Omit<ServiceOptions, 'env'>,
+) {
+  const folder = dataDir ?? mkdtempSync(join(tmpdir(), 'percall-'));
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const { DATA_DIR: _elsewhere, ...asked } = env;
+  const given = { ...UNLIMITED, PORT: String(port), PUBLIC_ORIGIN: origin, DATA_DIR: folder };
+  const config = loadConfig({ ...given, ...asked });
+  const deps = await createDeps(config, pino({ level: process.env.TEST_LOG ?? 'silent' }), catalogue, clock);
+  const app = await buildApp(deps);
+  await app.listen({ host: '127.0.0.1', port });
+  return {
+    origin,
+    dataDir: folder,
+    config,
+    deps,
+    get: (path: string, options?: CallOptions) => call(origin, path, options),
+    stop: async () => {
+      await app.close();
+      await deps.close();
+      if (!dataDir) rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export type Service = Awaited<ReturnType<typeof startService>>;

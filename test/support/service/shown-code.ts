@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { balanceOf } from '../usdc/buyer.ts';
+import { startService } from './service.ts';
+
+/** The project's own directory. */
+export const ROOT = join(import.meta.dirname, '../../..');
+
+/** A service to buy from, and a folder in which code that is shown somewhere runs as if somebody had copied it. */
+export async function openExamples() {
+  const network = await startEmbeddedNetwork();
+  const service = await startService(network);
+  // Below the project, so that the code finds the packages it names; `data` is not under version control.
+  mkdirSync(join(ROOT, 'data'), { recursive: true });
+  const folder = mkdtempSync(join(ROOT, 'data/examples-'));
+
+  /** Writes code down and returns where. */
+  function write(name: string, code: string): string {
+    const file = join(folder, name);
+    writeFileSync(file, code);
+    return file;
+  }
+
+  return {
+    network,
+    service,
+    write,
+    /** Runs TypeScript that buys one call with the network's buyer; the hash that it prints is a transfer of the price. */
+    expectPurchase: (code: string, env: Record<string, string> = {}): Promise<void> =>
+      expectPurchase(network, write('pay.ts', code), env),
+    stop: async () => {
+      rmSync(folder, { recursive: true, force: true });
+      await service.stop();
+      await network.stop();
+    },
+  };
+}
+
+export type Examples = Awaited<ReturnType<typeof openExamples>>;
+
+async function expectPurchase(network: EmbeddedNetwork, file: string, env: Record<string, string>): Promise<void> {
+  const before = await balanceOf(network, network.seller);
+  const all = { PATH: process.env.PATH, BUYER_PRIVATE_KEY: network.buyer.privateKey, ...env };
+  const { stdout } = await promisify(execFile)(process.execPath, [file], { env: all });
+  const [hash] = /0x[0-9a-f]{64}/.exec(stdout) ?? [];
+  expect(await network.rpc('eth_getTransactionReceipt', [hash])).toMatchObject({ status: '0x1' });
+  expect((await balanceOf(network, network.seller)) - before).toBe(2000n);
+}

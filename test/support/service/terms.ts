@@ -1,0 +1,10 @@
+import type { Terms } from '../../../src/payment/requirements.ts';
+
+/** Terms with both ways to pay in USDC, so that nothing is left out of a 402. */
+export const TERMS: Terms = {
+  network: 'eip155:5042',
+  usdc: `0x36${'0'.repeat(38)}`,
+  payTo: `0x${'5e'.repeat(20)}`,
+  publicOrigin: 'https://data.percall.example',
+  gatewayWallet: `0x${'77'.repeat(20)}`,
+};

@@ -1,0 +1,58 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type NamesWorld, startNames } from './names.ts';
+
+const SAMPLES = join(import.meta.dirname, '../../../../shared/samples');
+
+/** What a suite over recorded answers works with. */
+export interface Samples {
+  readonly world: NamesWorld;
+  /** The bytes, read in place; files that the suite took count as replayed. */
+  bytes(name: string): Buffer;
+  parsed<T>(name: string): T;
+  /** Answers every request below the path with a recording. */
+  serve(path: string, name: string, type?: string, status?: number): void;
+}
+
+/** Whole Unix seconds of an ISO time. */
+export const seconds = (iso: string) => Math.floor(Date.parse(iso) / 1000);
+
+/**
+ * A suite that replays recorded answers byte for byte over HTTP through the real client. Its last test tells of recordings in the folders that it left out:
+ * each is replayed, or named in `notAskedFor` because nothing that is sold asks for it.
+ */
+export function describeSamples(
+  title: string,
+  { folders, notAskedFor }: { folders: readonly string[]; notAskedFor: readonly string[] },
+  suite: (samples: Samples) => void,
+): void {
+  const taken = new Set<string>();
+  let world: NamesWorld;
+  const bytes = (name: string) => {
+    taken.add(name);
+    return readFileSync(join(SAMPLES, name));
+  };
+  const samples: Samples = {
+    get world() {
+      return world;
+    },
+    bytes,
+    parsed: (name) => JSON.parse(bytes(name).toString('utf8')),
+    serve: (path, name, type = 'application/json', status = 200) => {
+      world.answers.set(path, { status, type, body: bytes(name) });
+    },
+  };
+  describe.skipIf(!existsSync(SAMPLES))(`${title} (skipped where ../shared is absent)`, () => {
+    beforeEach(async () => {
+      world = await startNames({ timeoutMs: 2000 });
+    });
+    afterEach(() => world.stop());
+    suite(samples);
+    test('nothing that was recorded is left out', () => {
+      const all = folders.flatMap((folder) => readdirSync(join(SAMPLES, folder)).map((name) => `${folder}/${name}`));
+      expect(all.length).toBeGreaterThan(0);
+      expect(all.filter((name) => !taken.has(name)).sort()).toEqual([...notAskedFor].sort());
+    });
+  });
+}

@@ -1,0 +1,36 @@
+import { afterEach, beforeEach } from 'vitest';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { parseParams } from '../../../src/catalogue/params.ts';
+import { listedPath } from '../../../src/catalogue/paths.ts';
+import type { Sources } from '../../../src/endpoints/sources.ts';
+import { type NamesWorld, serveFixtures, startNames } from './names.ts';
+
+/** A fresh world for each test of the file, with the hand-written fixtures in place. */
+export function useNames(): () => NamesWorld {
+  let world: NamesWorld | undefined;
+  beforeEach(async () => {
+    world = await startNames();
+    serveFixtures(world);
+  });
+  afterEach(async () => {
+    await world?.stop();
+  });
+  return () => {
+    if (!world) throw new Error('only inside a test');
+    return world;
+  };
+}
+
+/** One call as the service makes it: parameters judged strictly, the reply checked against its published schema. */
+export async function ask<T = Record<string, unknown>>(
+  world: Pick<NamesWorld, 'sources'>,
+  path: string,
+  query: Record<string, string>,
+): Promise<T> {
+  const endpoint = catalogue.find((candidate) => listedPath(candidate) === `/v1/paid${path}`);
+  if (!endpoint) throw new Error(`no such path: ${path}`);
+  // The other families' sources are not there: an endpoint that asked one would fail.
+  const sources = world.sources as unknown as Sources;
+  const reply = await endpoint.run(parseParams(endpoint, query, true), sources, AbortSignal.timeout(10_000));
+  return endpoint.result.parse(reply) as T;
+}

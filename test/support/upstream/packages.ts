@@ -1,0 +1,86 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach } from 'vitest';
+import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
+import { parseParams } from '../../../src/catalogue/params.ts';
+import type { PackagesConfig } from '../../../src/config/packages.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createUpstreams, type Upstreams } from '../../../src/upstream/client/http.ts';
+import { createPackageSources, type PackageSources } from '../../../src/upstream/packages/packages-sources.ts';
+import { type Replay, startReplay } from './replay.ts';
+
+/** All five upstreams at one place. */
+export function packagesAt(url: string): PackagesConfig {
+  return { npmUrl: url, npmDownloadsUrl: url, depsDevUrl: url, pypiUrl: url, osvUrl: url };
+}
+
+/** The same for a whole service. */
+export function packagesEnvironment(url: string): Record<string, string> {
+  const keys = ['NPM', 'NPM_DOWNLOADS', 'DEPS_DEV', 'PYPI', 'OSV'];
+  return Object.fromEntries(keys.map((key) => [`UPSTREAM_${key}_URL`, url]));
+}
+
+/** A hand-written answer of the documented shape. */
+export function fixture(path: string): string {
+  return readFileSync(new URL(`../../fixtures/packages/${path}`, import.meta.url), 'utf8');
+}
+
+/** The real clients over one replaying server, afresh for each test, so that nothing comes out of a cache. */
+export function usePackages({ timeoutMs }: { timeoutMs?: number } = {}) {
+  let server: Replay;
+  let upstreams: Upstreams;
+  let sources: PackageSources;
+  const open = (config: Partial<PackagesConfig> = {}) =>
+    createPackageSources(upstreams, { ...packagesAt(server.url), ...config }, timeoutMs);
+  beforeEach(async () => {
+    server = await startReplay();
+    upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall-test' });
+    sources = open();
+  });
+  afterEach(async () => {
+    await upstreams.close();
+    await server.stop();
+  });
+  return {
+    server: () => server,
+    sources: () => sources,
+    /** Others over the same client, with some upstreams elsewhere. */
+    open,
+    /** By `GET /path` or `POST /path`. */
+    serve: (line: string, body: string | Buffer | object, status = 200) => {
+      const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+      server.answers[line] = { status, body: bytes };
+    },
+    /** Runs an endpoint as the routes do; the reply is checked against its schema. */
+    ask: async <S>(endpoint: Endpoint<S>, query: Record<string, string>, packages = sources) => {
+      const params = parseParams(endpoint, query, true);
+      const reply = await endpoint.run(params, { packages } as S, AbortSignal.timeout(10_000));
+      return endpoint.result.parse(reply) as Record<string, unknown>;
+    },
+  };
+}
+
+const SAMPLES = join(import.meta.dirname, '../../../../shared/samples');
+export const SAMPLES_PRESENT = existsSync(SAMPLES);
+
+/** A folder of recorded answers of the real upstreams, read in place. */
+export function samplesOf(folder: string) {
+  const used = new Set<string>();
+  return {
+    sample: (file: string): Buffer => {
+      used.add(file);
+      return readFileSync(join(SAMPLES, folder, file));
+    },
+    /** The files that no test has read so far. */
+    unused: (): string[] => {
+      const files = globSync('*.json', { cwd: join(SAMPLES, folder) });
+      if (files.length === 0) throw new Error(`no samples in ${folder}`);
+      return files.filter((file) => !used.has(file));
+    },
+  };
+}
+
+/** Unix seconds of an ISO time. */
+export function at(time: string | null): number | null {
+  return time === null ? null : Math.floor(Date.parse(time) / 1000);
+}

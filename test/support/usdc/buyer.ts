@@ -1,0 +1,74 @@
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
+import { type Answer, call } from '../service/service.ts';
+import { headerOf, newKey, payloadOf, type Requirement, requirementOf, signAuthorization } from './payments.ts';
+
+/** A payment ready to present, and what it was made of. */
+export interface Payment {
+  authorization: Authorization;
+  requirement: Requirement;
+  header: string;
+}
+
+/** A buyer with a fresh key and some USDC, who reads a 402 and signs what it asks. */
+export async function newBuyer(network: EmbeddedNetwork, units = 1_000_000n) {
+  const { privateKey, address } = newKey();
+  if (units > 0n) await network.fundUsdc(address, units);
+  return {
+    address,
+    privateKey,
+    sign: async (
+      origin: string,
+      path: string,
+      overrides?: Parameters<typeof signAuthorization>[2],
+    ): Promise<Payment> => {
+      const challenge = await call(origin, path);
+      const requirement = requirementOf(challenge.headers);
+      const authorization = signAuthorization(privateKey, requirement, overrides);
+      return { authorization, requirement, header: headerOf(payloadOf(authorization, requirement)) };
+    },
+  };
+}
+
+/** Presents a payment. */
+export function present(
+  origin: string,
+  path: string,
+  { header }: Pick<Payment, 'header'>,
+  from?: string,
+): Promise<Answer> {
+  return call(origin, path, { headers: { 'payment-signature': header }, ...(from && { from }) });
+}
+
+/** The decoded PAYMENT-REQUIRED or PAYMENT-RESPONSE of an answer. */
+export function decoded(answer: Answer, name: 'payment-required' | 'payment-response'): Record<string, unknown> {
+  return JSON.parse(Buffer.from(String(answer.headers[name]), 'base64').toString('utf8'));
+}
+
+/** A USDC balance in base units, read over JSON-RPC. */
+export async function balanceOf(network: EmbeddedNetwork, address: string): Promise<bigint> {
+  const data = `0x70a08231${address.slice(2).toLowerCase().padStart(64, '0')}`;
+  return BigInt(await network.rpc<string>('eth_call', [{ to: network.usdc, data }, 'latest']));
+}
+
+/** How many transfers of exactly this price from the payer to the seller the chain holds. */
+export async function transfersOf(network: EmbeddedNetwork, payment: Payment): Promise<number> {
+  const topic = (address: string) => `0x${address.slice(2).toLowerCase().padStart(64, '0')}`;
+  const transfer = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+  const from = topic(bytesToHex(payment.authorization.from));
+  const topics = [transfer, from, topic(payment.requirement.payTo)];
+  const filter = { address: network.usdc, topics, fromBlock: '0x0', toBlock: 'latest' };
+  const logs = await network.rpc<{ data: string }[]>('eth_getLogs', [filter]);
+  return logs.filter(({ data }) => BigInt(data) === BigInt(payment.requirement.amount)).length;
+}
+
+/** Buys one call with a fresh buyer, and tells what it cost him and how often the chain moved the price. */
+export async function buyOnce(network: EmbeddedNetwork, origin: string, path: string) {
+  const buyer = await newBuyer(network);
+  const payment = await buyer.sign(origin, path);
+  const before = await balanceOf(network, buyer.address);
+  const answer = await present(origin, path, payment);
+  const paid = before - (await balanceOf(network, buyer.address));
+  return { answer, paid, transfers: await transfersOf(network, payment), body: JSON.parse(answer.body) };
+}

@@ -1,0 +1,18 @@
+import { hexToBytes } from '../../../src/lib/hex.ts';
+import { signDigest } from '../../../src/lib/secp256k1.ts';
+import { type Authorization, authorizationDigest, domainSeparator } from '../../../src/payment/usdc/authorization.ts';
+import { type Requirement, signAuthorization } from './payments.ts';
+
+/** An authorization signed for the Gateway Wallet; the official client's twin is compared in its test. */
+export function signForGateway(
+  privateKey: Uint8Array,
+  requirement: Requirement,
+  wallet: `0x${string}`,
+  overrides?: Parameters<typeof signAuthorization>[2],
+): Authorization {
+  const plain = signAuthorization(privateKey, requirement, overrides);
+  const chainId = Number(requirement.network.split(':')[1]);
+  const separator = domainSeparator('GatewayWalletBatched', '1', chainId, hexToBytes(wallet));
+  const { signature, recovery } = signDigest(authorizationDigest(plain, separator), privateKey);
+  return { ...plain, signature: Buffer.concat([signature, Buffer.from([27 + recovery])]) };
+}

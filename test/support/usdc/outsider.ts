@@ -1,0 +1,50 @@
+import { encodeFunctionData, parseAbi } from 'viem';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import { keccak256, signDigest } from '../../../src/lib/secp256k1.ts';
+import { type Authorization, domainSeparator } from '../../../src/payment/usdc/authorization.ts';
+import { transferCalldata } from '../../../src/payment/usdc/token.ts';
+import { createWallet } from '../../../src/payment/usdc/wallet.ts';
+import { newKey } from './payments.ts';
+
+/** Somebody with gas who is not our relayer, and sends what he likes. */
+export async function newOutsider(network: EmbeddedNetwork) {
+  const { privateKey, address } = newKey();
+  await network.fundNative(address, 10n ** 19n);
+  const wallet = createWallet(bytesToHex(privateKey), network.chainId);
+  let nonce = 0;
+
+  /** Sends calldata to the USDC contract and waits until it is mined; returns the hash. */
+  async function send(data: `0x${string}`): Promise<`0x${string}`> {
+    const fees = { maxFeePerGas: 100n * 10n ** 9n, maxPriorityFeePerGas: 10n ** 9n };
+    const { raw, hash } = wallet.sign({ to: network.usdc, data, gas: 300_000n, nonce: nonce++, ...fees });
+    await network.rpc('eth_sendRawTransaction', [raw]);
+    for (let tries = 0; tries < 100; tries++) {
+      if (await network.rpc('eth_getTransactionReceipt', [hash])) return hash;
+      await new Promise((next) => setTimeout(next, 50));
+    }
+    throw new Error('the outsider’s transaction was not mined');
+  }
+
+  return { send, submit: (authorization: Authorization) => send(transferCalldata(authorization)) };
+}
+
+/** Calldata with which an owner cancels an authorization of his. */
+export function cancelCalldata(
+  network: EmbeddedNetwork,
+  privateKey: Uint8Array,
+  { from, nonce }: Authorization,
+): `0x${string}` {
+  const abi = parseAbi(['function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)']);
+  const typeHash = keccak256(Buffer.from('CancelAuthorization(address authorizer,bytes32 nonce)'));
+  const struct = keccak256(Buffer.concat([typeHash, Buffer.alloc(12), from, nonce]));
+  const separator = domainSeparator('USDC', '2', network.chainId, hexToBytes(network.usdc));
+  const digest = keccak256(Buffer.concat([Buffer.from([0x19, 0x01]), separator, struct]));
+  const { signature, recovery } = signDigest(digest, privateKey);
+  const bytes = bytesToHex(Buffer.concat([signature, Buffer.from([27 + recovery])]));
+  return encodeFunctionData({
+    abi,
+    functionName: 'cancelAuthorization',
+    args: [bytesToHex(from), bytesToHex(nonce), bytes],
+  });
+}

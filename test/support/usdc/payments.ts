@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import { addressOf, signDigest } from '../../../src/lib/secp256k1.ts';
+import { type Authorization, authorizationDigest, domainSeparator } from '../../../src/payment/usdc/authorization.ts';
+
+/** A buyer's key, made fresh. */
+export function newKey(): { privateKey: Buffer; address: `0x${string}` } {
+  const privateKey = randomBytes(32);
+  return { privateKey, address: addressOf(privateKey) };
+}
+
+export const USDC = '0x3600000000000000000000000000000000000000' as const;
+
+/** A requirement as a 402 carries it. */
+export interface Requirement {
+  scheme: string;
+  network: string;
+  amount: string;
+  asset: string;
+  payTo: string;
+  maxTimeoutSeconds: number;
+  extra: Record<string, unknown>;
+}
+
+interface Overrides {
+  value?: bigint;
+  to?: string;
+  validAfter?: bigint;
+  validBefore?: bigint;
+  nonce?: Uint8Array;
+  chainId?: number;
+}
+
+/** Signs an authorization for a requirement with our own code; the official client's twin is compared in conformance tests. */
+export function signAuthorization(
+  privateKey: Uint8Array,
+  requirement: Requirement,
+  overrides: Overrides = {},
+): Authorization {
+  const now = BigInt(Math.floor(Date.now() / 1000));
+  const unsigned = {
+    from: hexToBytes(addressOf(privateKey)),
+    to: hexToBytes(overrides.to ?? requirement.payTo),
+    value: overrides.value ?? BigInt(requirement.amount),
+    validAfter: overrides.validAfter ?? 0n,
+    validBefore: overrides.validBefore ?? now + BigInt(requirement.maxTimeoutSeconds),
+    nonce: overrides.nonce ?? randomBytes(32),
+    signature: new Uint8Array(),
+  };
+  const chainId = overrides.chainId ?? Number(requirement.network.split(':')[1]);
+  const separator = domainSeparator('USDC', '2', chainId, hexToBytes(requirement.asset));
+  const { signature, recovery } = signDigest(authorizationDigest(unsigned, separator), privateKey);
+  return { ...unsigned, signature: Buffer.concat([signature, Buffer.from([27 + recovery])]) };
+}
+
+/** The x402 payload of an authorization, as a client sends it. */
+export function payloadOf(
+  authorization: Authorization,
+  requirement: Requirement,
+  extensions?: object,
+): Record<string, unknown> {
+  const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
+  return {
+    x402Version: 2,
+    accepted: requirement,
+    payload: {
+      signature: bytesToHex(signature),
+      authorization: {
+        from: bytesToHex(from),
+        to: bytesToHex(to),
+        value: String(value),
+        validAfter: String(validAfter),
+        validBefore: String(validBefore),
+        nonce: bytesToHex(nonce),
+      },
+    },
+    ...(extensions && { extensions }),
+  };
+}
+
+/** A PAYMENT-SIGNATURE header value. */
+export function headerOf(payload: unknown): string {
+  return Buffer.from(JSON.stringify(payload)).toString('base64');
+}
+
+/** What a 402 asks for. */
+export function requirementOf(headers: Headers | Record<string, unknown>): Requirement {
+  const value = headers instanceof Headers ? headers.get('payment-required') : String(headers['payment-required']);
+  const challenge = JSON.parse(Buffer.from(String(value), 'base64').toString('utf8')) as { accepts: Requirement[] };
+  return challenge.accepts[0] as Requirement;
+}

@@ -1,0 +1,191 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { createChainClient } from '../../../src/chain/rpc/client.ts';
+import { loadConfig } from '../../../src/config.ts';
+import { createAccount } from '../../../src/embedded/accounts.ts';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import type { Sources } from '../../../src/endpoints/sources.ts';
+import { AppError } from '../../../src/errors.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { hexToBytes } from '../../../src/lib/hex.ts';
+import { createPayments } from '../../../src/payment/payments.ts';
+import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { createOffer, termsOf } from '../../../src/payment/requirements.ts';
+import { AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
+import { createWallet } from '../../../src/payment/usdc/wallet.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-transfers.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
+import { createRelayerSpending } from '../../../src/store/sqlite/relayer-spending.ts';
+import { type FaultProxy, startFaultProxy } from '../chain/fault-proxy.ts';
+import { latchedEndpoint } from '../service/latch.ts';
+import { balanceOf } from './buyer.ts';
+import { headerOf, newKey, payloadOf, type Requirement, signAuthorization } from './payments.ts';
+import { reachNobody } from './reach-nobody.ts';
+
+interface Log {
+  readonly address: string;
+  readonly topics: readonly string[];
+  readonly data: string;
+  readonly logIndex: string;
+}
+
+const PRICE = 1000n;
+/** In the slow lane thousands of payments share this machine. */
+const END_MS = process.env.SLOW ? 180_000 : 45_000;
+const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
+const sleep = (ms: number) => new Promise((next) => setTimeout(next, ms));
+
+/** One authorization, and everything that was ever answered to it. */
+export interface Sale {
+  readonly authorization: ReturnType<typeof signAuthorization>;
+  readonly requirement: Requirement;
+  readonly header: string;
+  readonly privateKey: Uint8Array;
+  /** In order: `served`, or a status with its code or x402's reason. */
+  readonly answers: string[];
+}
+
+/** The real payment rail with its own relayer key, seller and ledger, behind a node that a test makes fail. */
+export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { providers?: 1 | 2 } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'percall-stage-'));
+  const proxy: FaultProxy = await startFaultProxy(network.rpcUrl);
+  const [relayer, seller] = [createAccount(), createAccount()];
+  await network.fundNative(relayer.address, 10n ** 20n);
+  const config = loadConfig({
+    ...embeddedEnvironment(network),
+    ...{ SELLER_ADDRESS: seller.address, RELAYER_PRIVATE_KEY: relayer.privateKey, DATA_DIR: folder },
+    ...{ RPC_URLS: providers === 2 ? `${proxy.url},${network.rpcUrl}` : proxy.url, PAYER_MAX_OPEN: '0' },
+    ...{ PAYER_FAILURES_PER_MINUTE: '0', CLIENT_FAILURES_PER_MINUTE: '0', CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0' },
+    ...{ RPC_TIMEOUT_MS: '700', SETTLE_WAIT_MS: '1000' },
+    ...{ RECONCILE_INTERVAL_MS: '500', RECEIPT_POLL_MS: '100' },
+  });
+  const { chainId, usdc, rpcUrls } = config.network;
+  const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
+  const chain = createChainClient({ rpcUrls, chainId, timeoutMs: config.rpcTimeoutMs });
+  const db = openLedgerDatabase(join(folder, 'ledger.db'));
+  const store = createLedgerStore(db);
+  const spending = createRelayerSpending(db);
+  const transfers = createGatewayTransferStore(db);
+  const common = { config, chain, store, sources: {} as Sources, clock: systemClock, bootId: 'stage' };
+  const payments = createPayments<Sources>({ ...common, spending, transfers, outgoing: reachNobody(), log });
+  await payments.start();
+  const latch = latchedEndpoint();
+  const terms = { ...termsOf(config), publicOrigin: 'http://here' };
+  const { requirement } = createOffer(latch.endpoint, terms);
+  const sales: Sale[] = [];
+
+  /** A payment of this key's, signed and ready to present. */
+  function newSale(privateKey: Uint8Array, from?: Uint8Array): Sale {
+    const signed = signAuthorization(privateKey, requirement as Requirement);
+    const authorization = from ? { ...signed, from } : signed;
+    const header = headerOf(payloadOf(authorization, requirement as Requirement));
+    const sale = { authorization, requirement: requirement as Requirement, header, privateKey, answers: [] };
+    sales.push(sale);
+    return sale;
+  }
+
+  /** A funded payer with so many payments over exactly their sum. */
+  async function newPayer(payments = 1): Promise<{ address: `0x${string}`; privateKey: Buffer; sales: Sale[] }> {
+    const key = newKey();
+    await network.fundUsdc(key.address, PRICE * BigInt(payments));
+    return { ...key, sales: Array.from({ length: payments }, () => newSale(key.privateKey)) };
+  }
+
+  /** Presents once, and says how it ended in a word. */
+  async function present(sale: Sale): Promise<string> {
+    const who = { client: 'c', identity: 'c' };
+    const presentation = { header: sale.header, query: {}, ...who, signal: new AbortController().signal };
+    const answer = await payments.purchase(latch.endpoint, requirement, presentation).then(
+      () => 'served',
+      (error: unknown) => {
+        if (error instanceof PaymentRefused) return `402 ${error.reason}`;
+        return error instanceof AppError ? `${error.status} ${error.code}` : String(error);
+      },
+    );
+    sale.answers.push(answer);
+    return answer;
+  }
+
+  /** Presents until the answer is an end: a buyer's client pays anew on 402, so that must be one. */
+  async function untilEnded(sale: Sale): Promise<string> {
+    const deadline = Date.now() + END_MS;
+    for (;;) {
+      const answer = await present(sale);
+      if (answer === 'served' || answer.startsWith('402') || answer === '429 payer_refused') return answer;
+      if (Date.now() > deadline) throw new Error(`no end: ${sale.answers.join(', ')}`);
+      await sleep(150);
+    }
+  }
+
+  /** What must hold once everybody has his last answer, whatever was done before. */
+  async function findings(): Promise<string[]> {
+    const found: string[] = [];
+    for (let tries = 0; tries < 100 && (await open()) > 0; tries++) await sleep(100);
+    const counts = await payments.ledger.countByState();
+    if (counts.reserved + counts.settling + counts.unknown > 0) found.push(`left open: ${JSON.stringify(counts)}`);
+    const served = sales.filter(({ answers }) => answers.includes('served'));
+    for (const sale of sales) {
+      const story = sale.answers.join(', ');
+      const moved = await transfersOf(sale);
+      if (moved !== Number(served.includes(sale))) found.push(`moved ${moved} times: ${story}`);
+      if (sale.answers.some((answer) => !/^(served|\d{3} )/.test(answer))) found.push(`a bug's answer: ${story}`);
+      const refused = sale.answers.findIndex((answer) => answer.startsWith('402'));
+      if (refused !== -1 && sale.answers.slice(refused).includes('served')) found.push(`served after 402: ${story}`);
+    }
+    const [earned, expected] = [await balanceOf(network, seller.address), PRICE * BigInt(served.length)];
+    if (earned !== expected) found.push(`the seller has ${earned}, ${served.length} were served`);
+    if (PRICE * BigInt(counts.settled) !== earned) found.push(`settled ${counts.settled}, the seller has ${earned}`);
+    return found;
+  }
+
+  async function open(): Promise<number> {
+    const { reserved, settling, unknown } = await payments.ledger.countByState();
+    return reserved + settling + unknown;
+  }
+
+  /** How often the chain moved the price under this very authorization: its payer may have paid for others too. */
+  async function transfersOf({ authorization: { from, nonce } }: Sale): Promise<number> {
+    const topics = [AUTHORIZATION_USED, topic(from), topic(nonce)];
+    const filter = { address: usdc, topics, fromBlock: '0x0', toBlock: 'latest' };
+    const uses = await network.rpc<{ transactionHash: string; logIndex: string }[]>('eth_getLogs', [filter]);
+    let moved = 0;
+    for (const use of uses) {
+      const { logs } = await network.rpc<{ logs: Log[] }>('eth_getTransactionReceipt', [use.transactionHash]);
+      const after = logs.filter((log) => log.address === usdc && Number(log.logIndex) > Number(use.logIndex));
+      const [next] = after;
+      const isOurs =
+        next?.topics[0] === TRANSFER &&
+        next.topics[1] === topic(from) &&
+        next.topics[2] === topic(hexToBytes(seller.address));
+      if (isOurs && BigInt(next.data) === PRICE) moved++;
+    }
+    return moved;
+  }
+
+  return {
+    network,
+    proxy,
+    latch,
+    sales,
+    seller: seller.address,
+    relayer: { ...relayer, wallet: createWallet(relayer.privateKey, network.chainId) },
+    newPayer,
+    newSale,
+    present,
+    untilEnded,
+    findings,
+    close: async () => {
+      await payments.stop();
+      await store.close();
+      await chain.close();
+      await proxy.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export type Stage = Awaited<ReturnType<typeof openStage>>;

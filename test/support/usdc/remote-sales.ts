@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { hexToBytes } from '../../../src/lib/hex.ts';
+import { createLedger } from '../../../src/payment/ledger.ts';
+import { type Authorization, hashAuthorization, paymentKey } from '../../../src/payment/usdc/authorization.ts';
+import type { Rail } from '../../../src/payment/usdc/rails.ts';
+import { createSettlement } from '../../../src/payment/usdc/settlement.ts';
+import type { Payment } from '../../../src/store/ports/sales.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-transfers.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
+import { gathered } from '../gathered.ts';
+
+/** A client's time-out in these suites; a buyer is held a little longer. */
+export const TIMEOUT_MS = 600;
+export const WAIT_MS = 900;
+
+const BODY = Buffer.from('{"sold":true}');
+const silent = { info: () => {}, warn: () => {}, error: () => {} };
+
+type NoteBroadcast = (entries: { id: string; transaction: Uint8Array }[]) => Promise<ReadonlySet<string>>;
+
+/** Sales over one rail, with the real ledger on disk and the real settlement, and no HTTP before them. */
+export function openSales(network: string, contract: `0x${string}`, makeRail: (note: NoteBroadcast) => Rail) {
+  const folder = mkdtempSync(join(tmpdir(), 'percall-remote-'));
+  const db = openLedgerDatabase(join(folder, 'ledger.db'));
+  const store = createLedgerStore(db);
+  const clock = systemClock;
+  const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+  const ledger = createLedger({ store, clock, bootId: 'this', ...limits });
+  const rail = makeRail(ledger.noteBroadcast);
+  const { settler } = rail;
+  const settlement = createSettlement({ ledger, railOf: () => rail, clock, waitMs: WAIT_MS, log: silent });
+
+  /** Serves and settles a payment as a purchase does; null when it was sold before. */
+  async function sell(authorization: Authorization, fromBlock = 0): Promise<Payment | null> {
+    const { value: amount, to: payTo, validAfter, validBefore, signature } = authorization;
+    const authorizationHash = hashAuthorization(authorization, hexToBytes(contract));
+    const key = paymentKey(authorization, network, hexToBytes(contract));
+    const known = await ledger.find(key);
+    const hash = randomBytes(32);
+    const hashes = { requestHash: hash, clientHash: hash, identifierHash: null };
+    const terms = { amount, payTo, validAfter, validBefore, authorizationHash, price: amount };
+    const id = await ledger.reserve({ ...key, ...terms, ...hashes }, known !== null);
+    if (id === null) return null;
+    await ledger.storeIntent(id, { signature, checkedBlock: fromBlock, payerHasCode: false, body: BODY });
+    return settlement.settle({ id, authorization, fromBlock, broadcast: false, hasCode: false }, hexToBytes(contract));
+  }
+
+  return {
+    ledger,
+    settler,
+    store,
+    sell,
+    reconcile: () => settlement.reconcile(() => false),
+    transfers: createGatewayTransferStore(db),
+    row: (authorization: Authorization) => ledger.find(paymentKey(authorization, network, hexToBytes(contract))),
+    /** Reconciles until nothing is open. */
+    resolveAll: async () => {
+      for (let round = 0; round < 200; round++) {
+        await settlement.reconcile(() => false);
+        await settlement.idle();
+        if ((await gathered(ledger.unfinished())).length === 0) return;
+        await new Promise((next) => setTimeout(next, 100));
+      }
+      throw new Error('not everything came to an end');
+    },
+    close: async () => {
+      await settler.stop();
+      await settlement.idle();
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export type Sales = ReturnType<typeof openSales>;

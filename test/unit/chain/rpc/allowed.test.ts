@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest';
+import { type Allowance, createAllowance } from '../../../../src/chain/rpc/allowance.ts';
+import { chainBusy, untilAllowed } from '../../../../src/chain/rpc/allowed.ts';
+import { PATIENCE_MS, type Rank, RESERVE, ranked } from '../../../../src/chain/rpc/rank.ts';
+import type { Member } from '../../../../src/chain/rpc/roster.ts';
+import { Unavailable } from '../../../../src/errors.ts';
+import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
+
+const RANKS: readonly Rank[] = ['settle', 'sale', 'collect', 'admit', 'free'];
+
+/** An allowance of this rate, empty for now; without one, unlimited. */
+function allowanceOf(clock: ManualClock, rate?: number): Allowance {
+  const allowance = createAllowance(clock);
+  if (rate === undefined) return allowance;
+  for (let at = 0; at <= rate; at++) allowance.spend();
+  allowance.refused();
+  return allowance;
+}
+
+/** Providers of these rates; `settled` says how a wait ended, or that it goes on. */
+function open(...rates: (number | undefined)[]) {
+  const clock = createManualClock(1_800_000_000_000);
+  const allowances = rates.map((rate) => allowanceOf(clock, rate));
+  // Of a provider only its allowance is asked here.
+  const roster = { inOrder: () => allowances.map((allowance) => ({ allowance }) as Member) };
+  const isAllowed = (rank: Rank) => untilAllowed(roster, rank, clock, 0);
+  const allowed = async () => {
+    const each = await Promise.all(RANKS.map(isAllowed));
+    return RANKS.filter((_, at) => each[at]);
+  };
+  return { clock, roster, allowances, isAllowed, allowed };
+}
+
+test('a less important rank keeps a larger reserve, and `admit` and `free` do not wait', () => {
+  expect(RANKS.map((rank) => RESERVE[rank])).toEqual([0, 0.1, 0.2, 0.35, 0.5]);
+  expect(RANKS.map((rank) => PATIENCE_MS[rank])).toEqual([3000, 2000, 2000, 0, 0]);
+});
+
+describe('the ranks that may go', () => {
+  test('are all when no provider has a limit, when one of them has none, and when there is no provider', async () => {
+    for (const rates of [[undefined], [undefined, 4], [4, undefined], []])
+      expect(await open(...rates).allowed(), JSON.stringify(rates)).toEqual(RANKS);
+  });
+
+  // Twenty a second: ten at once at the most, of which each rank leaves a part of nine to those before it.
+  test.each<[number, number]>([
+    [0, 0],
+    [49, 0],
+    [50, 1],
+    [94, 1],
+    [96, 2],
+    [139, 2],
+    [141, 3],
+    [207, 3],
+    [208, 4],
+    [274, 4],
+    [275, 5],
+    [500, 5],
+  ])('after %i ms of twenty a second are the first %i', async (ms, count) => {
+    const { clock, allowed } = open(20);
+    await clock.advance(ms);
+    expect(await allowed()).toEqual(RANKS.slice(0, count));
+  });
+
+  test('are all at a full bucket, also when it holds one request', async () => {
+    const { clock, allowances, allowed } = open(1);
+    await clock.advance(999);
+    expect(await allowed()).toEqual([]);
+    await clock.advance(1);
+    expect(await allowed()).toEqual(RANKS);
+    allowances[0]?.spend();
+    expect(await allowed()).toEqual([]);
+  });
+
+  test('counts all providers together, but one of them must bear a whole request', async () => {
+    // Two a second each: a bucket holds one.
+    const two = open(2, 2);
+    await two.clock.advance(400);
+    expect(await two.allowed()).toEqual([]);
+    await two.clock.advance(100);
+    expect(await two.allowed()).toEqual(RANKS);
+    two.allowances[0]?.spend();
+    // One of two is left: none but a settlement may take it.
+    expect(await two.allowed()).toEqual(['settle']);
+  });
+
+  test('is not held up by a provider that was asked for more than it bears', async () => {
+    const { clock, allowances, allowed } = open(20, 2);
+    await clock.advance(500);
+    for (let at = 0; at < 6; at++) allowances[1]?.spend();
+    // The other's five below nothing take nothing from these ten.
+    expect(await allowed()).toEqual(RANKS);
+  });
+});
+
+describe('waiting for an allowance', () => {
+  test('ends as soon as there is one, which is looked for every 25 ms', async () => {
+    const { clock, roster } = open(4);
+    let end: unknown = 'waiting';
+    void untilAllowed(roster, 'settle', clock, 500).then((isAllowed) => {
+      end = isAllowed;
+    });
+    await clock.advance(249);
+    expect(end).toBe('waiting');
+    await clock.advance(26);
+    expect(end).toBe(true);
+  });
+
+  test('ends without one when the patience is over, to the millisecond', async () => {
+    const { clock, roster } = open(1);
+    let end: unknown = 'waiting';
+    void untilAllowed(roster, 'settle', clock, 510).then((isAllowed) => {
+      end = isAllowed;
+    });
+    await clock.advance(509);
+    expect(end).toBe('waiting');
+    await clock.advance(1);
+    expect(end).toBe(false);
+  });
+
+  test('ends with the signal’s reason', async () => {
+    const { clock, roster } = open(1);
+    const leaver = new AbortController();
+    const waiting = untilAllowed(roster, 'sale', clock, Number.POSITIVE_INFINITY, leaver.signal);
+    await clock.advance(30);
+    leaver.abort(new Error('the buyer left'));
+    await expect(waiting).rejects.toThrow('the buyer left');
+  });
+});
+
+test('a chain that is busy is 503 with a code and a second’s wait', () => {
+  const busy = chainBusy();
+  expect(busy).toBeInstanceOf(Unavailable);
+  expect(busy).toMatchObject({ status: 503, code: 'chain_busy', retryAfterSeconds: 1, charged: false });
+});
+
+test('a ranked chain asks everything with that rank, unless a call names another, and leaves the rest of its options', async () => {
+  const asked: unknown[] = [];
+  const signal = new AbortController().signal;
+  const chain = {
+    ...{ chainId: 1, publicUrl: '', everywhere: async () => {}, ready: async () => {}, requestsPerSecond: () => 7 },
+    request: async <T>(...given: unknown[]): Promise<T> => asked.push(given) as T,
+    batch: async (...given: unknown[]) => {
+      asked.push(given);
+      return [];
+    },
+  };
+  const low = ranked(chain, 'free');
+  await low.request('a', [1], { signal });
+  await low.batch([{ method: 'b', params: [] }], { rank: 'settle' });
+  await low.request('c', []);
+  expect(asked).toEqual([
+    ['a', [1], { signal, rank: 'free' }],
+    [[{ method: 'b', params: [] }], { rank: 'settle' }],
+    ['c', [], { rank: 'free' }],
+  ]);
+  expect([low.chainId, low.requestsPerSecond()]).toEqual([1, 7]);
+});

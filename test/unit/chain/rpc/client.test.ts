@@ -1,0 +1,299 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { createChainClient, type OpenChainClient, RpcError } from '../../../../src/chain/rpc/client.ts';
+import { UpstreamFailed } from '../../../../src/errors.ts';
+import { type Fault, RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
+
+/** Long enough for a busy machine; where a provider hangs on purpose, a short one. */
+const TIMEOUT_MS = 5000;
+const SHORT_TIMEOUT_MS = 400;
+const open: (RpcServer | OpenChainClient)[] = [];
+const warnings: string[] = [];
+
+afterEach(async () => {
+  for (const part of open.splice(0)) await ('close' in part ? part.close() : part.stop());
+  warnings.length = 0;
+});
+
+async function server(methods: Parameters<typeof startRpcServer>[0] = {}): Promise<RpcServer> {
+  const started = await startRpcServer(methods);
+  open.unshift(started);
+  return started;
+}
+
+const STILL = { nowMs: () => 0, sleep: async () => undefined };
+
+/** With a clock that the test moves: back-offs need no waiting. */
+function client(rpcUrls: string[], clock = STILL, timeoutMs = TIMEOUT_MS): OpenChainClient {
+  const log = {
+    info: (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
+    warn: (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
+  };
+  const created = createChainClient({ rpcUrls, chainId: 5042, timeoutMs, log, clock });
+  open.unshift(created);
+  return created;
+}
+
+const call = (method: string) => ({ method, params: [] });
+const revert = () => {
+  throw new RpcFault(3, 'execution reverted: no', '0x08c379a0');
+};
+const limited = () => {
+  throw new RpcFault(-32011, 'request limit reached');
+};
+
+describe('one healthy provider', () => {
+  test('a single call goes out as a plain object, a batch as an array, after one question for the chain id', async () => {
+    const node = await server({ a: () => 1, b: () => null });
+    const chain = client([node.url]);
+    expect(await chain.request('a', [])).toBe(1);
+    expect(await chain.batch([call('a'), call('b')])).toEqual([{ result: 1 }, { result: null }]);
+    expect(await chain.batch([call('b')])).toEqual([{ result: null }]);
+    expect(await chain.batch([])).toEqual([]);
+    expect(node.bodies.map((body) => (Array.isArray(body) ? body.length : 'object'))).toEqual([
+      'object',
+      'object',
+      2,
+      'object',
+    ]);
+    expect(node.count('eth_chainId')).toBe(1);
+  });
+
+  test('parallel first calls share one question for the chain id', async () => {
+    const node = await server({ a: () => 1 });
+    const chain = client([node.url]);
+    await Promise.all(Array.from({ length: 20 }, () => chain.request('a', [])));
+    expect(node.count('eth_chainId')).toBe(1);
+  });
+
+  test('each call of a batch gets its own outcome, in order', async () => {
+    const node = await server({ a: () => 1, revert });
+    const outcomes = await client([node.url]).batch([call('revert'), call('a')]);
+    expect(outcomes[1]).toEqual({ result: 1 });
+    const [first] = outcomes;
+    if (!first || !('error' in first)) throw new Error('expected an error');
+    expect(first.error).toBeInstanceOf(RpcError);
+    expect(first.error).toMatchObject({ code: 3, message: 'execution reverted: no', data: '0x08c379a0' });
+  });
+
+  test('batches over 100 are split and put together in order', async () => {
+    const node = await server({ echo: ([value]) => value });
+    const calls = Array.from({ length: 250 }, (_, at) => ({ method: 'echo', params: [at] }));
+    const outcomes = await client([node.url]).batch(calls);
+    expect(outcomes).toEqual(calls.map(({ params }) => ({ result: params[0] })));
+    expect(node.bodies.slice(1).map((body) => (body as unknown[]).length)).toEqual([100, 100, 50]);
+  });
+
+  test('a connection closed while idle is opened again without a failure', async () => {
+    const node = await server({ a: () => 1 });
+    const chain = client([node.url]);
+    await chain.request('a', []);
+    let resets = 1;
+    node.fault = () => (resets-- > 0 ? 'reset' : null);
+    expect(await chain.request('a', [])).toBe(1);
+    expect(warnings).toEqual([]);
+  });
+
+  test('credentials of the URL go into the header, path and query into the request, none of them into publicUrl', async () => {
+    const node = await server({ a: () => 1 });
+    const url = node.url.replace('http://', 'http://me:pass%40word@');
+    const chain = client([`${url}/v2/secret-key?token=secret`]);
+    await chain.request('a', []);
+    expect(chain.publicUrl).toBe(node.url);
+    expect(node.requests[0]?.url).toBe('/v2/secret-key?token=secret');
+    expect(node.requests[0]?.headers.authorization).toBe(`Basic ${Buffer.from('me:pass@word').toString('base64')}`);
+  });
+});
+
+describe('failing over', () => {
+  const faults: [Fault, RegExp][] = [
+    ['hang', /timed out/],
+    ['reset', /the connection failed \(UND_ERR_SOCKET\)/],
+    ['500', /HTTP 500/],
+    ['429', /rate limited/],
+    ['garbage', /no JSON"/],
+    ['no-json-rpc', /no JSON-RPC/],
+    ['wrong-ids', /foreign ids/],
+    ['too-large', /too large/],
+    ['stalled-body', /timed out/],
+  ];
+  test.each(faults)('%s: the next provider answers, the failed one stands behind it', async (fault, reason) => {
+    const [bad, good] = [await server({ a: () => 'bad' }), await server({ a: () => 'good' })];
+    const hangs = fault === 'hang' || fault === 'stalled-body';
+    const chain = client([bad.url, good.url], STILL, hangs ? SHORT_TIMEOUT_MS : TIMEOUT_MS);
+    await chain.request('a', []);
+    bad.fault = fault;
+    expect(await chain.request('a', [])).toBe('good');
+    const asked = bad.bodies.length;
+    expect(await chain.request('a', [])).toBe('good');
+    expect(bad.bodies.length).toBe(asked);
+    expect(warnings).toEqual([expect.stringMatching(reason)]);
+  });
+
+  test.each<Fault>(['missing-entry', 'wrong-ids', 'object-for-batch', 'garbage'])(
+    'a batch answered with %s goes to the next as a whole',
+    async (fault) => {
+      const [bad, good] = [await server(), await server({ a: () => 'good', b: () => 'too' })];
+      bad.fault = (requests) => (requests[0]?.method === 'eth_chainId' ? null : fault);
+      expect(await client([bad.url, good.url]).batch([call('a'), call('b')])).toEqual([
+        { result: 'good' },
+        { result: 'too' },
+      ]);
+    },
+  );
+
+  test('nobody listening: the next provider answers', async () => {
+    const gone = await startRpcServer();
+    await gone.stop();
+    const good = await server({ a: () => 'good' });
+    expect(await client([gone.url, good.url]).request('a', [])).toBe('good');
+  });
+
+  test.each([
+    [-32011, 'request limit reached'],
+    [-32005, 'limit exceeded'],
+    [429, 'compute units'],
+    [-32601, 'method not supported'],
+    [-32001, 'block not found'],
+    [-32000, 'header not found'],
+    [-32602, 'BlockOutOfRangeError: block height is 3'],
+  ])('error %i "%s" is asked of the next provider', async (code, message) => {
+    const fail = () => {
+      throw new RpcFault(code, message);
+    };
+    const [bad, good] = [await server({ a: fail }), await server({ a: () => 'good' })];
+    expect(await client([bad.url, good.url]).request('a', [])).toBe('good');
+  });
+
+  test.each([
+    [3, 'execution reverted: block not found'],
+    [-32000, 'execution reverted: rate limit'],
+    [-32012, 'requested range too large'],
+    [-32602, 'invalid params'],
+    [-32000, 'nonce too low'],
+  ])('error %i "%s" is final: no other provider is asked', async (code, message) => {
+    const fail = () => {
+      throw new RpcFault(code, message);
+    };
+    const [first, second] = [await server({ a: fail }), await server({ a: () => 'other' })];
+    await expect(client([first.url, second.url]).request('a', [])).rejects.toMatchObject({ name: 'RpcError', code });
+    expect(second.bodies).toEqual([]);
+  });
+
+  test('of a batch only what was refused is asked again', async () => {
+    const [first, second] = [
+      await server({ a: () => 'first', b: limited, revert }),
+      await server({ a: () => 'x', b: () => 'second' }),
+    ];
+    const outcomes = await client([first.url, second.url]).batch([call('a'), call('b'), call('revert')]);
+    expect(outcomes.slice(0, 2)).toEqual([{ result: 'first' }, { result: 'second' }]);
+    expect(second.count('a') + second.count('revert')).toBe(0);
+  });
+
+  test('a method that no provider has is their answer, not a failure', async () => {
+    const [first, second] = [await server(), await server()];
+    await expect(client([first.url, second.url]).request('eth_none', [])).rejects.toMatchObject({ code: -32601 });
+    second.fault = '500';
+    await expect(client([first.url, second.url]).request('eth_none', [])).rejects.toBeInstanceOf(UpstreamFailed);
+  });
+
+  test('when all fail it is a 502 that shows no path, no key and no words of the provider', async () => {
+    const [first, second] = [await server({ a: limited }), await server({ a: () => 1 })];
+    second.fault = '500';
+    const chain = client([`${first.url}/v2/secret-key`, `${second.url}/?key=secret-key`]);
+    const failure = await chain.request('a', []).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(UpstreamFailed);
+    expect(failure).toMatchObject({ status: 502, message: 'chain: no provider answered (rate limited; HTTP 500)' });
+    expect(warnings.join()).not.toContain('secret-key');
+    // Held back is not given up: with nobody else they are asked again.
+    second.fault = null;
+    expect(await chain.request('a', [])).toBe(1);
+  });
+});
+
+describe('health', () => {
+  test('a provider of another chain is never asked, said so once, and taken back when it serves ours again', async () => {
+    let nowMs = 0;
+    const clock = { nowMs: () => nowMs, sleep: async () => undefined };
+    const [wrong, good] = [await server({ a: () => 'wrong' }), await server({ a: () => 'good' })];
+    wrong.methods.eth_chainId = () => '0x1';
+    const chain = client([wrong.url, good.url], clock);
+    expect(await chain.request('a', [])).toBe('good');
+    nowMs = 60_000;
+    expect(await chain.request('a', [])).toBe('good');
+    expect(wrong.bodies).toHaveLength(1);
+    expect(warnings).toEqual([expect.stringMatching(/excluded.*serves chain 1, not 5042/)]);
+    wrong.methods.eth_chainId = () => '0x13b2';
+    nowMs = 400_000;
+    await expect.poll(() => chain.request('a', [])).toBe('wrong');
+  });
+
+  test('only providers of another chain: check and calls fail, nothing is sent to them', async () => {
+    const wrong = await server({ eth_chainId: () => '0x1', a: () => 'wrong' });
+    const chain = client([wrong.url]);
+    await expect(chain.check()).rejects.toBeInstanceOf(UpstreamFailed);
+    await expect(chain.request('a', [])).rejects.toBeInstanceOf(UpstreamFailed);
+    await expect(chain.request('a', [])).rejects.toThrow('none serves this chain');
+    expect(wrong.count('a')).toBe(0);
+    expect(wrong.count('eth_chainId')).toBe(1);
+    const good = await server();
+    await client([wrong.url, good.url]).check();
+  });
+
+  test('a provider comes back after its back-off, once its chain id was found right again', async () => {
+    let nowMs = 0;
+    const clock = { nowMs: () => nowMs, sleep: async () => undefined };
+    const [first, second] = [await server({ a: () => 'first' }), await server({ a: () => 'second' })];
+    const chain = client([first.url, second.url], clock, SHORT_TIMEOUT_MS);
+    await chain.check();
+    first.fault = 'hang';
+    expect(await chain.request('a', [])).toBe('second');
+    first.fault = null;
+    nowMs = 1001;
+    const asked = first.count('eth_chainId');
+    // The first call after the back-off still goes to the healthy one: nobody waits for a provider to prove itself.
+    expect(await chain.request('a', [])).toBe('second');
+    await expect.poll(() => chain.request('a', [])).toBe('first');
+    expect(first.count('eth_chainId')).toBe(asked + 1);
+    expect(warnings).toHaveLength(2);
+  });
+
+  test('a rate-limited provider comes back without a question for the chain id, which would cost its budget', async () => {
+    let nowMs = 0;
+    const clock = { nowMs: () => nowMs, sleep: async () => undefined };
+    const [first, second] = [await server({ a: () => 'first' }), await server({ a: () => 'second' })];
+    const chain = client([first.url, second.url], clock);
+    await chain.check();
+    first.fault = '429';
+    expect(await chain.request('a', [])).toBe('second');
+    first.fault = null;
+    nowMs = 1001;
+    expect(await chain.request('a', [])).toBe('first');
+    expect(first.count('eth_chainId')).toBe(1);
+  });
+});
+
+describe('signals', () => {
+  test('an abort ends the call with its own reason and blames no provider', async () => {
+    const node = await server({ a: () => 1 });
+    const chain = client([node.url, node.url]);
+    await chain.check();
+    node.fault = 'hang';
+    const asked = node.bodies.length;
+    const reason = new Error('the buyer left');
+    const control = new AbortController();
+    setTimeout(() => control.abort(reason), 20);
+    await expect(chain.request('a', [], { signal: control.signal })).rejects.toBe(reason);
+    expect(node.bodies.length).toBe(asked + 1);
+    expect(warnings).toEqual([]);
+    await expect(chain.request('a', [], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  });
+
+  test('an abort does not wait for the shared question for the chain id', async () => {
+    const node = await server();
+    node.fault = 'hang';
+    const reason = new Error('gone');
+    const control = new AbortController();
+    setTimeout(() => control.abort(reason), 10);
+    await expect(client([node.url]).request('a', [], { signal: control.signal })).rejects.toBe(reason);
+  });
+});
