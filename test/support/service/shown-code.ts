@@ -3,7 +3,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import {
+  type EmbeddedNetwork,
+  type EmbeddedNetworkOptions,
+  startEmbeddedNetwork,
+} from '../../../src/embedded/network.ts';
 import { balanceOf } from '../usdc/buyer.ts';
 import { startService } from './service.ts';
 
@@ -11,8 +15,8 @@ import { startService } from './service.ts';
 export const ROOT = join(import.meta.dirname, '../../..');
 
 /** A service to buy from, and a folder in which code that is shown somewhere runs as if somebody had copied it. */
-export async function openExamples() {
-  const network = await startEmbeddedNetwork();
+export async function openExamples(options: Pick<EmbeddedNetworkOptions, 'lightning'> = {}) {
+  const network = await startEmbeddedNetwork(options);
   const service = await startService(network);
   // Below the project, so that the code finds the packages it names; `data` is not under version control.
   mkdirSync(join(ROOT, 'data'), { recursive: true });
@@ -28,6 +32,7 @@ export async function openExamples() {
   return {
     network,
     service,
+    folder,
     write,
     /** Runs TypeScript that buys one call with the network's buyer; the hash that it prints is a transfer of the price. */
     expectPurchase: (code: string, env: Record<string, string> = {}): Promise<void> =>

@@ -1,0 +1,68 @@
+import { describe, expect, test } from 'vitest';
+import { blocksOf, GUIDES, inRepository, readText } from '../../support/documents.ts';
+
+// What the guides name must exist in the code under that name: keys, commands, error codes, metrics, routes.
+
+const source = inRepository('src/**/*.ts').map(readText).join('\n');
+const tools = inRepository('{scripts,test}/**/*.{ts,js}').map(readText).join('\n');
+
+describe.each(GUIDES)('%s', (guide) => {
+  const text = readText(guide);
+
+  test('names environment keys that the service or a tool reads', () => {
+    const explained = [...readText('.env.example').matchAll(/^([A-Z][A-Z0-9_]*)=/gm)].map(([, key]) => String(key));
+    expect(explained.length).toBeGreaterThan(50);
+    // Keys of the database's image, and a word of HAProxy's.
+    const others = ['LEDGER_PASSWORD', 'POSTGRES_USER', 'POSTGRES_DB', 'POSTGRES_PASSWORD', 'METH_GET'];
+    const isKnown = (key: string): boolean =>
+      explained.includes(key) || others.includes(key) || new RegExp(`\\b${key}\\b`).test(tools);
+    // `MARKET_…` and `REMOTE_FACILITATOR_*` stand for all keys that begin so.
+    const families = [...text.matchAll(/\b([A-Z][A-Z0-9_]*_)[*…]/g)].map(([, start]) => String(start));
+    const keys = text.replace(/\b[A-Z][A-Z0-9_]*_[*…]/g, '').match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g) ?? [];
+    expect(families.filter((start) => !explained.some((key) => key.startsWith(start)))).toEqual([]);
+    expect(keys.filter((key) => !isKnown(key))).toEqual([]);
+  });
+
+  test('names npm scripts that exist', () => {
+    const scripts = Object.keys(JSON.parse(readText('package.json')).scripts);
+    const named = [...text.matchAll(/npm (?:run (?:-s )?|(?=start|test\b))([a-z][\w:-]*)/g)].map(([, name]) => name);
+    expect(named.filter((name) => !scripts.includes(String(name)))).toEqual([]);
+  });
+
+  test('names routes that the service has', () => {
+    const { paths } = JSON.parse(readText('openapi/openapi.json')) as { paths: Record<string, object> };
+    // Metrics are for operators: no document of the API describes them.
+    const known = [...Object.keys(paths), '/metrics'];
+    const named = [...text.matchAll(/`(?:GET|POST) (\/[\w./{}-]*)/g)].map(([, path = '']) => path.replace(/\/$/, ''));
+    const missing = named.filter((path) => !known.some((route) => route === path || route.startsWith(`${path}/`)));
+    expect(missing).toEqual([]);
+  });
+});
+
+test('docs/paying.md and docs/selling.md name error codes that the service sends', () => {
+  const text = readText('docs/paying.md') + readText('docs/selling.md');
+  const rows = [...text.matchAll(/^\| (?=\d{3})(.*)$|\| (\d{3} `.*)$/gm)].map(([row]) => row);
+  const codes = rows.flatMap((row) => [...row.matchAll(/`([a-z]+(?:_[a-z]+)+)`/g)].map(([, code]) => String(code)));
+  expect(codes.length).toBeGreaterThan(20);
+  expect(codes.filter((code) => !source.includes(`'${code}'`))).toEqual([]);
+});
+
+test('docs/operating.md alerts on metrics that the service publishes', () => {
+  const [, table = ''] = readText('docs/operating.md').split('## Alerts worth having');
+  const queries = [...table.matchAll(/^\| [^|]+\| (.+?) \|/gm)].flatMap(([, cell = '']) => [
+    ...cell.matchAll(/`([^`]+)`/g),
+  ]);
+  const names = queries.flatMap(([, query = '']) =>
+    [...query.replace(/\{.*?\}/g, '').matchAll(/\b[a-z]+(?:_[a-z]+)+\b/g)].map(([name]) => name),
+  );
+  const metrics = names.filter((name) => name !== 'histogram_quantile');
+  expect(metrics.length).toBeGreaterThan(15);
+  const isPublished = (name: string): boolean => source.includes(`'${name.replace(/_(bucket|sum|count)$/, '')}'`);
+  expect(metrics.filter((name) => !isPublished(name))).toEqual([]);
+});
+
+test('the blocks of JSON in README.md are JSON', () => {
+  const blocks = blocksOf(readText('README.md'), 'json');
+  expect(blocks).toHaveLength(3);
+  for (const block of blocks) expect(() => JSON.parse(block)).not.toThrow();
+});
