@@ -1,4 +1,4 @@
-import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lightning/networks.ts';
+import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lnbtc/networks.ts';
 import type { FacilitatorCounts } from '../store/ports/proofs.ts';
 import type { FacilitatorLimits } from './limits.ts';
 

@@ -1,6 +1,6 @@
 import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { discoveryForm } from '../payment/bazaar.ts';
+import { discoveryForm } from '../payment/protocols/x402/bazaar.ts';
 
 /**
  * x402's discovery extension for a tool: how it is called and an example of what it answers, so that a facilitator that sees its payments

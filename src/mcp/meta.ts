@@ -1,5 +1,5 @@
 import { own } from '../lib/own-property.ts';
-import { encodeHeader } from '../payment/header.ts';
+import { encodeHeader } from '../payment/protocols/x402/header.ts';
 
 /** Where x402's MCP transport carries a payment: in the call's `_meta`. */
 export const PAYMENT = 'x402/payment';

@@ -3,8 +3,8 @@ import { bytesToHex } from '../lib/hex.ts';
 import type { Failures } from './failures.ts';
 import type { Ledger } from './ledger.ts';
 import type { Order } from './order.ts';
+import type { Asker, Look } from './rail.ts';
 import { PaymentRefused, replyStoreFull } from './refusal.ts';
-import type { Asker, Look } from './usdc/purchase-rail.ts';
 
 interface AdmissionOptions {
   ledger: Pick<Ledger, 'hasRoom' | 'hasSettled'>;

@@ -3,12 +3,12 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { identityOf } from '../lib/limits/client-identity.ts';
 import { clientKey } from '../lib/limits/client-key.ts';
 import { closeSignal } from './close-signal.ts';
-import { encodeHeader } from './header.ts';
-import { createHint } from './hint.ts';
 import type { Presentation } from './order.ts';
-import type { Delivery } from './receipt.ts';
+import { encodeHeader } from './protocols/x402/header.ts';
+import { createHint } from './protocols/x402/hint.ts';
+import type { Delivery } from './protocols/x402/receipt.ts';
+import { createOffer, type Offer, type Terms } from './protocols/x402/requirements.ts';
 import { PaymentRefused } from './refusal.ts';
-import { createOffer, type Offer, type Terms } from './requirements.ts';
 
 type Purchase<S> = (
   endpoint: Endpoint<S>,

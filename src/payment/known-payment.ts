@@ -1,6 +1,6 @@
 import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 import type { Order } from './order.ts';
-import { REVERTED } from './usdc/settler.ts';
+import { REVERTED } from './settler.ts';
 
 /**
  * Whether a row is of the very authorization that is presented: contract, six fields and signature. A row from before the hash was stored is

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import { createIds } from '../lib/id.ts';
 import type { LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ports/sales.ts';
-import { REVERTED } from './usdc/settler.ts';
+import { REVERTED } from './settler.ts';
 
 /**
  * The legal moves, each `from` state by its `to`. Forgetting a row is legal from `reserved`, and from `settling` while nothing was broadcast.

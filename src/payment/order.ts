@@ -1,8 +1,8 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
 import type { PaymentKey } from '../store/ports/sales.ts';
-import type { Authorization } from './usdc/authorization.ts';
-import type { PurchaseRail } from './usdc/purchase-rail.ts';
+import type { Authorization } from './evm/authorization.ts';
+import type { PurchaseRail } from './rail.ts';
 
 /** A request with a payment attached, whatever transport brought it. */
 export interface Presentation {

@@ -9,8 +9,8 @@ import { LIVING_MS } from '../store/ports/instances.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import { createAdmission, isBuyersDoing } from './admission.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
+import { hashAuthorization, paymentKey } from './evm/authorization.ts';
 import type { Failures } from './failures.ts';
-import { decodeEip3009, decodePayment, type Envelope } from './header.ts';
 import {
   isReverted,
   isSameAuthorization,
@@ -23,15 +23,15 @@ import { hashClient, hashRequest, type Ledger } from './ledger.ts';
 import { createReadSoon } from './ledger-patience.ts';
 import type { Order, Presentation } from './order.ts';
 import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
-import { type Delivery, deliver, refusedSettlement, Underpaid } from './receipt.ts';
+import { decodeEip3009, decodePayment, type Envelope } from './protocols/x402/header.ts';
+import { type Delivery, deliver, refusedSettlement, Underpaid } from './protocols/x402/receipt.ts';
+import { checkAccepted } from './protocols/x402/requirements.ts';
+import type { RailFor, Verified } from './rail.ts';
 import { PaymentRefused } from './refusal.ts';
-import { checkAccepted } from './requirements.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
+import type { Settlement } from './settlement.ts';
+import { ALREADY_USED } from './settler.ts';
 import { createTakeover } from './takeover.ts';
-import { hashAuthorization, paymentKey } from './usdc/authorization.ts';
-import type { RailFor, Verified } from './usdc/purchase-rail.ts';
-import type { Settlement } from './usdc/settlement.ts';
-import { ALREADY_USED } from './usdc/settler.ts';
 
 interface PurchaseOptions<S> {
   ledger: Ledger;

@@ -1,8 +1,8 @@
 import type { Ledger } from './ledger.ts';
 import type { Order } from './order.ts';
+import type { Verified } from './rail.ts';
 import { replyStoreFull } from './refusal.ts';
 import { clientGone, runEndpoint } from './run-endpoint.ts';
-import type { Verified } from './usdc/purchase-rail.ts';
 
 interface ServeOptions<S> {
   ledger: Ledger;

@@ -4,10 +4,10 @@ import { setNewest } from '../lib/set-newest.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import { settlementUnknown } from './doubt.ts';
 import type { Ledger } from './ledger.ts';
+import { createLooks } from './looks.ts';
 import type { Order } from './order.ts';
-import { refusedSettlement } from './receipt.ts';
-import { createLooks } from './usdc/looks.ts';
-import type { Asker } from './usdc/purchase-rail.ts';
+import { refusedSettlement } from './protocols/x402/receipt.ts';
+import type { Asker } from './rail.ts';
 
 /** Authorizations remembered as paid, some 1 MB; past it the oldest is looked up again when it comes. */
 const MAX_PAID = 10_000;

@@ -2,7 +2,7 @@ import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, PREFIX, servedPaths } from '../catalogue/paths.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
-import type { Lightning } from '../payment/lightning/lightning.ts';
+import type { Lightning } from '../payment/rails/lightning/open.ts';
 import { assertGated } from './gated.ts';
 
 type Gate<S> = Lightning<S>['gate'];

@@ -13,9 +13,9 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
 import { catalogue } from '../../src/catalogue/catalogue.ts';
 import { entriesOn, listedPath, pathOn } from '../../src/catalogue/paths.ts';
-import { bazaarExtension } from '../../src/payment/bazaar.ts';
-import { decodePayment, encodeHeader } from '../../src/payment/header.ts';
-import { createOffer } from '../../src/payment/requirements.ts';
+import { bazaarExtension } from '../../src/payment/protocols/x402/bazaar.ts';
+import { decodePayment, encodeHeader } from '../../src/payment/protocols/x402/header.ts';
+import { createOffer } from '../../src/payment/protocols/x402/requirements.ts';
 import { TERMS } from '../support/service/terms.ts';
 
 const paid = entriesOn(catalogue, 'paid');

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
-import { settleRequest } from '../../src/payment/usdc/facilitator-request.ts';
-import { gatewayExtra } from '../../src/payment/usdc/gateway.ts';
+import { gatewayExtra } from '../../src/payment/rails/usdc-gateway/payload.ts';
+import { settleRequest } from '../../src/payment/settlers/facilitator/request.ts';
 import { describeServices } from '../support/ledger/on-ledgers.ts';
 import { until } from '../support/service/crew.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';

@@ -5,8 +5,8 @@ import { type EmbeddedLightning, startEmbeddedLightning } from '../../src/embedd
 import { NotFound, UpstreamFailed } from '../../src/errors.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { bindHttp } from '../../src/payment/lightning/binding.ts';
-import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
+import { bindHttp } from '../../src/payment/lnbtc/binding.ts';
+import { decodeInvoice } from '../../src/payment/lnbtc/bolt11.ts';
 import { offeredBy, payFor, presentProof, proofHeader } from '../support/lightning/lightning-buyer.ts';
 import { type LightningService, startLightningService } from '../support/lightning/lightning-service.ts';
 import { moodyEndpoint } from '../support/service/moody-endpoint.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type JsonServer, startJsonServer } from '../../src/embedded/lightning/json-server.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
-import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
+import { decodeInvoice } from '../../src/payment/lnbtc/bolt11.ts';
 import { type LightningService, startLightningService } from '../support/lightning/lightning-service.ts';
 import { type LndRouter, startLndRouter } from '../support/lightning/lnd-router.ts';
 import { type ShakySeller, startShakySeller } from '../support/lightning/shaky-seller.ts';

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { lightningProof } from '../../scripts/lib/lightning/lightning-proofs.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../src/embedded/lightning/lightning.ts';
-import { LNBTC_REASONS } from '../../src/payment/lightning/proof-reasons.ts';
+import { LNBTC_REASONS } from '../../src/payment/lnbtc/proof-reasons.ts';
 import { payFor, presentProof } from '../support/lightning/lightning-buyer.ts';
 import { type LightningService, startLightningService } from '../support/lightning/lightning-service.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
 import { decoded } from '../support/usdc/buyer.ts';
-import { randomJson } from '../unit/payment/lightning/random-json.ts';
+import { randomJson } from '../unit/payment/lnbtc/random-json.ts';
 
 const HEADERS = process.env.SLOW ? 20_000 : 1000;
 /** What our routes say beside the scheme's own words. */

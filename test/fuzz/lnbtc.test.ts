@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { checkProof } from '../../src/payment/lightning/proof.ts';
-import { LNBTC_REASONS } from '../../src/payment/lightning/proof-reasons.ts';
+import { checkProof } from '../../src/payment/lnbtc/proof.ts';
+import { LNBTC_REASONS } from '../../src/payment/lnbtc/proof-reasons.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import {
   INVOICE,
@@ -9,8 +9,8 @@ import {
   type Presentation,
   presentation,
   vectorPresentation,
-} from '../unit/payment/lightning/proof-cases.ts';
-import { randomJson } from '../unit/payment/lightning/random-json.ts';
+} from '../unit/payment/lnbtc/proof-cases.ts';
+import { randomJson } from '../unit/payment/lnbtc/random-json.ts';
 
 type Json = Record<string, unknown>;
 type Both = Pick<Presentation, 'payment' | 'requirement'>;

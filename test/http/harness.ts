@@ -18,7 +18,7 @@ import { createMetrics } from '../../src/http/metrics.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createGate } from '../../src/payment/gate.ts';
-import { termsOf } from '../../src/payment/requirements.ts';
+import { termsOf } from '../../src/payment/protocols/x402/requirements.ts';
 import { checkGates, mountPaid } from '../../src/routes/paid.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../src/store/sqlite/lightning-store.ts';

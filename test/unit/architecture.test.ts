@@ -18,12 +18,30 @@ const EVERYTHING_BELOW = [
   ...['selftest/', 'instances/', 'cluster/', 'http/', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts', 'config'],
 ];
 const CONFIG_TYPES = ['config:types'];
+/** The payment core: files directly below payment/. */
+const CORE = ['payment/:files'];
+const RAIL = [
+  ...[...CORE, 'payment/evm/', 'payment/lnbtc/', 'payment/settlers/', 'catalogue/:declarations', 'chain/', 'upstream/'],
+  ...['store/ports/', 'lib/', 'errors.ts', ...CONFIG_TYPES],
+];
+const SETTLER = [
+  ...[
+    'payment/settler.ts',
+    'payment/evm/',
+    'chain/',
+    'upstream/',
+    'store/ports/',
+    'lib/',
+    'errors.ts',
+    ...CONFIG_TYPES,
+  ],
+];
 const MAY_IMPORT: Record<string, readonly string[]> = {
   'server.ts': ['cluster/run-', 'app.ts', 'wiring/', 'embedded/:dynamic', 'http/', 'lib/', 'errors.ts', 'config'],
   'app.ts': ['wiring/', ...EVERYTHING_BELOW],
   'cluster/run-': ['app.ts', 'wiring/', ...EVERYTHING_BELOW],
   'wiring/': EVERYTHING_BELOW,
-  'embedded/': ['payment/lightning/networks.ts'],
+  'embedded/': ['payment/lnbtc/networks.ts'],
   // Beyond the table, here and below: the shape of the configuration, which binds nobody to where it comes from.
   'routes/': [
     'pages/',
@@ -40,10 +58,20 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'mcp/': ['catalogue/', 'payment/', 'facilitator/', 'discovery/', 'http/', 'lib/', 'errors.ts'],
   'facilitator/': ['catalogue/:declarations', 'payment/', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
   'discovery/': ['catalogue/:declarations', 'payment/', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
-  'payment/': [
-    ...['catalogue/:declarations', 'chain/', 'upstream/', 'store/ports/', 'lib/', 'errors.ts'],
+  // The core names no rail, no settler and no protocol; only its composition does: open-*.ts.
+  'payment/': ['catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts', ...CONFIG_TYPES],
+  'payment/open-': [
+    ...['payment/', 'catalogue/:declarations', 'chain/', 'upstream/', 'store/ports/', 'lib/', 'errors.ts'],
     ...CONFIG_TYPES,
   ],
+  'payment/protocols/x402/': [...CORE, 'catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts'],
+  'payment/rails/lightning/': RAIL,
+  'payment/rails/usdc-exact/': RAIL,
+  'payment/rails/usdc-gateway/': RAIL,
+  'payment/settlers/facilitator/': SETTLER,
+  'payment/settlers/relayer/': SETTLER,
+  'payment/evm/': ['payment/refusal.ts', 'chain/', 'lib/', 'errors.ts'],
+  'payment/lnbtc/': ['lib/', 'errors.ts'],
   'cluster/': ['payment/:types', 'instances/', 'store/', 'lib/', 'errors.ts'],
   'instances/': ['payment/:types', 'store/ports/', 'lib/'],
   // A buyer of what it is part of: it sees the money through the chain alone, not through the code that takes it.
@@ -78,6 +106,47 @@ const MAY_NOT_IMPORT: Record<string, readonly string[]> = {
   'store/postgres/copy-': ['store/chain/'],
 };
 
+/** Imports that the table refuses and that are still there. The list only shrinks: an entry that matches nothing fails too. */
+const BREACHES: readonly string[] = [
+  'payment/carrier.ts > payment/open-settlers.ts',
+  'payment/gate.ts > payment/protocols/x402/header.ts',
+  'payment/gate.ts > payment/protocols/x402/hint.ts',
+  'payment/gate.ts > payment/protocols/x402/receipt.ts',
+  'payment/gate.ts > payment/protocols/x402/requirements.ts',
+  'payment/handover.ts > payment/open-settlers.ts',
+  'payment/lookup.ts > payment/evm/transaction-id.ts',
+  'payment/order.ts > payment/evm/authorization.ts',
+  'payment/purchase.ts > payment/evm/authorization.ts',
+  'payment/purchase.ts > payment/protocols/x402/header.ts',
+  'payment/purchase.ts > payment/protocols/x402/receipt.ts',
+  'payment/purchase.ts > payment/protocols/x402/requirements.ts',
+  'payment/rail-watch.ts > payment/open-settlers.ts',
+  'payment/rail.ts > payment/evm/authorization.ts',
+  'payment/rail.ts > payment/evm/evidence.ts',
+  'payment/settlement.ts > chain/rpc/rank.ts',
+  'payment/settlement.ts > payment/open-settlers.ts',
+  'payment/settler.ts > payment/evm/authorization.ts',
+  'payment/takeover.ts > payment/protocols/x402/receipt.ts',
+  'payment/settlers/relayer/prepare.ts > payment/rail.ts',
+  'payment/settlers/facilitator/remote-settler.ts > payment/settlers/relayer/payer-bans.ts',
+  'payment/rails/lightning/gate.ts > payment/protocols/x402/header.ts',
+  'payment/rails/lightning/gate.ts > payment/protocols/x402/quoted-challenge.ts',
+  'payment/rails/lightning/judge.ts > payment/protocols/x402/header.ts',
+  'payment/rails/lightning/offers.ts > payment/protocols/x402/quoted-challenge.ts',
+  'payment/rails/lightning/redeem.ts > payment/protocols/x402/header.ts',
+  'payment/protocols/x402/header.ts > payment/evm/authorization.ts',
+  'payment/protocols/x402/quoted-challenge.ts > payment/lnbtc/terms.ts',
+  'payment/protocols/x402/quoted-challenge.ts > payment/rails/lightning/order.ts',
+  'payment/protocols/x402/receipt.ts > payment/evm/transaction-id.ts',
+  'payment/protocols/x402/requirements.ts > config.ts',
+  'payment/protocols/x402/requirements.ts > payment/evm/token.ts',
+  'payment/protocols/x402/requirements.ts > payment/rails/usdc-gateway/payload.ts',
+  'payment/evm/authorization.ts > store/ports/sales.ts',
+  'payment/evm/chain-check.ts > payment/rail.ts',
+  'payment/evm/evidence.ts > payment/settler.ts',
+  'payment/evm/signature.ts > payment/rail.ts',
+];
+
 /** Where a package may be imported; a package that is not named here may be imported anywhere. */
 const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   { name: /^viem(\/|$)/, values: /^src\/(chain|payment|selftest|embedded)\// },
@@ -86,7 +155,7 @@ const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   { name: /^undici$/, values: /^src\/(chain|upstream)\// },
   {
     name: /^(fastify|@fastify\/.*)$/,
-    values: /^src\/(app\.ts|server\.ts|http\/|routes\/|pages\/|mcp\/|payment\/(lightning\/)?gate\.ts)/,
+    values: /^src\/(app\.ts|server\.ts|http\/|routes\/|pages\/|mcp\/|payment\/(rails\/lightning\/)?gate\.ts)/,
     types: /^src\/wiring\/mounts\.ts$/,
   },
 ];
@@ -159,6 +228,9 @@ function violations(files: readonly Source[]): string[] {
   });
 }
 
+/** How an import is told that the table refuses. */
+const REFUSED = 'may not import';
+
 function judge(path: string, layer: string, entry: Import, known: ReadonlySet<string>): string | null {
   const { specifier, typesOnly } = entry;
   if (specifier === null) return 'a computed import';
@@ -168,7 +240,7 @@ function judge(path: string, layer: string, entry: Import, known: ReadonlySet<st
   if (!known.has(target)) return `imports ${target}, which is not there`;
   return layerOf(target) === layer || isAllowed(layer, target.slice('src/'.length), entry)
     ? null
-    : `${layer} imports ${typesOnly ? 'a type of ' : ''}${target}`;
+    : `${REFUSED} ${target.slice('src/'.length)}`;
 }
 
 function isAllowed(layer: string, target: string, { typesOnly, dynamic }: Import): boolean {
@@ -177,6 +249,7 @@ function isAllowed(layer: string, target: string, { typesOnly, dynamic }: Import
     const [prefix = '', condition] = rule.split(':');
     if (!fits(prefix, target)) return false;
     if (condition === 'types') return typesOnly;
+    if (condition === 'files') return !target.slice(prefix.length).includes('/') && !target.startsWith('payment/open-');
     if (condition === 'dynamic') return dynamic;
     return condition !== 'declarations' || target !== 'catalogue/catalogue.ts';
   });
@@ -205,8 +278,9 @@ describe('the source', () => {
     expect(imports.length).toBeGreaterThan(sources.length);
   });
 
-  test('keeps the import table', () => {
-    expect(violations(sources)).toEqual([]);
+  test('keeps the import table, but for the breaches that are listed', () => {
+    const breaches = violations(sources).map((fault) => fault.replace(`: ${REFUSED} `, ' > ').replace('src/', ''));
+    expect([...new Set(breaches)].sort()).toEqual([...BREACHES].sort());
   });
 
   test(`has no file over ${MAX_LINES} lines`, () => {

@@ -14,7 +14,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
         replace: '`;',
       },
       {
-        file: 'src/payment/receipt.ts',
+        file: 'src/payment/protocols/x402/receipt.ts',
         find: "if (payment.state !== 'settled' || paid < price) throw",
         replace: "if (payment.state !== 'settled') throw",
       },
@@ -23,12 +23,12 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '2: a facilitator’s rail can be shut',
-    file: 'src/payment/usdc/facilitator.ts',
+    file: 'src/payment/settlers/facilitator/remote-settler.ts',
     find: "const isHeard = reply.kind !== 'unclear' || !reply.isTransport;",
     replace: "const isHeard = reply.kind !== 'unclear';",
     and: [
       {
-        file: 'src/payment/usdc/facilitator-queue.ts',
+        file: 'src/payment/settlers/facilitator/queue.ts',
         find: 'if (!intent.broadcast && !intent.hasCode) judge(ended);',
         replace: 'judge(ended);',
       },
@@ -37,17 +37,17 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '3: one penniless client exhausts the providers',
-    file: 'src/payment/usdc/signature.ts',
+    file: 'src/payment/evm/signature.ts',
     find: 'const seen = await check.admit(authorization, asker, false);',
     replace: 'const seen = { used: false, balance: authorization.value, hasCode: true, block: 0 };',
     and: [
       {
-        file: 'src/payment/usdc/signature.ts',
+        file: 'src/payment/evm/signature.ts',
         find: 'if (waitSeconds > 0)',
         replace: 'if (waitSeconds < 0)',
       },
       {
-        file: 'src/payment/usdc/chain-check.ts',
+        file: 'src/payment/evm/chain-check.ts',
         find: "const answer = await chain.request<string>('eth_call', [call, 'latest'], { signal, rank: 'admit' });",
         replace:
           "const answer = await chain.request<string>('eth_call', [call, 'latest'], { signal, rank: 'settle' });",
@@ -57,12 +57,12 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '4: wallets burn gas just under the ban',
-    file: 'src/payment/usdc/judge.ts',
+    file: 'src/payment/settlers/relayer/judge.ts',
     find: 'if (job.hasCode || reading?.hasCode) return refusePayer(job);',
     replace: 'if (job.hasCode || reading?.hasCode) return;',
     and: [
       {
-        file: 'src/payment/usdc/chain-check.ts',
+        file: 'src/payment/evm/chain-check.ts',
         find: 'await tryOut({ ...call, gasPrice: gasPriceNow }).catch(',
         replace: 'await tryOut(call).catch(',
       },
@@ -71,26 +71,26 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '4: what failures cost has no bound',
-    file: 'src/payment/usdc/gas-budget.ts',
+    file: 'src/payment/settlers/relayer/gas-budget.ts',
     find: 'return dailyFailuresWei !== null && failedWei >= dailyFailuresWei',
     replace: 'return dailyFailuresWei !== null && failedWei < 0n',
     breaks: ['the relayer keeps its bounds'],
   },
   {
     name: '4: a token that is shut is not noticed',
-    file: 'src/payment/usdc/token-watch.ts',
+    file: 'src/payment/evm/token-watch.ts',
     find: '    isShut = shut;',
     replace: '    isShut = shut && triedMs < 0;',
     breaks: ['the relayer keeps its bounds'],
   },
   {
     name: '5: what has run out is sent',
-    file: 'src/payment/usdc/authorization.ts',
+    file: 'src/payment/evm/authorization.ts',
     find: 'if (left < BigInt(least) ||',
     replace: 'if (left < 6n ||',
     and: [
       {
-        file: 'src/payment/usdc/relayer.ts',
+        file: 'src/payment/settlers/relayer/relayer.ts',
         find: 'job.intent.authorization.validBefore <= lastSecond);',
         replace: 'job.intent.authorization.validBefore <= lastSecond - lastSecond);',
       },
@@ -99,22 +99,22 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '6: one payment at two ledgers',
-    file: 'src/payment/usdc/gateway-rail.ts',
+    file: 'src/payment/rails/usdc-gateway/rail.ts',
     find: 'if (await gateway.evidence.isUsed(authorization)) throw',
     replace: 'if (await gateway.evidence.isUsed({ ...authorization, nonce: authorization.to })) throw',
     and: [
       {
-        file: 'src/payment/usdc/facilitator.ts',
+        file: 'src/payment/settlers/facilitator/remote-settler.ts',
         find: 'const used = broadcast || !usedBefore ? null : await usedBefore(intent);',
         replace: 'const used = broadcast || usedBefore ? null : ALREADY_USED.slice(99) || null;',
       },
       {
-        file: 'src/payment/usdc/facilitator.ts',
+        file: 'src/payment/settlers/facilitator/remote-settler.ts',
         find: "if (reply.kind === 'used' && usedBefore && broadcast === false)",
         replace: "if (reply.kind === 'used' && !usedBefore)",
       },
       {
-        file: 'src/payment/usdc/rails.ts',
+        file: 'src/payment/open-settlers.ts',
         find: 'ownOnly: usedBefore !== null,',
         replace: 'ownOnly: false,',
       },
@@ -123,12 +123,12 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '7: the Gateway’s rail works for nothing',
-    file: 'src/payment/usdc/gateway-rail.ts',
+    file: 'src/payment/rails/usdc-gateway/rail.ts',
     find: 'if (balance < authorization.value) throw',
     replace: 'if (balance < 0n) throw',
     and: [
       {
-        file: 'src/payment/usdc/gateway-rail.ts',
+        file: 'src/payment/rails/usdc-gateway/rail.ts',
         find: 'if (balance < authorization.value + promised) throw',
         replace: 'if (balance < 0n) throw',
       },
@@ -137,12 +137,12 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '7: nonces spent elsewhere close the Gateway’s rail',
-    file: 'src/payment/usdc/facilitator.ts',
+    file: 'src/payment/settlers/facilitator/remote-settler.ts',
     find: "const isHeard = reply.kind !== 'unclear' || !reply.isTransport;",
     replace: "const isHeard = reply.kind !== 'unclear' && reply.kind !== 'used';",
     and: [
       {
-        file: 'src/payment/usdc/facilitator.ts',
+        file: 'src/payment/settlers/facilitator/remote-settler.ts',
         find: "return { outcome: { kind: 'failed', reason: used }, isHeard: true };",
         replace: "return { outcome: { kind: 'failed', reason: used }, isHeard: false };",
       },

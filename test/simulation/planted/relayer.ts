@@ -4,19 +4,19 @@ import type { Plant } from './plant.ts';
 export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'recipient not compared',
-    file: 'src/payment/usdc/authorization.ts',
+    file: 'src/payment/evm/authorization.ts',
     find: 'if (bytesToHex(authorization.to) !== requirement.payTo.toLowerCase()) {',
     replace: 'if (authorization.to.length !== 20) {',
     breaks: ['no answer without its full price', 'the ledger equals the chain'],
   },
   {
     name: 'balance not compared',
-    file: 'src/payment/usdc/chain-rail.ts',
+    file: 'src/payment/rails/usdc-exact/rail.ts',
     find: 'if (seen.balance < authorization.value) throw',
     replace: 'if (seen.balance < 0n) throw',
     and: [
       {
-        file: 'src/payment/usdc/chain-rail.ts',
+        file: 'src/payment/rails/usdc-exact/rail.ts',
         find: 'if (balance < authorization.value + promised) throw',
         replace: 'if (balance < 0n) throw',
       },
@@ -25,21 +25,21 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'used authorization not refused',
-    file: 'src/payment/usdc/chain-rail.ts',
+    file: 'src/payment/rails/usdc-exact/rail.ts',
     find: 'if (seen.used) throw new PaymentRefused(NONCE_USED);',
     replace: '',
     breaks: ['the relayer keeps its bounds'],
   },
   {
     name: 'payee of a transfer not compared',
-    file: 'src/payment/usdc/evidence.ts',
+    file: 'src/payment/evm/evidence.ts',
     find: 'used.find(({ topics }) => topics[1] === from && topics[2] === to)',
     replace: 'used.find(({ topics }) => topics[1] === from || topics[2] === to)',
     breaks: ['no answer without its full price', 'the ledger equals the chain'],
   },
   {
     name: 'a use is a payment',
-    file: 'src/payment/usdc/evidence.ts',
+    file: 'src/payment/evm/evidence.ts',
     find: 'const paid = paymentsIn(receipt, usdc)(authorization);',
     replace:
       "const paid = paymentsIn(receipt, usdc)(authorization) ?? (receipt.status === '0x1' ? authorization.value : null);",
@@ -76,21 +76,21 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'sent before it is noted',
-    file: 'src/payment/usdc/broadcast.ts',
+    file: 'src/payment/settlers/relayer/broadcast.ts',
     find: 'const sendable = await note(fresh);',
     replace: 'const sendable = [...fresh];\n    setTimeout(() => void note(fresh).catch(() => {}), 300);',
     breaks: ['the ledger equals the chain', 'charged was true', 'who paid is served', 'what failed cost nothing'],
   },
   {
     name: 'the day’s gas is no bound',
-    file: 'src/payment/usdc/gas-budget.ts',
+    file: 'src/payment/settlers/relayer/gas-budget.ts',
     find: 'return dailyWei !== null && spentWei + expectedWei >= dailyWei',
     replace: 'return dailyWei !== null && spentWei + expectedWei < 0n',
     breaks: ['the relayer keeps its bounds'],
   },
   {
     name: 'a signature is not checked',
-    file: 'src/payment/usdc/signature.ts',
+    file: 'src/payment/evm/signature.ts',
     find: 'if (signer && Buffer.compare(signer, authorization.from) === 0) return null;',
     replace: 'if (signer) return null;',
     breaks: ['the relayer keeps its bounds', 'nothing is done for who cannot pay', 'honest buyers are served'],

@@ -4,7 +4,7 @@ import type { Plant } from './plant.ts';
 export const REMOTE_PLANTS: readonly Plant[] = [
   {
     name: 'a facilitator is believed',
-    file: 'src/payment/usdc/facilitator.ts',
+    file: 'src/payment/settlers/facilitator/remote-settler.ts',
     find: '    const outcome = await watch(intent, signal);',
     replace:
       "    const outcome: Outcome =\n      reply.kind === 'accepted' ? { kind: 'settled', transaction: new Uint8Array(32), block: 1 } : await watch(intent, signal);",
@@ -12,7 +12,7 @@ export const REMOTE_PLANTS: readonly Plant[] = [
   },
   {
     name: 'handed over before it is noted',
-    file: 'src/payment/usdc/facilitator.ts',
+    file: 'src/payment/settlers/facilitator/remote-settler.ts',
     find: 'const waiting = await noteBroadcast([{ id, transaction: HANDED_OVER }]);',
     replace:
       'const waiting = new Set([id]);\n    setTimeout(() => void noteBroadcast([{ id, transaction: HANDED_OVER }]), 2000);',
@@ -20,14 +20,14 @@ export const REMOTE_PLANTS: readonly Plant[] = [
   },
   {
     name: 'silence is a refusal',
-    file: 'src/payment/usdc/facilitator.ts',
+    file: 'src/payment/settlers/facilitator/remote-settler.ts',
     find: "if (reply.kind === 'refused' && broadcast === false) {",
     replace: "if ((reply.kind === 'refused' || reply.kind === 'unclear') && broadcast === false) {",
     breaks: ['what failed cost nothing', 'charged was true', 'the ledger equals the chain'],
   },
   {
     name: 'what was handed over is logged',
-    file: 'src/payment/usdc/facilitator.ts',
+    file: 'src/payment/settlers/facilitator/remote-settler.ts',
     find: "log.warn({ payment: id, said }, 'nothing shows",
     replace:
       "log.warn({ payment: id, said, sent: JSON.stringify(settleRequest(authorization, terms)) }, 'nothing shows",
@@ -35,21 +35,21 @@ export const REMOTE_PLANTS: readonly Plant[] = [
   },
   {
     name: 'no transfer yet is none ever',
-    file: 'src/payment/usdc/gateway-evidence.ts',
+    file: 'src/payment/rails/usdc-gateway/evidence.ts',
     find: "if (now < validBefore + EXPIRY_MARGIN_SECONDS) return { kind: 'open' };",
     replace: "if (now < EXPIRY_MARGIN_SECONDS) return { kind: 'open' };",
     breaks: ['what failed cost nothing', 'charged was true', 'the ledger equals the chain', 'honest buyers are served'],
   },
   {
     name: 'payee at the Gateway not compared',
-    file: 'src/payment/usdc/gateway-evidence.ts',
+    file: 'src/payment/rails/usdc-gateway/evidence.ts',
     find: 'transfer.toAddress.toLowerCase() === bytesToHex(to) && unitsOf(transfer.amount) === value;',
     replace: 'transfer.toAddress.length === 2 + 2 * to.length && unitsOf(transfer.amount) !== value * 9n;',
     breaks: ['no answer without its full price', 'the ledger equals the chain'],
   },
   {
     name: 'another payer’s transfer counts',
-    file: 'src/payment/usdc/gateway-client.ts',
+    file: 'src/payment/rails/usdc-gateway/client.ts',
     find: 'const query = new URLSearchParams({ from, nonce });',
     replace: 'const query = new URLSearchParams({ from, ...(nonce === from && { nonce }) });',
     breaks: [

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { AUTHORIZATION_USED } from '../../../src/payment/usdc/token.ts';
+import { AUTHORIZATION_USED } from '../../../src/payment/evm/token.ts';
 import { ask } from '../ledger/kill-ledger.ts';
 import { balanceOf, type Payment, present } from '../usdc/buyer.ts';
 import type { Answer } from './service.ts';

@@ -1,6 +1,6 @@
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { signDigest } from '../../../src/lib/secp256k1.ts';
-import { type Authorization, authorizationDigest, domainSeparator } from '../../../src/payment/usdc/authorization.ts';
+import { type Authorization, authorizationDigest, domainSeparator } from '../../../src/payment/evm/authorization.ts';
 import { type Requirement, signAuthorization } from './payments.ts';
 
 /** An authorization signed for the Gateway Wallet; the official client's twin is compared in its test. */

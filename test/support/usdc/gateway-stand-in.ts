@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { decodeEip3009 } from '../../../src/payment/header.ts';
+import { decodeEip3009 } from '../../../src/payment/protocols/x402/header.ts';
+import { createGatewaySignatureCheck } from '../../../src/payment/rails/usdc-gateway/payload.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import { createGatewaySignatureCheck } from '../../../src/payment/usdc/gateway.ts';
 import { type Answered, type Asked, startStandIn } from '../upstream/http-stand-in.ts';
 import { USDC } from './payments.ts';
 

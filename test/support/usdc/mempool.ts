@@ -1,9 +1,9 @@
 import { type Hex, keccak256, parseTransaction } from 'viem';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
-import type { Receipt } from '../../../src/payment/usdc/evidence.ts';
-import { MULTICALL3 } from '../../../src/payment/usdc/multicall.ts';
-import { transferCalldata } from '../../../src/payment/usdc/token.ts';
+import type { Authorization } from '../../../src/payment/evm/authorization.ts';
+import type { Receipt } from '../../../src/payment/evm/evidence.ts';
+import { transferCalldata } from '../../../src/payment/evm/token.ts';
+import { MULTICALL3 } from '../../../src/payment/settlers/relayer/multicall.ts';
 import { paidReceipt, type TokenNode } from './token-node.ts';
 
 /** One transaction as it was handed to the node. */

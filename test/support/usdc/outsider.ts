@@ -2,9 +2,9 @@ import { encodeFunctionData, parseAbi } from 'viem';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { keccak256, signDigest } from '../../../src/lib/secp256k1.ts';
-import { type Authorization, domainSeparator } from '../../../src/payment/usdc/authorization.ts';
-import { transferCalldata } from '../../../src/payment/usdc/token.ts';
-import { createWallet } from '../../../src/payment/usdc/wallet.ts';
+import { type Authorization, domainSeparator } from '../../../src/payment/evm/authorization.ts';
+import { transferCalldata } from '../../../src/payment/evm/token.ts';
+import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { newKey } from './payments.ts';
 
 /** Somebody with gas who is not our relayer, and sends what he likes. */

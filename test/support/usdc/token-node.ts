@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import type { Authorization } from '../../../src/payment/usdc/authorization.ts';
-import type { Receipt } from '../../../src/payment/usdc/evidence.ts';
-import type { Job } from '../../../src/payment/usdc/job.ts';
-import { newJob } from '../../../src/payment/usdc/job.ts';
-import type { Intent, Outcome } from '../../../src/payment/usdc/settler.ts';
-import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
+import type { Authorization } from '../../../src/payment/evm/authorization.ts';
+import type { Receipt } from '../../../src/payment/evm/evidence.ts';
+import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/evm/token.ts';
+import type { Intent, Outcome } from '../../../src/payment/settler.ts';
+import type { Job } from '../../../src/payment/settlers/relayer/job.ts';
+import { newJob } from '../../../src/payment/settlers/relayer/job.ts';
 import { RpcFault, startRpcServer } from '../chain/rpc-server.ts';
 import { USDC } from './payments.ts';
 

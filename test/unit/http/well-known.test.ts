@@ -5,7 +5,7 @@ import { describeWellKnown } from '../../../src/discovery/describe-well-known.ts
 import { plainText } from '../../../src/discovery/plain-text.ts';
 import { describeParams } from '../../../src/http/openapi/param-docs.ts';
 import { createWellKnown } from '../../../src/http/well-known.ts';
-import { createOffer, type Terms } from '../../../src/payment/requirements.ts';
+import { createOffer, type Terms } from '../../../src/payment/protocols/x402/requirements.ts';
 
 const publicOrigin = 'https://here.example';
 const TERMS: Terms = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
-import { createOffer, type Terms } from '../../../src/payment/requirements.ts';
+import { createOffer, type Terms } from '../../../src/payment/protocols/x402/requirements.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 
 type Fact = [label: string, text: string];

@@ -6,9 +6,9 @@ import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { AppError } from '../../../src/errors.ts';
 import { createGate } from '../../../src/payment/gate.ts';
 import type { Presentation } from '../../../src/payment/order.ts';
-import type { Delivery } from '../../../src/payment/receipt.ts';
+import type { Delivery } from '../../../src/payment/protocols/x402/receipt.ts';
+import { createOffer } from '../../../src/payment/protocols/x402/requirements.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import { createOffer } from '../../../src/payment/requirements.ts';
 import { TERMS } from '../../support/service/terms.ts';
 
 const PATH = '/v1/paid/test/gate';

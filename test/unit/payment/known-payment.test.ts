@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { hashAuthorization, paymentKey } from '../../../src/payment/evm/authorization.ts';
 import { isSameAuthorization, isSameBuyer, isSameRequest, mayTakeOver } from '../../../src/payment/known-payment.ts';
 import type { Order } from '../../../src/payment/order.ts';
-import { hashAuthorization, paymentKey } from '../../../src/payment/usdc/authorization.ts';
-import { REVERTED } from '../../../src/payment/usdc/settler.ts';
+import { REVERTED } from '../../../src/payment/settler.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
 import { hash32 } from '../../support/ledger/ledger-rows.ts';
 import { randomAuthorization } from '../../support/usdc/token-node.ts';

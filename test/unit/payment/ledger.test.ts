@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLedger, hashClient, hashRequest, type Ledger } from '../../../src/payment/ledger.ts';
-import { REVERTED } from '../../../src/payment/usdc/settler.ts';
+import { REVERTED } from '../../../src/payment/settler.ts';
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';

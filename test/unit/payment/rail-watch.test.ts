@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRailWatch } from '../../../src/payment/usdc/rail-watch.ts';
+import { createRailWatch } from '../../../src/payment/rail-watch.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 test('remote rails are asked once a minute, and one that turns bad is said once', async () => {

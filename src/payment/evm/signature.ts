@@ -1,0 +1,64 @@
+import { TooMany, Unavailable } from '../../errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { createFairMinute } from '../../lib/limits/fair-minute.ts';
+import { recoverAddress } from '../../lib/secp256k1.ts';
+import type { Asker, Look, PurchaseRail } from '../rail.ts';
+import { PaymentRefused } from '../refusal.ts';
+import { type Authorization, authorizationDigest } from './authorization.ts';
+import type { ChainCheck } from './chain-check.ts';
+
+/** Contract signatures checked a minute, for all clients together. Each costs one request: unlike payer reads they cannot share one. */
+const CONTRACTS_PER_MINUTE = 120;
+/** Of one client, a fifteenth: a new wallet is asked once, and from its first payment on it is a customer. */
+const MOST_OF_CLIENT = 8;
+/** As many again a minute for payers that have paid here before, whatever strangers have used up. */
+const CUSTOMERS_PER_MINUTE = 60;
+
+interface SignatureCheckOptions {
+  check: Pick<ChainCheck, 'admit' | 'contractSigned'>;
+  /** EIP-712's, of the contract that payers sign for. */
+  separator: Uint8Array;
+  settler: Pick<PurchaseRail['settler'], 'refusesCode'>;
+  /** Whether a payment of this payer has ever settled here. */
+  hasPaid(authorization: Authorization): Promise<boolean>;
+  clock: Clock;
+}
+
+/**
+ * Checks that the payer signed. The cheapest step comes first:
+ * 1. recover the signer natively: a payer's own key ends the check;
+ * 2. read whether the payer has code, in a request that payers share: refuse a payer without code;
+ * 3. refuse while accounts with code are not settled;
+ * 4. ask the payer's contract (ERC-1271), at most CONTRACTS_PER_MINUTE times a minute.
+ */
+export function createSignatureCheck({ check, separator, settler, hasPaid, clock }: SignatureCheckOptions) {
+  const strangers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
+  const customers = createFairMinute(CUSTOMERS_PER_MINUTE, clock);
+
+  return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
+    const digest = authorizationDigest(authorization, separator);
+    const signer = recoverAddress(digest, authorization.signature);
+    if (signer && Buffer.compare(signer, authorization.from) === 0) return null;
+    const seen = await check.admit(authorization, asker, false);
+    if (!seen.hasCode) throw new PaymentRefused('invalid_exact_evm_signature');
+    checkCodeTaken(settler);
+    const contracts = (await hasPaid(authorization)) ? customers : strangers;
+    const waitSeconds = contracts.take(asker.client);
+    if (waitSeconds > 0)
+      throw new TooMany(
+        'contract_signatures',
+        'too many signatures of contracts were checked this minute',
+        waitSeconds,
+      );
+    if (await check.contractSigned(authorization, digest, asker.signal)) return seen;
+    throw new PaymentRefused('invalid_exact_evm_signature');
+  };
+}
+
+/** Throws 503 while accounts with code are not settled. */
+export function checkCodeTaken(settler: Pick<PurchaseRail['settler'], 'refusesCode'>): void {
+  const reason = settler.refusesCode?.();
+  if (!reason) return;
+  const detail = `payments of accounts with code cannot be settled now: ${reason}; a plain account can pay`;
+  throw new Unavailable('settlement_unavailable', detail, 3600);
+}

@@ -1,0 +1,155 @@
+import { z } from 'zod';
+import type { Endpoint } from '../../../catalogue/endpoint.ts';
+import { own } from '../../../lib/own-property.ts';
+
+/**
+ * Of one extension, as JSON. It travels in every 402 and comes back in every stock client's payment: with the rest of a challenge, in base64,
+ * PAYMENT-REQUIRED stays within 6 KiB (a request's line in nginx takes 8 KiB, Node's clients 16 KiB of headers).
+ */
+const MAX_BYTES = 3400;
+
+type Json = Record<string, unknown>;
+type Described = Pick<Endpoint<never>, 'params' | 'result' | 'example'>;
+
+/** How much an extension tells. */
+interface Detail {
+  /** Whether parameters are described in words. */
+  readonly words: boolean;
+  /** How many levels of the answer's schema are told; the example shows the rest. */
+  readonly depth: number;
+  readonly example: boolean;
+}
+
+/** From everything to the least that is still a valid extension; the first that fits is taken. */
+const DETAILS: readonly Detail[] = [
+  { words: true, depth: Number.POSITIVE_INFINITY, example: true },
+  { words: false, depth: Number.POSITIVE_INFINITY, example: true },
+  { words: false, depth: 3, example: true },
+  { words: false, depth: 2, example: true },
+  { words: false, depth: 1, example: true },
+  { words: false, depth: 0, example: true },
+  { words: false, depth: 0, example: false },
+];
+
+const made = new WeakMap<Described, { readonly bazaar: Json }>();
+
+/**
+ * x402's discovery extension for a route: how it is called, an example of its answer, and the schemas of both, so that whoever sees a 402 or
+ * a payment can list and call it. In the official `bazaar` form, within a bound of bytes. Made once for an endpoint.
+ */
+export function bazaarExtension(endpoint: Described): { readonly bazaar: Json } {
+  const known = made.get(endpoint);
+  if (known) return known;
+  const input = Object.entries(endpoint.params.shape).map(([name, param]) => readParam(endpoint, name, param));
+  const output = z.toJSONSchema(endpoint.result, { io: 'output' }) as Json;
+  const tell = (detail: Detail) => ({ bazaar: describe(input, output, endpoint.example.result, detail) });
+  const extension = DETAILS.map(tell).find(fits) ?? tell(DETAILS.at(-1) as Detail);
+  made.set(endpoint, extension);
+  return extension;
+}
+
+function fits(extension: object): boolean {
+  return Buffer.byteLength(JSON.stringify(extension)) <= MAX_BYTES;
+}
+
+/** One query parameter, from the very schema that parses it. */
+interface Param {
+  readonly name: string;
+  readonly required: boolean;
+  readonly example: unknown;
+  readonly schema: Json;
+  readonly description: unknown;
+}
+
+function readParam({ example }: Described, name: string, param: z.core.$ZodType): Param {
+  const { description, minimum, maximum, ...schema } = z.toJSONSchema(param, { io: 'input' }) as Json;
+  const given = example.params[name];
+  return {
+    name,
+    required: !z.safeParse(param, undefined).success,
+    // As its schema has it; in a query everything is text.
+    example: schema.type === 'integer' && given !== undefined ? Number(given) : given,
+    schema: { ...compact(schema, 0, undefined), minimum, maximum },
+    description,
+  };
+}
+
+function describe(params: readonly Param[], output: Json, result: Json, { words, depth, example }: Detail): Json {
+  const members = params.map(({ name, schema, description }) => [name, { ...schema, ...(words && { description }) }]);
+  const queryParams = {
+    type: 'object',
+    properties: Object.fromEntries(members),
+    required: params.filter(({ required }) => required).map(({ name }) => name),
+    additionalProperties: false,
+  };
+  const shown = params.filter((param) => param.example !== undefined).map((param) => [param.name, param.example]);
+  const input = { type: 'http', method: 'GET', queryParams: Object.fromEntries(shown) };
+  const properties = {
+    type: { type: 'string', const: 'http' },
+    method: { type: 'string', enum: ['GET'] },
+    queryParams,
+  };
+  return discoveryForm(
+    { input, output: { type: 'json', ...(example && { example: result }) } },
+    { properties, required: ['type', 'method'] },
+    { ...compact(output, depth, example && result), type: 'object' },
+  );
+}
+
+/** The official form: `info` and the schema that holds for it, made of its input's members and the schema of its example. */
+export function discoveryForm(
+  info: { readonly input: Json; readonly output: Json },
+  input: { readonly properties: Json; readonly required: readonly string[] },
+  example: Json,
+) {
+  return {
+    info,
+    schema: {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: {
+        input: { type: 'object', ...input, additionalProperties: false },
+        output: { type: 'object', properties: { type: { type: 'string' }, example }, required: ['type'] },
+      },
+      required: ['input'],
+    },
+  };
+}
+
+/**
+ * Names and types of a schema, down to a depth: all it says is true, and only what it does not say is missing. What the example shows of
+ * nested values is not said again.
+ */
+function compact(schema: Json, depth: number, example: unknown): Json {
+  const { type, const: only, enum: values, properties, items, anyOf } = schema;
+  if (Array.isArray(anyOf)) return compactUnion(anyOf, depth, example);
+  const within = (one: Json, key: PropertyKey) => {
+    const shown = own(example, key);
+    return compact(one, isShown(one, shown) ? 0 : depth - 1, shown);
+  };
+  const members = depth > 0 && properties ? Object.entries(properties as Record<string, Json>) : null;
+  return {
+    ...(type !== undefined && { type }),
+    ...(only !== undefined && { const: only }),
+    ...(values !== undefined && { enum: values }),
+    ...(members && { properties: Object.fromEntries(members.map(([name, one]) => [name, within(one, name)])) }),
+    ...(depth > 0 && items !== undefined && { items: within(items as Json, 0) }),
+  };
+}
+
+/** Whether an example shows every field and element of its schema; it cannot show what else one of some values could be. */
+function isShown(schema: Json, example: unknown): boolean {
+  const isWhole = typeof example === 'object' && !/null|\[\]|\{\}/.test(JSON.stringify(example));
+  return isWhole && !/"(enum|const)":/.test(JSON.stringify(schema));
+}
+
+/** What may be null says so beside its type, in a few characters instead of a union. */
+function compactUnion(anyOf: readonly Json[], depth: number, example: unknown): Json {
+  const [first, ...more] = anyOf.filter(({ type }) => type !== 'null').map((one) => compact(one, depth, example));
+  const plain = first !== undefined && more.length === 0 && typeof first.type === 'string';
+  if (plain && anyOf.length === 2 && first.const === undefined) {
+    const values = Array.isArray(first.enum) ? { enum: [...first.enum, null] } : {};
+    return { ...first, ...values, type: [first.type, 'null'] };
+  }
+  return { anyOf: anyOf.map((one) => compact(one, depth, example)) };
+}

@@ -1,0 +1,23 @@
+import type { Endpoint } from '../../../catalogue/endpoint.ts';
+
+/** Said once for every route: stock clients refuse assets that they do not know until told so. */
+const HOW_TO_PAY = 'Pay with any x402 v2 client (allow this asset in its spend controls) and repeat the request.';
+
+/** The 402's body for a route: exactly `{ hint }`, naming the free summary if there is one, the route's content, and parameters that are missing. Text, not bytes: Node sends it with the head in one write. */
+export function createHint(endpoint: Endpoint<never>): (query: Record<string, unknown>) => string {
+  const required = Object.entries(endpoint.params.shape)
+    .filter(([, schema]) => !schema.safeParse(undefined).success)
+    .map(([name]) => name);
+  const free = endpoint.freeSummary ? ` A free summary is at GET ${endpoint.freeSummary}.` : '';
+  const body = (missing: readonly string[]) => {
+    const lacks = missing.length > 0 ? ` Missing: ${missing.join(', ')}.` : '';
+    return JSON.stringify({ hint: `${endpoint.summary}${free}${lacks} ${HOW_TO_PAY}` });
+  };
+  const none = body([]);
+  const all = body(required);
+  return (query) => {
+    const missing = required.filter((name) => query[name] === undefined || query[name] === '');
+    if (missing.length === 0) return none;
+    return missing.length === required.length ? all : body(missing);
+  };
+}

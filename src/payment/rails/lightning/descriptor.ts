@@ -1,0 +1,44 @@
+import type { Endpoint } from '../../../catalogue/endpoint.ts';
+import { entriesOn, pathOn } from '../../../catalogue/paths.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { RateSource } from '../../../upstream/rates/exchanges.ts';
+import type { LightningNetwork } from '../../lnbtc/networks.ts';
+import { LNBTC_SPEC_URL } from '../../lnbtc/networks.ts';
+import { INVOICE_SECONDS } from '../../lnbtc/terms.ts';
+
+interface DescriptorOptions {
+  readonly catalogue: readonly Endpoint<never>[];
+  readonly network: LightningNetwork;
+  readonly payTo: () => string | null;
+  readonly rates: RateSource;
+  readonly clock: Clock;
+}
+
+const PRICING = `each route's USD price converted to sats at the median BTC/USD of three exchanges, rounded up to a whole sat, minimum 1; an invoice lasts ${INVOICE_SECONDS} seconds`;
+
+/** What `GET /v1/lightning` answers: how and at which rate the routes are sold. `btcUsd`, `rate` and `payTo` are null while unknown. */
+export function createLightningDescriptor({ catalogue, network, payTo, rates, clock }: DescriptorOptions) {
+  const routes = entriesOn(catalogue, 'lightning').map((endpoint) => ({
+    route: `GET ${pathOn(endpoint, 'lightning')}`,
+    priceUsd: endpoint.price?.usd ?? null,
+  }));
+  return async () => {
+    // The newest rate, even if nobody can be quoted at it any more: its age stands beside it.
+    const rate = await rates.current().catch(() => rates.last());
+    return {
+      scheme: 'exact',
+      network: network.id,
+      asset: 'BTC',
+      payTo: payTo(),
+      spec: LNBTC_SPEC_URL,
+      pricing: PRICING,
+      btcUsd: rate?.rate ?? null,
+      rate: rate && {
+        exchanges: rate.exchanges,
+        retrievedAt: Math.floor(rate.retrievedAtMs / 1000),
+        ageSeconds: Math.max(0, Math.round((clock.nowMs() - rate.retrievedAtMs) / 1000)),
+      },
+      routes,
+    };
+  };
+}

@@ -1,0 +1,52 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { LightningConfig } from '../../../../config/lightning.ts';
+import type { Upstream, Upstreams } from '../../../../upstream/client/http.ts';
+import { createCln } from './cln.ts';
+import { createLnd } from './lnd.ts';
+import { createNwc } from './nwc.ts';
+import { createPhoenixd } from './phoenixd.ts';
+import type { Receiver } from './receiver.ts';
+
+/** LND's answer to getinfo, the largest, has some KiB. */
+const MAX_BYTES = 256 * 1024;
+/** A node makes an invoice in milliseconds; more at once would only queue there. */
+const CONCURRENCY = 8;
+
+/** The node of the configuration, or null where none is named. Connects to nothing; throws when the named certificate cannot be used. */
+export function createReceiver({ receiver, timeoutMs }: LightningConfig, upstreams: Upstreams): Receiver | null {
+  if (receiver === null) return null;
+  const open = (ca: string | null): Upstream =>
+    upstreams.open({
+      name: receiver.kind,
+      timeoutMs,
+      maxBytes: MAX_BYTES,
+      concurrency: CONCURRENCY,
+      // A failure is judged by the issuer, which waits before it asks again.
+      retries: 0,
+      ...(ca === null ? {} : { ca }),
+    });
+  switch (receiver.kind) {
+    case 'lnd':
+      return createLnd({ ...receiver, upstream: open(certificate(receiver.tlsCertFile)) });
+    case 'cln':
+      return createCln({ ...receiver, upstream: open(certificate(receiver.tlsCertFile)) });
+    case 'phoenixd':
+      return createPhoenixd({ ...receiver, upstream: open(null) });
+    case 'nwc':
+      return createNwc({ ...receiver, timeoutMs });
+  }
+}
+
+/** Read once, at the start: an operator who replaces the certificate restarts the service. */
+function certificate(file: string | null): string | null {
+  if (file === null) return null;
+  try {
+    const pem = readFileSync(file, 'utf8');
+    new X509Certificate(pem);
+    return pem;
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? 'unreadable';
+    throw new Error(`LIGHTNING_NODE_TLS_CERT: no PEM certificate can be read from ${file} (${code})`, { cause });
+  }
+}

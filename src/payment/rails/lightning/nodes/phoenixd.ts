@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import type { Upstream } from '../../../../upstream/client/http.ts';
+import { askNode } from './ask-node.ts';
+import { invoiceText, nodeKeyText } from './node-answers.ts';
+import type { Receiver } from './receiver.ts';
+
+interface PhoenixdOptions {
+  readonly upstream: Upstream;
+  readonly url: string;
+  readonly password: string;
+}
+
+const NEED = "the node's http-password-limited-access";
+const MSAT_PER_SAT = 1000n;
+
+const created = z.object({ serialized: invoiceText });
+const info = z.object({ nodeId: nodeKeyText });
+const payment = z.object({ isPaid: z.boolean() });
+
+/**
+ * A phoenixd node over its HTTP interface: forms in, JSON out, the password as that of a user without a name. It sells whole sats only,
+ * and our prices are whole sats. Throws UpstreamFailed when the node is away or says no.
+ */
+export function createPhoenixd({ upstream, url, password }: PhoenixdOptions): Receiver {
+  const headers = { authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` };
+  const get = (path: string, signal: AbortSignal) => ({ url: `${url}${path}`, headers, signal });
+
+  return {
+    kind: 'phoenixd',
+    nodeKey: async (signal) => (await askNode(upstream, get('/getinfo', signal), info, NEED)).nodeId,
+    // Both of its passwords answer every reading call alike, and a paying call is not made to find out.
+    inspect: async () => [`it cannot be told whether the password may also spend; ${NEED} is enough`],
+    createInvoice: async ({ amountMsat, requestHash, expirySeconds, label }, signal) => {
+      if (amountMsat % MSAT_PER_SAT !== 0n) throw new RangeError(`${amountMsat} msat are no whole sats`);
+      const form = new URLSearchParams({
+        amountSat: (amountMsat / MSAT_PER_SAT).toString(),
+        descriptionHash: Buffer.from(requestHash).toString('hex'),
+        expirySeconds: expirySeconds.toString(),
+        externalId: label,
+      });
+      const request = {
+        url: `${url}/createinvoice`,
+        method: 'POST' as const,
+        headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' },
+        body: form.toString(),
+        signal,
+      };
+      return (await askNode(upstream, request, created, NEED)).serialized;
+    },
+    isPaid: async (paymentHash, signal) => {
+      const path = `/payments/incoming/${Buffer.from(paymentHash).toString('hex')}`;
+      return (await upstream.json(get(path, signal), payment))?.isPaid ?? false;
+    },
+    close: async () => undefined,
+  };
+}

@@ -1,0 +1,116 @@
+import { Unavailable } from '../../../errors.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { type ClientTurns, TurnRefused } from '../../../lib/limits/client-turns.ts';
+import type { LightningStore } from '../../../store/ports/proofs.ts';
+import type { RateSource } from '../../../upstream/rates/exchanges.ts';
+import type { LightningNetwork } from '../../lnbtc/networks.ts';
+import { lightningRequirement, SKEW_SECONDS } from '../../lnbtc/terms.ts';
+import { type LightningChallenge, lightningChallenge } from '../../protocols/x402/quoted-challenge.ts';
+import { clientGone, runEndpoint } from '../../run-endpoint.ts';
+import type { Asker } from './asker.ts';
+import type { Issuance } from './issuance.ts';
+import type { Issuer } from './issuer.ts';
+import type { LightningOrder } from './order.ts';
+import { priceMsat } from './quote.ts';
+import type { RecentBuyers } from './recent-buyers.ts';
+import type { ReplyRoom } from './reply-room.ts';
+import { SEAL_BYTES, sealReply } from './seal.ts';
+
+/** Past the last moment at which a proof of the invoice can be valid, so that its record is there whenever one comes. */
+const FORGET_MARGIN_SECONDS = 60;
+/** Handlers take a second or less, as a rule. */
+const BUSY_RETRY_SECONDS = 2;
+
+interface OffersOptions<S> {
+  store: LightningStore;
+  /** Null where no node is configured. */
+  issuer: Issuer | null;
+  rates: RateSource;
+  issuance: Issuance;
+  room: ReplyRoom;
+  buyers: Pick<RecentBuyers, 'has'>;
+  /** Where handlers of unpaid offers run; its reserve is for clients that have paid lately. */
+  turns: ClientTurns;
+  sources: S;
+  network: LightningNetwork;
+  clock: Clock;
+  handlerTimeoutMs: number;
+}
+
+/** Makes the offer for an order: the 402 with a fresh invoice, behind which the answer already exists. */
+export type Offers<S> = (order: LightningOrder<S>, error?: string) => Promise<LightningChallenge>;
+
+/** An answer that exists, and the rate at which it is offered. */
+interface Answer {
+  readonly body: Buffer;
+  readonly rate: string;
+}
+
+/**
+ * Only an answer that exists is sold, because sats cannot come back. The client has nothing at stake yet, so every step is bounded. Runs steps 2
+ * to 11 of the README's offer table; step 1 is the gate's. Cheap steps come first: 2. a node is configured and answers; 3. there is room for a
+ * reply; 4. the issuance limits; 5. the rate; 6. the client's turn comes, or it is refused at once; 7. the handler runs; 8. its reply takes its
+ * room; 9. the node makes an invoice, which is checked; 10. invoice and sealed reply are on disk; 11. the 402 leaves.
+ */
+export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
+  const { store, issuer, rates, issuance, room, buyers, turns, sources, network, clock, handlerTimeoutMs } = options;
+
+  /** Steps 4 to 7. An attempt that ends before the handler runs is not counted. */
+  async function answerOf(order: LightningOrder<S>, asker: Asker): Promise<Answer> {
+    const { endpoint, params, signal } = order;
+    const takeBack = await issuance(asker);
+    let hasBegun = false;
+    const run = (): Promise<Buffer> => {
+      hasBegun = true;
+      return runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
+    };
+    try {
+      const { rate } = await rates.current();
+      const body = await turns.run(asker.client, signal, run, asker.isBuyer);
+      return { body, rate };
+    } catch (error) {
+      if (!hasBegun) await takeBack();
+      if (signal.aborted) throw clientGone();
+      throw error instanceof TurnRefused ? busy() : error;
+    }
+  }
+
+  /** Steps 8 to 10. */
+  async function offer(order: LightningOrder<S>, asker: Asker, answer: Answer, amountMsat: bigint, from: Issuer) {
+    const { binding, signal } = order;
+    const held = room.take(asker, answer.body.length + SEAL_BYTES);
+    try {
+      const { text, invoice } = await from.issue({ amountMsat, binding }, signal);
+      const { paymentHash, payee, createdAt, expirySeconds } = invoice;
+      const sealed = sealReply(answer.body, binding, paymentHash);
+      const forgetAt = (createdAt + expirySeconds + SKEW_SECONDS + FORGET_MARGIN_SECONDS) * 1000;
+      const record = { network: network.id, paymentHash, requestHash: binding.hash, amountMsat, payTo: payee };
+      await store.recordInvoice({ ...record, issuedAt: clock.nowMs(), forgetAt }, sealed);
+      held.keep(paymentHash, forgetAt);
+      const payTo = Buffer.from(payee).toString('hex');
+      return lightningRequirement({ network: network.id, amountMsat, payTo, binding, invoice: text });
+    } catch (error) {
+      held.release();
+      throw error;
+    }
+  }
+
+  return async (order, error) => {
+    const { endpoint, client } = order;
+    const { price } = endpoint;
+    if (!price) throw new Error(`${endpoint.path} has no price`);
+    if (!issuer)
+      throw new Unavailable('lightning_unavailable', 'This service has no Lightning node to be paid on.', 300);
+    issuer.checkAvailable();
+    const asker = { client, isBuyer: buyers.has(client) };
+    room.check(asker);
+    const answer = await answerOf(order, asker);
+    const requirement = await offer(order, asker, answer, priceMsat(price.units, answer.rate), issuer);
+    return lightningChallenge(order, { requirement, priceUsd: price.usd, btcUsd: answer.rate }, error);
+  };
+}
+
+function busy(): Unavailable {
+  const detail = 'Too many offers are being made now; nothing was charged. Try again shortly.';
+  return new Unavailable('offers_busy', detail, BUSY_RETRY_SECONDS);
+}

@@ -1,0 +1,125 @@
+import type { Config } from '../../../config.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { createClientTurns } from '../../../lib/limits/client-turns.ts';
+import type { OpenWindows } from '../../../lib/limits/minute-windows.ts';
+import type { LightningStore } from '../../../store/ports/proofs.ts';
+import type { Upstreams } from '../../../upstream/client/http.ts';
+import { createRateSource } from '../../../upstream/rates/exchanges.ts';
+import { MAINNET, TESTNET } from '../../lnbtc/networks.ts';
+import { INVOICE_SECONDS } from '../../lnbtc/terms.ts';
+import { createLightningGate } from './gate.ts';
+import { createIssuance } from './issuance.ts';
+import { createIssuer } from './issuer.ts';
+import { createJudge } from './judge.ts';
+import type { NodeLog } from './node-watch.ts';
+import { createReceiver } from './nodes/create-receiver.ts';
+import { createOffers } from './offers.ts';
+import { createRecentBuyers } from './recent-buyers.ts';
+import { createRedeem } from './redeem.ts';
+import { createReplyRoom } from './reply-room.ts';
+import { createServeGranted } from './serve-granted.ts';
+
+/** How often what may be forgotten is. */
+const PRUNE_MS = 60_000;
+/**
+ * Unpaid offers run at most 20 handlers at once, 4 of them for buyers of the last hour. 160 more may wait, 32 of them for such buyers, 6 for each
+ * client: twenty greedy clients (120) leave places. An offer without a place to wait is refused at once. A paid retry does not queue.
+ */
+const OFFER_TURNS = { running: 20, waiting: 160, waitingPerClient: 6, reserved: { running: 4, waiting: 32 } };
+
+interface LightningOptions<S> {
+  config: Config;
+  store: LightningStore;
+  upstreams: Upstreams;
+  sources: S;
+  /** The same for handlers of unpaid offers, which come after everything that is paid for. */
+  offerSources: S;
+  clock: Clock;
+  bootId: string;
+  /** Whether this process sells; where it does not, it keeps house alone. */
+  sells?: boolean;
+  /** Whether it forgets what may be forgotten, which one process does for all; always by default. */
+  keepsHouse?(): boolean;
+  /** Whether no other process can be alive: then leases of others are of the dead. */
+  isAlone?: boolean;
+  /** Where new invoices are counted, by what they are counted for; in this process's memory by default. */
+  windows?: OpenWindows | undefined;
+  log: NodeLog;
+}
+
+/** The Lightning rail, wired: its gate, its start, its upkeep and its end. */
+export function createLightning<S>(options: LightningOptions<S>) {
+  const {
+    config,
+    store,
+    upstreams,
+    sources,
+    offerSources,
+    clock,
+    bootId,
+    sells = true,
+    keepsHouse = () => true,
+    isAlone = true,
+    log,
+  } = options;
+  const { handlerTimeoutMs, publicOrigin, replies } = config;
+  const { shared, invoicesPerMinute, nodeKey: expectedKey, timeoutMs } = config.lightning;
+  const network = config.lightning.network === 'mainnet' ? MAINNET : TESTNET;
+  const receiver = sells ? createReceiver(config.lightning, upstreams) : null;
+  const node = { network, expectedKey, expirySeconds: INVOICE_SECONDS, timeoutMs, clock, log };
+  const issuer = receiver && createIssuer({ receiver, ...node });
+  const rates = createRateSource({ upstreams, urls: config.markets.exchanges, clock });
+  const room = createReplyRoom({ maxBytes: replies.storeBytes, clock, sharedBy: config.workers });
+  const buyers = createRecentBuyers(clock);
+  const issuance = createIssuance(invoicesPerMinute, clock, options.windows);
+  const keepMs = replies.keepSeconds * 1000;
+  const serve = createServeGranted<S>({ store, room, sources, clock, handlerTimeoutMs, keepMs, log });
+  const judge = createJudge({ store, issuer, rates, network, shared, clock });
+  const bounds = { issuance, room, buyers, turns: createClientTurns(OFFER_TURNS) };
+  const offers = createOffers<S>({
+    ...{ store, issuer, rates, sources: offerSources, network, clock, handlerTimeoutMs },
+    ...bounds,
+  });
+  const redeem = createRedeem<S>({ store, issuer, judge, serve, buyers, shared, clock, bootId });
+  const gate = createLightningGate<S>({ offers, redeem, sources, network: network.id, publicOrigin, log });
+  let timer: NodeJS.Timeout | null = null;
+  let pruning: Promise<void> | null = null;
+
+  function prune(): Promise<void> {
+    pruning ??= (keepsHouse() ? store.prune(clock.nowMs()) : Promise.resolve())
+      .then(async () => room.set({ all: await store.bodyBytes(), offered: await store.offeredBytes() }))
+      .catch((err) => log.warn({ err }, 'old invoices were not pruned'))
+      .finally(() => {
+        pruning = null;
+      });
+    return pruning;
+  }
+
+  return {
+    gate,
+    /** The two sides of a sale, for a transport that brings requests in another way than the gate's. */
+    offers,
+    redeem,
+    network,
+    /** The node's key; null while it is unknown. */
+    payTo: (): string | null => issuer?.payTo() ?? null,
+    rates,
+    start: async (): Promise<void> => {
+      const left = isAlone ? await store.releaseLeasesExcept(bootId) : 0;
+      if (left > 0) log.warn({ leases: left }, 'gave back leases of a process that died');
+      await prune();
+      timer = setInterval(prune, PRUNE_MS);
+      // Rejects only when the node's connection may do more than it should: then the service must not run.
+      await issuer?.start();
+    },
+    /** Only told: USDC is sold without it. */
+    status: (): { ok: boolean; detail?: string } => issuer?.status() ?? { ok: true, detail: 'no node configured' },
+    stop: async (): Promise<void> => {
+      if (timer) clearInterval(timer);
+      await issuer?.stop();
+      await pruning;
+    },
+  };
+}
+
+export type Lightning<S> = ReturnType<typeof createLightning<S>>;

@@ -1,0 +1,24 @@
+import { AppError } from '../../../errors.ts';
+import { INVOICE_SECONDS, SKEW_SECONDS } from '../../lnbtc/terms.ts';
+
+/** What a proof is still worth after a failure: once it is claimed its buyer has seven days, before that its invoice's time. */
+export const WORTH = {
+  granted: 'The payment stays good for 7 days: present the same proof again, never pay twice.',
+  unclaimed: `The payment was not taken yet: present the same proof again before its invoice is ${INVOICE_SECONDS + SKEW_SECONDS} seconds old, never pay twice.`,
+} as const;
+
+/** An error to somebody who has paid: the same status and code, and what the proof is still worth. Bugs stay bugs. */
+export function afterPayment(error: unknown, worth: keyof typeof WORTH): AppError {
+  const known = error instanceof AppError ? error : null;
+  if (known?.charged === 'unknown') return known;
+  const detail = known ? `${known.message} ${WORTH[worth]}` : WORTH[worth];
+  const retryAfterSeconds = known?.retryAfterSeconds ?? 1;
+  const options = { charged: 'unknown' as const, retryAfterSeconds, cause: error };
+  return new AppError(known?.status ?? 500, known?.code ?? 'internal', detail, options);
+}
+
+/** 409: another presentation of the same claim is being served. */
+export function paymentInFlight(): AppError {
+  const detail = 'This payment is being served on another connection; present it again to get the answer.';
+  return new AppError(409, 'payment_in_flight', detail, { charged: 'unknown', retryAfterSeconds: 1 });
+}

@@ -1,0 +1,18 @@
+import { parseDecimal } from '../../../lib/decimal.ts';
+
+const MSAT_PER_SAT = 1000n;
+/** Satoshis of a bitcoin (10^8) by millionths of a dollar (10^6). */
+const SATS_PER_BTC_BY_UNITS_PER_USD = 100n;
+
+/**
+ * The price of a call in millisatoshis: USD × 10^8 / rate, rounded up to a whole sat, at least 1. `usdUnits` are millionths of a dollar, `btcUsd` a decimal string.
+ * Exact, in integers. Throws RangeError for a rate that is no positive decimal or a negative price: an invoice must not be made from either.
+ */
+export function priceMsat(usdUnits: bigint, btcUsd: string): bigint {
+  const rate = parseDecimal(btcUsd);
+  if (rate === null || rate.digits === 0n) throw new RangeError('a BTC/USD rate that is no positive decimal');
+  if (usdUnits < 0n) throw new RangeError('a negative price');
+  const dividend = usdUnits * SATS_PER_BTC_BY_UNITS_PER_USD * 10n ** BigInt(rate.scale);
+  const sats = (dividend + rate.digits - 1n) / rate.digits;
+  return (sats > 0n ? sats : 1n) * MSAT_PER_SAT;
+}

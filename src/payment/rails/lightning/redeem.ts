@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import type { SettleResponse } from '@x402/core/types';
+import { AppError, Unavailable } from '../../../errors.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { Claim, LightningStore, ProofKey } from '../../../store/ports/proofs.ts';
+import { decodePayment, type Envelope } from '../../protocols/x402/header.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import type { Issuer } from './issuer.ts';
+import type { Judge, Judged } from './judge.ts';
+import type { LightningOrder } from './order.ts';
+import { afterPayment } from './paid-errors.ts';
+import type { RecentBuyers } from './recent-buyers.ts';
+import type { ServeGranted } from './serve-granted.ts';
+
+const DAY_MS = 86_400_000;
+/** A granted claim stays redeemable this long. */
+const REDEEM_MS = 7 * DAY_MS;
+/** The scheme wants a claim kept for an hour after its proof has ceased to be valid; a sale of ours stays in the books like any other. */
+const KEEP_MS = 3650 * DAY_MS;
+
+interface RedeemOptions<S> {
+  store: LightningStore;
+  issuer: Issuer | null;
+  judge: Judge;
+  serve: ServeGranted<S>;
+  /** Told of each client whose proof is claimed. */
+  buyers: Pick<RecentBuyers, 'add'>;
+  shared: boolean;
+  clock: Clock;
+  /** Names this process in leases. */
+  bootId: string;
+}
+
+/** A granted claim of the order, and what keeps a shared node from confirming its payment. */
+interface Taken {
+  readonly key: ProofKey;
+  readonly claim: Claim;
+  readonly doubt: AppError | null;
+}
+
+/** A sold answer, the same bytes for every presentation of its proof. */
+export interface LightningDelivery {
+  readonly body: Uint8Array;
+  readonly receipt: SettleResponse;
+  /** To be called when the last byte has left. */
+  delivered(): Promise<void>;
+}
+
+/** Sells the answer of an order for a presented proof, or throws: PaymentRefused (402), or an AppError that says that the proof stays good. */
+export type Redeem<S> = (order: LightningOrder<S>, header: string) => Promise<LightningDelivery>;
+
+/**
+ * A paid request on this rail, in order:
+ * 1. the header is decoded; 2. the proof is judged against our own record; 3. it is claimed, once for ever, and the claim grants the
+ * request; 4. under a lease the answer is made and stored; 5. the bytes leave.
+ * A claim that is granted already goes on at 4, for seven days; a delivered one gets its bytes again; any other use is refused.
+ */
+export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
+  const { store, issuer, judge, serve, buyers, shared, clock, bootId } = options;
+
+  async function claim({ key, proof }: Judged): Promise<boolean> {
+    const now = clock.nowMs();
+    const { payTo, amountMsat, requestHash } = proof;
+    const grant = { requestHash, redeemUntil: now + REDEEM_MS };
+    // Who loses the race is served as a later presentation: the row says whether it is one.
+    const kept = { claimedAt: now, keepUntil: now + KEEP_MS };
+    return (await store.claim({ ...key, payTo, amountMsat, ...kept, grant, account: null })) === 'claimed';
+  }
+
+  /**
+   * On a shared node anyone may hold a preimage that was never paid for: its books decide. Throws when they deny the payment; returns
+   * null once they have confirmed it, else why they cannot be asked.
+   */
+  async function doubtOf({ key, claim: known }: Judged, signal: AbortSignal): Promise<AppError | null> {
+    if (!shared || known?.grant?.answered) return null;
+    if (!issuer)
+      return new Unavailable('lightning_unavailable', 'The node that has the payment is not configured.', 60);
+    try {
+      if (await issuer.isPaid(key.paymentHash, signal)) return null;
+    } catch (error) {
+      if (error instanceof AppError) return error;
+      throw error;
+    }
+    throw new PaymentRefused('exact_lnbtc_payment_not_paid');
+  }
+
+  /** The claim, if it grants this order and still does. */
+  function granted(found: Claim | null): Claim {
+    if (!found?.grant || found.grant.redeemUntil <= clock.nowMs()) throw new PaymentRefused('duplicate_settlement');
+    return found;
+  }
+
+  /** Steps 2 and 3. A node that is away must not let a proof run out: it is claimed all the same, and served once the node has confirmed. */
+  async function take(order: LightningOrder<S>, envelope: Envelope): Promise<Taken> {
+    const judged = await judge(order, envelope);
+    const doubt = await doubtOf(judged, order.signal);
+    const isNew = !judged.claim && (await claim(judged));
+    // While the node has not confirmed the payment, it may not have been made.
+    if (isNew && !doubt) buyers.add(order.client);
+    const { key } = judged;
+    return { key, claim: granted(judged.claim ?? (await store.findClaim(key))), doubt };
+  }
+
+  async function deliver(order: LightningOrder<S>, { key, claim: current, doubt }: Taken): Promise<LightningDelivery> {
+    if (doubt) throw doubt;
+    const body = await serve(order, key, current, `${bootId}:${randomUUID()}`);
+    return { body, receipt: receiptOf(key), delivered: () => serve.delivered(key) };
+  }
+
+  return async (order, header) => {
+    const envelope = decodePayment(header);
+    const taken = await take(order, envelope).catch(passOn('unclaimed'));
+    return deliver(order, taken).catch(passOn('granted'));
+  };
+}
+
+function receiptOf({ paymentHash, network }: ProofKey): SettleResponse {
+  const transaction = Buffer.from(paymentHash).toString('hex');
+  return { success: true, transaction, network: network as SettleResponse['network'] };
+}
+
+/** Whatever failed, the sats have left the buyer: only a refusal of the proof itself says that it is worth nothing here. */
+function passOn(worth: Parameters<typeof afterPayment>[1]) {
+  return (error: unknown): never => {
+    throw error instanceof PaymentRefused ? error : afterPayment(error, worth);
+  };
+}

@@ -1,0 +1,90 @@
+import type { Clock } from '../../../lib/clock.ts';
+import type { Claim, LightningStore, ProofKey } from '../../../store/ports/proofs.ts';
+import { runEndpoint } from '../../run-endpoint.ts';
+import type { LightningOrder } from './order.ts';
+import { paymentInFlight } from './paid-errors.ts';
+import type { ReplyRoom } from './reply-room.ts';
+import { openReply, sealReply } from './seal.ts';
+
+/** Beyond the handler's own time: until then a lease can only be a dead process's. */
+const LEASE_MARGIN_MS = 5000;
+
+interface ServeGrantedOptions<S> {
+  store: LightningStore;
+  room: ReplyRoom;
+  sources: S;
+  clock: Clock;
+  handlerTimeoutMs: number;
+  /** How long a delivered answer can be fetched again. */
+  keepMs: number;
+  log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
+}
+
+/** Serves a granted claim; `delivered` notes that its bytes have left. */
+export interface ServeGranted<S> {
+  (order: LightningOrder<S>, key: ProofKey, claim: Claim, holder: string): Promise<Uint8Array>;
+  delivered(key: ProofKey): Promise<void>;
+}
+
+/**
+ * The answer of a granted claim. What was stored once is what every presentation gets; before that, one presentation at a time makes it:
+ * 1. the lease, or 409; 2. the handler runs again, for an answer of this moment; 3. where it fails, or the buyer does not wait for it,
+ * the reply kept with the invoice stands in, so that who hangs up too soon every time is served and drives the source once; 4. the
+ * answer is stored, sealed; 5. the lease is given back, whatever happened.
+ */
+export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGranted<S> {
+  const { store, room, sources, clock, handlerTimeoutMs, keepMs, log } = options;
+
+  async function stored(order: LightningOrder<S>, key: ProofKey): Promise<Uint8Array | null> {
+    const sealed = await store.answer(key);
+    return sealed && openReply(sealed, order.binding, key.paymentHash);
+  }
+
+  async function fresh(order: LightningOrder<S>, key: ProofKey): Promise<Uint8Array> {
+    try {
+      const { endpoint, params, signal } = order;
+      return await runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
+    } catch (error) {
+      const kept = await store.keptReply(key);
+      const body = kept && openReply(kept, order.binding, key.paymentHash);
+      if (!body) throw error;
+      log.warn({ err: error, endpoint: order.endpoint.path }, 'a paid run failed: the kept reply is delivered');
+      return body;
+    }
+  }
+
+  async function serveUnderLease(order: LightningOrder<S>, key: ProofKey, holder: string): Promise<Uint8Array> {
+    // Somebody may have stored it between our look and our lease.
+    const before = await stored(order, key);
+    if (before) return before;
+    const body = await fresh(order, key);
+    const sealed = sealReply(body, order.binding, key.paymentHash);
+    if (await store.storeAnswer(key, holder, sealed)) {
+      room.answered(key.paymentHash, sealed.length);
+      return body;
+    }
+    const theirs = await stored(order, key);
+    if (!theirs) throw paymentInFlight();
+    return theirs;
+  }
+
+  const serve = async (order: LightningOrder<S>, key: ProofKey, claim: Claim, holder: string): Promise<Uint8Array> => {
+    const known = claim.grant?.answered ? await stored(order, key) : null;
+    if (known) return known;
+    const now = clock.nowMs();
+    if (!(await store.takeLease(key, holder, now, now + handlerTimeoutMs + LEASE_MARGIN_MS))) throw paymentInFlight();
+    try {
+      return await serveUnderLease(order, key, holder);
+    } finally {
+      const left = (err: unknown) => log.error({ err }, 'a lease was not given back; it ends by itself');
+      await store.releaseLease(key, holder).catch(left);
+    }
+  };
+
+  return Object.assign(serve, {
+    delivered: async (key: ProofKey) => {
+      const now = clock.nowMs();
+      await store.delivered(key, now, now + keepMs);
+    },
+  });
+}

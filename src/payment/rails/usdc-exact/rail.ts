@@ -1,0 +1,79 @@
+import { TooMany } from '../../../errors.ts';
+import { type Clock, nowSeconds } from '../../../lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
+import { settlementUnknown } from '../../doubt.ts';
+import { checkAuthorization, paymentKey, type ValidityBounds } from '../../evm/authorization.ts';
+import type { ChainCheck } from '../../evm/chain-check.ts';
+import { createEmptyPayers } from '../../evm/empty-payers.ts';
+import type { Evidence } from '../../evm/evidence.ts';
+import { checkCodeTaken } from '../../evm/signature.ts';
+import type { Ledger } from '../../ledger.ts';
+import type { PurchaseRail } from '../../rail.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import { NONCE_USED } from '../../settler.ts';
+
+interface ChainRailOptions {
+  ledger: Pick<Ledger, 'openBefore'>;
+  check: Pick<ChainCheck, 'admit' | 'simulate'>;
+  evidence: Pick<Evidence, 'lookup'>;
+  settler: PurchaseRail['settler'];
+  checkSignature: PurchaseRail['checkSignature'];
+  validity: ValidityBounds;
+  network: string;
+  usdc: `0x${string}`;
+  clock: Clock;
+}
+
+/** The plain rail: an authorization of the token itself, judged by the chain, also where a facilitator settles it. */
+export function createChainRail(options: ChainRailOptions): PurchaseRail {
+  const { ledger, check, evidence, settler, checkSignature, validity, network, clock } = options;
+  const contract = hexToBytes(options.usdc);
+  const empty = createEmptyPayers(clock);
+
+  return {
+    contract,
+    settler,
+    requirement: (plain) => plain,
+    checkAuthorization: (authorization, requirement, now) =>
+      checkAuthorization(authorization, requirement, now, validity),
+    checkSignature,
+    /** Unused, as the shared read tells: open. Anything else is told by the logs. */
+    review: async (authorization, { checkedBlock }, { asker, mayLookUp }) => {
+      const { used, block } = await check.admit(authorization, asker, true);
+      if (!used && BigInt(nowSeconds(clock)) < authorization.validBefore) return { kind: 'open' };
+      if (!mayLookUp()) return { kind: 'unknown' };
+      return evidence.lookup(authorization, checkedBlock ?? block, { rank: 'sale' });
+    },
+    /** What is used ends here, and so does a balance below the price. */
+    look: async (authorization, asker, { signed, isAgain }) => {
+      const payer = bytesToHex(authorization.from);
+      const waitSeconds = empty.secondsBelow(payer, authorization.value);
+      if (waitSeconds > 0) throw shortOfFunds(waitSeconds);
+      const seen = signed ?? (await check.admit(authorization, asker, true));
+      // A third party has sent it since it was reviewed: that review will tell whom it paid.
+      if (seen.used && isAgain) throw settlementUnknown();
+      if (seen.used) throw new PaymentRefused(NONCE_USED);
+      empty.note(payer, seen.balance);
+      if (seen.balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
+      return seen;
+    },
+    /** 1. The balance covers what the payer promised before, too; 2. an account with code lets it through. */
+    verify: async (id, authorization, { balance, hasCode, block }, { asker }) => {
+      const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
+      if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
+      if (hasCode) {
+        checkCodeTaken(settler);
+        await check.simulate(authorization, asker.signal);
+      }
+      return { checkedBlock: block, hasCode };
+    },
+  };
+}
+
+const INSUFFICIENT = 'invalid_exact_evm_insufficient_balance';
+
+/** Refused from memory: money may have come since, so it is not said to be missing. */
+function shortOfFunds(waitSeconds: number): TooMany {
+  const detail = 'this payer held too little a moment ago; present the payment again';
+  return new TooMany('payer_short_of_funds', detail, waitSeconds);
+}

@@ -1,0 +1,70 @@
+import { type Clock, nowSeconds } from '../../../lib/clock.ts';
+import { bytesToHex } from '../../../lib/hex.ts';
+import type { Authorization } from '../../evm/authorization.ts';
+import type { Verdict } from '../../evm/evidence.ts';
+import { transferIdBytes } from '../../evm/transaction-id.ts';
+import { NONCE_USED } from '../../settler.ts';
+import type { GatewayClient, GatewayTransfer } from './client.ts';
+
+/** What the Gateway may still be writing down when an authorization has run out. */
+const EXPIRY_MARGIN_SECONDS = 60n;
+/** A batch's block is not told; the chain's own block 0 holds no payment. */
+const NO_BLOCK = 0;
+
+/**
+ * Reads what became of authorizations from the Gateway, as `createEvidence` reads it from the chain. On this rail a payment is paid once
+ * the Gateway has accepted its transfer, because the payer's balance is locked from then on; it stands behind the batch.
+ */
+export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, network: string, clock: Clock) {
+  /**
+   * 1. The transfer with this payer and nonce; more than one, or one that was not asked for: not to be told now.
+   * 2. None: open, or failed when the authorization has run out.
+   * 3. Failed there: nothing was taken, and the Gateway will not take it again.
+   * 4. Made out to us, over the amount: settled. To another, or over another: used elsewhere.
+   */
+  async function lookup(authorization: Authorization): Promise<Verdict> {
+    const { from, nonce } = authorization;
+    const transfers = await client.search(bytesToHex(from), bytesToHex(nonce));
+    const [transfer, ...others] = transfers;
+    if (others.length > 0) return { kind: 'unknown' };
+    if (!transfer) return absent(authorization, BigInt(nowSeconds(clock)));
+    if (!isOf(transfer, authorization)) return { kind: 'unknown' };
+    if (transfer.status === 'failed') return { kind: 'failed', reason: 'unexpected_settle_error' };
+    if (!pays(transfer, authorization, network)) return { kind: 'failed', reason: NONCE_USED };
+    const transaction = transferIdBytes(transfer.id);
+    const paid = unitsOf(transfer.amount);
+    return transaction && paid !== null ? { kind: 'settled', transaction, block: NO_BLOCK, paid } : { kind: 'unknown' };
+  }
+
+  return {
+    lookup,
+    /** Whether the Gateway has any transfer with this payer and nonce; rejects when it does not tell. */
+    isUsed: async ({ from, nonce }: Authorization): Promise<boolean> =>
+      (await client.search(bytesToHex(from), bytesToHex(nonce))).length > 0,
+  };
+}
+
+function absent({ validBefore }: Authorization, now: bigint): Verdict {
+  if (now < validBefore + EXPIRY_MARGIN_SECONDS) return { kind: 'open' };
+  return { kind: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' };
+}
+
+function isOf(transfer: GatewayTransfer, { from, nonce }: Authorization): boolean {
+  const sameNonce = !transfer.nonce || transfer.nonce.toLowerCase() === bytesToHex(nonce);
+  return sameNonce && transfer.fromAddress.toLowerCase() === bytesToHex(from);
+}
+
+function pays(transfer: GatewayTransfer, { to, value }: Authorization, network: string): boolean {
+  const here = [transfer.sendingNetwork, transfer.recipientNetwork].every(
+    (name) => !name?.startsWith('eip155:') || name === network,
+  );
+  return here && transfer.toAddress.toLowerCase() === bytesToHex(to) && unitsOf(transfer.amount) === value;
+}
+
+/** USDC base units of an amount that is written in them, or as a decimal of whole USDC; null for anything else. */
+function unitsOf(amount: string): bigint | null {
+  const parts = /^(\d{1,30})(?:\.(\d{1,6})0*)?$/.exec(amount);
+  if (!parts) return null;
+  const [, whole = '0', fraction] = parts;
+  return fraction === undefined ? BigInt(whole) : BigInt(whole + fraction.padEnd(6, '0'));
+}

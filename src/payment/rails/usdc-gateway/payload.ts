@@ -1,0 +1,59 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import { hexToBytes } from '../../../lib/hex.ts';
+import { recoverAddress } from '../../../lib/secp256k1.ts';
+import {
+  type Authorization,
+  authorizationDigest,
+  checkAuthorization,
+  domainSeparator,
+  type ServingTimes,
+} from '../../evm/authorization.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import { MOST_VALIDITY_SECONDS } from '../../settlers/facilitator/request.ts';
+
+/** The domain under which payers sign for the Gateway Wallet, and what tells its entry in `accepts` from the plain one. */
+export const GATEWAY_DOMAIN = { name: 'GatewayWalletBatched', version: '1' } as const;
+
+/** The Gateway takes an authorization only while this is left of it, seconds: its `/supported` says so. */
+const MIN_VALIDITY_SECONDS = 604_800;
+/** Beside the handler's time, for what comes before it is handed over; clients sign for 100 seconds more than the Gateway wants. */
+const HANDING_OVER_SECONDS = 5;
+
+/** The second entry of a challenge: the plain one, to be signed for the Gateway Wallet. */
+export function gatewayRequirement(plain: PaymentRequirements, wallet: `0x${string}`): PaymentRequirements {
+  return { ...plain, extra: gatewayExtra(wallet) };
+}
+
+/** `extra` of the Gateway's requirements. */
+export function gatewayExtra(wallet: `0x${string}`) {
+  return { ...GATEWAY_DOMAIN, verifyingContract: wallet };
+}
+
+/** Whether a payment's `accepted` means the Gateway rail; everything else is judged as a plain payment. */
+export function isGatewayAccepted(accepted: Record<string, unknown>): boolean {
+  const { extra } = accepted;
+  return typeof extra === 'object' && extra !== null && 'name' in extra && extra.name === GATEWAY_DOMAIN.name;
+}
+
+/** The plain rail's cheap checks and the Gateway's own two; the first that fails is the reason. */
+export function createGatewayCheck({ handlerTimeoutMs }: Pick<ServingTimes, 'handlerTimeoutMs'>) {
+  const least = MIN_VALIDITY_SECONDS + Math.ceil(handlerTimeoutMs / 1000) + HANDING_OVER_SECONDS;
+  // `now` in Unix seconds.
+  return (authorization: Authorization, requirement: PaymentRequirements, now: number): void => {
+    checkAuthorization(authorization, requirement, now, { least: 0, most: MOST_VALIDITY_SECONDS });
+    // 5. With the validity that the Gateway wants left when the call has been served.
+    if (authorization.validBefore < BigInt(now + least)) throw new PaymentRefused('authorization_validity_too_short');
+    // 6. Not to itself.
+    if (Buffer.compare(authorization.from, authorization.to) === 0) throw new PaymentRefused('self_transfer');
+  };
+}
+
+/** Checks that the payer signed for the Gateway Wallet. Keys alone: the Gateway asks no contracts (ERC-1271). */
+export function createGatewaySignatureCheck(chainId: number, wallet: `0x${string}`) {
+  const separator = domainSeparator(GATEWAY_DOMAIN.name, GATEWAY_DOMAIN.version, chainId, hexToBytes(wallet));
+  return async (authorization: Authorization): Promise<void> => {
+    const signer = recoverAddress(authorizationDigest(authorization, separator), authorization.signature);
+    if (signer && Buffer.compare(signer, authorization.from) === 0) return;
+    throw new PaymentRefused('invalid_exact_evm_signature');
+  };
+}

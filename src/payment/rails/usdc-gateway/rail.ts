@@ -1,0 +1,91 @@
+import { Unavailable } from '../../../errors.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
+import { type Authorization, paymentKey, type ServingTimes } from '../../evm/authorization.ts';
+import { createSharedReads } from '../../evm/shared-reads.ts';
+import type { Ledger } from '../../ledger.ts';
+import type { PurchaseRail, Verified } from '../../rail.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import { ALREADY_USED } from '../../settler.ts';
+import type { OpenGateway } from './open.ts';
+import { createGatewayCheck, gatewayRequirement } from './payload.ts';
+
+/** A batch is looked up by its transfer, never by a block; the Gateway takes no payments of accounts with code. */
+const VERIFIED: Verified = { checkedBlock: 0, hasCode: false };
+/** Depositors asked for in one question: the service tells no limit, and this many fit into any request. */
+const MOST_DEPOSITORS = 20;
+/** As for payers on the chain: a moment for others to come, and no long wait behind a question that hangs. */
+const TIMES = { gatherMs: 4, pauseMs: 10, longestWaitMs: 100 };
+/** Depositors that may wait: twenty questions' worth. A client without a place is refused at once. */
+const PLACES = 400;
+/** How long one waits, in milliseconds; then it is refused. */
+const WAIT_MS = 4000;
+/** In the Gateway's own word. */
+const INSUFFICIENT = 'insufficient_balance';
+
+interface GatewayRailOptions {
+  gateway: OpenGateway;
+  settler: PurchaseRail['settler'];
+  ledger: Pick<Ledger, 'openBefore'>;
+  network: string;
+  times: Pick<ServingTimes, 'handlerTimeoutMs'>;
+  clock: Clock;
+}
+
+/** The Gateway's rail: an authorization of the Gateway Wallet, judged by the Gateway alone, which holds the payer's deposit. */
+export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
+  const { gateway, settler, ledger, network, times, clock } = options;
+  const contract = hexToBytes(gateway.wallet);
+  const readDeposit = createSharedReads<Uint8Array, bigint>({
+    ask: (depositors) => gateway.client.balances(depositors.map(bytesToHex)),
+    ...{ ...TIMES, most: MOST_DEPOSITORS, clock },
+    queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
+  });
+
+  /** One that was used before it was ever presented here was sold by another ledger, or for something else. */
+  async function checkUnused(authorization: Authorization): Promise<void> {
+    if (await gateway.evidence.isUsed(authorization)) throw new PaymentRefused(ALREADY_USED);
+  }
+
+  return {
+    contract,
+    settler,
+    requirement: (plain) => gatewayRequirement(plain, gateway.wallet),
+    checkAuthorization: createGatewayCheck(times),
+    checkSignature: async (authorization) => {
+      await gateway.checkSignature(authorization);
+      return null;
+    },
+    /** What was handed over before may have been taken after all: the Gateway's transfers tell. */
+    review: async (authorization, _known, { mayLookUp }) =>
+      mayLookUp() ? gateway.evidence.lookup(authorization) : { kind: 'unknown' },
+    /** A deposit below the price ends it. */
+    look: async (authorization, { client, signal }) => {
+      const balance = await readDeposit(authorization.from, signal, client);
+      if (balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
+      return { used: false, balance, hasCode: false, block: 0 };
+    },
+    /**
+     * 1. The deposit covers what the payer promised before, too; 2. the nonce is unused, unless our own handing over used it;
+     * 3. the Gateway finds nothing wrong with the form.
+     */
+    verify: async (id, authorization, { balance }, { asker: { signal }, isAgain }) => {
+      const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
+      if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
+      const [reason] = await Promise.all([
+        gateway.verify(authorization, signal),
+        isAgain ? undefined : checkUnused(authorization),
+      ]);
+      if (reason !== null) throw new PaymentRefused(reason);
+      return VERIFIED;
+    },
+  };
+}
+
+function busy(): Unavailable {
+  return new Unavailable(
+    'gateway_busy',
+    'Too many payments over the Gateway wait to be looked at; try again shortly.',
+    1,
+  );
+}

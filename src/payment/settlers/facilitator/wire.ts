@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import type { Upstream } from '../../../upstream/client/http.ts';
+import type { Supported } from './client.ts';
+
+const supported = z.object({
+  signers: z.record(z.string(), z.array(z.string())).nullish().catch(null),
+  kinds: z.array(
+    z.object({
+      x402Version: z.number(),
+      scheme: z.string(),
+      network: z.string(),
+      extra: z
+        .record(z.string(), z.unknown())
+        .nullish()
+        .transform((extra) => extra ?? undefined),
+    }),
+  ),
+});
+
+/** The kinds that `/supported` lists; throws what may be told to anyone. */
+export async function supportedKinds(
+  upstream: Upstream,
+  url: string,
+  headers: Record<string, string>,
+): Promise<Supported> {
+  const answer = await upstream.json({ url, headers }, supported);
+  if (answer === null) throw new Error('/supported is not there');
+  return { kinds: answer.kinds, signers: answer.signers ?? {} };
+}
+
+/** A body as JSON, or null where it is none. */
+export function jsonOrNull(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body).toString('utf8'));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,75 @@
+import type { ChainClient } from '../../../chain/rpc/client.ts';
+import { createHeads } from '../../../chain/rpc/heads.ts';
+import type { Config } from '../../../config.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { RelayerSpendingStore } from '../../../store/ports/spending.ts';
+import type { ChainCheck } from '../../evm/chain-check.ts';
+import type { Evidence } from '../../evm/evidence.ts';
+import type { TokenWatch } from '../../evm/token-watch.ts';
+import type { Settler } from '../../settler.ts';
+import { createGasBudget } from './gas-budget.ts';
+import { createGasWatch } from './gas-watch.ts';
+import type { RelayerMetrics } from './metrics.ts';
+import { createRelayer, type RelayerOptions } from './relayer.ts';
+import type { Wallet } from './wallet.ts';
+
+interface RelayingOptions {
+  config: Pick<Config, 'network' | 'collector' | 'relayer' | 'receiptPollMs' | 'settleWaitMs'>;
+  token: TokenWatch;
+  chain: ChainClient;
+  wallet: Wallet;
+  check: ChainCheck;
+  evidence: Evidence;
+  noteBroadcast: RelayerOptions['noteBroadcast'];
+  /** What our relayer has spent, day by day. */
+  spending: RelayerSpendingStore;
+  metrics: RelayerMetrics | undefined;
+  clock: Clock;
+  log: {
+    info(detail: object, message: string): void;
+    warn(detail: object, message: string): void;
+    error(detail: object, message: string): void;
+  };
+}
+
+/** Our own settler with what it learns heads from and what its gas comes from. */
+export function createRelaying(options: RelayingOptions) {
+  const { config, chain, wallet, check, evidence, token, noteBroadcast, metrics, clock, log } = options;
+  const gas = createGasWatch(chain, wallet.address, metrics?.read);
+  const { dailyGasWei: dailyWei, dailyFailuresWei } = config.relayer;
+  const budget = createGasBudget({ store: options.spending, clock, dailyWei, dailyFailuresWei, log });
+  metrics?.watchBudget(budget);
+  const heads = createHeads(config.collector.wsUrls, log);
+  const relayer = createRelayer({
+    chain,
+    check,
+    usdc: config.network.usdc,
+    wallet,
+    evidence,
+    token,
+    isCareful: () => budget.refusesCode() !== null,
+    clock,
+    noteBroadcast,
+    log,
+    pollMs: config.receiptPollMs,
+    gatherMs: config.relayer.gatherMs,
+    blockSharePercent: config.relayer.blockSharePercent,
+    stallMs: config.settleWaitMs,
+    onHead: heads.listen,
+    onMined: (cost) => {
+      budget.note(cost);
+      metrics?.mined(cost);
+    },
+  });
+  const unaffordable = () => gas.shortage(relayer.expectedWei()) ?? budget.refusal(relayer.expectedWei());
+  const settler: Settler = {
+    ...relayer,
+    unavailable: () => relayer.unavailable() ?? token.refusal() ?? unaffordable(),
+    refusesCode: budget.refusesCode,
+    stop: async () => {
+      await relayer.stop();
+      heads.close();
+    },
+  };
+  return { settler, load: budget.load, refresh: gas.refresh, detail: gas.detail };
+}

@@ -1,0 +1,164 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import { hexToBytes } from '../../../../src/lib/hex.ts';
+import { zeroTransferCalldata } from '../../../../src/payment/evm/token.ts';
+import { createTokenWatch, type TokenWatch } from '../../../../src/payment/evm/token-watch.ts';
+import { RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
+import { watchedChain } from '../../../support/chain/watched-chain.ts';
+import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
+import { USDC } from '../../../support/usdc/payments.ts';
+
+const SHUT = 'the USDC token is paused, or refuses the seller';
+const PAY_TO = `0x${'5e'.repeat(20)}` as const;
+const paused = () => {
+  throw new RpcFault(3, 'execution reverted: Pausable: paused');
+};
+const fine = () => `0x${'1'.padStart(64, '0')}`;
+
+let node: RpcServer;
+let chain: OpenChainClient;
+let asked: ReturnType<typeof watchedChain>['asked'];
+let clock: ManualClock;
+let sender: `0x${string}`;
+let said: [level: string, detail: object][];
+let watch: TokenWatch;
+beforeEach(async () => {
+  node = await startRpcServer({ eth_call: fine });
+  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 2000 });
+  clock = createManualClock(1_800_000_000_000);
+  [said, sender] = [[], `0x${'aa'.repeat(20)}`];
+  const watched = watchedChain(chain);
+  asked = watched.asked;
+  watch = createTokenWatch({
+    ...{ chain: watched.chain, usdc: USDC, payTo: PAY_TO, sender: () => sender, clock },
+    log: {
+      error: (detail) => void said.push(['error', detail]),
+      info: (detail) => void said.push(['info', detail]),
+    },
+  });
+});
+afterEach(async () => {
+  await chain.close();
+  await node.stop();
+});
+
+const tries = () => node.count('eth_call');
+
+test('the token is tried with a transfer of nothing from the settlements’ sender to the seller, as a settlement', async () => {
+  expect([await watch.check(), watch.refusal()]).toEqual([true, null]);
+  const calls = () =>
+    (node.bodies as { method: string; params: unknown[] }[]).filter(({ method }) => method === 'eth_call');
+  expect(calls()[0]?.params).toEqual([
+    { from: sender, to: USDC, data: zeroTransferCalldata(hexToBytes(PAY_TO)) },
+    'latest',
+  ]);
+  expect(asked).toEqual([{ method: 'eth_call', rank: 'settle' }]);
+  sender = `0x${'bb'.repeat(20)}`;
+  await watch.check();
+  expect(calls()[1]?.params[0]).toMatchObject({ from: sender });
+});
+
+describe('a token that lets nothing through', () => {
+  test('ends the sale, and is said once; when it opens again, that is said once as well', async () => {
+    node.methods.eth_call = paused;
+    expect([await watch.check(), watch.refusal()]).toEqual([false, SHUT]);
+    expect(await watch.check()).toBe(false);
+    expect(said).toEqual([['error', { usdc: USDC, payTo: PAY_TO }]]);
+    node.methods.eth_call = fine;
+    expect([await watch.check(), watch.refusal()]).toEqual([true, null]);
+    await watch.check();
+    expect(said).toEqual([
+      ['error', { usdc: USDC, payTo: PAY_TO }],
+      ['info', { usdc: USDC, payTo: PAY_TO }],
+    ]);
+  });
+
+  test('is told by a revert without its code, as some nodes answer', async () => {
+    node.methods.eth_call = () => {
+      throw new RpcFault(-32000, 'Execution REVERTED');
+    };
+    expect([await watch.check(), watch.refusal()]).toEqual([false, SHUT]);
+  });
+});
+
+describe('a chain that does not answer', () => {
+  test.each<[string, () => void]>([
+    [
+      'for a node’s own reason',
+      () => {
+        node.methods.eth_call = () => {
+          throw new RpcFault(-32602, 'invalid argument');
+        };
+      },
+    ],
+    [
+      'at all',
+      () => {
+        node.fault = '500';
+      },
+    ],
+  ])('%s says nothing: what was known stays', async (_, away) => {
+    const heal = () => {
+      Object.assign(node, { fault: null });
+      node.methods.eth_call = paused;
+    };
+    away();
+    expect([await watch.check(), watch.refusal()]).toEqual([true, null]);
+    heal();
+    // The provider is held back for a while after it failed; then it tells.
+    expect(await watch.check()).toBe(false);
+    away();
+    expect([await watch.check(), watch.refusal()]).toEqual([false, SHUT]);
+    expect(said).toHaveLength(1);
+  });
+});
+
+test('those who ask at the same time share one try, and the next one is a new one', async () => {
+  expect(await Promise.all([watch.check(), watch.check(), watch.check()])).toEqual([true, true, true]);
+  expect(tries()).toBe(1);
+  await watch.check();
+  expect(tries()).toBe(2);
+});
+
+describe('the timer', () => {
+  test('has it tried once a minute while all is well', async () => {
+    await watch.refresh();
+    expect(tries()).toBe(1);
+    await clock.advance(59_999);
+    await watch.refresh();
+    expect(tries()).toBe(1);
+    await clock.advance(1);
+    await watch.refresh();
+    expect(tries()).toBe(2);
+  });
+
+  test('does not try it anew after another caller did', async () => {
+    await watch.refresh();
+    await clock.advance(59_999);
+    await watch.check();
+    await clock.advance(1);
+    await watch.refresh();
+    expect(tries()).toBe(2);
+  });
+
+  test('has it tried each time while it is shut, so that sales go on at once', async () => {
+    node.methods.eth_call = paused;
+    await watch.check();
+    await watch.refresh();
+    await watch.refresh();
+    expect(tries()).toBe(3);
+    node.methods.eth_call = fine;
+    await watch.refresh();
+    expect([tries(), watch.refusal()]).toEqual([4, null]);
+    await watch.refresh();
+    expect(tries()).toBe(4);
+  });
+
+  test('counts a try that told nothing: a chain that is away is not asked without pause', async () => {
+    node.fault = '500';
+    await watch.refresh();
+    const before = node.bodies.length;
+    await watch.refresh();
+    expect(node.bodies.length).toBe(before);
+  });
+});

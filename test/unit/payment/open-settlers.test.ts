@@ -1,0 +1,310 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ConfigError, loadConfig } from '../../../src/config.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import type { Verdict } from '../../../src/payment/evm/evidence.ts';
+import { createRails } from '../../../src/payment/open-settlers.ts';
+import { openGateway } from '../../../src/payment/rails/usdc-gateway/open.ts';
+import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/payload.ts';
+import { createGatewayRail } from '../../../src/payment/rails/usdc-gateway/rail.ts';
+import type { Settler } from '../../../src/payment/settler.ts';
+import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
+import { createUpstreams } from '../../../src/upstream/client/http.ts';
+import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
+import { signForGateway } from '../../support/usdc/gateway-payment.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
+import { newKey, signAuthorization, USDC } from '../../support/usdc/payments.ts';
+import { randomIntent } from '../../support/usdc/token-node.ts';
+
+const seller = newKey();
+const WALLET = `0x${'77'.repeat(20)}` as const;
+const requirement = {
+  ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: USDC, payTo: seller.address },
+  ...{ maxTimeoutSeconds: 604_900, extra: {} },
+};
+const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: seller.address, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
+const problemsOf = (env: Record<string, string>): readonly string[] => {
+  try {
+    loadConfig({ ...MINIMUM, ...env });
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+};
+
+describe('the configuration of the rails', () => {
+  test('is our own relayer and no Gateway unless it says otherwise', () => {
+    expect(loadConfig(MINIMUM).rails).toEqual({ remote: null, gateway: null });
+  });
+
+  test('knows Circle’s services for Arc and its test network, and asks a custom network for what it cannot know', () => {
+    const circle = { SETTLER: 'facilitator', REMOTE_FACILITATOR_MODE: 'circle', REMOTE_FACILITATOR_TOKEN: 'k' };
+    const { remote, gateway } = loadConfig({ ...MINIMUM, ...circle, GATEWAY: 'on' }).rails;
+    expect(remote).toMatchObject({ mode: 'circle', url: 'https://api.circle.com/v1/facilitator/x402', token: 'k' });
+    expect(gateway).toMatchObject({
+      url: 'https://gateway-api.circle.com',
+      wallet: '0x77777777dcc4d5a8b6e418fd04d8997ef11000ee',
+      token: null,
+    });
+    const custom = { NETWORK: 'custom', CHAIN_ID: '1', RPC_URLS: 'http://127.0.0.1:1', USDC_ADDRESS: USDC };
+    expect(problemsOf({ ...custom, ...circle, GATEWAY: 'on' })).toEqual([
+      expect.stringMatching(/^REMOTE_FACILITATOR_URL is missing/),
+      expect.stringMatching(/^GATEWAY_URL is missing/),
+      expect.stringMatching(/^GATEWAY_WALLET_ADDRESS is missing/),
+    ]);
+  });
+
+  test.each([
+    [{ SETTLER: 'facilitator' }, /^REMOTE_FACILITATOR_URL is missing/],
+    [{ SETTLER: 'somebody' }, /^SETTLER: relayer or facilitator/],
+    [{ SETTLER: 'facilitator', REMOTE_FACILITATOR_MODE: 'circle' }, /exactly one of them/],
+    [
+      {
+        ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_MODE: 'circle', REMOTE_FACILITATOR_TOKEN: 'k' },
+        REMOTE_FACILITATOR_SELLER_KEY: `0x${'2'.repeat(64)}`,
+      },
+      /exactly one of them/,
+    ],
+    [
+      {
+        ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: 'http://127.0.0.1:1' },
+        REMOTE_FACILITATOR_SELLER_KEY: `0x${'2'.repeat(64)}`,
+      },
+      /^REMOTE_FACILITATOR_SELLER_KEY is set/,
+    ],
+    [{ GATEWAY_TOKEN: 'a b' }, /^GATEWAY_TOKEN: a token without spaces/],
+  ])('%j is told as a problem', (env, problem) => {
+    expect(problemsOf(env)).toEqual([expect.stringMatching(problem)]);
+  });
+});
+
+describe('the rails', () => {
+  let gateway: GatewayStandIn;
+  let facilitator: Awaited<ReturnType<typeof startStandIn>>;
+  let kinds: unknown = [];
+  let signers: unknown = {};
+  let answer: (asked: Asked) => Promise<Answered>;
+  beforeEach(() => {
+    answer = async () => ({ status: 404, json: {} });
+    [shut, tried, signers] = [null, 0, {}];
+  });
+  beforeAll(async () => {
+    gateway = await startGatewayStandIn(5042, WALLET);
+    facilitator = await startStandIn(async (asked: Asked) =>
+      asked.path === '/supported' ? { json: { kinds, signers, extensions: [] } } : answer(asked),
+    );
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    await facilitator.stop();
+  });
+
+  /** Why the token lets nothing through, and how often it was tried. */
+  let shut: string | null = null;
+  let tried = 0;
+  const reads: string[] = [];
+  const token = {
+    check: async () => {
+      tried += 1;
+      return shut === null;
+    },
+    refusal: () => shut,
+  };
+  const relayer: Settler = { settle: () => [], unavailable: () => 'the relayer itself', stop: async () => {} };
+  const evidence = { lookup: async (): Promise<Verdict> => ({ kind: 'open' }) };
+  const check = { read: async () => ({ used: reads.push('read') > 0, balance: 0n, hasCode: false, block: 0 }) };
+  const nowhere = { due: async () => [], note: async () => {}, batchOf: async () => null, paymentsIn: async () => [] };
+
+  async function open(env: Record<string, string>) {
+    const { rails: config, network } = loadConfig({ ...MINIMUM, ...env });
+    const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
+    const opened = { network, publicOrigin: 'https://a.test', upstreams, clock: systemClock };
+    const gateway = config.gateway && openGateway(config.gateway, opened);
+    const rails = createRails({
+      ...{ remote: config.remote, gateway, network, seller: seller.address, evidence, upstreams, transfers: nowhere },
+      token,
+      check,
+      ...{ publicOrigin: 'https://a.test', userAgent: 'percall/test', relayer: () => relayer, clock: systemClock },
+      noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
+      ...{ pollMs: 10, waitMs: 100, log: { info: () => {}, warn: () => {}, error: () => {} } },
+    });
+    const close = async () => {
+      await rails.stop();
+      await upstreams.close();
+    };
+    const rail =
+      gateway &&
+      createGatewayRail({
+        ...{
+          gateway,
+          settler: { unavailable: () => null },
+          ledger: { openBefore: async () => 0n },
+          network: network.caip2,
+        },
+        ...{ times: { handlerTimeoutMs: 10_000 }, clock: systemClock },
+      });
+    return { rails, gateway: rail, close };
+  }
+
+  const remote = () => ({ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url });
+  const batched = () => ({ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET });
+
+  test('are the relayer alone by default, and nothing is probed', async () => {
+    const { rails, close } = await open({});
+    expect(rails.direct.settler.unavailable()).toBe('the relayer itself');
+    expect([rails.gateway, await rails.probe()]).toEqual([null, {}]);
+    await close();
+  });
+
+  test('are told apart by the contract that was signed for; a row of a rail that is off belongs to none', async () => {
+    const on = await open({ ...remote(), ...batched() });
+    const off = await open({});
+    expect(on.rails.of(hexToBytes(USDC))).toBe(on.rails.direct);
+    expect(on.rails.of(hexToBytes(WALLET))).toBe(on.rails.gateway);
+    expect(on.rails.direct.settler.unavailable()).toBeNull();
+    expect(off.rails.of(hexToBytes(WALLET))).toBeNull();
+    await Promise.all([on.close(), off.close()]);
+  });
+
+  test('are well when /supported lists what we sell for, and say why where it does not', async () => {
+    const { rails, close } = await open({ ...remote(), ...batched() });
+    const exact = { x402Version: 2, scheme: 'exact', network: 'eip155:5042' };
+    kinds = [exact];
+    expect(await rails.probe()).toEqual({ facilitator: { ok: true }, gateway: { ok: true } });
+    kinds = [{ ...exact, network: 'eip155:5043' }, exact];
+    expect((await rails.probe()).facilitator).toEqual({ ok: true });
+    const elsewhere = [
+      { ...exact, x402Version: 1 },
+      { ...exact, network: 'eip155:1' },
+      { ...exact, scheme: 'upto' },
+      { ...exact, extra: { name: 'GatewayWalletBatched' } },
+    ];
+    for (const kind of elsewhere) {
+      kinds = [kind];
+      expect((await rails.probe()).facilitator).toEqual({ ok: false, detail: expect.stringMatching(/does not list/) });
+    }
+    kinds = 'none';
+    expect((await rails.probe()).facilitator?.ok).toBe(false);
+    await close();
+    const wrong = await open({ ...batched(), GATEWAY_WALLET_ADDRESS: `0x${'78'.repeat(20)}` });
+    expect(await wrong.rails.probe()).toEqual({ gateway: { ok: false, detail: expect.any(String) } });
+    await wrong.close();
+    const away = await open({ GATEWAY: 'on', GATEWAY_URL: 'http://127.0.0.1:1', GATEWAY_WALLET_ADDRESS: WALLET });
+    expect((await away.rails.probe()).gateway?.ok).toBe(false);
+    await away.close();
+  });
+
+  test.each<[string, unknown, string | undefined]>([
+    ['for this network', { 'eip155:5042': [`0x${'AB'.repeat(20)}`] }, `0x${'ab'.repeat(20)}`],
+    ['for all networks of its kind', { 'eip155:*': [`0x${'cd'.repeat(20)}`] }, `0x${'cd'.repeat(20)}`],
+    [
+      'for both',
+      { 'eip155:*': [`0x${'cd'.repeat(20)}`], 'eip155:5042': [`0x${'ab'.repeat(20)}`] },
+      `0x${'ab'.repeat(20)}`,
+    ],
+    ['after one that is no address', { 'eip155:5042': ['solana', `0x${'ab'.repeat(20)}`] }, `0x${'ab'.repeat(20)}`],
+    [
+      'for other networks only',
+      { 'eip155:1': [`0x${'ab'.repeat(20)}`], 'solana:*': [`0x${'ab'.repeat(20)}`] },
+      undefined,
+    ],
+    ['nowhere', {}, undefined],
+    ['of nobody', { 'eip155:5042': [] }, undefined],
+  ])('tell who sends a facilitator’s settlements, where /supported names a signer %s', async (_, told, sender) => {
+    const { rails, close } = await open(remote());
+    kinds = [{ x402Version: 2, scheme: 'exact', network: 'eip155:5042' }];
+    signers = told;
+    expect(await rails.probe()).toEqual({ facilitator: { ok: true, ...(sender && { sender }) } });
+    await close();
+  });
+
+  test('tell no sender of a service that does not settle for this network', async () => {
+    const { rails, close } = await open(remote());
+    kinds = [];
+    signers = { 'eip155:5042': [`0x${'ab'.repeat(20)}`] };
+    expect(await rails.probe()).toEqual({ facilitator: { ok: false, detail: expect.any(String) } });
+    await close();
+  });
+
+  test('sell nothing over a facilitator while the token lets nothing through, and over the Gateway as ever', async () => {
+    const { rails, close } = await open({ ...remote(), ...batched() });
+    expect([rails.direct.settler.unavailable(), rails.gateway?.settler.unavailable()]).toEqual([null, null]);
+    shut = 'the token is paused';
+    expect([rails.direct.settler.unavailable(), rails.gateway?.settler.unavailable()]).toEqual([shut, null]);
+    await close();
+    // What the queue itself has to say comes first.
+    expect(rails.direct.settler.unavailable()).toMatch(/stopping/);
+  });
+
+  test('tell another ledger’s payments from their own on the Gateway alone', async () => {
+    const { rails, close } = await open({ ...remote(), ...batched() });
+    expect([rails.direct.ownOnly, rails.gateway?.ownOnly]).toEqual([false, true]);
+    const own = await open({});
+    expect(own.rails.direct.ownOnly).toBe(false);
+    await Promise.all([close(), own.close()]);
+  });
+
+  test('have the token tried when a facilitator’s settlement of a plain account moves nothing', async () => {
+    const { rails, close } = await open(remote());
+    const unsent = { transaction: '', network: 'eip155:5042' };
+    answer = async () => ({ json: { success: false, errorReason: 'invalid_exact_evm_transaction_failed', ...unsent } });
+    await Promise.all(rails.direct.settler.settle([randomIntent({ hasCode: true })]));
+    expect(tried).toBe(0);
+    await Promise.all(rails.direct.settler.settle([randomIntent()]));
+    expect(tried).toBe(1);
+    await close();
+  });
+
+  test('end a Gateway payment that was used before it was handed over, and ask for nothing', async () => {
+    const { rails, close } = await open(batched());
+    const { privateKey, address } = newKey();
+    gateway.deposit(address, 5000n);
+    const used = signForGateway(privateKey, requirement, WALLET);
+    const body = settleRequest(used, {
+      network: 'eip155:5042',
+      usdc: USDC,
+      extra: gatewayExtra(WALLET),
+      publicOrigin: 'https://b.test',
+    });
+    const post = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...body, x402Version: 2 }),
+    };
+    expect(await (await fetch(`${gateway.url}/v1/x402/settle`, post)).json()).toMatchObject({ success: true });
+    const settles = () => gateway.asked.filter(({ path }) => path === '/v1/x402/settle').length;
+    const before = settles();
+    const outcomes = rails.gateway?.settler.settle([randomIntent({ authorization: used })]) ?? [];
+    expect(await Promise.all(outcomes)).toEqual([{ kind: 'failed', reason: 'payment_already_used' }]);
+    expect(settles()).toBe(before);
+    await close();
+  });
+
+  test('ask the Gateway before a handler runs, and refuse in its words', async () => {
+    const { gateway: rail, close } = await open(batched());
+    const { privateKey, address } = newKey();
+    gateway.deposit(address, 1000n);
+    const asker = { client: 'c', signal: new AbortController().signal };
+    const good = signForGateway(privateKey, requirement, WALLET);
+    await rail?.checkSignature(good, asker);
+    const seen = await rail?.look(good, asker, { signed: null, isAgain: false });
+    if (!rail || !seen) throw new Error('no Gateway');
+    await rail.verify('id', good, seen, { asker, isAgain: false });
+    const plain = signAuthorization(privateKey, requirement);
+    await expect(rail?.checkSignature(plain, asker)).rejects.toThrow('invalid_exact_evm_signature');
+    await expect(rail.verify('id', plain, seen, { asker, isAgain: false })).rejects.toThrow('invalid_signature');
+    await close();
+  });
+
+  test('take the trial’s key only when it is the seller’s', async () => {
+    const trial = (key: Uint8Array) => ({
+      ...{ ...remote(), REMOTE_FACILITATOR_MODE: 'circle' },
+      REMOTE_FACILITATOR_SELLER_KEY: bytesToHex(key),
+    });
+    await expect(open(trial(newKey().privateKey))).rejects.toThrow(/is not the key of SELLER_ADDRESS/);
+    const { rails, close } = await open(trial(seller.privateKey));
+    expect(rails.direct.settler.unavailable()).toBeNull();
+    await close();
+  });
+});

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { MAINNET } from '../../../../../src/payment/lnbtc/networks.ts';
+import { createLightningDescriptor } from '../../../../../src/payment/rails/lightning/descriptor.ts';
+import type { RateSource } from '../../../../../src/upstream/rates/exchanges.ts';
+import { createManualClock } from '../../../../support/manual-clock.ts';
+import { moodyEndpoint } from '../../../../support/service/moody-endpoint.ts';
+
+const NOW = 1_700_000_000_000;
+const rate = { rate: '64000', exchanges: [], retrievedAtMs: NOW - 1500 };
+
+function describe(rates: Partial<RateSource>, payTo: string | null = '02ab') {
+  const { endpoint } = moodyEndpoint('/test/one', '0.001');
+  const usdcOnly = { ...moodyEndpoint('/test/two').endpoint, onlyOn: 'paid' as const };
+  const free = { ...moodyEndpoint('/test/free').endpoint, access: 'free' as const };
+  const none: RateSource = { current: async () => rate, last: () => null };
+  return createLightningDescriptor({
+    catalogue: [endpoint, usdcOnly, free],
+    network: MAINNET,
+    payTo: () => payTo,
+    rates: { ...none, ...rates },
+    clock: createManualClock(NOW),
+  })();
+}
+
+test('the descriptor tells how, to whom and at which rate the routes are sold', async () => {
+  expect(await describe({})).toEqual({
+    scheme: 'exact',
+    network: MAINNET.id,
+    asset: 'BTC',
+    payTo: '02ab',
+    spec: expect.stringContaining('scheme_exact_lnbtc.md'),
+    pricing: expect.stringMatching(/median BTC\/USD of three exchanges.*an invoice lasts 300 seconds$/),
+    btcUsd: '64000',
+    rate: { exchanges: [], retrievedAt: 1_699_999_998, ageSeconds: 2 },
+    routes: [{ route: 'GET /v1/lightning/test/one', priceUsd: '0.001' }],
+  });
+});
+
+test('without a fresh rate it tells the newest with its age, and without any nothing', async () => {
+  const current = () => Promise.reject(new Error('none'));
+  const old = { ...rate, retrievedAtMs: NOW - 600_000 };
+  expect(await describe({ current, last: () => old })).toMatchObject({ btcUsd: '64000', rate: { ageSeconds: 600 } });
+  expect(await describe({ current }, null)).toMatchObject({ btcUsd: null, rate: null, payTo: null });
+});
+
+test('a clock that was set back makes no rate younger than now', async () => {
+  const current = async () => ({ ...rate, retrievedAtMs: NOW + 5000 });
+  expect(await describe({ current })).toMatchObject({ rate: { ageSeconds: 0 } });
+});

@@ -1,0 +1,187 @@
+import fastify, { type FastifyInstance } from 'fastify';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { defineEndpoint } from '../../../../../src/catalogue/endpoint.ts';
+import { AppError, BadParameter } from '../../../../../src/errors.ts';
+import { MAINNET } from '../../../../../src/payment/lnbtc/networks.ts';
+import { createLightningGate } from '../../../../../src/payment/rails/lightning/gate.ts';
+import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
+
+const ORIGIN = 'https://api.example.com';
+const PATH = '/v1/lightning/test/rail';
+
+let bench: RailBench;
+let app: FastifyInstance;
+let gate: ReturnType<typeof createLightningGate<null>>;
+const logged: string[] = [];
+
+beforeEach(async () => {
+  logged.splice(0);
+  bench = await openRailBench();
+  const log = { error: (_: object, message: string) => void logged.push(message) };
+  const { offers, redeem } = bench;
+  gate = createLightningGate({ offers, redeem, sources: null, network: MAINNET.id, publicOrigin: ORIGIN, log });
+  app = fastify();
+  app.setErrorHandler((error, _request, reply) => {
+    const told = error instanceof AppError ? error : null;
+    return reply.code(told?.status ?? 500).send({ code: told?.code ?? 'internal', detail: (error as Error).message });
+  });
+  const judged = defineEndpoint({
+    ...bench.endpoint,
+    path: '/test/judged',
+    priceUsd: '0.016',
+    example: { params: { tag: 'a' }, result: { text: 'x' } },
+    checkParams: () => {
+      throw new BadParameter([{ path: 'tag', message: 'is not sold' }]);
+    },
+    run: async () => ({ text: 'x' }),
+  });
+  app.route({ method: ['GET', 'POST'], url: PATH, ...gate.guard(bench.endpoint) });
+  app.get('/v1/lightning/test/judged', gate.guard(judged as typeof bench.endpoint).handler);
+  await app.ready();
+});
+afterEach(async () => {
+  await app.close();
+  await bench.close();
+});
+
+const get = (url: string, headers: Record<string, string> = {}) => app.inject({ method: 'GET', url, headers });
+const json = (header: unknown) => JSON.parse(Buffer.from(String(header), 'base64').toString());
+
+describe('without a payment', () => {
+  test('the answer is a 402 whose header and body make the same offer, which no cache may keep', async () => {
+    const answer = await get(`${PATH}?tag=a`);
+    const { accepts, error, resource } = json(answer.headers['payment-required']);
+    expect([answer.statusCode, error, resource.url]).toEqual([402, 'Payment required', `${ORIGIN}${PATH}?tag=a`]);
+    expect(answer.json().accepts).toEqual(accepts);
+    expect(answer.headers).toMatchObject({
+      'cache-control': 'no-store',
+      'content-type': 'application/json; charset=utf-8',
+    });
+    expect(bench.node.invoices.map(({ text }) => text)).toEqual([accepts[0].extra.invoice]);
+  });
+
+  test('a payment of version 1 is told what this speaks', async () => {
+    const answer = await get(`${PATH}?tag=a`, { 'x-payment': 'x' });
+    expect([answer.statusCode, answer.json().error]).toEqual([
+      402,
+      'X-PAYMENT is x402 version 1; this service speaks version 2: send PAYMENT-SIGNATURE',
+    ]);
+  });
+
+  test('the client is the address that asks', async () => {
+    bench.buyers.add('127.0.0.1');
+    const seen: string[] = [];
+    const { has } = bench.buyers;
+    bench.buyers.has = (client) => {
+      seen.push(client);
+      return has(client);
+    };
+    await get(`${PATH}?tag=a`);
+    expect(seen).toEqual(['127.0.0.1']);
+  });
+
+  test.each<[string, string, Record<string, string>, string]>([
+    ['an unknown parameter', `${PATH}?tag=a&more=1`, {}, 'bad_parameter'],
+    ['a missing one', PATH, {}, 'bad_parameter'],
+    ['a broken escape', `${PATH}?tag=%zz`, {}, 'bad_parameter'],
+    ['parameters that the endpoint does not sell', '/v1/lightning/test/judged?tag=a', {}, 'bad_parameter'],
+    ['a body that is said to come', `${PATH}?tag=a`, { 'content-length': '2' }, 'bad_parameter'],
+    ['a body of unknown length', `${PATH}?tag=a`, { 'transfer-encoding': 'chunked' }, 'bad_parameter'],
+  ])('%s is 400 before anything is made', async (_, url, headers, code) => {
+    const answer = await app.inject({
+      method: 'GET',
+      url,
+      headers,
+      ...('content-length' in headers && { payload: '{}' }),
+    });
+    expect([answer.statusCode, answer.json().code]).toEqual([400, code]);
+    expect([bench.node.invoices, bench.handler.runs]).toEqual([[], []]);
+  });
+
+  test('the words of a refusal say what is wrong', async () => {
+    expect((await get(`${PATH}?tag=%zz`)).json().detail).toBe(': this request target cannot be bound into an invoice');
+    expect((await get(`${PATH}?tag=a`, { 'transfer-encoding': 'chunked' })).json().detail).toBe(
+      ': a data route takes no body',
+    );
+    expect((await get('/v1/lightning/test/judged?tag=a')).json().detail).toBe('tag: is not sold');
+  });
+
+  test('an empty body is none', async () => {
+    expect((await get(`${PATH}?tag=a`, { 'content-length': '0' })).statusCode).toBe(402);
+  });
+});
+
+describe('with a payment', () => {
+  const buy = () => bench.buy(bench.order('a'));
+
+  test('the answer leaves with its receipt, for its buyer alone, and is noted as delivered', async () => {
+    const { header, key } = await buy();
+    const answer = await get(`${PATH}?tag=a`, { 'payment-signature': header });
+    expect([answer.statusCode, answer.body]).toEqual([200, '{"text":"answer to a"}']);
+    expect(json(answer.headers['payment-response'])).toEqual({
+      success: true,
+      transaction: key.paymentHash.toString('hex'),
+      network: MAINNET.id,
+    });
+    expect(answer.headers).toMatchObject({
+      'cache-control': 'private, no-store',
+      'content-type': 'application/json; charset=utf-8',
+    });
+    await expect.poll(async () => (await bench.real.findClaim(key))?.grant?.state).toBe('delivered');
+    expect(logged).toEqual([]);
+  });
+
+  test('a delivery that cannot be noted costs the buyer nothing, and is told', async () => {
+    const { header } = await buy();
+    bench.faults.delivered = async () => Promise.reject(new Error('disk'));
+    expect((await get(`${PATH}?tag=a`, { 'payment-signature': header })).statusCode).toBe(200);
+    await expect.poll(() => logged).toEqual(['a delivery was not noted']);
+  });
+
+  test('for another method it is another request', async () => {
+    const { header } = await buy();
+    const answer = await app.inject({ method: 'POST', url: `${PATH}?tag=a`, headers: { 'payment-signature': header } });
+    expect([answer.statusCode, answer.json().error]).toEqual([402, 'invalid_exact_lnbtc_request_mismatch']);
+  });
+
+  test('a refused one is told why, with a fresh offer', async () => {
+    const { header } = await buy();
+    const answer = await get(`${PATH}?tag=b`, { 'payment-signature': header });
+    expect(answer.statusCode).toBe(402);
+    expect(json(answer.headers['payment-response'])).toEqual({
+      success: false,
+      errorReason: 'invalid_exact_lnbtc_request_mismatch',
+      transaction: '',
+      network: MAINNET.id,
+    });
+    const { error, accepts } = answer.json();
+    expect([error, accepts.length]).toEqual(['invalid_exact_lnbtc_request_mismatch', 1]);
+  });
+
+  test('a refused one is told why where no offer can be made', async () => {
+    const { header } = await buy();
+    bench.room.set({ all: 2_000_000, offered: 0 });
+    const answer = await get(`${PATH}?tag=b`, { 'payment-signature': header });
+    const { error, accepts, priceUsd, btcUsd } = answer.json();
+    expect([answer.statusCode, error, accepts, priceUsd, btcUsd]).toEqual([
+      402,
+      'invalid_exact_lnbtc_request_mismatch',
+      [],
+      '0.016',
+      null,
+    ]);
+  });
+
+  test('a failure of ours is no refusal', async () => {
+    const { header } = await buy();
+    bench.faults.findClaim = async () => Promise.reject(new Error('disk'));
+    const answer = await get(`${PATH}?tag=a`, { 'payment-signature': header });
+    expect([answer.statusCode, answer.json().code]).toEqual([500, 'internal']);
+    expect(answer.headers['payment-required']).toBeUndefined();
+  });
+});
+
+test('knows the handlers that it has made, and no other', () => {
+  const { handler } = gate.guard(bench.endpoint);
+  expect([gate.isGuarded({ handler }), gate.isGuarded({ handler: async () => 'x' })]).toEqual([true, false]);
+});

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import type { Invoice } from '../../../../../src/payment/lnbtc/bolt11.ts';
+import { issuedFault } from '../../../../../src/payment/rails/lightning/issued-fault.ts';
+import { nodeKeys } from '../../../../support/lightning/lightning-node-servers.ts';
+
+const hash = Buffer.alloc(32, 5);
+const payTo = nodeKeys('seller').key;
+const ordered = { currency: 'bc', amountMsat: 1000n, requestHash: hash, expirySeconds: 300, payTo } as const;
+const invoice: Invoice = {
+  currency: 'bc',
+  amountMsat: 1000n,
+  createdAt: 1_700_000_000,
+  expirySeconds: 300,
+  paymentHash: Buffer.alloc(32, 1),
+  descriptionHashes: [hash],
+  hasDescription: false,
+  payee: Buffer.from(payTo, 'hex'),
+};
+
+test('an invoice that repeats its description hash is refused, even with the right one', () => {
+  expect(issuedFault(invoice, ordered, invoice.createdAt)).toBeNull();
+  const repeated = { ...invoice, descriptionHashes: [hash, hash] };
+  expect(issuedFault(repeated, ordered, invoice.createdAt)).toMatch(/exactly one description hash/);
+});
+
+test('times are judged to the second: 60 s ahead and the last second of the expiry are valid', () => {
+  const at = (seconds: number) => issuedFault(invoice, ordered, invoice.createdAt + seconds);
+  expect([at(-60), at(300)]).toEqual([null, null]);
+  expect(at(-61)).toMatch(/future/);
+  expect(at(301)).toMatch(/expired/);
+});

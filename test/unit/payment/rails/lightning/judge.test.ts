@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { invoiceOf } from '../../../../../scripts/lib/lightning/encode-invoice.ts';
+import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
+import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
+import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
+import { BENCH_NOW } from '../../../../support/lightning/issuer-bench.ts';
+import { type LightningRequirement, proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
+import { nodeKeys } from '../../../../support/lightning/lightning-node-servers.ts';
+import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
+
+let bench: RailBench;
+const open = async (...choices: Parameters<typeof openRailBench>) => {
+  await bench?.close();
+  bench = await openRailBench(...choices);
+};
+beforeEach(async () => {
+  bench = await openRailBench();
+});
+afterEach(() => bench.close());
+
+/** What is said of a header presented for a tag: `good`, or the scheme's reason. */
+const judged = (tag: string, header: string) =>
+  bench.judge(bench.order(tag), decodePayment(header)).then(
+    () => 'good',
+    (error: unknown) => (error instanceof PaymentRefused ? error.reason : error),
+  );
+const forget = (paymentHash: Buffer) =>
+  bench.sql(`DELETE FROM lightning_invoices WHERE payment_hash = x'${paymentHash.toString('hex')}'`);
+
+describe('a proof is held against our own record', () => {
+  test('of network, amount and payee, whatever the payment repeats', async () => {
+    const { requirement, preimage } = await bench.ask(bench.order('a'));
+    expect(await judged('a', proofHeader(requirement, preimage))).toBe('good');
+    for (const [change, reason] of [
+      [{ amount: '1000' }, 'invalid_exact_lnbtc_amount_mismatch'],
+      [{ network: TESTNET.id }, 'network_mismatch'],
+      [{ payTo: `02${'11'.repeat(32)}` }, 'invalid_exact_lnbtc_pay_to_mismatch'],
+      [{ asset: 'BTX' }, 'invalid_exact_lnbtc_asset'],
+    ] as const) {
+      expect(await judged('a', proofHeader({ ...requirement, ...change }, preimage))).toBe(reason);
+    }
+  });
+
+  test('at the price that was quoted, whatever the rate is now', async () => {
+    const { requirement, preimage } = await bench.ask(bench.order('a'));
+    bench.rates.current = async () => Promise.reject(new Error('no rate is needed'));
+    expect(await judged('a', proofHeader(requirement, preimage))).toBe('good');
+  });
+
+  test('and tells the key under which it is claimed, and what it proves', async () => {
+    const order = bench.order('a');
+    const { requirement, preimage, paymentHash } = await bench.ask(order);
+    const { key, proof, claim } = await bench.judge(order, decodePayment(proofHeader(requirement, preimage)));
+    expect([key.network, Buffer.from(key.paymentHash).equals(paymentHash), claim]).toEqual([MAINNET.id, true, null]);
+    expect(proof).toMatchObject({ amountMsat: 25_000n, network: MAINNET.id, expirySeconds: 300, createdAt: BENCH_NOW });
+  });
+
+  test('of the time until its invoice and the tolerance are over', async () => {
+    const { requirement, preimage } = await bench.ask(bench.order('a'));
+    await bench.clock.advance(360_999);
+    expect(await judged('a', proofHeader(requirement, preimage))).toBe('good');
+    await bench.clock.advance(1);
+    expect(await judged('a', proofHeader(requirement, preimage))).toBe('invalid_exact_lnbtc_invoice_expired');
+  });
+
+  test('of the time of its claim, where it is claimed', async () => {
+    const { header } = await bench.buy(bench.order('a'));
+    await bench.redeem(bench.order('a'), header);
+    await bench.clock.advance(600_000);
+    expect(await judged('a', header)).toBe('good');
+    expect(await judged('b', header)).toBe('duplicate_settlement');
+  });
+});
+
+describe('a proof without a record', () => {
+  const lost = async () => {
+    const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
+    forget(paymentHash);
+    return proofHeader(requirement, preimage);
+  };
+
+  test('is good by our node’s signature, at today’s price alone', async () => {
+    const header = await lost();
+    expect(await judged('a', header)).toBe('good');
+    bench.rates.current = async () => ({ rate: '32000', exchanges: [], retrievedAtMs: 0 });
+    expect(await judged('a', header)).toBe('invalid_exact_lnbtc_amount_mismatch');
+  });
+
+  test('is refused on a shared node', async () => {
+    await open({ shared: true });
+    expect(await judged('a', await lost())).toBe('exact_lnbtc_payment_not_paid');
+  });
+
+  test('is refused when another node signed the invoice', async () => {
+    const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
+    forget(paymentHash);
+    const { privateKey, key: payTo } = nodeKeys('another');
+    const invoice = invoiceOf({
+      ...{ privateKey, paymentHash, amountMsat: 25_000n, createdAt: BENCH_NOW, currency: MAINNET.currency },
+      descriptionHash: Buffer.from(requirement.extra.requestHash, 'hex'),
+    });
+    const theirs = { ...requirement, payTo, extra: { ...requirement.extra, invoice } };
+    expect(await judged('a', proofHeader(theirs, preimage))).toBe('invalid_exact_lnbtc_pay_to_mismatch');
+    const mixed = { ...requirement, extra: { ...requirement.extra, invoice } };
+    expect(await judged('a', proofHeader(mixed, preimage))).toBe('invalid_exact_lnbtc_invoice_payee_mismatch');
+  });
+
+  test('of the other network is looked for on that one', async () => {
+    const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
+    const { privateKey } = nodeKeys('phoenixd stand-in');
+    const invoice = invoiceOf({
+      ...{ privateKey, paymentHash, amountMsat: 25_000n, createdAt: BENCH_NOW, currency: TESTNET.currency },
+      descriptionHash: Buffer.from(requirement.extra.requestHash, 'hex'),
+    });
+    const wanted: string[] = [];
+    bench.faults.findClaim = async ({ network }) => {
+      wanted.push(network);
+      return null;
+    };
+    const other = { ...requirement, extra: { ...requirement.extra, invoice } };
+    // Nothing was sold there: today's terms are the configured network's.
+    expect(await judged('a', proofHeader(other, preimage))).toBe('invalid_exact_lnbtc_invoice_currency_mismatch');
+    expect(wanted).toEqual([TESTNET.id]);
+  });
+});
+
+describe('a claim through the facilitator', () => {
+  const claimAs = async (requirement: LightningRequirement, paymentHash: Buffer, payTo: Buffer) => {
+    const now = bench.clock.nowMs();
+    const terms = { amountMsat: BigInt(requirement.amount), claimedAt: now, keepUntil: now + 1, grant: null };
+    await bench.real.claim({ network: MAINNET.id, paymentHash, payTo, ...terms, account: null });
+  };
+
+  test('of the same invoice has spent the proof', async () => {
+    const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
+    await claimAs(requirement, paymentHash, Buffer.from(bench.node.key, 'hex'));
+    expect(await judged('a', proofHeader(requirement, preimage))).toBe('duplicate_settlement');
+  });
+
+  test('of another node’s invoice over the same hash has not', async () => {
+    const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
+    await claimAs(requirement, paymentHash, Buffer.from(nodeKeys('another').key, 'hex'));
+    const order = bench.order('a');
+    const { claim } = await bench.judge(order, decodePayment(proofHeader(requirement, preimage)));
+    expect(claim).toBeNull();
+  });
+});
+
+describe('a payment whose invoice cannot be read', () => {
+  const said = async (
+    change: Record<string, unknown>,
+    invoice: unknown = 'lnbc1',
+    preimage: unknown = '00'.repeat(32),
+  ) => {
+    const { requirement } = await bench.ask(bench.order('a'));
+    const extra = { ...requirement.extra, invoice };
+    return judged('a', proofHeader({ ...requirement, extra, ...change }, preimage));
+  };
+
+  test('is refused for that, and for what the scheme looks at before', async () => {
+    expect(await said({})).toBe('invalid_exact_lnbtc_invoice_decode_failed');
+    expect(await said({}, 5)).toBe('invalid_exact_lnbtc_invoice_decode_failed');
+    expect(await said({ amount: '7' })).toBe('invalid_exact_lnbtc_invoice_decode_failed');
+    expect(await said({}, '')).toBe('invalid_exact_lnbtc_invoice_missing');
+    expect(await said({ scheme: 'upto' })).toBe('unsupported_scheme');
+    expect(await said({ network: 'eip155:1' })).toBe('network_mismatch');
+    expect(await said({ payTo: '02' })).toBe('invalid_exact_lnbtc_pay_to_malformed');
+    expect(await said({ payTo: 7 })).toBe('invalid_exact_lnbtc_pay_to_mismatch');
+    expect(await said({ extra: 5 })).toBe('invalid_exact_lnbtc_payment_flow');
+  });
+
+  test('and whose amount is none is refused for the amount', async () => {
+    for (const amount of ['0', '-1', '1e3', '', ' 1', '1 ', `1${'0'.repeat(18)}`, 25_000, null]) {
+      expect(await said({ amount })).toBe('invalid_exact_lnbtc_amount_mismatch');
+    }
+    expect(await said({ amount: '9'.repeat(18) })).toBe('invalid_exact_lnbtc_invoice_decode_failed');
+  });
+});

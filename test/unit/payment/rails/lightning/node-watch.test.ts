@@ -1,0 +1,199 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Issuer } from '../../../../../src/payment/rails/lightning/issuer.ts';
+import { TooMuchPower } from '../../../../../src/payment/rails/lightning/nodes/receiver.ts';
+import {
+  ARTICLE_ORDER,
+  type IssuerBench,
+  openIssuerBench,
+  refusal,
+} from '../../../../support/lightning/issuer-bench.ts';
+import { type NodeServer, nodeKeys } from '../../../../support/lightning/lightning-node-servers.ts';
+import type { ManualClock } from '../../../../support/manual-clock.ts';
+import type { Received, Recorded } from '../../../../support/upstream/replay.ts';
+
+const signal = new AbortController().signal;
+let bench: IssuerBench;
+let node: NodeServer;
+let clock: ManualClock;
+let issuer: Issuer;
+
+beforeEach(async () => {
+  bench = await openIssuerBench();
+  ({ node, clock } = bench);
+  issuer = bench.issuer();
+});
+afterEach(() => bench.close());
+
+const tooMuch = () => {
+  throw new TooMuchPower('it may pay');
+};
+const issue = () => issuer.issue(ARTICLE_ORDER, signal);
+/** Resolves when the issuer's own look at the node has ended. */
+const settled = (ok: boolean) => vi.waitFor(() => expect(issuer.status().ok).toBe(ok), { interval: 2 });
+
+describe('a node that is away', () => {
+  test('does not stop the start, is looked for after 1, 2, 4 … 60 s, and sold through once it is there', async () => {
+    await node.setFault('500');
+    await issuer.start();
+    expect(issuer.payTo()).toBeNull();
+    expect(() => issuer.checkAvailable()).toThrow(expect.objectContaining({ status: 503, retryAfterSeconds: 1 }));
+    const waits: number[] = [];
+    for (let look = 0; look < 8; look++) {
+      await vi.waitFor(() => expect(clock.sleepers()).toHaveLength(1), { interval: 2 });
+      const [wait = 0] = clock.sleepers();
+      waits.push(wait / 1000);
+      await clock.advance(wait - 1);
+      const asked = node.received.length;
+      expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
+      expect(node.received).toHaveLength(asked);
+      if (look === 7) await node.setFault(null);
+      await clock.advance(1);
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
+    await settled(true);
+    expect(issuer.payTo()).toBe(node.key);
+    expect(await refusal(issue())).toBe('none');
+  });
+
+  test('tells buyers when to come back, and counts one outage once', async () => {
+    await issuer.start();
+    await node.setFault('reset');
+    const at = await Promise.all([issue(), issue(), issue()].map(refusal));
+    expect(at).toEqual(Array(3).fill('503 lightning_unavailable 1'));
+    expect(clock.sleepers()).toEqual([1000]);
+    await clock.advance(1000);
+    await vi.waitFor(() => expect(clock.sleepers()).toEqual([2000]), { interval: 2 });
+    expect(await refusal(issue())).toBe('503 lightning_unavailable 2');
+  });
+
+  test('is waited for from the start again after an invoice that was good, and not before', async () => {
+    await issuer.start();
+    const fails = async () => {
+      node.twist = { amountMsat: 1n };
+      await refusal(issue());
+      node.twist = {};
+      const [wait = 0] = clock.sleepers();
+      await clock.advance(wait);
+      await settled(true);
+      return wait;
+    };
+    expect([await fails(), await fails(), await fails()]).toEqual([1000, 2000, 4000]);
+    await issue();
+    expect(await fails()).toBe(1000);
+    await clock.advance(60_000);
+    expect(await fails()).toBe(1000);
+  });
+
+  test('is one that does not answer in time', async () => {
+    issuer = bench.issuer({ timeoutMs: 50 });
+    await issuer.start();
+    await node.setFault('time-out');
+    expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
+    expect(issuer.status()).toMatchObject({ ok: false, detail: expect.stringContaining('timed out') });
+  });
+
+  test('is none that a buyer did not wait for', async () => {
+    await issuer.start();
+    await node.setFault('time-out');
+    const buyer = new AbortController();
+    const asked = issuer.issue(ARTICLE_ORDER, buyer.signal);
+    buyer.abort(new Error('gone'));
+    expect(await refusal(asked)).toBe('499 client_gone undefined');
+    expect(issuer.status()).toEqual({ ok: true });
+  });
+
+  test('and an order of ours that makes no sense is a bug, which says nothing about the node', async () => {
+    await issuer.start();
+    const asked = issuer.issue({ ...ARTICLE_ORDER, amountMsat: 1n }, signal);
+    await expect(asked).rejects.toThrow(RangeError);
+    expect(issuer.status()).toEqual({ ok: true });
+  });
+});
+
+describe("a node's key", () => {
+  test('that is not the expected one is never sold through, and the status says why', async () => {
+    const expectedKey = nodeKeys('expected').key;
+    issuer = bench.issuer({ expectedKey });
+    await issuer.start();
+    expect(issuer.status()).toMatchObject({ ok: false, detail: expect.stringContaining(expectedKey) });
+    expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
+    expect(node.invoices).toEqual([]);
+    expect(await refusal(issuer.isPaid(Buffer.alloc(32), signal))).toMatch(/^503 lightning_unavailable/);
+    node.key = expectedKey;
+    await clock.advance(1000);
+    await settled(true);
+  });
+
+  test('that is the expected one is sold through, and is known while the node is away', async () => {
+    issuer = bench.issuer({ expectedKey: node.key });
+    await node.setFault('500');
+    await issuer.start();
+    expect(issuer.payTo()).toBe(node.key);
+    expect(issuer.status().ok).toBe(false);
+  });
+
+  test('that changes while we run is refused until it is the first one again', async () => {
+    await issuer.start();
+    const { key } = node;
+    const other = nodeKeys('other');
+    node.key = other.key;
+    node.twist = { privateKey: other.privateKey };
+    expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
+    await clock.advance(1000);
+    await vi.waitFor(() => expect(clock.sleepers()).toEqual([2000]), { interval: 2 });
+    expect(issuer.status()).toMatchObject({ ok: false, detail: `its key is ${other.key}, and not ${key}` });
+    expect(issuer.payTo()).toBe(key);
+    node.key = key;
+    node.twist = {};
+    await clock.advance(2000);
+    await settled(true);
+    expect(await refusal(issue())).toBe('none');
+  });
+});
+
+describe('a connection that may spend', () => {
+  test('stops the start', async () => {
+    issuer = bench.issuer({ power: tooMuch });
+    await expect(issuer.start()).rejects.toThrow(TooMuchPower);
+    expect(await refusal(issue())).toMatch(/^503 lightning_unavailable/);
+  });
+
+  test('that is seen only later keeps the rail shut for good', async () => {
+    let asked = 0;
+    issuer = bench.issuer({ power: () => (++asked === 1 ? undefined : tooMuch()) });
+    await node.setFault('500');
+    await issuer.start();
+    await node.setFault(null);
+    await clock.advance(1000);
+    await vi.waitFor(() => expect(issuer.status().detail).toBe('it may pay'), { interval: 2 });
+    expect(bench.logged.join()).toMatch(/"level":"error".*it may pay/);
+    expect(clock.sleepers()).toEqual([]);
+    expect(await refusal(issue())).toBe('503 lightning_unavailable 300');
+    expect(node.invoices).toEqual([]);
+  });
+});
+
+test('an invoice under way is not offered once the connection turned out to be able to spend', async () => {
+  let asked = 0;
+  issuer = bench.issuer({ power: () => (++asked === 1 ? undefined : tooMuch()) });
+  await issuer.start();
+  const make = node.answers['POST /createinvoice'] as (request: Received) => Recorded;
+  const held = Promise.withResolvers<void>();
+  node.answers['POST /createinvoice'] = (request) => held.promise.then(() => make(request));
+  const underWay = refusal(issue());
+  await vi.waitFor(() => expect(node.received.at(-1)?.url).toBe('/createinvoice'), { interval: 2 });
+  node.answers['POST /createinvoice'] = { status: 500, body: '{}' };
+  await refusal(issue());
+  await clock.advance(1000);
+  await vi.waitFor(() => expect(issuer.status().detail).toBe('it may pay'), { interval: 2 });
+  held.resolve();
+  expect(await underWay).toBe('503 lightning_unavailable 300');
+  expect(node.invoices).toHaveLength(1);
+});
+
+test('stopping ends the search for a node that is away', async () => {
+  await node.setFault('500');
+  await issuer.start();
+  await issuer.stop();
+  expect(clock.sleepers()).toEqual([]);
+});

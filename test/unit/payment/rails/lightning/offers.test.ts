@@ -1,0 +1,244 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { NotFound, Unavailable } from '../../../../../src/errors.ts';
+import { decodeInvoice } from '../../../../../src/payment/lnbtc/bolt11.ts';
+import { openReply } from '../../../../../src/payment/rails/lightning/seal.ts';
+import { BENCH_NOW, refusal } from '../../../../support/lightning/issuer-bench.ts';
+import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
+
+let bench: RailBench;
+const open = async (...choices: Parameters<typeof openRailBench>) => {
+  await bench?.close();
+  bench = await openRailBench(...choices);
+};
+beforeEach(async () => {
+  bench = await openRailBench();
+});
+afterEach(() => bench.close());
+
+const refused = (tag = 'a', more: Parameters<RailBench['order']>[1] = {}) =>
+  refusal(bench.offers(bench.order(tag, more)));
+const invoices = () => bench.node.invoices.length;
+
+describe('an offer', () => {
+  test('is an invoice over the answer that exists, at the price in sats, for this very request', async () => {
+    const order = bench.order('a');
+    const { header, body, requirement, paymentHash } = await bench.ask(order);
+    const { accepts, error, resource, priceUsd, btcUsd, ...rest } = JSON.parse(body);
+    expect(JSON.parse(Buffer.from(header, 'base64').toString())).toEqual({ accepts, error, resource, ...rest });
+    // 0.016 USD at 64,000 USD a bitcoin.
+    expect(accepts).toEqual([expect.objectContaining({ amount: '25000', payTo: bench.node.key, scheme: 'exact' })]);
+    expect([priceUsd, btcUsd, error, resource.url]).toEqual(['0.016', '64000', 'Payment required', order.url]);
+    expect(requirement.extra.requestHash).toBe(Buffer.from(order.binding.hash).toString('hex'));
+    expect(decodeInvoice(requirement.extra.invoice)?.paymentHash).toEqual(new Uint8Array(paymentHash));
+    expect(bench.handler.runs).toEqual(['a']);
+  });
+
+  test('says why, where it follows a refusal', async () => {
+    const { body } = await bench.offers(bench.order('a'), 'duplicate_settlement');
+    expect(JSON.parse(body).error).toBe('duplicate_settlement');
+  });
+
+  test('is on disk with its sealed reply, until no proof of it can be valid, and a minute', async () => {
+    const order = bench.order('a');
+    const { paymentHash } = await bench.ask(order);
+    const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash };
+    expect(await bench.real.findInvoice(key)).toEqual({
+      ...key,
+      requestHash: Buffer.from(order.binding.hash),
+      amountMsat: 25_000n,
+      payTo: Buffer.from(bench.node.key, 'hex'),
+      issuedAt: BENCH_NOW * 1000,
+      forgetAt: (BENCH_NOW + 300 + 60 + 60) * 1000,
+    });
+    const kept = await bench.real.keptReply(key);
+    expect(kept && openReply(kept, order.binding, paymentHash)?.toString()).toBe('{"text":"answer to a"}');
+  });
+
+  test('gives its room back when its invoice is forgotten, and not before', async () => {
+    // Its reply has 22 bytes, and 28 more of the seal; half of the room is for offers, a fifth of that for buyers.
+    await open({ roomBytes: 250 });
+    await bench.ask(bench.order('a'));
+    expect(await refused('b', { client: '192.0.2.2' })).toBe('none');
+    expect(await refused('c', { client: '192.0.2.3' })).toBe('503 reply_store_full 30');
+    await bench.clock.advance(419_999);
+    expect(await refused('c', { client: '192.0.2.3' })).toBe('503 reply_store_full 30');
+    await bench.clock.advance(1);
+    expect(await refused('c', { client: '192.0.2.3' })).toBe('none');
+  });
+});
+
+describe('nothing is made', () => {
+  const untouched = () => expect([invoices(), bench.handler.runs]).toEqual([0, []]);
+
+  test('of an endpoint without a price', async () => {
+    const { price: _none, ...free } = bench.endpoint;
+    expect(await refused('a', { endpoint: { ...free, price: null } })).toBe('/test/rail has no price');
+    untouched();
+  });
+
+  test('without a node', async () => {
+    await open({ hasNode: false });
+    const offer = bench.offers(bench.order('a'));
+    await expect(offer).rejects.toMatchObject({ message: 'This service has no Lightning node to be paid on.' });
+    expect(await refused()).toBe('503 lightning_unavailable 300');
+    untouched();
+  });
+
+  test('while the node is away, and no client is counted for it', async () => {
+    await open({ limits: { client: 1, total: 0 } });
+    await bench.node.setFault('500');
+    const found = await refused();
+    expect(found).toMatch('503 lightning_unavailable');
+    const asked = bench.node.received.length;
+    await bench.clock.advance(60_000);
+    // The client had its one invoice of the last minute; now it is told of the node before anything is counted.
+    for (let at = 0; at < 3; at++) expect(await refused()).toMatch('503 lightning_unavailable');
+    expect(bench.handler.runs).toEqual(['a']);
+    expect(bench.node.received.slice(asked).filter(({ url }) => url === '/createinvoice')).toEqual([]);
+  });
+
+  test('without room for a reply, and no client is counted for it', async () => {
+    await open({ roomBytes: 1000, limits: { client: 1, total: 0 } });
+    bench.room.set({ all: 1000, offered: 0 });
+    expect([await refused(), await refused()]).toEqual(['503 reply_store_full 30', '503 reply_store_full 30']);
+    untouched();
+    bench.room.set({ all: 0, offered: 0 });
+    expect(await refused()).toBe('none');
+  });
+
+  test('above the issuance limits', async () => {
+    await open({ limits: { client: 1, total: 0 } });
+    expect([await refused(), await refused()]).toEqual(['none', '429 exact_lnbtc_invoice_issuance_denied 40']);
+    expect([invoices(), bench.handler.runs]).toEqual([1, ['a']]);
+  });
+
+  test('without a rate, and no client is counted for it', async () => {
+    await open({ limits: { client: 1, total: 0 } });
+    const { current } = bench.rates;
+    bench.rates.current = async () => Promise.reject(new Unavailable('btc_rate_unavailable', 'none', 5));
+    expect([await refused(), await refused()]).toEqual(['503 btc_rate_unavailable 5', '503 btc_rate_unavailable 5']);
+    untouched();
+    bench.rates.current = current;
+    expect(await refused()).toBe('none');
+  });
+
+  test('of what the handler does not answer, which is counted, since it has run', async () => {
+    await open({ limits: { client: 2, total: 0 } });
+    bench.handler.run = async () => Promise.reject(new NotFound('nothing there'));
+    expect([await refused(), await refused()]).toEqual(['404 not_found undefined', '404 not_found undefined']);
+    expect(await refused()).toBe('429 exact_lnbtc_invoice_issuance_denied 40');
+    expect([invoices(), bench.handler.runs]).toEqual([0, ['a', 'a']]);
+  });
+
+  test('of a reply that is larger than what is left', async () => {
+    await open({ roomBytes: 1000 });
+    bench.handler.run = async () => 'x'.repeat(400);
+    expect(await refused()).toBe('503 reply_store_full 30');
+    expect(invoices()).toBe(0);
+    // With its seal it has 28 bytes more, and 11 of JSON.
+    bench.handler.run = async () => 'x'.repeat(400 - 28 - 11 + 1);
+    expect(await refused()).toBe('503 reply_store_full 30');
+    bench.handler.run = async () => 'x'.repeat(400 - 28 - 11);
+    expect(await refused()).toBe('none');
+    expect(await bench.real.bodyBytes()).toBe(400);
+  });
+
+  test('when the node makes no invoice, and its room is given back', async () => {
+    await open({ roomBytes: 130 });
+    bench.node.twist = { amountMsat: 1n };
+    expect(await refused()).toContain('503 lightning_unavailable');
+    expect(await bench.real.bodyBytes()).toBe(0);
+    expect(() => bench.room.take({ client: '192.0.2.1', isBuyer: true }, 60)).not.toThrow();
+  });
+
+  test('when it cannot be kept, and its room is given back', async () => {
+    await open({ roomBytes: 130 });
+    bench.faults.recordInvoice = async () => Promise.reject(new Error('disk full'));
+    expect(await refused()).toBe('disk full');
+    expect(() => bench.room.take({ client: '192.0.2.1', isBuyer: true }, 60)).not.toThrow();
+  });
+});
+
+describe('handlers of offers', () => {
+  /** Runs wait until they are let go on, and from then on none does. */
+  function hold() {
+    const waiting: (() => void)[] = [];
+    bench.handler.run = (tag) => new Promise((done) => waiting.push(() => done(tag)));
+    return () => {
+      bench.handler.run = async (tag) => tag;
+      for (const go of waiting) go();
+    };
+  }
+  /** Until all that can be done without the network is done. */
+  const settled = () => new Promise(setImmediate);
+  const begun = (runs: number) => expect.poll(() => bench.handler.runs.length).toBe(runs);
+
+  test('run at their places, and who may not wait hears so and is not counted', async () => {
+    await open({ turns: { running: 1, waiting: 1, waitingPerClient: 1 }, limits: { client: 2, total: 0 } });
+    const letAllGo = hold();
+    const first = refused('a');
+    await begun(1);
+    const second = refused('b', { client: '192.0.2.2' });
+    await settled();
+    const third = bench.offers(bench.order('c', { client: '192.0.2.3' }));
+    await expect(third).rejects.toMatchObject({
+      status: 503,
+      code: 'offers_busy',
+      retryAfterSeconds: 2,
+      charged: false,
+      message: 'Too many offers are being made now; nothing was charged. Try again shortly.',
+    });
+    for (let at = 0; at < 3; at++) expect(await refused('c', { client: '192.0.2.3' })).toBe('503 offers_busy 2');
+    letAllGo();
+    expect([await first, await second]).toEqual(['none', 'none']);
+    expect([await refused('c', { client: '192.0.2.3' }), await refused('d', { client: '192.0.2.3' })]).toEqual([
+      'none',
+      'none',
+    ]);
+    expect(bench.handler.runs).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  test('leave who waits and goes out of it, uncounted and unserved', async () => {
+    await open({ turns: { running: 1, waiting: 1, waitingPerClient: 1 }, limits: { client: 1, total: 0 } });
+    const letAllGo = hold();
+    const first = refused('a');
+    await begun(1);
+    const leaves = new AbortController();
+    const second = refused('b', { client: '192.0.2.2', signal: leaves.signal });
+    await settled();
+    leaves.abort(new Error('gone'));
+    expect(await second).toBe('499 client_gone undefined');
+    letAllGo();
+    await first;
+    expect(await refused('c', { client: '192.0.2.2' })).toBe('none');
+    expect(bench.handler.runs).toEqual(['a', 'c']);
+  });
+
+  test('of a client that has paid lately run at the reserved places', async () => {
+    const reserved = { running: 1, waiting: 0 };
+    await open({ turns: { running: 2, waiting: 0, waitingPerClient: 1, reserved } });
+    const letAllGo = hold();
+    const first = refused('a');
+    await begun(1);
+    expect(await refused('b', { client: '192.0.2.2' })).toBe('503 offers_busy 2');
+    bench.buyers.add('192.0.2.2');
+    const second = refused('b', { client: '192.0.2.2' });
+    await begun(2);
+    letAllGo();
+    expect([await first, await second]).toEqual(['none', 'none']);
+  });
+});
+
+test('a client that has paid lately draws on the reserves of invoices and of room', async () => {
+  await open({ limits: { client: 0, total: 5 }, roomBytes: 1000 });
+  for (const client of ['192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.5'])
+    expect(await refused('a', { client })).toBe('none');
+  expect(await refused('b')).toBe('429 exact_lnbtc_invoice_issuance_denied 40');
+  bench.buyers.add('192.0.2.1');
+  expect(await refused('b')).toBe('none');
+  await bench.clock.advance(60_000);
+  // Of the five hundred for offers two hundred and fifty are taken; a hundred more are for buyers alone.
+  bench.handler.run = async () => 'x'.repeat(200 - 39);
+  expect(await refused('c', { client: '192.0.2.2' })).toBe('503 reply_store_full 30');
+  expect(await refused('c')).toBe('none');
+});

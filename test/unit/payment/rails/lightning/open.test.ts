@@ -1,0 +1,184 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { loadConfig } from '../../../../../src/config.ts';
+import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
+import { createLightning } from '../../../../../src/payment/rails/lightning/open.ts';
+import type { LightningStore } from '../../../../../src/store/ports/proofs.ts';
+import { openLedgerDatabase, type Sqlite } from '../../../../../src/store/sqlite/database.ts';
+import { createLightningStore } from '../../../../../src/store/sqlite/lightning-store.ts';
+import { createUpstreams, type Upstreams } from '../../../../../src/upstream/client/http.ts';
+import { type NodeServer, SECRETS, startNodeServer } from '../../../../support/lightning/lightning-node-servers.ts';
+import { grantOf, invoiceOf, keyOf, NOON } from '../../../../support/lightning/lightning-rows.ts';
+import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
+
+const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
+const MINUTE_MS = 60_000;
+
+let clock: ManualClock;
+let node: NodeServer;
+let upstreams: Upstreams;
+let db: Sqlite;
+let store: LightningStore;
+let folder: string;
+let warned: string[];
+const opened: { stop(): Promise<void> }[] = [];
+
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  clock = createManualClock(NOON);
+  node = await startNodeServer('phoenixd', clock);
+  warned = [];
+  const log = { warn: () => {} };
+  upstreams = createUpstreams({ clock, userAgent: 'percall/test', log: log as never });
+  folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
+  db = openLedgerDatabase(join(folder, 'ledger.db'));
+  store = createLightningStore(db);
+});
+afterEach(async () => {
+  for (const one of opened.splice(0)) await one.stop();
+  vi.useRealTimers();
+  await upstreams.close();
+  await node.stop();
+  db.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function open(
+  env: Record<string, string> = {},
+  more: Partial<Parameters<typeof createLightning<null>>[0]> = {},
+): ReturnType<typeof createLightning<null>> {
+  const selling = { LIGHTNING_RECEIVER: 'phoenixd', LIGHTNING_NODE_URL: node.url, PHOENIXD_PASSWORD: SECRETS.phoenixd };
+  const config = loadConfig({ ...MINIMUM, ...selling, ...env });
+  const log = {
+    info: () => {},
+    // What the node's connection allows is the watch's to tell.
+    warn: ({ receiver, leases = '' }: Record<string, unknown>, message: string) => {
+      if (receiver === undefined) warned.push(`${message} ${leases}`.trim());
+    },
+    error: () => {},
+  };
+  const rail = createLightning<null>({
+    config,
+    store,
+    upstreams,
+    sources: null,
+    offerSources: null,
+    clock,
+    bootId: 'boot',
+    log,
+    ...more,
+  });
+  opened.push(rail);
+  return rail;
+}
+
+describe('the rail', () => {
+  test('sells on the configured network, through the node that answers', async () => {
+    const rail = open();
+    expect([rail.network, rail.payTo(), rail.status().ok]).toEqual([MAINNET, null, false]);
+    await rail.start();
+    expect([rail.payTo(), rail.status()]).toEqual([node.key, { ok: true }]);
+    expect(open({ LIGHTNING_NETWORK: 'testnet' }).network).toBe(TESTNET);
+  });
+
+  test('has no node where it does not sell, or where none is named', async () => {
+    for (const rail of [open({}, { sells: false }), open({ LIGHTNING_RECEIVER: 'none' })]) {
+      await rail.start();
+      expect([rail.payTo(), rail.status()]).toEqual([null, { ok: true, detail: 'no node configured' }]);
+    }
+    expect(node.received).toEqual([]);
+  });
+
+  test('gives leases of the dead back at the start, where no other process can be alive', async () => {
+    for (const name of ['a', 'b', 'c']) {
+      await store.claim(grantOf(name));
+      await store.takeLease(keyOf(name), name === 'c' ? 'boot:1' : 'dead:1', NOON, NOON + MINUTE_MS);
+    }
+    const isFree = (name: string) => store.takeLease(keyOf(name), 'other:1', NOON, NOON + 1);
+    await open({}, { isAlone: false }).start();
+    expect([await isFree('a'), warned]).toEqual([false, []]);
+    await open().start();
+    expect(warned).toEqual(['gave back leases of a process that died 2']);
+    expect([await isFree('a'), await isFree('b'), await isFree('c')]).toEqual([true, true, false]);
+  });
+});
+
+describe('upkeep', () => {
+  const isKept = async (name: string) => (await store.findInvoice(keyOf(name))) !== null;
+  /** Until a turn of the timer has done what it does. */
+  const turn = async () => {
+    await vi.advanceTimersByTimeAsync(MINUTE_MS);
+    await new Promise(setImmediate);
+  };
+
+  test('forgets what may be forgotten, at the start and each minute, until it stops', async () => {
+    await store.recordInvoice(invoiceOf('old', { forgetAt: NOON }), Buffer.from('x'));
+    await store.recordInvoice(invoiceOf('next', { forgetAt: NOON + 1 }), Buffer.from('x'));
+    await store.recordInvoice(invoiceOf('last', { forgetAt: NOON + 2 }), Buffer.from('x'));
+    const rail = open();
+    await rail.start();
+    expect([await isKept('old'), await isKept('next')]).toEqual([false, true]);
+    await clock.advance(1);
+    expect(await isKept('next')).toBe(true);
+    await vi.advanceTimersByTimeAsync(MINUTE_MS - 1);
+    expect(await isKept('next')).toBe(true);
+    await vi.advanceTimersByTimeAsync(1);
+    await expect.poll(() => isKept('next')).toBe(false);
+    await rail.stop();
+    await clock.advance(1);
+    await turn();
+    expect(await isKept('last')).toBe(true);
+  });
+
+  test('is another process’s where this one does not keep house, and it counts all the same', async () => {
+    await store.recordInvoice(invoiceOf('old', { forgetAt: NOON }), Buffer.from('x'));
+    const counted = vi.spyOn(store, 'offeredBytes');
+    await open({}, { keepsHouse: () => false }).start();
+    expect(await isKept('old')).toBe(true);
+    expect(counted).toHaveBeenCalledTimes(1);
+  });
+
+  test('that fails is told, and the next turn tries again', async () => {
+    const { prune } = store;
+    store.prune = async () => Promise.reject(new Error('disk'));
+    await open().start();
+    expect(warned).toEqual(['old invoices were not pruned']);
+    store.prune = prune;
+    await store.recordInvoice(invoiceOf('old', { forgetAt: NOON }), Buffer.from('x'));
+    await turn();
+    await expect.poll(() => isKept('old')).toBe(false);
+  });
+
+  test('is waited for at the end, and runs once at a time', async () => {
+    const ends = Promise.withResolvers<void>();
+    const rail = open();
+    await rail.start();
+    let prunes = 0;
+    store.prune = () => {
+      prunes += 1;
+      return ends.promise;
+    };
+    await turn();
+    await turn();
+    expect(prunes).toBe(1);
+    let hasStopped = false;
+    const stopping = rail.stop().then(() => {
+      hasStopped = true;
+    });
+    await new Promise(setImmediate);
+    expect(hasStopped).toBe(false);
+    ends.resolve();
+    await stopping;
+  });
+
+  test('counts the room: what the store holds is held when the service starts', async () => {
+    await store.recordInvoice(invoiceOf('a', { forgetAt: NOON + MINUTE_MS }), Buffer.alloc(600_000));
+    const rail = open({ REPLY_STORE_MB: '1' });
+    await rail.start();
+    const order = { client: '192.0.2.1', endpoint: { price: { usd: '1', units: 1n } } };
+    const refused = rail.offers(order as unknown as Parameters<typeof rail.offers>[0]);
+    await expect(refused).rejects.toMatchObject({ code: 'reply_store_full' });
+  });
+});

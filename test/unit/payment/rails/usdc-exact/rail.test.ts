@@ -1,0 +1,260 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createChainClient, type OpenChainClient } from '../../../../../src/chain/rpc/client.ts';
+import { bytesToHex } from '../../../../../src/lib/hex.ts';
+import type { Authorization } from '../../../../../src/payment/evm/authorization.ts';
+import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
+import { createEvidence, type Verdict } from '../../../../../src/payment/evm/evidence.ts';
+import type { PurchaseRail } from '../../../../../src/payment/rail.ts';
+import { createChainRail } from '../../../../../src/payment/rails/usdc-exact/rail.ts';
+import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.ts';
+import { RpcFault } from '../../../../support/chain/rpc-server.ts';
+import { reservation } from '../../../../support/ledger/ledger-rows.ts';
+import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
+import { newKey, type Requirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
+import { randomAuthorization, startTokenNode, type TokenNode } from '../../../../support/usdc/token-node.ts';
+
+const NETWORK = 'eip155:5042';
+const asker = { client: 'c', signal: new AbortController().signal };
+const INSUFFICIENT = { reason: 'invalid_exact_evm_insufficient_balance' };
+const USED = { reason: 'invalid_exact_evm_nonce_already_used' };
+
+let node: TokenNode;
+let chain: OpenChainClient;
+let clock: ManualClock;
+let promised: bigint;
+let asked: { key: PaymentKey; id: string }[];
+let codeRefused: string | null;
+/** What the evidence says instead of what the node tells; null leaves it to the node. */
+let verdict: Verdict | null;
+let lookups: number[];
+let rail: PurchaseRail;
+beforeEach(async () => {
+  node = await startTokenNode();
+  node.server.methods.eth_gasPrice = () => '0x1';
+  chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 2000 });
+  clock = createManualClock(1_800_000_000_000);
+  [promised, asked, codeRefused, verdict, lookups] = [0n, [], null, null, []];
+  const evidence = createEvidence(chain, USDC);
+  rail = createChainRail({
+    ledger: {
+      openBefore: async (key, id) => {
+        asked.push({ key, id });
+        return promised;
+      },
+    },
+    check: createChainCheck(chain, USDC, () => USDC),
+    evidence: {
+      lookup: async (authorization, fromBlock) => {
+        lookups.push(fromBlock);
+        return verdict ?? evidence.lookup(authorization, fromBlock);
+      },
+    },
+    settler: { unavailable: () => null, refusesCode: () => codeRefused },
+    checkSignature: async () => null,
+    validity: { least: 21, most: 1000 },
+    ...{ network: NETWORK, usdc: USDC, clock },
+  });
+});
+afterEach(async () => {
+  await chain.close();
+  await node.server.stop();
+});
+
+/** Both looks, as a purchase takes them: the first before the reservation, the second after. */
+const verify = async (authorization: Authorization, isAgain = false) => {
+  const seen = await rail.look(authorization, asker, { signed: null, isAgain });
+  return rail.verify('this one', authorization, seen, { asker, isAgain });
+};
+const review = (authorization: Authorization, known = failedBefore(), mayLookUp = true) =>
+  rail.review(authorization, known, { asker, mayLookUp: () => mayLookUp });
+/** How often a payer was read. */
+const reads = () => node.server.count('eth_getCode');
+/** A row that had failed before, last seen unused at this block. */
+const failedBefore = (checkedBlock: number | null = 7): Payment => ({
+  ...reservation('before', 'before'),
+  ...{ state: 'failed', signature: null, charged: null, payerHasCode: false, checkedBlock, transaction: null },
+  ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0 },
+});
+
+test('is the token’s own: its contract is in the key, its entry is the plain one, and its settler is asked', () => {
+  expect(bytesToHex(rail.contract)).toBe(USDC);
+  const requirement = { scheme: 'exact' } as Parameters<typeof rail.requirement>[0];
+  expect(rail.requirement(requirement)).toBe(requirement);
+  codeRefused = 'no';
+  expect(rail.settler.refusesCode?.()).toBe('no');
+});
+
+test('takes what is good for as long as serving and settling may take, and no longer than it may', () => {
+  const now = 1_800_000_000;
+  const requirement: Requirement = {
+    ...{ scheme: 'exact', network: NETWORK, amount: '1000', asset: USDC, payTo: `0x${'5e'.repeat(20)}` },
+    ...{ maxTimeoutSeconds: 600, extra: {} },
+  };
+  const judge = (seconds: number) => () => {
+    const authorization = signAuthorization(newKey().privateKey, requirement, { validBefore: BigInt(now + seconds) });
+    rail.checkAuthorization(authorization, requirement as never, now);
+  };
+  for (const seconds of [21, 1000]) judge(seconds)();
+  for (const seconds of [20, 1001]) expect(judge(seconds)).toThrow(/valid_before/);
+});
+
+describe('an unused authorization', () => {
+  test('passes with the block that it was read at, less what providers may differ in', async () => {
+    node.server.methods.eth_blockNumber = () => '0x7d0';
+    expect(await verify(randomAuthorization())).toEqual({ checkedBlock: 800, hasCode: false });
+  });
+
+  test.each([
+    ['exactly the price', 1000n, 0n, true],
+    ['a unit less than the price', 999n, 0n, false],
+    ['the price and what was promised before', 1700n, 700n, true],
+    ['a unit less than the price and what was promised before', 1699n, 700n, false],
+  ])('of a payer that holds %s is judged by it', async (_, balance, before, isTaken) => {
+    node.balanceAt = () => balance;
+    promised = before;
+    const authorization = randomAuthorization();
+    const end = verify(authorization);
+    if (isTaken) await end;
+    else await expect(end).rejects.toMatchObject(INSUFFICIENT);
+    const key = { network: NETWORK, contract: rail.contract, payer: authorization.from, nonce: authorization.nonce };
+    // What has not even the price alone is refused before the ledger is asked for anything.
+    expect(asked).toEqual(balance < authorization.value ? [] : [{ key, id: 'this one' }]);
+  });
+
+  test('is looked at once, where its signature was checked by its code before', async () => {
+    const authorization = randomAuthorization();
+    const seen = await rail.look(authorization, asker, { signed: null, isAgain: false });
+    expect(await rail.look(authorization, asker, { signed: seen, isAgain: false })).toEqual(seen);
+    expect(reads()).toBe(1);
+  });
+});
+
+describe('a payer that was just found to hold too little', () => {
+  const poor = randomAuthorization();
+  const again = () => ({ ...randomAuthorization(), from: poor.from });
+
+  test('is not read again for three seconds', async () => {
+    node.balanceAt = () => 999n;
+    await expect(verify(poor)).rejects.toMatchObject(INSUFFICIENT);
+    expect(reads()).toBe(1);
+    await clock.advance(1500);
+    // What it holds by now is not known: it may be enough.
+    await expect(verify(again())).rejects.toMatchObject({
+      ...{ status: 429, code: 'payer_short_of_funds', retryAfterSeconds: 2, charged: false },
+    });
+    await clock.advance(1499);
+    await expect(verify(again())).rejects.toMatchObject({ retryAfterSeconds: 1 });
+    expect([reads(), asked.length]).toEqual([1, 0]);
+    node.balanceAt = () => 1000n;
+    await clock.advance(1);
+    await verify(again());
+    expect(reads()).toBe(2);
+  });
+
+  test('is read for what it can pay, and another payer is read as ever', async () => {
+    node.balanceAt = () => 999n;
+    await expect(verify(poor)).rejects.toMatchObject(INSUFFICIENT);
+    await verify({ ...again(), value: 999n });
+    await expect(verify(randomAuthorization())).rejects.toMatchObject(INSUFFICIENT);
+    expect(reads()).toBe(3);
+  });
+
+  test('is read again where it only has promised too much, because that changes at any moment', async () => {
+    node.balanceAt = () => 1000n;
+    promised = 1n;
+    await expect(verify(poor)).rejects.toMatchObject(INSUFFICIENT);
+    promised = 0n;
+    await verify(again());
+    expect(reads()).toBe(2);
+  });
+});
+
+describe('a used authorization', () => {
+  test('that is new here was spent elsewhere: refused, and the evidence is not asked', async () => {
+    const authorization = randomAuthorization();
+    node.pay(authorization);
+    await expect(verify(authorization)).rejects.toMatchObject(USED);
+    expect([lookups, asked]).toEqual([[], []]);
+  });
+
+  test('that was found unused a moment ago has been sent by a third party since: nothing is known until it is reviewed', async () => {
+    const authorization = randomAuthorization();
+    node.pay(authorization);
+    await expect(verify(authorization, true)).rejects.toMatchObject({ status: 503, code: 'settlement_unknown' });
+  });
+});
+
+describe('a review of an authorization that reverted before', () => {
+  test('finds it open while it is unused, by the shared read alone', async () => {
+    expect(await review(randomAuthorization(), failedBefore(), false)).toEqual({ kind: 'open' });
+    expect([reads(), lookups]).toEqual([1, []]);
+  });
+
+  test('finds it paid where a third party has sent it since, from the block of its first look on', async () => {
+    const authorization = randomAuthorization();
+    node.pay(authorization);
+    expect(await review(authorization)).toMatchObject({ kind: 'settled', paid: 1000n });
+    expect(await review(authorization, failedBefore(null))).toMatchObject({ kind: 'settled' });
+    expect(lookups).toEqual([7, 0]);
+  });
+
+  test('finds that it was cancelled since', async () => {
+    const authorization = randomAuthorization();
+    node.cancel(authorization);
+    expect(await review(authorization)).toEqual({ kind: 'failed', reason: USED.reason });
+  });
+
+  test('asks the evidence once it has run out, because it may have been used before that', async () => {
+    verdict = { kind: 'failed', reason: 'run out' };
+    expect(await review({ ...randomAuthorization(), validBefore: 1_800_000_000n })).toEqual(verdict);
+    expect(await review({ ...randomAuthorization(), validBefore: 1_800_000_001n })).toEqual({ kind: 'open' });
+  });
+
+  test('knows nothing of a used one while the evidence may not be asked', async () => {
+    const authorization = randomAuthorization();
+    node.pay(authorization);
+    expect(await review(authorization, failedBefore(), false)).toEqual({ kind: 'unknown' });
+    expect(lookups).toEqual([]);
+  });
+});
+
+describe('an account with code', () => {
+  beforeEach(() => {
+    node.server.methods.eth_getCode = () => '0x60';
+  });
+  const trials = () => node.server.count('eth_gasPrice');
+
+  test('is tried out, and passes where the token lets it through', async () => {
+    expect(await verify(randomAuthorization())).toMatchObject({ hasCode: true });
+    expect(trials()).toBe(1);
+  });
+
+  test('is refused where its trial reverts', async () => {
+    const honest = node.server.methods.eth_call;
+    node.server.methods.eth_call = (params) => {
+      if ((params[0] as { gasPrice?: string }).gasPrice) throw new RpcFault(3, 'execution reverted');
+      return honest?.(params);
+    };
+    await expect(verify(randomAuthorization())).rejects.toMatchObject({
+      reason: 'invalid_exact_evm_transaction_simulation_failed',
+    });
+  });
+
+  test('is not sold to while such accounts are not settled for, and is not tried out', async () => {
+    codeRefused = 'the budget is used up';
+    await expect(verify(randomAuthorization())).rejects.toMatchObject({ status: 503, code: 'settlement_unavailable' });
+    expect(trials()).toBe(0);
+  });
+
+  test('that holds too little hears of that first, and is not tried out', async () => {
+    node.balanceAt = () => 0n;
+    await expect(verify(randomAuthorization())).rejects.toMatchObject(INSUFFICIENT);
+    expect(trials()).toBe(0);
+  });
+});
+
+test('a plain account is sold to while accounts with code are not, and is not tried out', async () => {
+  codeRefused = 'the budget is used up';
+  expect(await verify(randomAuthorization())).toMatchObject({ hasCode: false });
+  expect(node.server.count('eth_gasPrice')).toBe(0);
+});

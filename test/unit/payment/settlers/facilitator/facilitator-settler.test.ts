@@ -1,0 +1,330 @@
+import { hashTypedData, recoverAddress } from 'viem';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../../../src/lib/clock.ts';
+import { bytesToHex } from '../../../../../src/lib/hex.ts';
+import { keccak256 } from '../../../../../src/lib/secp256k1.ts';
+import { createLedger } from '../../../../../src/payment/ledger.ts';
+import { createCircleFacilitator } from '../../../../../src/payment/settlers/facilitator/circle.ts';
+import { createHttpFacilitator } from '../../../../../src/payment/settlers/facilitator/client.ts';
+import { createRemoteSettler } from '../../../../../src/payment/settlers/facilitator/remote-settler.ts';
+import { readReply } from '../../../../../src/payment/settlers/facilitator/reply.ts';
+import { settleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
+import { createSellerProof } from '../../../../../src/payment/settlers/facilitator/seller-proof.ts';
+import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
+import { type Answered, type Asked, startStandIn } from '../../../../support/upstream/http-stand-in.ts';
+import { newKey, type Requirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
+import { openSales } from '../../../../support/usdc/remote-sales.ts';
+import { randomIntent } from '../../../../support/usdc/token-node.ts';
+
+const NETWORK = 'eip155:5042';
+const ID = '0123456789abcdef0123456789abcdef';
+const HASH = `0x${'ab'.repeat(32)}`;
+const TOKEN = 'live:token:42';
+const signal = new AbortController().signal;
+const silent = { info: () => {}, warn: () => {}, error: () => {} };
+const seller = newKey();
+const requirement: Requirement = {
+  scheme: 'exact',
+  network: NETWORK,
+  amount: '1000',
+  asset: USDC,
+  payTo: seller.address,
+  maxTimeoutSeconds: 604_900,
+  extra: { name: 'USDC', version: '2' },
+};
+const terms = { network: NETWORK, usdc: USDC, extra: requirement.extra, publicOrigin: 'https://a.test' } as const;
+const authorize = () => signAuthorization(newKey().privateKey, requirement);
+
+let answer: (asked: Asked) => Promise<Answered>;
+let server: Awaited<ReturnType<typeof startStandIn>>;
+const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
+const upstream = upstreams.open({
+  ...{ name: 'facilitator', timeoutMs: 10_000, maxBytes: 65_536, concurrency: 8, retries: 0 },
+});
+beforeAll(async () => {
+  server = await startStandIn((asked) => answer(asked));
+});
+afterEach(() => {
+  server.asked.length = 0;
+});
+afterAll(async () => {
+  await upstreams.close();
+  await server.stop();
+});
+
+describe('an answer to /settle', () => {
+  const refused = (errorReason: unknown, more = {}) => ({ success: false, errorReason, ...more });
+  test.each([
+    [200, { success: true, transaction: HASH, network: NETWORK }, 'accepted'],
+    [200, { success: true }, 'accepted'],
+    [200, { success: true, transaction: HASH, network: 'eip155:1' }, 'unclear'],
+    [502, { success: true, transaction: HASH, network: NETWORK }, 'unclear'],
+    [200, { success: 'true', transaction: HASH }, 'unclear'],
+    [200, null, 'unclear'],
+    [200, [], 'unclear'],
+    [200, refused('insufficient_funds'), 'refused'],
+    [400, refused('invalid_exact_evm_signature', { transaction: '', network: NETWORK }), 'refused'],
+    // A refusal that may have come after a broadcast, or from something that is in trouble.
+    [200, refused('insufficient_funds', { transaction: HASH }), 'unclear'],
+    [500, refused('insufficient_funds'), 'unclear'],
+    [200, refused('invalid_exact_evm_transaction_failed'), 'unclear'],
+    [200, refused('invalid_exact_evm_nonce_already_used'), 'unclear'],
+    [200, refused('unexpected_settle_error'), 'unclear'],
+    [200, refused(undefined), 'unclear'],
+    [200, refused(42), 'unclear'],
+    [429, { error: 'slow down' }, 'unclear'],
+    [499, refused('insufficient_funds'), 'refused'],
+    [200, refused('nonce_already_used'), 'used'],
+    [500, refused('nonce_already_used'), 'unclear'],
+    [200, refused('wallet_not_found'), 'refused'],
+    [200, refused('insufficient_balance'), 'refused'],
+    [202, refused('settlement_pending', { extensions: { 'settlement-status': { paymentId: 'p-1' } } }), 'pending'],
+    [200, refused('settlement_pending'), 'pending'],
+  ])('%i %j is %s', (status, body, kind) => {
+    expect(readReply(status, body, NETWORK).kind).toBe(kind);
+  });
+
+  test.each<[number, unknown, boolean]>([
+    [500, refused('insufficient_funds'), true],
+    [200, null, true],
+    [429, { error: 'slow down' }, true],
+    [200, { success: true, transaction: HASH, network: 'eip155:1' }, true],
+    [200, refused('insufficient_funds', { network: 'eip155:1' }), true],
+    // An answer about this payment, whatever it says, is no fault of the way to the facilitator.
+    [200, refused('invalid_exact_evm_transaction_failed'), false],
+    [200, refused('unexpected_settle_error'), false],
+    [200, refused('insufficient_funds', { transaction: HASH }), false],
+    [499, refused(42), false],
+  ])('%i %j is unclear, and the way to the facilitator is at fault: %s', (status, body, isTransport) => {
+    expect(readReply(status, body, NETWORK)).toMatchObject({ kind: 'unclear', isTransport });
+  });
+
+  test('that is pending names the payment where it says which', () => {
+    const extensions = { 'settlement-status': { paymentId: 'p-1' } };
+    expect(readReply(202, refused('settlement_pending', { extensions }), NETWORK)).toEqual({
+      ...{ kind: 'pending', paymentId: 'p-1' },
+    });
+    for (const other of [{}, { extensions: {} }, { extensions: { 'settlement-status': { paymentId: 7 } } }])
+      expect(readReply(202, refused('settlement_pending', other), NETWORK)).toMatchObject({ paymentId: null });
+  });
+
+  test('is quoted in no words but those of a reason', () => {
+    const said = readReply(200, refused(`Bearer ${TOKEN}`), NETWORK);
+    expect(JSON.stringify(said)).not.toContain(TOKEN);
+    expect(said).toMatchObject({ detail: 'a refusal in no known words' });
+    expect(readReply(200, refused('some_reason'), NETWORK)).toMatchObject({ detail: 'some_reason' });
+  });
+});
+
+describe('the client of any facilitator', () => {
+  const client = (token: string | null = TOKEN, timeoutMs = 10_000) =>
+    createHttpFacilitator({ url: server.url, token, timeoutMs, network: NETWORK, userAgent: 'percall/test' });
+
+  test('sends the authorization with our terms, the token and our name, and says nothing of what was bought', async () => {
+    answer = async () => ({ json: { success: true, transaction: HASH, network: NETWORK } });
+    const authorization = authorize();
+    const reply = await client().settle(settleRequest(authorization, terms), ID, signal);
+    expect(reply).toEqual({ kind: 'accepted', transaction: HASH });
+    const [asked] = server.asked;
+    expect(asked?.path).toBe('/settle');
+    expect(asked?.headers).toMatchObject({ authorization: `Bearer ${TOKEN}`, 'user-agent': 'percall/test' });
+    expect(asked?.body).toMatchObject({
+      x402Version: 2,
+      paymentRequirements: { amount: '1000', asset: USDC, payTo: seller.address, network: NETWORK },
+      paymentPayload: {
+        x402Version: 2,
+        accepted: asked?.body.paymentRequirements,
+        resource: { url: 'https://a.test/v1/paid' },
+        payload: { authorization: { nonce: bytesToHex(authorization.nonce), value: '1000' } },
+      },
+    });
+  });
+
+  test('sends no token where none is configured', async () => {
+    answer = async () => ({ json: { success: true, transaction: HASH, network: NETWORK } });
+    await client(null).settle(settleRequest(authorize(), terms), ID, signal);
+    expect(server.asked[0]?.headers.authorization).toBeUndefined();
+  });
+
+  test.each([
+    ['repeats our token', async ({ headers }: Asked) => ({ status: 500, text: String(headers.authorization) })],
+    ['repeats it as JSON', async ({ headers }: Asked) => ({ json: { echo: headers.authorization } })],
+    ['hangs', async () => null],
+  ])('learns nothing from one that %s, and nobody hears the token', async (_, faulty) => {
+    answer = faulty;
+    const reply = await client(TOKEN, 200).settle(settleRequest(authorize(), terms), ID, signal);
+    expect(reply).toMatchObject({ kind: 'unclear', isTransport: true });
+    const failure = await client(TOKEN, 200)
+      .supported()
+      .catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(Error);
+    expect(JSON.stringify(reply) + (failure as Error).stack + (failure as Error).cause).not.toContain(TOKEN);
+  });
+
+  test('reads a refusal with a status of its own', async () => {
+    answer = async () => ({ status: 402, json: { success: false, errorReason: 'insufficient_funds' } });
+    const reply = await client().settle(settleRequest(authorize(), terms), ID, signal);
+    expect(reply).toEqual({ kind: 'refused', reason: 'insufficient_funds' });
+  });
+});
+
+describe('the client of Circle’s Facilitator Service', () => {
+  const pendingAnswer = (paymentId: string) => ({
+    json: {
+      success: false,
+      errorReason: 'settlement_pending',
+      extensions: {
+        'settlement-status': { status: 'pending', paymentId, statusUrl: 'http://127.0.0.1:1/steal' },
+      },
+    },
+  });
+  const client = (
+    clock = systemClock,
+    auth: Parameters<typeof createCircleFacilitator>[0]['auth'] = { token: TOKEN },
+  ) => createCircleFacilitator({ upstream, url: server.url, auth, network: NETWORK, clock, pendingMs: 10_000 });
+
+  test('names the payment, so that the same one asked for again is answered as before', async () => {
+    answer = async () => ({ json: { success: false, errorReason: 'insufficient_funds' } });
+    const authorization = authorize();
+    expect(await client().settle(settleRequest(authorization, terms), ID, signal)).toEqual({
+      kind: 'refused',
+      reason: 'insufficient_funds',
+    });
+    await client().settle(settleRequest(authorization, terms), ID, signal);
+    const [first, second] = server.asked;
+    const id = first?.body.paymentPayload.extensions['payment-identifier'].info.id;
+    expect(id).toMatch(/^[\w-]{16,128}$/);
+    expect(second?.text).toBe(first?.text);
+    expect(first?.headers.authorization).toBe(`Bearer ${TOKEN}`);
+    expect(first?.headers['facilitator-seller-proof']).toBeUndefined();
+  });
+
+  test.each([
+    ['completed', { kind: 'accepted', transaction: HASH }],
+    // It may have been sent before it failed.
+    ['failed', { kind: 'unclear', detail: 'failed after it was pending', isTransport: false }],
+  ])('asks after a pending settlement, under our own base URL, until it is %s', async (end, expected) => {
+    let looks = 0;
+    answer = async ({ path }) => {
+      if (path === '/settle') return pendingAnswer('pay_1-x');
+      looks += 1;
+      return { json: { status: looks < 3 ? 'pending' : end, transaction: HASH, reason: 'outcome_unknown' } };
+    };
+    const clock = { nowMs: () => Date.now(), sleep: async () => {} };
+    expect(await client(clock).settle(settleRequest(authorize(), terms), ID, signal)).toEqual(expected);
+    expect(server.asked.map(({ path }) => path)).toEqual(['/settle', ...Array(3).fill('/status/pay_1-x')]);
+  });
+
+  test('stops asking when its time is over, and never puts a stranger’s text into a path', async () => {
+    answer = async ({ path }) => (path === '/settle' ? pendingAnswer('p') : { json: { status: 'pending' } });
+    let now = 0;
+    const clock = {
+      nowMs: () => now,
+      sleep: async (ms: number) => {
+        now += ms;
+      },
+    };
+    expect((await client(clock).settle(settleRequest(authorize(), terms), ID, signal)).kind).toBe('pending');
+    expect(server.asked.length).toBeLessThan(10);
+    server.asked.length = 0;
+    answer = async () => pendingAnswer('../../v1/secrets');
+    expect((await client(clock).settle(settleRequest(authorize(), terms), ID, signal)).kind).toBe('pending');
+    expect(server.asked).toHaveLength(1);
+  });
+
+  test('proves without a key to the API that the seller asks: his signature over these very bytes, for minutes', async () => {
+    answer = async () => ({ json: { success: true, transaction: HASH, network: NETWORK } });
+    const key = bytesToHex(seller.privateKey);
+    const proof = createSellerProof({ key, network: NETWORK, clock: systemClock });
+    await client(systemClock, { proof }).settle(settleRequest(authorize(), terms), ID, signal);
+    const [asked] = server.asked;
+    expect(asked?.headers.authorization).toBeUndefined();
+    const header = Buffer.from(String(asked?.headers['facilitator-seller-proof']), 'base64url').toString();
+    const { version, signature, network, payTo, nonce, issuedAt, expiresAt } = JSON.parse(header);
+    expect([version, network, payTo]).toEqual([1, NETWORK, seller.address]);
+    expect(expiresAt - issuedAt).toBeLessThanOrEqual(300);
+    const signed = (text: string) => ({
+      domain: { name: 'Circle Facilitator Seller Request', version: '1', chainId: 5042 },
+      primaryType: 'SellerRequest' as const,
+      types: {
+        SellerRequest: [
+          { name: 'purpose', type: 'string' },
+          { name: 'method', type: 'string' },
+          { name: 'bodyHash', type: 'bytes32' },
+          { name: 'network', type: 'string' },
+          { name: 'payTo', type: 'address' },
+          { name: 'nonce', type: 'bytes32' },
+          { name: 'issuedAt', type: 'uint256' },
+          { name: 'expiresAt', type: 'uint256' },
+        ],
+      },
+      message: {
+        ...{ purpose: 'settle', method: 'POST', bodyHash: bytesToHex(keccak256(Buffer.from(text))) },
+        ...{ network, payTo, nonce, issuedAt, expiresAt },
+      },
+    });
+    const signer = (text: string) => recoverAddress({ hash: hashTypedData(signed(text)), signature });
+    expect((await signer(asked?.text ?? '')).toLowerCase()).toBe(seller.address);
+    expect((await signer(`${asked?.text} `)).toLowerCase()).not.toBe(seller.address);
+  });
+});
+
+describe('a payment that is handed over', () => {
+  const client = () =>
+    createHttpFacilitator({
+      url: server.url,
+      token: null,
+      timeoutMs: 150,
+      network: NETWORK,
+      userAgent: 'percall/test',
+    });
+  /** No chain tells anything. */
+  const evidence = { lookup: async (): Promise<{ kind: 'unknown' }> => ({ kind: 'unknown' }) };
+  const timing = { clock: systemClock, pollMs: 10, watchMs: 50, stallMs: 1000, log: silent };
+  const plain = { usedBefore: null, onUnsettled: () => {} };
+
+  test('is on disk as such before it leaves, so that a crash forgets nothing', async () => {
+    const authorization = authorize();
+    const sales = openSales(NETWORK, USDC, (noteBroadcast) => ({
+      evidence,
+      ownOnly: false,
+      settler: createRemoteSettler({
+        isUsed: null,
+        client: client(),
+        evidence,
+        terms,
+        noteBroadcast,
+        ...plain,
+        ...timing,
+      }),
+    }));
+    const noted: unknown[] = [];
+    answer = async () => {
+      noted.push((await sales.row(authorization))?.transaction);
+      return null;
+    };
+    expect((await sales.sell(authorization))?.state).toBe('unknown');
+    expect(noted).toEqual([expect.anything()]);
+    const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+    const next = createLedger({ store: sales.store, clock: systemClock, bootId: 'next', ...limits });
+    expect(await next.recover()).toEqual({ released: 0, unknown: 1 });
+    await sales.close();
+  });
+
+  test('is not handed over when its row does not wait for it any more', async () => {
+    const noteBroadcast = async () => new Set<string>();
+    const settler = createRemoteSettler({
+      isUsed: null,
+      client: client(),
+      evidence,
+      terms,
+      noteBroadcast,
+      ...plain,
+      ...timing,
+    });
+    const intent = randomIntent({ id: 'gone', authorization: authorize() });
+    expect(await Promise.all(settler.settle([intent]))).toEqual([{ kind: 'unknown' }]);
+    expect(server.asked).toEqual([]);
+    await settler.stop();
+  });
+});

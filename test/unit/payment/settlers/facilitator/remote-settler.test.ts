@@ -1,0 +1,259 @@
+import { describe, expect, test } from 'vitest';
+import type { Authorization } from '../../../../../src/payment/evm/authorization.ts';
+import type { Verdict } from '../../../../../src/payment/evm/evidence.ts';
+import type { Intent, Outcome } from '../../../../../src/payment/settler.ts';
+import { createRemoteSettler } from '../../../../../src/payment/settlers/facilitator/remote-settler.ts';
+import type { SettleReply } from '../../../../../src/payment/settlers/facilitator/reply.ts';
+import type { SettleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
+import { createManualClock } from '../../../../support/manual-clock.ts';
+import { USDC } from '../../../../support/usdc/payments.ts';
+import { randomIntent } from '../../../../support/usdc/token-node.ts';
+
+const NETWORK = 'eip155:5042';
+const UNKNOWN: Outcome = { kind: 'unknown' };
+const REVERTED: Outcome = { kind: 'failed', reason: 'invalid_exact_evm_transaction_failed' };
+const USED_BEFORE: Outcome = { kind: 'failed', reason: 'payment_already_used' };
+const SETTLED: Outcome = { kind: 'settled', transaction: Buffer.alloc(32, 1), block: 7, paid: 1000n };
+const terms = { network: NETWORK, usdc: USDC, extra: {}, publicOrigin: 'https://a.test' } as const;
+
+interface Given {
+  readonly reply?: SettleReply;
+  /** In the order of the looks; the last stays. */
+  readonly verdicts?: readonly (Verdict | Error)[];
+  readonly usedBefore?: ((intent: Intent) => Promise<string | null>) | null;
+  readonly isUsed?: (authorization: Authorization) => Promise<boolean>;
+  readonly isNoted?: boolean;
+}
+
+/** A settler over a facilitator and an evidence that say what the test says; time passes by itself. */
+function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = true, ...given }: Given = {}) {
+  const clock = createManualClock(1_800_000_000_000);
+  const quick = { ...clock, sleep: (ms: number) => clock.advance(ms) };
+  const events: string[] = [];
+  const requests: SettleRequest[] = [];
+  const looks: number[] = [];
+  const [last = { kind: 'open' } as const, ...before] = [...(given.verdicts ?? [])].reverse();
+  const verdicts = before.reverse();
+  const settler = createRemoteSettler({
+    isUsed: given.isUsed ?? null,
+    client: {
+      settle: async (request) => {
+        events.push('handed over');
+        requests.push(request);
+        return reply;
+      },
+    },
+    evidence: {
+      lookup: async () => {
+        looks.push(clock.nowMs() - 1_800_000_000_000);
+        const verdict = verdicts.shift() ?? last;
+        if (verdict instanceof Error) throw verdict;
+        return verdict;
+      },
+    },
+    terms,
+    usedBefore: given.usedBefore ?? null,
+    noteBroadcast: async (entries) => {
+      events.push('noted');
+      return new Set(isNoted ? entries.map(({ id }) => id) : []);
+    },
+    onUnsettled: () => events.push('unsettled'),
+    clock: quick,
+    ...{ pollMs: 100, watchMs: 5000, stallMs: 1e9, log: { info: () => {}, warn: () => {} } },
+  });
+  const settle = async (intent: Intent): Promise<Outcome | undefined> =>
+    (await Promise.all(settler.settle([intent])))[0];
+  const refused = ({ authorization: { from } }: Intent) => settler.refuses?.(from) ?? null;
+  return { settler, settle, events, requests, looks, refused };
+}
+
+const TRANSPORT: SettleReply = { kind: 'unclear', detail: 'HTTP 500', isTransport: true };
+const ANSWERED: SettleReply = { kind: 'unclear', detail: 'unexpected_settle_error', isTransport: false };
+
+describe('a payment that is handed over', () => {
+  test('is noted first, and ends by the evidence', async () => {
+    const { settle, events, requests } = openSettler({ verdicts: [SETTLED] });
+    const intent = randomIntent();
+    expect(await settle(intent)).toEqual(SETTLED);
+    expect(events).toEqual(['noted', 'handed over']);
+    expect(requests[0]?.paymentRequirements).toMatchObject({
+      network: NETWORK,
+      amount: '1000',
+      maxTimeoutSeconds: 604_900,
+    });
+  });
+
+  test('that does not wait for a settlement any more is not, and says nothing of its payer', async () => {
+    const { settle, events, looks, refused } = openSettler({ isNoted: false });
+    const intent = randomIntent({ hasCode: true });
+    expect(await settle(intent)).toEqual(UNKNOWN);
+    expect([events, looks, refused(intent)]).toEqual([['noted'], [], null]);
+  });
+
+  test('is looked for in the evidence with growing pauses, two seconds at the longest, until its time is over', async () => {
+    const { settle, looks } = openSettler();
+    expect(await settle(randomIntent())).toEqual(UNKNOWN);
+    expect(looks).toEqual([0, 100, 300, 700, 1500, 3100]);
+  });
+
+  test('is not looked for while a shared read shows it unused, until it has run out', async () => {
+    const reads: boolean[] = [];
+    const isUsed = async () => {
+      reads.push(reads.length === 3);
+      return reads.at(-1) ?? false;
+    };
+    const used = openSettler({ isUsed, verdicts: [SETTLED] });
+    expect(await used.settle(randomIntent())).toEqual(SETTLED);
+    expect([reads, used.looks]).toEqual([[false, false, false, true], [700]]);
+    const over = openSettler({ isUsed: async () => false, verdicts: [SETTLED] });
+    const validBefore = 1_800_000_001n;
+    const { authorization, ...intent } = randomIntent();
+    await over.settle({ ...intent, authorization: { ...authorization, validBefore } });
+    expect(over.looks).toEqual([1500]);
+  });
+
+  test('is looked for where the shared read fails', async () => {
+    const { settle, looks } = openSettler({ isUsed: () => Promise.reject(new Error('away')), verdicts: [SETTLED] });
+    expect(await settle(randomIntent())).toEqual(SETTLED);
+    expect(looks).toEqual([0]);
+  });
+
+  test('is settled by a later look, also after one that could not be read', async () => {
+    const { settle, events } = openSettler({
+      reply: TRANSPORT,
+      verdicts: [new Error('away'), { kind: 'open' }, SETTLED],
+    });
+    expect(await settle(randomIntent())).toEqual(SETTLED);
+    expect(events).not.toContain('unsettled');
+  });
+
+  test('fails where the evidence says so', async () => {
+    const failed: Outcome = { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
+    expect(await openSettler({ verdicts: [failed] }).settle(randomIntent())).toEqual(failed);
+  });
+});
+
+describe('a refusal before any broadcast', () => {
+  const refusal: SettleReply = { kind: 'refused', reason: 'insufficient_funds' };
+
+  test('ends a new payment at once, where the evidence agrees that it is unused', async () => {
+    const { settle, looks, events } = openSettler({ reply: refusal });
+    expect(await settle(randomIntent())).toEqual(REVERTED);
+    expect([looks, events]).toEqual([[0], ['noted', 'handed over']]);
+  });
+
+  test.each<[string, Verdict | Error, Outcome]>([
+    ['shows it paid', SETTLED, SETTLED],
+    ['does not tell', { kind: 'unknown' }, UNKNOWN],
+    ['cannot be read', new Error('away'), UNKNOWN],
+  ])('ends nothing by itself where the evidence %s', async (_, verdict, outcome) => {
+    expect(await openSettler({ reply: refusal, verdicts: [verdict] }).settle(randomIntent())).toEqual(outcome);
+  });
+
+  test('of one that was handed over before is only watched: it may be on its way', async () => {
+    const { settle, looks } = openSettler({ reply: refusal });
+    expect(await settle(randomIntent({ broadcast: true }))).toEqual(UNKNOWN);
+    expect(looks.length).toBeGreaterThan(1);
+  });
+});
+
+describe('a payment that was used before', () => {
+  const usedBefore = async () => 'payment_already_used';
+
+  test('is another ledger’s: it ends without being handed over', async () => {
+    const { settle, events } = openSettler({ usedBefore });
+    expect(await settle(randomIntent())).toEqual(USED_BEFORE);
+    expect(events).toEqual([]);
+  });
+
+  test('is asked after only where it was never handed over, because what came since may be ours', async () => {
+    let asked = 0;
+    const count = async () => {
+      asked += 1;
+      return null;
+    };
+    const { settle } = openSettler({ usedBefore: count, verdicts: [SETTLED] });
+    expect(await settle(randomIntent({ broadcast: true }))).toEqual(SETTLED);
+    expect(asked).toBe(0);
+    expect(await settle(randomIntent())).toEqual(SETTLED);
+    expect(asked).toBe(1);
+  });
+
+  test('as the first answer says it, ends in the same way, and its payer is not to blame', async () => {
+    const { settle, refused, events } = openSettler({ reply: { kind: 'used' }, usedBefore: async () => null });
+    const wallet = randomIntent({ hasCode: true });
+    expect(await settle(wallet)).toEqual(USED_BEFORE);
+    expect([refused(wallet), events]).toEqual([null, ['noted', 'handed over']]);
+  });
+
+  test('as a later answer says it, may be our own, which the evidence tells', async () => {
+    const { settle } = openSettler({ reply: { kind: 'used' }, usedBefore: async () => null, verdicts: [SETTLED] });
+    expect(await settle(randomIntent({ broadcast: true }))).toEqual(SETTLED);
+  });
+
+  test('as an answer says it where the evidence is the chain’s own, is what the chain tells', async () => {
+    const { settle } = openSettler({ reply: { kind: 'used' }, verdicts: [SETTLED] });
+    expect(await settle(randomIntent())).toEqual(SETTLED);
+  });
+});
+
+describe('a payment that was answered and moved nothing', () => {
+  test('of an account with code refuses that payer, and no other', async () => {
+    const { settle, refused, events } = openSettler({ reply: ANSWERED });
+    const [wallet, other] = [randomIntent({ hasCode: true }), randomIntent({ hasCode: true })];
+    expect(await settle(wallet)).toEqual(UNKNOWN);
+    expect([refused(wallet), refused(other)]).toEqual(['its settlements move nothing', null]);
+    expect(events).not.toContain('unsettled');
+  });
+
+  test('of an account with code that was accepted refuses it as well', async () => {
+    const { settle, refused } = openSettler();
+    const wallet = randomIntent({ hasCode: true });
+    await settle(wallet);
+    expect(refused(wallet)).not.toBeNull();
+  });
+
+  test('of a plain account bans no payer, and has the token tried', async () => {
+    const { settle, refused, events } = openSettler({ reply: ANSWERED });
+    const plain = randomIntent();
+    await settle(plain);
+    expect([refused(plain), events.at(-1)]).toEqual([null, 'unsettled']);
+  });
+
+  test.each([{ hasCode: true }, { hasCode: false }])(
+    'says nothing of its payer where the way was at fault: %j',
+    async (more) => {
+      const { settle, refused, events } = openSettler({ reply: TRANSPORT });
+      const intent = randomIntent(more);
+      await settle(intent);
+      expect([refused(intent), events]).toEqual([null, ['noted', 'handed over']]);
+    },
+  );
+
+  test('says nothing of its payer where it was paid', async () => {
+    const { settle, refused, events } = openSettler({ reply: ANSWERED, verdicts: [SETTLED] });
+    const wallet = randomIntent({ hasCode: true });
+    await settle(wallet);
+    expect([refused(wallet), events]).toEqual([null, ['noted', 'handed over']]);
+  });
+});
+
+describe('the rail’s health', () => {
+  test.each<[string, Given, boolean]>([
+    ['three that had no readable answer', { reply: TRANSPORT }, true],
+    ['three that were answered in no known words', { reply: ANSWERED }, false],
+    ['three that the facilitator refused', { reply: { kind: 'refused', reason: 'insufficient_funds' } }, false],
+    ['three that are pending', { reply: { kind: 'pending', paymentId: null } }, false],
+    ['three that were used before', { usedBefore: async () => 'payment_already_used' }, false],
+    ['three that the Gateway knows already', { reply: { kind: 'used' }, usedBefore: async () => null }, false],
+    ['three that nobody waits for any more', { isNoted: false }, false],
+  ])('after %s: closed is %s', async (_, given, isClosed) => {
+    const { settler, settle } = openSettler(given);
+    // One after the other, because the clock moves with each.
+    for (let at = 0; at < 3; at++) {
+      await settle(randomIntent());
+      if (at < 2) expect(settler.unavailable()).toBeNull();
+    }
+    expect(settler.unavailable() !== null).toBe(isClosed);
+  });
+});

@@ -1,0 +1,99 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
+import { createFees } from '../../../../../src/payment/settlers/relayer/fees.ts';
+import { startRpcServer } from '../../../../support/chain/rpc-server.ts';
+import { createManualClock } from '../../../../support/manual-clock.ts';
+
+const GWEI = 10n ** 9n;
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function bench() {
+  const clock = createManualClock(1_800_000_000_000);
+  let block: unknown;
+  const server = await startRpcServer({ eth_getBlockByNumber: () => block });
+  const chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 1000 });
+  closing.push(
+    () => chain.close(),
+    () => server.stop(),
+  );
+  const hex = (value: bigint) => `0x${value.toString(16)}`;
+  const set = (gwei: bigint) => {
+    block = { baseFeePerGas: hex(gwei * GWEI), gasLimit: hex(30_000_000n) };
+  };
+  set(20n);
+  return {
+    clock,
+    fees: createFees(chain, clock, new AbortController().signal),
+    set,
+    nonsense: (value: unknown) => {
+      block = value;
+    },
+    reads: () => server.count('eth_getBlockByNumber'),
+  };
+}
+
+test('twice the base fee and a tip is offered; a block’s gas is told', async () => {
+  const { fees } = await bench();
+  expect(fees.price()).toBe(0n);
+  await fees.ready();
+  expect(fees.offer()).toEqual({ maxFeePerGas: 40n * GWEI + GWEI / 10n, maxPriorityFeePerGas: GWEI / 10n });
+  expect([fees.blockGas(), fees.price()]).toEqual([30_000_000n, 20n * GWEI + GWEI / 10n]);
+});
+
+test('nobody waits for a newer offer while there is one that will do, but one is looked for', async () => {
+  const { fees, clock, set, reads } = await bench();
+  await fees.ready();
+  await fees.ready();
+  expect(reads()).toBe(1);
+  set(30n);
+  await clock.advance(3000);
+  await fees.ready();
+  expect(fees.price()).toBe(20n * GWEI + GWEI / 10n);
+  await vi.waitFor(() => expect(fees.price()).toBe(30n * GWEI + GWEI / 10n), { timeout: 10_000, interval: 5 });
+  set(40n);
+  await clock.advance(20_000);
+  await fees.ready();
+  expect(fees.price()).toBe(40n * GWEI + GWEI / 10n);
+});
+
+test.each([[null], [{}], [{ baseFeePerGas: 'much', gasLimit: '0x1' }]])(
+  '%j for a block is an upstream failure, and changes nothing',
+  async (value) => {
+    const { fees, clock, nonsense } = await bench();
+    await fees.ready();
+    nonsense(value);
+    await clock.advance(60_000);
+    await expect(fees.ready()).rejects.toMatchObject({ code: 'upstream_failed' });
+    expect(fees.price()).toBe(20n * GWEI + GWEI / 10n);
+  },
+);
+
+test('a waiting transaction is raised by a quarter on both counts, to a ceiling that rises with the base fee', async () => {
+  const { fees, clock, set } = await bench();
+  await fees.ready();
+  let price = fees.offer();
+  let raises = 0;
+  for (let next = fees.above(price); next; next = fees.above(price)) {
+    expect(next.maxFeePerGas * 10n).toBeGreaterThanOrEqual(price.maxFeePerGas * 11n);
+    expect(next.maxPriorityFeePerGas * 10n).toBeGreaterThanOrEqual(price.maxPriorityFeePerGas * 11n);
+    price = next;
+    raises++;
+  }
+  expect(raises).toBeGreaterThan(3);
+  expect(price.maxFeePerGas).toBeLessThanOrEqual(4n * fees.offer().maxFeePerGas);
+  set(90n);
+  await clock.advance(3000);
+  await fees.refresh();
+  expect(fees.above(price)).not.toBeNull();
+});
+
+test('an offer covers what the next block may ask, and no more', async () => {
+  const { fees } = await bench();
+  await fees.ready();
+  const tip = { maxPriorityFeePerGas: 1n };
+  expect(fees.covers({ maxFeePerGas: 20n * GWEI, ...tip })).toBe(false);
+  expect(fees.covers({ maxFeePerGas: (204n * GWEI) / 10n, ...tip })).toBe(true);
+});

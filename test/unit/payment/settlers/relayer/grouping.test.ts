@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest';
+import { cutGroups, halve } from '../../../../../src/payment/settlers/relayer/grouping.ts';
+import { seed, seededRandom } from '../../../../support/random.ts';
+
+const MANY = Number.MAX_SAFE_INTEGER;
+const jobs = (...rooms: number[]) => rooms.map((maxGroup, name) => ({ maxGroup, name }));
+const sizes = (groups: readonly unknown[][]) => groups.map(({ length }) => length);
+const cut = (most: number, ...rooms: number[]) =>
+  cutGroups(jobs(...rooms), most).map((group) => group.map(({ name }) => name));
+
+describe('groups', () => {
+  test('hold as many as may go together, in the order in which they came', () => {
+    expect(cut(10, MANY, MANY, MANY)).toEqual([[0, 1, 2]]);
+    expect(cut(2, MANY, MANY, MANY)).toEqual([[0, 1], [2]]);
+    expect(cut(10)).toEqual([]);
+  });
+
+  test('are not split by those who must go alone', () => {
+    expect(cut(10, 1, MANY, 1, MANY, 1, MANY)).toEqual([[1, 3, 5], [0], [2], [4]]);
+  });
+
+  test(`never hold anyone with more others than he may have, and lose nobody (seed ${seed})`, () => {
+    const random = seededRandom('grouping');
+    for (let round = 0; round < 300; round++) {
+      const most = 1 + Math.floor(random() * 12);
+      const all = jobs(
+        ...Array.from({ length: Math.floor(random() * 40) }, () =>
+          random() < 0.5 ? MANY : 1 + Math.floor(random() * 9),
+        ),
+      );
+      const groups = cutGroups(all, most);
+      expect(
+        groups
+          .flat()
+          .map(({ name }) => name)
+          .sort((a, b) => a - b),
+      ).toEqual(all.map(({ name }) => name));
+      for (const group of groups) {
+        expect(group.length).toBeLessThanOrEqual(most);
+        for (const { maxGroup } of group) expect(group.length).toBeLessThanOrEqual(maxGroup);
+      }
+    }
+  });
+
+  test('that got nothing end alone, by halves', () => {
+    let left: { maxGroup: number; name: number }[][] = [jobs(...Array(100).fill(MANY))];
+    const rounds: number[][] = [];
+    while (left.some((group) => group.length > 1)) {
+      for (const group of left) halve(group);
+      left = cutGroups(left.flat(), 1000);
+      rounds.push(sizes(left));
+    }
+    expect(rounds[0]).toEqual([50, 50]);
+    expect(rounds).toHaveLength(7);
+    expect(rounds.at(-1)).toEqual(Array(100).fill(1));
+  });
+});

@@ -1,0 +1,279 @@
+import { encodeFunctionResult, parseAbi } from 'viem';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
+import { bytesToHex } from '../../../../../src/lib/hex.ts';
+import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
+import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
+import { MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
+import { createPrepare, type Prepared } from '../../../../../src/payment/settlers/relayer/prepare.ts';
+import { RpcFault } from '../../../../support/chain/rpc-server.ts';
+import { USDC } from '../../../../support/usdc/payments.ts';
+import { randomJob, startTokenNode } from '../../../../support/usdc/token-node.ts';
+
+const RELAYER = `0x${'aa'.repeat(20)}` as const;
+const abi = parseAbi([
+  'struct Result { bool success; bytes returnData; }',
+  'function aggregate3(uint256) view returns (Result[] memory returnData)',
+]);
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+interface Trial {
+  readonly to: string;
+  readonly gas: string;
+  readonly gasPrice?: string;
+  readonly from?: string;
+}
+
+/** A node on which the test says who has code and how trials end; `trials` are those that were asked for. */
+async function bench() {
+  const node = await startTokenNode();
+  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 10_000 });
+  closing.push(
+    () => chain.close(),
+    () => node.server.stop(),
+  );
+  const coded = new Set<string>();
+  const trials: Trial[] = [];
+  const blocks: unknown[] = [];
+  const said = { alone: (): unknown => '0x', together: (_count: number): boolean[] => [] };
+  const honest = node.server.methods.eth_call;
+  node.server.methods.eth_getCode = ([account]) => (coded.has(String(account)) ? '0x60' : '0x');
+  node.server.methods.eth_call = (params) => {
+    const [call] = params as [Trial & { data: string }];
+    if (call.from !== RELAYER) return honest?.(params);
+    trials.push(call);
+    blocks.push(params[1]);
+    if (call.to !== MULTICALL3) return said.alone();
+    // Each payment of a batch names the token once, as a whole word: a signature may end like it.
+    const results = said.together(call.data.split(USDC.slice(2).padStart(64, '0')).length - 1);
+    const result = results.map((success) => ({ success, returnData: '0x' as const }));
+    return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
+  };
+  const prepare = createPrepare({
+    ...{ chain, usdc: USDC, relayer: RELAYER, signal: new AbortController().signal },
+    check: createChainCheck(chain, USDC, () => RELAYER),
+  });
+  const grow = ({ intent }: Job) => void coded.add(bytesToHex(intent.authorization.from));
+  const run = (jobs: readonly Job[], { isCareful = false } = {}): Promise<Prepared> =>
+    prepare(jobs, { gas: 18_000_000n, gasPrice: 20_000_000_000n, isCareful, most: () => 100 });
+  /** Reads of these payers fail from now on, until the test says otherwise. */
+  const unreadable = new Set<Job>();
+  const read = node.server.methods.eth_call;
+  node.server.methods.eth_call = (params) => {
+    const [{ from, data }] = params as [{ from?: string; data: string }];
+    const isOf = ({ intent }: Job) => data.includes(bytesToHex(intent.authorization.from).slice(2));
+    if (from !== RELAYER && [...unreadable].some(isOf)) throw new RpcFault(-32000, 'missing trie node');
+    return read?.(params);
+  };
+  return { node, said, trials, blocks, grow, run, unreadable };
+}
+
+const jobs = (count: number, more: Parameters<typeof randomJob>[0] = {}) =>
+  Array.from({ length: count }, () => randomJob(more));
+const through = () => true;
+
+describe('a payment that waits alone', () => {
+  test('of a plain account is sent as it is, and nothing is asked', async () => {
+    const { node, run } = await bench();
+    const [job] = jobs(1);
+    expect(await run([job as Job])).toEqual({ groups: [[job]], doubtful: [], again: [] });
+    expect(node.server.bodies).toEqual([]);
+  });
+
+  test('of an account with code is tried out first, at the price that it will be sent for', async () => {
+    const { trials, run } = await bench();
+    const [wallet] = jobs(1, { hasCode: true });
+    expect((await run([wallet as Job])).groups).toEqual([[wallet]]);
+    expect(trials).toMatchObject([{ from: RELAYER, to: USDC, gas: '0x493e0', gasPrice: '0x4a817c800' }]);
+  });
+
+  test('of an account with code that would not go through is not sent', async () => {
+    const { said, run, grow } = await bench();
+    const [wallet] = jobs(1, { hasCode: true });
+    grow(wallet as Job);
+    said.alone = () => {
+      throw new RpcFault(3, 'execution reverted');
+    };
+    expect(await run([wallet as Job])).toEqual({ groups: [], doubtful: [wallet], again: [] });
+  });
+
+  test('of a plain account is tried out where it may have spoilt a batch, or failures have cost enough today', async () => {
+    const { trials, run } = await bench();
+    const [careful, spoilt] = jobs(2);
+    expect((await run([careful as Job], { isCareful: true })).groups).toEqual([[careful]]);
+    (spoilt as Job).spoilt = true;
+    expect((await run([spoilt as Job])).groups).toEqual([[spoilt]]);
+    expect(trials).toHaveLength(2);
+  });
+
+  test('and is in other hands already is sent as it is, with code or without', async () => {
+    const { node, run } = await bench();
+    const [forced] = jobs(1, { hasCode: true });
+    (forced as Job).mustSend = true;
+    expect((await run([forced as Job], { isCareful: true })).groups).toEqual([[forced]]);
+    expect(node.server.bodies).toEqual([]);
+  });
+
+  test('and of which the chain does not tell is looked at, not sent', async () => {
+    const { run } = await bench();
+    const [untold, other] = jobs(2);
+    (untold as Job).untoldMs = 1;
+    expect(await run([untold as Job, other as Job])).toEqual({ groups: [[other]], doubtful: [untold], again: [] });
+  });
+});
+
+describe('payments that wait together', () => {
+  test('go together where all go through, each account with code in a transaction of its own', async () => {
+    const { said, grow, run } = await bench();
+    said.together = (count) => Array.from({ length: count }, through);
+    const [plain, wallets] = [jobs(3), jobs(2, { hasCode: true })];
+    for (const wallet of wallets) grow(wallet);
+    const { groups, doubtful, again } = await run([...plain, ...wallets]);
+    expect(groups).toHaveLength(3);
+    expect(groups).toEqual(expect.arrayContaining([plain, ...wallets.map((wallet) => [wallet])]));
+    expect([doubtful, again]).toEqual([[], []]);
+  });
+
+  test('leave out one that is used, and one that would not go through', async () => {
+    const { node, said, run } = await bench();
+    const [used, poor, ...good] = jobs(5);
+    node.pay((used as Job).intent.authorization);
+    said.together = () => [true, false, true, true, true];
+    const all = [used as Job, poor as Job, ...good];
+    expect(await run(all)).toEqual({ groups: [good], doubtful: [used, poor], again: [] });
+  });
+
+  test('of which a trial turned some down beside an account with code are tried again without it: it may have used up their gas', async () => {
+    const { said, grow, run } = await bench();
+    const [before, grown, after] = [jobs(2), randomJob(), jobs(2)];
+    // It grew code after its call was verified, and burns what it is given.
+    grow(grown);
+    said.together = () => [true, true, false, false, false];
+    const { groups, doubtful, again } = await run([...before, grown, ...after]);
+    expect(groups).toEqual([before]);
+    for (const job of after) expect([doubtful.includes(job), again.includes(job)]).toEqual([false, true]);
+  });
+});
+
+describe('a payer that cannot be read', () => {
+  test('is tried again, while the others go; the third time in a row it goes alone, because a mined transaction will tell', async () => {
+    const { said, run, unreadable } = await bench();
+    said.together = (count) => Array.from({ length: count }, through);
+    const unread = randomJob();
+    unreadable.add(unread);
+    for (const times of [1, 2]) {
+      const others = jobs(2);
+      expect(await run([unread, ...others])).toEqual({ groups: [others], doubtful: [], again: [unread] });
+      expect(unread.unread).toBe(times);
+    }
+    const others = jobs(2);
+    const { groups, doubtful, again } = await run([unread, ...others]);
+    expect([groups, doubtful, again]).toEqual([expect.arrayContaining([[unread], others]), [], []]);
+    expect(groups).toHaveLength(2);
+  });
+
+  test('and then can is as any other again', async () => {
+    const { said, run, unreadable } = await bench();
+    said.together = (count) => Array.from({ length: count }, through);
+    const all = jobs(2);
+    unreadable.add(all[0] as Job);
+    await run(all);
+    unreadable.clear();
+    expect((await run(all)).groups).toEqual([all]);
+    expect(all.map(({ unread }) => unread)).toEqual([0, 0]);
+  });
+
+  test('as no other can either is the chain’s silence: the round is given up, and nobody is blamed for it', async () => {
+    const { run, unreadable } = await bench();
+    const all = jobs(2);
+    for (const job of all) unreadable.add(job);
+    await expect(run(all)).rejects.toThrow(/chain/);
+    expect(all.map(({ unread }) => unread)).toEqual([0, 0]);
+  });
+});
+
+describe('a payer that has grown code since its call was verified', () => {
+  test('is known by it from then on, and goes alone', async () => {
+    const { said, grow, run } = await bench();
+    said.together = (count) => Array.from({ length: count }, through);
+    const [grown, ...others] = jobs(3);
+    grow(grown as Job);
+    const { groups } = await run([grown as Job, ...others]);
+    expect(groups).toEqual([[grown], others]);
+    expect([grown, ...others].map((job) => [job?.hasCode, job?.maxGroup])).toEqual([
+      [true, 1],
+      [false, Number.MAX_SAFE_INTEGER],
+      [false, Number.MAX_SAFE_INTEGER],
+    ]);
+  });
+});
+
+describe('payments in other hands', () => {
+  test('go each alone, without a look, beside those that are looked at', async () => {
+    const { said, trials, blocks, run } = await bench();
+    said.together = (count) => Array.from({ length: count }, through);
+    const [forced, other, ...free] = jobs(4);
+    for (const job of [forced, other]) (job as Job).mustSend = true;
+    const { groups, doubtful, again } = await run([forced as Job, ...free, other as Job]);
+    expect([groups, doubtful, again]).toEqual([[free, [forced], [other]], [], []]);
+    expect([trials.length, blocks]).toEqual([1, ['latest']]);
+  });
+
+  test('go where there is nothing else to look at', async () => {
+    const { node, run } = await bench();
+    const all = jobs(2);
+    for (const job of all) job.mustSend = true;
+    expect((await run(all)).groups).toEqual(all.map((job) => [job]));
+    expect(node.server.bodies).toEqual([]);
+  });
+});
+
+describe('a trial that says nothing', () => {
+  test.each<[string, () => boolean[]]>([
+    [
+      'because the node does not run so much',
+      () => {
+        throw new RpcFault(-32000, 'out of gas: not enough for the call');
+      },
+    ],
+    ['because its answer is of another batch', () => [true]],
+  ])('of a batch, %s, is made in halves next time', async (_, together) => {
+    const { said, run } = await bench();
+    said.together = together;
+    const all = jobs(5);
+    expect(await run(all)).toEqual({ groups: [], doubtful: [], again: all });
+    expect(all.map(({ maxGroup }) => maxGroup)).toEqual([3, 3, 3, 3, 3]);
+  });
+
+  test('of a batch with an account that has grown code is made again without that one, and no smaller', async () => {
+    const { said, grow, run } = await bench();
+    said.together = () => {
+      throw new RpcFault(-32000, 'timeout');
+    };
+    const [grown, ...others] = jobs(4);
+    grow(grown as Job);
+    expect((await run([grown as Job, ...others])).again).toEqual([grown, ...others]);
+    expect(others.map(({ maxGroup }) => maxGroup)).toEqual(Array(3).fill(Number.MAX_SAFE_INTEGER));
+  });
+
+  test('of one alone, because the node has trouble of its own, is made again', async () => {
+    const { said, run } = await bench();
+    const [wallet] = jobs(1, { hasCode: true });
+    said.alone = () => {
+      throw new RpcFault(-32000, 'header not found');
+    };
+    expect(await run([wallet as Job])).toEqual({ groups: [], doubtful: [], again: [wallet] });
+  });
+
+  test('because the node reads but does not try out, is made again', async () => {
+    const { node, run } = await bench();
+    const isTrial = (call: unknown) => (call as { params: [{ from?: string }] }).params[0]?.from === RELAYER;
+    node.server.fault = (calls) => (calls.some(isTrial) ? '500' : null);
+    const all = jobs(4);
+    expect(await run(all)).toEqual({ groups: [], doubtful: [], again: all });
+  });
+});
