@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';
+import type { Transcript } from '../support/wire/transcript.ts';
+import { recordDocuments, recordManifest, recordMetrics, recordReadiness } from './wire/documents.ts';
+import { recordGateway, recordUnknown } from './wire/gateway.ts';
+import {
+  recordLightningAway,
+  recordLightningRefusals,
+  recordLightningSales,
+  recordLightningUnpaid,
+} from './wire/lightning.ts';
+import { recordLightningTools, recordTools, recordUsdcTools } from './wire/mcp.ts';
+import { openShop, openTranscript, type Shop, WALLET } from './wire/shop.ts';
+import { recordUnreadable, recordUsdcRefusals } from './wire/usdc-refusals.ts';
+import { recordUsdcFailures, recordUsdcSales } from './wire/usdc-sales.ts';
+import { recordChallenges, recordUsdcUnpaid } from './wire/usdc-unpaid.ts';
+
+// What the service says to buyers, byte for byte but for placeholders, so that a change inside it that is meant to change nothing is seen to change nothing.
+// A change that is meant is recorded by `npx vitest run -u` on this file, and its diff is reviewed. The tests run in this order: a metric's labels show once it
+// has counted something.
+
+let network: EmbeddedNetwork;
+let shop: Shop;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ lightning: true });
+});
+afterAll(async () => {
+  await network.stop();
+});
+
+/** Records, and holds what was recorded against the file of that name. */
+async function unchanged(name: string, record: (transcript: Transcript, shop: Shop) => Promise<void>): Promise<void> {
+  const transcript = openTranscript(network);
+  await record(transcript, shop);
+  await expect(transcript.text()).toMatchFileSnapshot(`wire/${name}.txt`);
+}
+
+describe('with the Gateway off', () => {
+  beforeAll(async () => {
+    // One open payment a payer, so that a second one is refused.
+    shop = await openShop(network, { PAYER_MAX_OPEN: '1' });
+  });
+  afterAll(async () => {
+    await shop.service.stop();
+  });
+
+  test.each([
+    ['the documents for machines are the recorded ones', 'documents', recordDocuments],
+    ['the manifest lists the recorded routes', 'manifest', recordManifest],
+    ['/readyz names the recorded checks', 'readiness', recordReadiness],
+    ['an unpaid request of a USDC route gets the recorded challenge', 'usdc-unpaid', recordUsdcUnpaid],
+    ['an unreadable payment gets the recorded refusal, parameters or not', 'usdc-unreadable', recordUnreadable],
+    ['a payment in USDC that is not taken gets the recorded reason', 'usdc-refusals', recordUsdcRefusals],
+    ['a sale in USDC, its redelivery and its lookup get the recorded answers', 'usdc-sales', recordUsdcSales],
+    ['a failing handler and a payment under way get the recorded answers', 'usdc-failures', recordUsdcFailures],
+    ['an unpaid request of a Lightning route gets the recorded offer', 'lightning-unpaid', recordLightningUnpaid],
+    [
+      'a sale over Lightning, its redelivery and its lookup get the recorded answers',
+      'lightning-sales',
+      recordLightningSales,
+    ],
+    ['a proof that is not taken gets the recorded reason', 'lightning-refusals', recordLightningRefusals],
+    ['the tools are listed as recorded', 'mcp-tools', recordTools],
+    ['a tool call in USDC gets the recorded results', 'mcp-usdc', recordUsdcTools],
+    ['a tool call over Lightning gets the recorded results', 'mcp-lightning', recordLightningTools],
+    ['/metrics has the recorded names and labels', 'metrics', recordMetrics],
+  ] as const)('%s', (_title, name, record) => unchanged(name, record));
+});
+
+test('an expired proof and a service without a node give the recorded answers', () =>
+  unchanged('lightning-away', (transcript) => recordLightningAway(transcript, network)));
+
+describe('with the Gateway on', () => {
+  let gateway: GatewayStandIn;
+  beforeAll(async () => {
+    gateway = await startGatewayStandIn(network.chainId, WALLET);
+    const env = { GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET };
+    shop = await openShop(network, { ...env, SETTLE_WAIT_MS: '2000', RECONCILE_INTERVAL_MS: '200' });
+  });
+  afterAll(async () => {
+    await shop.service.stop();
+    await gateway.stop();
+  });
+
+  test.each([
+    ['the manifest lists the recorded routes', 'gateway-manifest', recordManifest],
+    ['/readyz names the recorded checks', 'gateway-readiness', recordReadiness],
+    ['an unpaid request gets the recorded challenge', 'gateway-unpaid', recordChallenges],
+    ['the tools are listed as they are without it', 'mcp-tools', recordTools],
+  ] as const)('%s', (_title, name, record) => unchanged(name, record));
+
+  test('a sale through the Gateway, its lookup and its refusals get the recorded answers', () =>
+    unchanged('gateway-sales', (transcript) => recordGateway(transcript, shop, gateway)));
+
+  test('a settlement that is not known in time gets the recorded answers', () =>
+    unchanged('usdc-unknown', recordUnknown));
+
+  test('/metrics has the same names and labels as without it', () => unchanged('metrics', recordMetrics));
+});

@@ -1,0 +1,57 @@
+import type { EmbeddedNetwork } from '../../../scripts/embedded/network.ts';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { until } from '../../support/crew.ts';
+import { latchedEndpoint } from '../../support/latch.ts';
+import { moodyEndpoint } from '../../support/moody-endpoint.ts';
+import { USDC } from '../../support/payments.ts';
+import { type Service, startService } from '../../support/service.ts';
+import { createTranscript, type Transcript } from '../../support/wire/transcript.ts';
+
+/** Where the service says that it is: by configuration, so that no port and no drawn address is in any answer. */
+export const PLACE = {
+  PUBLIC_ORIGIN: 'https://percall.example',
+  SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
+  EXPLORER_URL: 'https://explorer.example',
+  CHAIN_SEGMENT: 'arc',
+};
+/** The Gateway's wallet contract that payers sign for. */
+export const WALLET = `0x${'77'.repeat(20)}` as const;
+
+/** The endpoints that the suites sell beside the real ones: each suite changes the mood of its own alone. */
+export const sold = {
+  usdc: moodyEndpoint('/test/usdc'),
+  sats: moodyEndpoint('/test/sats'),
+  tool: moodyEndpoint('/test/tool'),
+  latch: latchedEndpoint('/test/latch'),
+};
+/** Sold over Lightning alone. */
+const satsAlone = { ...moodyEndpoint('/test/sats-alone').endpoint, onlyOn: 'lightning' } as const;
+
+/** The real service with all real endpoints, under an address and a seller that are the same in each run. */
+export async function openShop(network: EmbeddedNetwork, env: Record<string, string> = {}) {
+  const { usdc, sats, tool, latch } = sold;
+  const service = await startService(network, {
+    catalogue: [...catalogue, usdc.endpoint, sats.endpoint, tool.endpoint, latch.endpoint, satsAlone],
+    env: { ...PLACE, ...env },
+  });
+  await until('the service is ready', () => isReady(service));
+  return { service, network, origin: service.origin };
+}
+
+export type Shop = Awaited<ReturnType<typeof openShop>>;
+
+/** A transcript that leaves what the examples of the catalogue hold, and names the seller's Lightning node. */
+export function openTranscript(network: EmbeddedNetwork): Transcript {
+  const examples = JSON.stringify(catalogue.map(({ example }) => example));
+  const transcript = createTranscript(`${examples} ${USDC}`);
+  if (network.lightning) transcript.name(network.lightning.nodeId, 'node');
+  return transcript;
+}
+
+/** Every rail has been looked at, and the relayer's balance read: `/readyz` tells it in a member that is not there before. */
+async function isReady(service: Service): Promise<boolean> {
+  const { status, body } = await service.get('/readyz');
+  const { gateway, lightning, settlement } = JSON.parse(body).checks;
+  const isFine = gateway?.detail === undefined && lightning.detail === undefined;
+  return status === 200 && isFine && settlement.detail !== undefined;
+}

@@ -1,0 +1,64 @@
+const HEX = /0x(?:[0-9a-f]{64}|[0-9a-f]{40})\b/gi;
+/** Chosen by a test, as `0x5e5e…`, and not drawn. */
+const ONE_BYTE = /^0x(..)\1+$/i;
+const UUID = /\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g;
+const INVOICE = /\bln(?:bc|tb)[0-9a-z]{100,}\b/g;
+const SECONDS = /("(?:at|retrievedAt)":)(\d{10})\b/g;
+/** Of now; the examples in challenges have other times, which stay. */
+const NEAR_SECONDS = 3600;
+const AGE = /("ageSeconds":)\d+/g;
+/** A block of the embedded chain; those of the examples are higher. */
+const BLOCK = /("block":)\d{1,5}\b/g;
+const REQUEST_ID = /("requestId":")[^"]+/g;
+/** How often the handler of a test endpoint has run by then; examples have the tag `none`. */
+const RUN = /("tag":"(?!none")[^"]*","run":)(\d+)/g;
+
+/**
+ * Replaces what differs between two runs by a name. Values of one kind are numbered in the order of their first appearance, so a transcript still
+ * shows where the same value stands again. Addresses and hashes that `constants` holds stay.
+ */
+export function createPlaceholders(constants: string) {
+  const kept = new Set((constants.match(HEX) ?? []).map((one) => one.toLowerCase()));
+  const named = new Map<string, string>();
+  const given = new Map<string, string>();
+  const counts = new Map<string, number>();
+
+  function nameOf(kind: string, value: string): string {
+    const key = `${kind} ${value.toLowerCase()}`;
+    const known = named.get(key);
+    if (known !== undefined) return known;
+    const count = (counts.get(kind) ?? 0) + 1;
+    counts.set(kind, count);
+    const name = `<${kind} ${count}>`;
+    named.set(key, name);
+    return name;
+  }
+
+  function nameHex(value: string): string {
+    if (ONE_BYTE.test(value) || kept.has(value.toLowerCase())) return value;
+    return nameOf(value.length > 42 ? 'hash' : 'address', value);
+  }
+
+  return {
+    /** Gives a value that has no form of its own a name, wherever it stands from now on. */
+    name: (value: string, name: string): void => {
+      given.set(value, `<${name}>`);
+    },
+    apply(text: string): string {
+      const nowSeconds = Date.now() / 1000;
+      let result = text;
+      for (const [value, name] of given) result = result.replaceAll(value, name);
+      return result
+        .replace(HEX, nameHex)
+        .replace(UUID, (value) => nameOf('uuid', value))
+        .replace(INVOICE, (value) => nameOf('invoice', value))
+        .replace(SECONDS, (all, member, value) =>
+          Math.abs(Number(value) - nowSeconds) < NEAR_SECONDS ? `${member}<seconds>` : all,
+        )
+        .replace(AGE, '$1<seconds>')
+        .replace(BLOCK, '$1<number>')
+        .replace(REQUEST_ID, '$1<request id>')
+        .replace(RUN, (_all, member, value) => `${member}${nameOf('run', value)}`);
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import { exchange, type RawAnswer, type Sent } from './exchange.ts';
+import { layJson, type Shown } from './json-layout.ts';
+import { createPlaceholders } from './placeholders.ts';
+
+/** Headers that differ between two runs. */
+const CHANGING: Readonly<Record<string, string>> = { date: '<date>', 'x-request-id': '<request id>' };
+const PAYMENT_HEADER = /^payment-(required|response)$/;
+/** A longer header value is shown once in a transcript. */
+const SHOWN_ONCE = 80;
+
+/**
+ * What went over the wire, as a text for reviewers: each answer with its head in order, its payment headers decoded and its body, byte for byte but for
+ * placeholders. Addresses and hashes that `constants` holds are shown as they are.
+ */
+export function createTranscript(constants: string) {
+  const placeholders = createPlaceholders(constants);
+  const shown: Shown = new Map();
+  const blocks: string[] = [];
+  const json = (text: string, where: string) => layJson(placeholders.apply(text), shown, where);
+
+  function headLine([name, value]: RawAnswer['head'][number], body: string, title: string): string {
+    const key = name.toLowerCase();
+    if (PAYMENT_HEADER.test(key)) return `${name}: ${decodedHeader(value, title)}`;
+    if (key === 'content-length' && value === String(Buffer.byteLength(body))) return `${name}: <length of the body>`;
+    if (key === 'etag' && placeholders.apply(body) !== body) return `${name}: <of a body that changes>`;
+    return `${name}: ${CHANGING[key] ?? shownOnce(placeholders.apply(value), title)}`;
+  }
+
+  function decodedHeader(value: string, title: string): string {
+    const bytes = Buffer.from(value, 'base64');
+    if (bytes.toString('base64') !== value) return placeholders.apply(value);
+    return `base64 of ${json(bytes.toString('utf8'), title)}`;
+  }
+
+  function shownOnce(value: string, title: string): string {
+    const before = shown.get(value);
+    if (before !== undefined) return `<as in: ${before}>`;
+    if (value.length >= SHOWN_ONCE) shown.set(value, title);
+    return value;
+  }
+
+  function note(title: string, text: string): void {
+    blocks.push(`## ${title}\n${text}\n`);
+  }
+
+  function noteAnswer(title: string, line: string, { status, reason, head, body }: RawAnswer): void {
+    const lines = head.map((header) => headLine(header, body, title));
+    const bodyText = /^[{[]/.test(body) ? json(resultOnce(body), title) : placeholders.apply(body);
+    note(title, [`> ${line}`, `${status} ${reason}`, ...lines, ...(body ? ['', bodyText] : [])].join('\n'));
+  }
+
+  return {
+    /** Gives one value of this run a name, wherever it stands from now on. */
+    name: placeholders.name,
+    /** Adds a text that is the same in each run. */
+    note,
+    /** Adds a value, laid out as the JSON of an answer. */
+    noteJson: (title: string, value: unknown): void => note(title, json(JSON.stringify(value), title)),
+    /** Asks, adds the answer under its title, and returns it. */
+    async ask(title: string, origin: string, path: string, sent: Sent = {}): Promise<RawAnswer> {
+      const answer = await exchange(origin, path, sent);
+      noteAnswer(title, `${sent.method ?? 'GET'} ${placeholders.apply(path)}`, answer);
+      return answer;
+    },
+    text: (): string => blocks.join('\n'),
+  };
+}
+
+export type Transcript = ReturnType<typeof createTranscript>;
+
+/** A tool's result repeats its structured content as text: where both have the same bytes, the text is named instead of shown. */
+function resultOnce(body: string): string {
+  const text = /"content":\[\{"type":"text","text":("(?:[^"\\]|\\.)*")\}\]/.exec(body)?.[1];
+  if (text === undefined || !body.includes(`"structuredContent":${JSON.parse(text)}`)) return body;
+  return body.replace(text, () => '"<the bytes of structuredContent>"');
+}
