@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../scripts/embedded/network.ts';
-import { type GatewayStandIn, startGatewayStandIn } from '../support/gateway-stand-in.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../support/usdc/gateway-stand-in.ts';
 import type { Transcript } from '../support/wire/transcript.ts';
 import { recordDocuments, recordManifest, recordMetrics, recordReadiness } from './wire/documents.ts';
 import { recordGateway, recordUnknown } from './wire/gateway.ts';

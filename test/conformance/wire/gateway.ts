@@ -1,9 +1,9 @@
-import { newBuyer, type Payment } from '../../support/buyer.ts';
-import { until } from '../../support/crew.ts';
-import { signForGateway } from '../../support/gateway-payment.ts';
-import type { GatewayStandIn } from '../../support/gateway-stand-in.ts';
-import { callMessage } from '../../support/mcp.ts';
-import { headerOf, payloadOf, type Requirement } from '../../support/payments.ts';
+import { until } from '../../support/service/crew.ts';
+import { callMessage } from '../../support/service/mcp.ts';
+import { newBuyer, type Payment } from '../../support/usdc/buyer.ts';
+import { signForGateway } from '../../support/usdc/gateway-payment.ts';
+import type { GatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
+import { headerOf, payloadOf, type Requirement } from '../../support/usdc/payments.ts';
 import { decodedIn, exchange } from '../../support/wire/exchange.ts';
 import type { Transcript } from '../../support/wire/transcript.ts';
 import { posting } from './mcp.ts';

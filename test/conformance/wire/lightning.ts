@@ -1,14 +1,14 @@
-import type { EmbeddedNetwork } from '../../../scripts/embedded/network.ts';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { until } from '../../support/crew.ts';
 import {
   hashOfPreimage,
   type LightningProof,
   type LightningRequirement,
   proofHeader,
-} from '../../support/lightning-buyer.ts';
-import { startLightningService } from '../../support/lightning-service.ts';
+} from '../../support/lightning/lightning-buyer.ts';
+import { startLightningService } from '../../support/lightning/lightning-service.ts';
+import { until } from '../../support/service/crew.ts';
 import { decodedIn, exchange, type Sent } from '../../support/wire/exchange.ts';
 import type { Transcript } from '../../support/wire/transcript.ts';
 import { PLACE, type Shop, sold } from './shop.ts';

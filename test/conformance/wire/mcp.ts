@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { newBuyer } from '../../support/buyer.ts';
-import { hashOfPreimage } from '../../support/lightning-buyer.ts';
-import { callMessage, MCP_HEADERS } from '../../support/mcp.ts';
-import { payloadOf } from '../../support/payments.ts';
+import { hashOfPreimage } from '../../support/lightning/lightning-buyer.ts';
+import { callMessage, MCP_HEADERS } from '../../support/service/mcp.ts';
+import { newBuyer } from '../../support/usdc/buyer.ts';
+import { payloadOf } from '../../support/usdc/payments.ts';
 import { exchange, type Sent } from '../../support/wire/exchange.ts';
 import type { Transcript } from '../../support/wire/transcript.ts';
 import { type Shop, sold } from './shop.ts';

@@ -1,10 +1,10 @@
-import type { EmbeddedNetwork } from '../../../scripts/embedded/network.ts';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
-import { until } from '../../support/crew.ts';
-import { latchedEndpoint } from '../../support/latch.ts';
-import { moodyEndpoint } from '../../support/moody-endpoint.ts';
-import { USDC } from '../../support/payments.ts';
-import { type Service, startService } from '../../support/service.ts';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { until } from '../../support/service/crew.ts';
+import { latchedEndpoint } from '../../support/service/latch.ts';
+import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+import { USDC } from '../../support/usdc/payments.ts';
 import { createTranscript, type Transcript } from '../../support/wire/transcript.ts';
 
 /** Where the service says that it is: by configuration, so that no port and no drawn address is in any answer. */

@@ -1,5 +1,5 @@
-import { newBuyer, type Payment } from '../../support/buyer.ts';
-import { headerOf, payloadOf } from '../../support/payments.ts';
+import { newBuyer, type Payment } from '../../support/usdc/buyer.ts';
+import { headerOf, payloadOf } from '../../support/usdc/payments.ts';
 import type { Transcript } from '../../support/wire/transcript.ts';
 import type { Shop } from './shop.ts';
 import { presenting } from './usdc-sales.ts';

@@ -1,6 +1,6 @@
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { newBuyer, type Payment } from '../../support/buyer.ts';
-import { headerOf, payloadOf } from '../../support/payments.ts';
+import { newBuyer, type Payment } from '../../support/usdc/buyer.ts';
+import { headerOf, payloadOf } from '../../support/usdc/payments.ts';
 import { decodedIn, type Sent } from '../../support/wire/exchange.ts';
 import type { Transcript } from '../../support/wire/transcript.ts';
 import { type Shop, sold } from './shop.ts';
