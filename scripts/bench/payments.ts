@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../src/lib/hex.ts';
 import { addressOf, signDigest } from '../../src/lib/secp256k1.ts';
-import { authorizationDigest, domainSeparator } from '../../src/payment/evm/authorization.ts';
+import { authorizationDigest, domainSeparator } from '../../src/payment/evm/eip3009.ts';
 
 /** The requirement of a 402 that a bench pays. */
 export interface Challenge {

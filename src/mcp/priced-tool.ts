@@ -5,12 +5,14 @@ import type { Query } from '../catalogue/params.ts';
 import { BadParameter } from '../errors.ts';
 import { own } from '../lib/own-property.ts';
 import { bindMcp } from '../payment/lnbtc/binding.ts';
+import type { Offer } from '../payment/offer.ts';
+import { createOffer, type Terms } from '../payment/open-offers.ts';
 import type { Presentation } from '../payment/order.ts';
-import type { Delivery } from '../payment/protocols/x402/receipt.ts';
-import { createOffer, type Offer, type Terms } from '../payment/protocols/x402/requirements.ts';
+import { decodePayment } from '../payment/protocols/x402/header.ts';
 import type { Offers } from '../payment/rails/lightning/offers.ts';
 import type { LightningOrder } from '../payment/rails/lightning/order.ts';
 import type { Redeem } from '../payment/rails/lightning/redeem.ts';
+import type { Delivery } from '../payment/receipt.ts';
 import { PaymentRefused } from '../payment/refusal.ts';
 import { readArguments } from './arguments.ts';
 import { createChallenge } from './challenge.ts';
@@ -62,10 +64,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   }
 
   async function invoiceFor(order: Order): Promise<PaymentRequirements> {
-    const { body } = await lightning.offers(lightningOrder(order));
-    const [requirement] = (JSON.parse(body) as { accepts: PaymentRequirements[] }).accepts;
-    if (!requirement) throw new Error('an offer without a requirement');
-    return requirement;
+    return (await lightning.offers(lightningOrder(order))).requirement;
   }
 
   /** What is offered on a rail: what was asked for first, and USDC beside it, since that costs nothing. */
@@ -77,14 +76,14 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   async function sellForUsdc({ call, query }: Order, header: string): Promise<CallToolResult> {
     if (!offer) throw new PaymentRefused(WRONG_RAIL);
     const { client, identity, signal } = call;
-    const presentation = { header, query, client, identity, signal };
+    const presentation = { credential: decodePayment(header), query, client, identity, signal };
     const { body, receipt } = await purchase(endpoint, offer.requirement, presentation);
     return answered(body, receipt);
   }
 
   async function sellForSats(order: Order, header: string): Promise<CallToolResult> {
     if (!rails.includes('lightning')) throw new PaymentRefused(WRONG_RAIL);
-    const { body, receipt, delivered } = await lightning.redeem(lightningOrder(order), header);
+    const { body, receipt, delivered } = await lightning.redeem(lightningOrder(order), decodePayment(header));
     order.call.onSent(delivered);
     return answered(body, receipt);
   }

@@ -1,83 +1,116 @@
-import type { FastifyReply, FastifyRequest, RouteHandlerMethod, RouteOptions } from 'fastify';
+import type { FastifyReply, FastifyRequest, preHandlerHookHandler, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { identityOf } from '../lib/limits/client-identity.ts';
 import { clientKey } from '../lib/limits/client-key.ts';
 import { closeSignal } from './close-signal.ts';
-import type { Presentation } from './order.ts';
-import { encodeHeader } from './protocols/x402/header.ts';
-import { createHint } from './protocols/x402/hint.ts';
-import type { Delivery } from './protocols/x402/receipt.ts';
-import { createOffer, type Offer, type Terms } from './protocols/x402/requirements.ts';
+import type { Ask, Counter, Sold } from './counter.ts';
+import type { Credential, Demand, Fields, HttpProtocol } from './protocol.ts';
 import { PaymentRefused } from './refusal.ts';
 
-type Purchase<S> = (
-  endpoint: Endpoint<S>,
-  requirement: Offer['requirement'],
-  presentation: Presentation,
-) => Promise<Delivery>;
+interface GateOptions<S> {
+  /** The counter that sells an endpoint on this surface. */
+  counterOf(endpoint: Endpoint<S>): Counter<unknown>;
+  protocol: HttpProtocol;
+  log: { error(detail: object, message: string): void };
+}
 
-const V1_HEADER = 'X-PAYMENT is x402 version 1; this service speaks version 2: send PAYMENT-SIGNATURE';
-
-/** What a priced route is mounted with: its handler is the gate, and the endpoint can be reached through nothing else. */
-interface GuardedRoute {
+/** What a priced route is mounted with: the gate sells and answers, and no request reaches the handler behind it. */
+interface GatedRoute {
+  readonly preHandler: preHandlerHookHandler;
   readonly handler: RouteHandlerMethod;
 }
 
 /**
- * The gate of the priced routes. It sits in the route itself, because a gate that matches paths can be walked around
- * by other spellings of them; a HEAD or a request without a payment never gets past the challenge.
+ * The gate of a priced surface. It sits in the route itself, because a gate that matches paths can be walked around by other spellings of them.
+ * An endpoint is run by its counter alone.
  */
-export function createGate<S>(terms: Terms, purchase: Purchase<S>) {
-  const guarded = new WeakSet<object>();
+export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
+  const gates = new WeakSet<object>();
 
-  function guard(endpoint: Endpoint<S>): GuardedRoute {
-    const offer = createOffer(endpoint, terms);
-    const hint = createHint(endpoint);
+  function guard(endpoint: Endpoint<S>): GatedRoute {
+    const counter = counterOf(endpoint);
 
-    function refuse(request: FastifyRequest, reply: FastifyReply, error?: string): FastifyReply {
-      return reply
-        .code(402)
-        .header('payment-required', offer.challenge(request.url, error))
-        .header('cache-control', 'no-store')
-        .header('content-type', 'application/json')
-        .send(request.method === 'HEAD' ? null : hint(request.query as Record<string, unknown>));
+    /** The whole way of a request. Synchronous where a demand is prepared, so that an unpaid request costs no promise. */
+    function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> | void {
+      // 1. What must be right before anybody pays.
+      const order = counter.read(askOf(request, reply));
+      // 2. Without a payment the request is told what to pay; a HEAD never gets past that.
+      const { headers } = request;
+      if (request.method === 'HEAD' || !protocol.carries(headers)) {
+        const demand = counter.demand(order, protocol.unpaidReason(headers));
+        return demand instanceof Promise ? demand.then((made) => send402(reply, made)) : send402(reply, demand);
+      }
+      // 3. With one it buys the answer, or is told why not.
+      return sell(order, () => protocol.read(headers), reply);
     }
 
-    const handler: RouteHandlerMethod = (request, reply) => {
-      const header = request.headers['payment-signature'];
-      if (request.method === 'HEAD' || header === undefined) {
-        return refuse(request, reply, request.headers['x-payment'] === undefined ? undefined : V1_HEADER);
-      }
-      return sell(request, reply, String(header));
-    };
-
-    async function sell(request: FastifyRequest, reply: FastifyReply, header: string): Promise<FastifyReply> {
-      const query = request.query as Record<string, unknown>;
-      const who = { client: clientKey(request.ip), identity: identityOf(request) };
-      const presentation = { header, query, ...who, signal: closeSignal(reply) };
+    async function sell(order: unknown, read: () => Credential, reply: FastifyReply): Promise<void> {
       try {
-        const { body, receipt } = await purchase(endpoint, offer.requirement, presentation);
-        return reply
-          .header('payment-response', encodeHeader(receipt))
-          .header('cache-control', 'private, no-store')
-          .header('content-type', 'application/json; charset=utf-8')
-          .send(body);
+        send200(reply, await counter.sell(order, read()));
       } catch (error) {
         if (!(error instanceof PaymentRefused)) throw error;
-        if (error.settlement) reply.header('payment-response', encodeHeader(error.settlement));
-        return refuse(request, reply, error.reason);
+        const receipt = counter.refusalReceipt(error);
+        if (receipt) setFields(reply, protocol.receipt(receipt));
+        send402(reply, await counter.demandAgain(order, error));
       }
     }
 
-    guarded.add(handler);
-    return { handler };
+    // A callback that is not called ends the request here: the reply is on its way.
+    const preHandler: preHandlerHookHandler = (request, reply, done) => {
+      answer(request, reply)?.catch(done);
+    };
+    gates.add(preHandler);
+    return { preHandler, handler: unreachable };
+  }
+
+  function send200(reply: FastifyReply, { body, receipt, onSent }: Sold): void {
+    if (onSent) {
+      reply.raw.once('finish', () => {
+        // Not noted: the payment stays redeemable for longer, which harms nobody.
+        onSent().catch((err) => log.error({ err }, 'a delivery was not noted'));
+      });
+    }
+    setFields(reply, protocol.receipt(receipt));
+    reply
+      .header('cache-control', 'private, no-store')
+      .header('content-type', 'application/json; charset=utf-8')
+      .send(body);
   }
 
   return {
     guard,
-    /** Whether a route's handler is this gate's own; asked of every route under the priced prefix at start. */
-    isGuarded: (route: Pick<RouteOptions, 'handler'>): boolean => guarded.has(route.handler),
+    /** Whether a route can be reached through this gate alone; asked of every route under a priced prefix at start. */
+    isGuarded: ({ preHandler, handler }: Pick<RouteOptions, 'preHandler' | 'handler'>): boolean =>
+      typeof preHandler === 'function' && gates.has(preHandler) && handler === unreachable,
   };
 }
 
 export type Gate<S> = ReturnType<typeof createGate<S>>;
+
+/** Behind every gate. It would be a fault of ours to arrive here: nothing is run and nothing charged. */
+function unreachable(): never {
+  throw new Error('a request passed the gate of a priced route');
+}
+
+function send402(reply: FastifyReply, { fields, body, contentType }: Demand): void {
+  setFields(reply.code(402), fields);
+  reply.header('cache-control', 'no-store').header('content-type', contentType).send(body);
+}
+
+function setFields(reply: FastifyReply, fields: Fields): void {
+  for (const [name, value] of fields) reply.header(name, value);
+}
+
+function askOf(request: FastifyRequest, reply: FastifyReply): Ask {
+  const { method, headers } = request;
+  const length = headers['content-length'];
+  return {
+    method,
+    target: request.url,
+    query: request.query as Ask['query'],
+    hasBody: headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0'),
+    client: () => clientKey(request.ip),
+    identity: () => identityOf(request),
+    signal: () => closeSignal(reply),
+  };
+}

@@ -3,7 +3,7 @@ import { hexToBytes } from '../lib/hex.ts';
 import type { Claim, LightningStore } from '../store/ports/proofs.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/sales.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
-import { isTransferId, transactionText, transferIdBytes } from './evm/transaction-id.ts';
+import { isTransferId, transactionText, transferIdBytes } from './transaction-id.ts';
 
 /** A payment as anyone may see it: never the route, the request or the payer. */
 export interface FoundPayment {

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
 import type { Upstreams } from '../upstream/client/http.ts';
-import type { Authorization } from './evm/authorization.ts';
+import type { Authorization } from './authorization.ts';
 import type { ChainCheck } from './evm/chain-check.ts';
 import type { Evidence } from './evm/evidence.ts';
 import { USDC_DOMAIN } from './evm/token.ts';

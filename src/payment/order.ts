@@ -1,13 +1,13 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
 import type { PaymentKey } from '../store/ports/sales.ts';
-import type { Authorization } from './evm/authorization.ts';
+import type { Authorization } from './authorization.ts';
+import type { Credential } from './protocol.ts';
 import type { PurchaseRail } from './rail.ts';
 
 /** A request with a payment attached, whatever transport brought it. */
 export interface Presentation {
-  /** The PAYMENT-SIGNATURE header, as it came. */
-  readonly header: string;
+  readonly credential: Credential;
   readonly query: Query;
   /** Who presents it: the client's address as rate limits see it. */
   readonly client: string;

@@ -8,8 +8,8 @@ import { bytesToHex } from '../lib/hex.ts';
 import { LIVING_MS } from '../store/ports/instances.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import { createAdmission, isBuyersDoing } from './admission.ts';
+import { paymentKey } from './authorization.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
-import { hashAuthorization, paymentKey } from './evm/authorization.ts';
 import type { Failures } from './failures.ts';
 import {
   isReverted,
@@ -23,10 +23,9 @@ import { hashClient, hashRequest, type Ledger } from './ledger.ts';
 import { createReadSoon } from './ledger-patience.ts';
 import type { Order, Presentation } from './order.ts';
 import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
-import { decodeEip3009, decodePayment, type Envelope } from './protocols/x402/header.ts';
-import { type Delivery, deliver, refusedSettlement, Underpaid } from './protocols/x402/receipt.ts';
-import { checkAccepted } from './protocols/x402/requirements.ts';
+import type { Credential } from './protocol.ts';
 import type { RailFor, Verified } from './rail.ts';
+import { type Delivery, deliver, refusedSettlement, Underpaid } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
 import type { Settlement } from './settlement.ts';
@@ -47,7 +46,7 @@ interface PurchaseOptions<S> {
 
 /** What is presented with a payment, and what is asked for it. */
 interface Offer {
-  readonly envelope: Envelope;
+  readonly credential: Credential;
   readonly requirement: PaymentRequirements;
   readonly signal: AbortSignal;
 }
@@ -73,42 +72,41 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     plain: PaymentRequirements,
     presentation: Presentation,
   ): Promise<Delivery> {
-    // 1-2. Header and parameters.
-    const envelope = decodePayment(presentation.header);
-    const order = readOrder(endpoint, envelope, presentation);
+    // 2. The parameters. Step 1, the header, was its protocol's.
+    const { credential } = presentation;
+    const order = readOrder(endpoint, presentation);
     // 3. What the ledger has; `soon` bounds each read (3d).
     const known = await soon(ledger.find(order.key));
     // 3a. The identifier: with another payload it is the buyer's mistake, whatever became of either payment.
     await checkIdentifier(order, known);
     // 3b-3c. A known authorization is judged by its row: a price or a time that has changed since must not turn it into a 402.
     if (known && !mayTakeOver(known, order)) return again(known, order);
-    const offer = { envelope, requirement: order.rail.requirement(plain), signal: presentation.signal };
+    const offer = { credential, requirement: order.rail.requirement(plain), signal: presentation.signal };
     return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);
   }
 
-  function readOrder(endpoint: Endpoint<S>, envelope: Envelope, { query, client, identity }: Presentation): Order<S> {
-    const rail = railFor(envelope.accepted);
+  function readOrder(endpoint: Endpoint<S>, { credential, query, client, identity }: Presentation): Order<S> {
+    const rail = railFor(credential.accepted);
     const params = parseParams(endpoint, query, true);
     endpoint.checkParams(params, sources);
-    const authorization = decodeEip3009(envelope.payload);
+    const { authorization, authorizationHash } = rail.read(credential.payload);
     return {
-      ...{ endpoint, params, authorization, rail, client },
+      ...{ endpoint, params, authorization, authorizationHash, rail, client },
       key: paymentKey(authorization, network, rail.contract),
-      authorizationHash: hashAuthorization(authorization, rail.contract),
       price: endpoint.price?.units ?? 0n,
       requestHash: hashRequest(listedPath(endpoint), params),
       clientHash: hashClient(authorization.nonce, identity),
-      identifierHash: hashIdentifier(envelope.extensions),
+      identifierHash: hashIdentifier(credential.extensions),
     };
   }
 
   /** What reverted before: the evidence decides whether it is sold for anew, or has paid. */
   async function sellAgain(order: Order<S>, known: Payment, offer: Offer): Promise<Delivery> {
     const { client } = order;
-    const { envelope, requirement, signal } = offer;
+    const { credential, requirement, signal } = offer;
     if ((await takeover(known, order, { client, signal })) === 'open') return sell(order, known, offer);
     // It has paid: neither its time nor its payer matters any more, only that it is for this call.
-    checkPaidFor(order.authorization.value, envelope, requirement);
+    checkPaidFor(order, credential, requirement);
     admission.checkRoom();
     const verified = { checkedBlock: known.checkedBlock ?? 0, hasCode: false };
     return serveAndSettle(order, known, async () => verified, signal);
@@ -116,10 +114,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
 
   async function sell(order: Order<S>, known: Payment | null, offer: Offer): Promise<Delivery> {
     const { authorization, rail, client } = order;
-    const { envelope, requirement, signal } = offer;
+    const { credential, requirement, signal } = offer;
     const asker = { client, signal };
     // 4. Cheap checks and limits: in memory, but for one ledger read when the client's settlements failed.
-    checkAccepted(envelope.accepted, requirement);
+    rail.checkAccepted(credential.accepted, requirement);
     rail.checkAuthorization(authorization, requirement, nowSeconds(clock));
     await admission.checkCapacity(order);
     // 5-6. The signature, and a look at the payer.
@@ -273,15 +271,19 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
 }
 
 /** Throws 409 where a payment that has paid is presented for a call of other terms: it still buys what it was made for. */
-function checkPaidFor(paid: bigint, { accepted }: Envelope, requirement: PaymentRequirements): void {
+function checkPaidFor<S>(
+  { authorization, rail }: Order<S>,
+  { accepted }: Credential,
+  requirement: PaymentRequirements,
+): void {
   const detail = 'this payment has been taken, for a call of other terms: present it for a call that costs as much';
   try {
-    checkAccepted(accepted, requirement);
+    rail.checkAccepted(accepted, requirement);
   } catch (cause) {
     throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown', cause });
   }
   // What is said to be accepted is the client's word; what it signed was checked when it was first taken.
-  if (paid !== BigInt(requirement.amount))
+  if (authorization.value !== BigInt(requirement.amount))
     throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
 }
 

@@ -1,8 +1,8 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Payment } from '../store/ports/sales.ts';
-import type { Authorization } from './evm/authorization.ts';
-import type { Verdict } from './evm/evidence.ts';
-import type { Settler } from './settler.ts';
+import type { Authorization } from './authorization.ts';
+import type { Credential } from './protocol.ts';
+import type { Settler, Verdict } from './settler.ts';
 
 /** The client that presents a payment, and its signal. */
 export interface Asker {
@@ -42,6 +42,13 @@ export interface ReviewTerms {
   mayLookUp(): boolean;
 }
 
+/** What a buyer signed, once it could be read. */
+export interface SignedPayment {
+  readonly authorization: Authorization;
+  /** Of all that the authorization is, with the contract that it is for. */
+  readonly authorizationHash: Uint8Array;
+}
+
 /** One way for a buyer to pay in USDC, as a purchase needs it until the call is served; what comes then is the settler's. */
 export interface PurchaseRail {
   /** The contract that the payer signed for: part of the ledger's key, so that a row tells its rail. */
@@ -49,6 +56,10 @@ export interface PurchaseRail {
   readonly settler: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
   /** This rail's entry of a challenge, made of the plain one. */
   requirement(plain: PaymentRequirements): PaymentRequirements;
+  /** Reads what pays; throws PaymentRefused for another way of paying, or for what cannot be read. */
+  read(payload: Credential['payload']): SignedPayment;
+  /** Throws PaymentRefused where the terms that the buyer says it accepted are not this rail's. */
+  checkAccepted(accepted: Credential['accepted'], requirement: PaymentRequirements): void;
   /** The cheap checks; throws PaymentRefused. `now` in Unix seconds. */
   checkAuthorization(authorization: Authorization, requirement: PaymentRequirements, now: number): void;
   /**

@@ -1,4 +1,4 @@
-import type { Authorization } from './evm/authorization.ts';
+import type { Authorization } from './authorization.ts';
 
 /**
  * The one failure that leaves the authorization usable. Our transaction was mined and moved nothing, or none was sent: a simulation failed, the
@@ -55,3 +55,6 @@ export interface Settler {
   /** Ends the work; what is still open resolves as unknown. */
   stop(): Promise<void>;
 }
+
+/** What the chain says of an authorization: ended, still `open` to be used, or not to be told now. */
+export type Verdict = Outcome | { readonly kind: 'open' };

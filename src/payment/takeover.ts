@@ -6,8 +6,8 @@ import { settlementUnknown } from './doubt.ts';
 import type { Ledger } from './ledger.ts';
 import { createLooks } from './looks.ts';
 import type { Order } from './order.ts';
-import { refusedSettlement } from './protocols/x402/receipt.ts';
 import type { Asker } from './rail.ts';
+import { refusedSettlement } from './receipt.ts';
 
 /** Authorizations remembered as paid, some 1 MB; past it the oldest is looked up again when it comes. */
 const MAX_PAID = 10_000;

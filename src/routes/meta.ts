@@ -13,7 +13,7 @@ import { createPriceList } from '../http/price-list.ts';
 import type { RequirementOf } from '../http/requirement.ts';
 import { createWellKnown } from '../http/well-known.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import { createOffer, termsOf } from '../payment/protocols/x402/requirements.ts';
+import { createOffer, termsOf } from '../payment/open-offers.ts';
 
 /** Documents change with a deployment only. */
 const DOCUMENT_CACHE = 'public, max-age=60';

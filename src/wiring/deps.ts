@@ -14,6 +14,7 @@ import { createMetrics } from '../http/metrics.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { LIGHTNING_NETWORKS } from '../payment/lnbtc/networks.ts';
 import { createLookup } from '../payment/lookup.ts';
+import { httpProtocol } from '../payment/open-protocols.ts';
 import { createPayments } from '../payment/open-rails.ts';
 import { createPaymentMetrics } from '../payment/payment-metrics.ts';
 import { createLightningDescriptor } from '../payment/rails/lightning/descriptor.ts';
@@ -82,7 +83,7 @@ export async function createDeps(
   });
   const { upstreams } = outgoing;
   const lightning = createLightning({
-    ...{ config, store: lightningStore, upstreams, sources, clock, bootId, log },
+    ...{ config, store: lightningStore, upstreams, sources, protocol: httpProtocol, clock, bootId, log },
     offerSources: { ...sources, chain: ranked(chain, 'admit') },
     sells: part.kind !== 'primary',
     keepsHouse: ledger.leads,

@@ -8,12 +8,12 @@ import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/client-limit.ts';
 import { mountMcp } from '../mcp/mount.ts';
 import { createGate } from '../payment/gate.ts';
+import { termsOf, usdcCounters } from '../payment/open-offers.ts';
+import { httpProtocol } from '../payment/open-protocols.ts';
 import type { Payments } from '../payment/open-rails.ts';
-import { termsOf } from '../payment/protocols/x402/requirements.ts';
 import type { Lightning } from '../payment/rails/lightning/open.ts';
-import { checkLightningGates, mountLightning } from '../routes/lightning.ts';
 import { mountPages } from '../routes/pages.ts';
-import { checkGates, mountPaid } from '../routes/paid.ts';
+import { checkGates, mountPriced, type PricedSurface } from '../routes/priced.ts';
 import type { Listings } from './listings.ts';
 import type { Collecting } from './open-collecting.ts';
 import type { OpenLedger } from './open-ledger.ts';
@@ -46,15 +46,19 @@ export function createMounts({
   ...rest
 }: MountsParts) {
   const { facilitator, feeSteps, readiness, clock, log } = rest;
-  const { segment } = config.network;
+  const { segment: chainSegment } = config.network;
   const terms = termsOf(config);
-  const gate = createGate<Sources>(terms, purchase);
+  const gateOf = (counterOf: Parameters<typeof createGate<Sources>>[0]['counterOf']) =>
+    createGate<Sources>({ counterOf, protocol: httpProtocol, log });
+  const surfaces: readonly PricedSurface<Sources>[] = [
+    { surface: 'paid', gate: gateOf(usdcCounters(terms, purchase)), catalogue, chainSegment },
+    { surface: 'lightning', gate: gateOf(lightning.counterOf), catalogue, chainSegment },
+  ];
   const shared = { catalogue, sources, clock, log };
 
   return {
     mountPriced: (app: FastifyInstance) => {
-      mountPaid(app, gate, catalogue, segment);
-      mountLightning(app, lightning.gate, catalogue, segment);
+      for (const surface of surfaces) mountPriced(app, surface);
     },
     mountPages: (app: FastifyInstance) =>
       mountPages(app, {
@@ -77,8 +81,7 @@ export function createMounts({
         },
       }),
     checkGates: (routes: readonly RouteOptions[]) => {
-      checkGates(gate, routes, catalogue, segment);
-      checkLightningGates(lightning.gate, routes, catalogue, segment);
+      for (const surface of surfaces) checkGates(surface, routes);
     },
   };
 }

@@ -13,9 +13,10 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
 import { catalogue } from '../../src/catalogue/catalogue.ts';
 import { entriesOn, listedPath, pathOn } from '../../src/catalogue/paths.ts';
+import { createOffer } from '../../src/payment/open-offers.ts';
 import { bazaarExtension } from '../../src/payment/protocols/x402/bazaar.ts';
 import { decodePayment, encodeHeader } from '../../src/payment/protocols/x402/header.ts';
-import { createOffer } from '../../src/payment/protocols/x402/requirements.ts';
+import { challengeOf } from '../support/service/challenge-of.ts';
 import { TERMS } from '../support/service/terms.ts';
 
 const paid = entriesOn(catalogue, 'paid');
@@ -93,7 +94,7 @@ describe('a stock client', () => {
     for (const endpoint of paid) {
       const path = pathOn(endpoint, 'paid');
       const query = new URLSearchParams(endpoint.example.params).toString();
-      const header = createOffer(endpoint, TERMS).challenge(query ? `${path}?${query}` : path);
+      const header = challengeOf(createOffer(endpoint, TERMS))(query ? `${path}?${query}` : path);
       const demand = JSON.parse(Buffer.from(header, 'base64').toString('utf8')) as PaymentRequired;
       const payment = (await client.createPaymentPayload(demand)) as PaymentPayload;
       expect(payment.extensions?.bazaar, path).toEqual(wireOf(endpoint));

@@ -4,8 +4,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
-import { transactionText } from '../../src/payment/evm/transaction-id.ts';
-import { decodeEip3009 } from '../../src/payment/protocols/x402/header.ts';
+import { decodeEip3009 } from '../../src/payment/evm/eip3009-payload.ts';
 import { createGatewayClient } from '../../src/payment/rails/usdc-gateway/client.ts';
 import { createGatewayEvidence } from '../../src/payment/rails/usdc-gateway/evidence.ts';
 import {
@@ -15,6 +14,7 @@ import {
   gatewayRequirement,
 } from '../../src/payment/rails/usdc-gateway/payload.ts';
 import { settleRequest } from '../../src/payment/settlers/facilitator/request.ts';
+import { transactionText } from '../../src/payment/transaction-id.ts';
 import { createUpstreams } from '../../src/upstream/client/http.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../support/usdc/gateway-stand-in.ts';
 import { newKey, USDC } from '../support/usdc/payments.ts';

@@ -6,7 +6,7 @@ import { createAccount } from '../../src/embedded/accounts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { systemClock as clock } from '../../src/lib/clock.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
-import type { Authorization } from '../../src/payment/evm/authorization.ts';
+import type { Authorization } from '../../src/payment/authorization.ts';
 import { createChainCheck } from '../../src/payment/evm/chain-check.ts';
 import { createEvidence } from '../../src/payment/evm/evidence.ts';
 import { createTokenWatch } from '../../src/payment/evm/token-watch.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { hexToBytes } from '../../src/lib/hex.ts';
 import { signDigest } from '../../src/lib/secp256k1.ts';
-import { authorizationDigest, domainSeparator } from '../../src/payment/evm/authorization.ts';
+import { authorizationDigest, domainSeparator } from '../../src/payment/evm/eip3009.ts';
 import { type Service, startService } from '../support/service/service.ts';
 import { balanceOf, decoded, present } from '../support/usdc/buyer.ts';
 import { headerOf, newKey, payloadOf, requirementOf, signAuthorization } from '../support/usdc/payments.ts';

@@ -10,8 +10,9 @@ import { embeddedEnvironment } from '../../src/embedded/serve.ts';
 import type { Sources } from '../../src/endpoints/sources.ts';
 import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { createOffer, termsOf } from '../../src/payment/open-offers.ts';
 import { createPayments } from '../../src/payment/open-rails.ts';
-import { createOffer, termsOf } from '../../src/payment/protocols/x402/requirements.ts';
+import { decodePayment } from '../../src/payment/protocols/x402/header.ts';
 import { PaymentRefused } from '../../src/payment/refusal.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { createGatewayTransferStore } from '../../src/store/sqlite/gateway-transfers.ts';
@@ -92,7 +93,13 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
     present: async (): Promise<string> => {
       const signal = new AbortController().signal;
       try {
-        await payments.purchase(latch.endpoint, requirement, { header, query: {}, client: 'c', identity: 'c', signal });
+        await payments.purchase(latch.endpoint, requirement, {
+          credential: decodePayment(header),
+          query: {},
+          client: 'c',
+          identity: 'c',
+          signal,
+        });
         return 'served';
       } catch (error) {
         if (error instanceof PaymentRefused) return `402 ${error.reason}`;

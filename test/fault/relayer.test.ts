@@ -1,7 +1,7 @@
 import { keccak256 } from 'viem';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
-import { neededValidity } from '../../src/payment/evm/authorization.ts';
+import { neededValidity } from '../../src/payment/evm/eip3009.ts';
 import { type RpcProxy, startRpcProxy } from '../support/chain/rpc-proxy.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../support/service/service.ts';

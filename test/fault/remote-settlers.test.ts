@@ -3,7 +3,7 @@ import { createChainClient, type OpenChainClient } from '../../src/chain/rpc/cli
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
-import type { Authorization } from '../../src/payment/evm/authorization.ts';
+import type { Authorization } from '../../src/payment/authorization.ts';
 import { createEvidence } from '../../src/payment/evm/evidence.ts';
 import { createGatewayClient } from '../../src/payment/rails/usdc-gateway/client.ts';
 import { createGatewayEvidence } from '../../src/payment/rails/usdc-gateway/evidence.ts';

@@ -18,8 +18,9 @@ import { createMetrics } from '../../src/http/metrics.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createGate } from '../../src/payment/gate.ts';
-import { termsOf } from '../../src/payment/protocols/x402/requirements.ts';
-import { checkGates, mountPaid } from '../../src/routes/paid.ts';
+import { termsOf, usdcCounters } from '../../src/payment/open-offers.ts';
+import { httpProtocol } from '../../src/payment/open-protocols.ts';
+import { checkGates, mountPriced, type PricedSurface } from '../../src/routes/priced.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../src/store/sqlite/lightning-store.ts';
 import { createMarketStore } from '../../src/store/sqlite/market-store.ts';
@@ -91,7 +92,12 @@ export async function createTestApp(options: Options = {}) {
   const { catalogue = [countingEndpoint().endpoint, pricedEndpoint], clock = createStillClock() } = options;
   const config = loadConfig({ ...ENV, LOG_LEVEL: 'debug', ...options.env });
   const { lines, destination } = captureLog();
-  const gate = createGate<object>(termsOf(config), () => Promise.reject(new Error('nobody buys here')));
+  const gate = createGate<object>({
+    counterOf: usdcCounters(termsOf(config), () => Promise.reject(new Error('nobody buys here'))),
+    protocol: httpProtocol,
+    log: createLogger(config.logLevel, destination),
+  });
+  const priced: PricedSurface<object> = { surface: 'paid', gate, catalogue, chainSegment: config.network.segment };
   const ledgerDb = openLedgerDatabase(':memory:');
   const log = createLogger(config.logLevel, destination);
   const payable = { network: config.network.caip2, usdc: config.network.usdc };
@@ -139,10 +145,10 @@ export async function createTestApp(options: Options = {}) {
     lookup: () => Promise.reject(new NotFound('Nothing was paid here.')),
     describeLightning: async () => ({}),
     mountPriced(scope) {
-      mountPaid(scope, gate, catalogue, config.network.segment);
+      mountPriced(scope, priced);
       options.extra?.(scope);
     },
-    checkGates: (routes) => checkGates(gate, routes, catalogue, config.network.segment),
+    checkGates: (routes) => checkGates(priced, routes),
   });
   return { app, lines };
 }

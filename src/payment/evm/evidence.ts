@@ -3,8 +3,8 @@ import type { ChainClient } from '../../chain/rpc/client.ts';
 import type { Rank } from '../../chain/rpc/rank.ts';
 import { account, data, index, parseAnswer, quantity, toQuantity, word } from '../../chain/rpc/wire.ts';
 import { hexToBytes } from '../../lib/hex.ts';
-import { NONCE_USED, type Outcome } from '../settler.ts';
-import type { Authorization } from './authorization.ts';
+import type { Authorization } from '../authorization.ts';
+import { NONCE_USED, type Verdict } from '../settler.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER } from './token.ts';
 
 interface Log {
@@ -43,9 +43,6 @@ const logsShape = z.array(z.object({ topics: z.array(word), transactionHash: wor
 function endOf({ topics }: Pick<Log, 'topics'>, { from, nonce }: Authorization): boolean {
   return ENDS.includes(topics[0] ?? '') && topics[1] === topic(from) && topics[2] === topic(nonce);
 }
-
-/** What the chain says of an authorization: ended, still `open` to be used, or not to be told now. */
-export type Verdict = Outcome | { readonly kind: 'open' };
 
 /** Which block to read at, the head by default, and how important the answer is. */
 interface LookupOptions {

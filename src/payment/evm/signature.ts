@@ -2,10 +2,11 @@ import { TooMany, Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createFairMinute } from '../../lib/limits/fair-minute.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
+import type { Authorization } from '../authorization.ts';
 import type { Asker, Look, PurchaseRail } from '../rail.ts';
 import { PaymentRefused } from '../refusal.ts';
-import { type Authorization, authorizationDigest } from './authorization.ts';
 import type { ChainCheck } from './chain-check.ts';
+import { authorizationDigest } from './eip3009.ts';
 
 /** Contract signatures checked a minute, for all clients together. Each costs one request: unlike payer reads they cannot share one. */
 const CONTRACTS_PER_MINUTE = 120;

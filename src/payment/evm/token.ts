@@ -1,7 +1,7 @@
 import { encodeFunctionData, parseAbi, toFunctionSelector } from 'viem';
 import { bytesToHex } from '../../lib/hex.ts';
+import type { Authorization } from '../authorization.ts';
 import { bytesWords, word } from './abi-words.ts';
-import type { Authorization } from './authorization.ts';
 
 const abi = parseAbi([
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',

@@ -14,7 +14,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
         replace: '`;',
       },
       {
-        file: 'src/payment/protocols/x402/receipt.ts',
+        file: 'src/payment/receipt.ts',
         find: "if (payment.state !== 'settled' || paid < price) throw",
         replace: "if (payment.state !== 'settled') throw",
       },
@@ -85,7 +85,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '5: what has run out is sent',
-    file: 'src/payment/evm/authorization.ts',
+    file: 'src/payment/evm/eip3009.ts',
     find: 'if (left < BigInt(least) ||',
     replace: 'if (left < 6n ||',
     and: [

@@ -4,7 +4,7 @@ import type { Plant } from './plant.ts';
 export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'recipient not compared',
-    file: 'src/payment/evm/authorization.ts',
+    file: 'src/payment/evm/eip3009.ts',
     find: 'if (bytesToHex(authorization.to) !== requirement.payTo.toLowerCase()) {',
     replace: 'if (authorization.to.length !== 20) {',
     breaks: ['no answer without its full price', 'the ledger equals the chain'],

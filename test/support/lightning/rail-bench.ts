@@ -7,6 +7,8 @@ import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { createClientTurns } from '../../../src/lib/limits/client-turns.ts';
 import { bindHttp } from '../../../src/payment/lnbtc/binding.ts';
 import { MAINNET } from '../../../src/payment/lnbtc/networks.ts';
+import { decodePayment } from '../../../src/payment/protocols/x402/header.ts';
+import { quotedChallenge } from '../../../src/payment/protocols/x402/quoted-challenge.ts';
 import { createIssuance } from '../../../src/payment/rails/lightning/issuance.ts';
 import type { Issuer } from '../../../src/payment/rails/lightning/issuer.ts';
 import { createJudge } from '../../../src/payment/rails/lightning/judge.ts';
@@ -105,9 +107,10 @@ export async function openRailBench(choices: Choices = {}) {
   async function ask(of: LightningOrder<null>) {
     const preimage = randomBytes(32);
     node.twist = { paymentHash: createHash('sha256').update(preimage).digest() };
-    const { header, body } = await offers(of).finally(() => {
+    const quote = await offers(of).finally(() => {
       node.twist = {};
     });
+    const { header, body } = quotedChallenge(of, quote);
     const [requirement] = JSON.parse(body).accepts as [LightningRequirement];
     const paymentHash = createHash('sha256').update(preimage).digest();
     return { header, body, requirement, preimage: preimage.toString('hex'), paymentHash };
@@ -121,7 +124,10 @@ export async function openRailBench(choices: Choices = {}) {
   }
 
   return {
-    ...{ clock, node, store, real, faults, issuer, rates, buyers, room, handler, warned, offers, judge, serve, redeem },
+    ...{ clock, node, store, real, faults, issuer, rates, buyers, room, handler, warned, offers, judge, serve },
+    redeemed: redeem,
+    /** Redeems what a PAYMENT-SIGNATURE header holds. */
+    redeem: async (...[order, header]: [Parameters<typeof redeem>[0], string]) => redeem(order, decodePayment(header)),
     ...{ endpoint, order, ask, buy },
     /** Changes the ledger from outside. */
     sql: (text: string) => void db.exec(text),

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { signDigest } from '../../../src/lib/secp256k1.ts';
-import { authorizationDigest, domainSeparator } from '../../../src/payment/evm/authorization.ts';
+import { authorizationDigest, domainSeparator } from '../../../src/payment/evm/eip3009.ts';
 import { newBuyer, type Payment } from '../usdc/buyer.ts';
 import { headerOf, newKey, payloadOf, requirementOf, signAuthorization } from '../usdc/payments.ts';
 import { call } from './service.ts';

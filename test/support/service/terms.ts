@@ -1,4 +1,4 @@
-import type { Terms } from '../../../src/payment/protocols/x402/requirements.ts';
+import type { Terms } from '../../../src/payment/open-offers.ts';
 
 /** Terms with both ways to pay in USDC, so that nothing is left out of a 402. */
 export const TERMS: Terms = {

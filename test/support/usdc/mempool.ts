@@ -1,6 +1,6 @@
 import { type Hex, keccak256, parseTransaction } from 'viem';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import type { Authorization } from '../../../src/payment/evm/authorization.ts';
+import type { Authorization } from '../../../src/payment/authorization.ts';
 import type { Receipt } from '../../../src/payment/evm/evidence.ts';
 import { transferCalldata } from '../../../src/payment/evm/token.ts';
 import { MULTICALL3 } from '../../../src/payment/settlers/relayer/multicall.ts';

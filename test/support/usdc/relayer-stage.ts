@@ -12,8 +12,9 @@ import { AppError } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/evm/token.ts';
+import { createOffer, termsOf } from '../../../src/payment/open-offers.ts';
 import { createPayments } from '../../../src/payment/open-rails.ts';
-import { createOffer, termsOf } from '../../../src/payment/protocols/x402/requirements.ts';
+import { decodePayment } from '../../../src/payment/protocols/x402/header.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
@@ -98,7 +99,12 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   /** Presents once, and says how it ended in a word. */
   async function present(sale: Sale): Promise<string> {
     const who = { client: 'c', identity: 'c' };
-    const presentation = { header: sale.header, query: {}, ...who, signal: new AbortController().signal };
+    const presentation = {
+      credential: decodePayment(sale.header),
+      query: {},
+      ...who,
+      signal: new AbortController().signal,
+    };
     const answer = await payments.purchase(latch.endpoint, requirement, presentation).then(
       () => 'served',
       (error: unknown) => {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import type { Authorization } from '../../../src/payment/evm/authorization.ts';
+import type { Authorization } from '../../../src/payment/authorization.ts';
 import type { Receipt } from '../../../src/payment/evm/evidence.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/evm/token.ts';
 import type { Intent, Outcome } from '../../../src/payment/settler.ts';

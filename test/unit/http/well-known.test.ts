@@ -5,7 +5,8 @@ import { describeWellKnown } from '../../../src/discovery/describe-well-known.ts
 import { plainText } from '../../../src/discovery/plain-text.ts';
 import { describeParams } from '../../../src/http/openapi/param-docs.ts';
 import { createWellKnown } from '../../../src/http/well-known.ts';
-import { createOffer, type Terms } from '../../../src/payment/protocols/x402/requirements.ts';
+import { createOffer, type Terms } from '../../../src/payment/open-offers.ts';
+import { challengeOf } from '../../support/service/challenge-of.ts';
 
 const publicOrigin = 'https://here.example';
 const TERMS: Terms = {
@@ -30,7 +31,7 @@ describe('/.well-known/x402', () => {
     'offers %s as its 402 does, and describes it as our own market reads such documents',
     (path, endpoint) => {
       const item = document.items.find(({ resource }) => resource === publicOrigin + path);
-      const { challenge } = createOffer(endpoint, TERMS);
+      const challenge = challengeOf(createOffer(endpoint, TERMS));
       expect(item?.accepts).toEqual(JSON.parse(Buffer.from(challenge(path), 'base64').toString('utf8')).accepts);
       expect(item?.accepts).toHaveLength(2);
       const read = describeWellKnown(JSON.parse(JSON.stringify(document)), new URL(publicOrigin + path), 'GET');

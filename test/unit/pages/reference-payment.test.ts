@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
-import { createOffer, type Terms } from '../../../src/payment/protocols/x402/requirements.ts';
+import { createOffer, type Terms } from '../../../src/payment/open-offers.ts';
 import { seed, seededRandom } from '../../support/random.ts';
+import { challengeOf } from '../../support/service/challenge-of.ts';
 
 type Fact = [label: string, text: string];
 interface Description {
@@ -46,7 +47,7 @@ const priceOf = (amount: string, network: string) =>
 
 describe('a demand for payment', () => {
   test('is told as it is asked for', () => {
-    const challenge = createOffer(pricedEndpoint, TERMS).challenge('/v1/paid/chain/thing?id=a', 'invalid_payload');
+    const challenge = challengeOf(createOffer(pricedEndpoint, TERMS))('/v1/paid/chain/thing?id=a', 'invalid_payload');
     const described = required(challenge);
     expect(described?.groups).toEqual([
       {
@@ -76,7 +77,7 @@ describe('a demand for payment', () => {
 
   test('names each way to pay', () => {
     const offer = createOffer(pricedEndpoint, { ...TERMS, gatewayWallet: `0x${'77'.repeat(20)}` });
-    const titles = required(offer.challenge('/v1/paid/chain/thing'))?.groups.map(({ title }) => title);
+    const titles = required(challengeOf(offer)('/v1/paid/chain/thing'))?.groups.map(({ title }) => title);
     expect(titles).toEqual(['Way to pay 1 of 2', 'Way to pay 2 of 2', 'Why']);
   });
 

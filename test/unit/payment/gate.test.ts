@@ -5,9 +5,12 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { AppError } from '../../../src/errors.ts';
 import { createGate } from '../../../src/payment/gate.ts';
+import { createOffer, usdcCounters } from '../../../src/payment/open-offers.ts';
+import { httpProtocol } from '../../../src/payment/open-protocols.ts';
 import type { Presentation } from '../../../src/payment/order.ts';
-import type { Delivery } from '../../../src/payment/protocols/x402/receipt.ts';
-import { createOffer } from '../../../src/payment/protocols/x402/requirements.ts';
+import type { Purchase } from '../../../src/payment/prepared-counter.ts';
+import { encodeHeader } from '../../../src/payment/protocols/x402/header.ts';
+import type { Delivery } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { TERMS } from '../../support/service/terms.ts';
 
@@ -34,11 +37,13 @@ let closed: PromiseWithResolvers<void>;
 beforeEach(async () => {
   presented = [];
   sell = async () => ({ body: Buffer.from('{"sold":true}'), receipt: RECEIPT });
-  gate = createGate<unknown>(TERMS, async (of, requirement, presentation) => {
+  const purchase: Purchase<unknown> = async (of, requirement, presentation) => {
     expect([of, requirement]).toEqual([endpoint, createOffer(endpoint as never, TERMS).requirement]);
     presented.push(presentation);
     return sell(presentation);
-  });
+  };
+  const log = { error: () => {} };
+  gate = createGate<unknown>({ counterOf: usdcCounters(TERMS, purchase), protocol: httpProtocol, log });
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
     const told = error instanceof AppError ? error : null;
@@ -53,7 +58,8 @@ afterEach(() => app.close());
 
 const ask = (url: string, headers: Record<string, string> = {}, method: 'GET' | 'HEAD' = 'GET') =>
   app.inject({ method, url, headers });
-const PAID = { 'payment-signature': 'a payment' };
+const CREDENTIAL = { accepted: { scheme: 'exact' }, payload: { signature: '0x' } };
+const PAID = { 'payment-signature': encodeHeader({ x402Version: 2, ...CREDENTIAL }) };
 const decoded = (header: unknown) => JSON.parse(Buffer.from(String(header), 'base64').toString());
 
 describe('without a payment', () => {
@@ -85,7 +91,7 @@ describe('without a payment', () => {
   test('the hint of a route without a free summary names none', async () => {
     const { freeSummary: _, ...plain } = endpoint;
     app = fastify();
-    app.get('/plain', gate.guard(plain as never).handler);
+    app.route({ method: 'GET', url: '/plain', ...gate.guard(plain as never) });
     expect((await ask('/plain?a=1&b=2')).json().hint).toBe(`Tells a thing. ${HOW}`);
   });
 
@@ -113,7 +119,7 @@ describe('a payment', () => {
     });
     expect(decoded(answer.headers['payment-response'])).toEqual(RECEIPT);
     expect(presented).toMatchObject([
-      { header: 'a payment', query: { a: '1', b: '2' }, client: '127.0.0.1', identity: '127.0.0.1' },
+      { credential: CREDENTIAL, query: { a: '1', b: '2' }, client: '127.0.0.1', identity: '127.0.0.1' },
     ]);
   });
 
@@ -164,6 +170,41 @@ describe('a payment', () => {
 });
 
 test('the gate knows its own routes from any other', () => {
+  const gated = gate.guard(endpoint as never);
+  const other = async () => null;
+  expect(gate.isGuarded(gated)).toBe(true);
+  expect(gate.isGuarded({ ...gated, handler: other })).toBe(false);
+  expect(gate.isGuarded({ ...gated, preHandler: [gated.preHandler] })).toBe(false);
+  expect(gate.isGuarded({ handler: gated.handler })).toBe(false);
+  expect(gate.isGuarded({ preHandler: (_request, _reply, done) => done(), handler: gated.handler })).toBe(false);
+});
+
+test('the handler behind the gate sells nothing: it is a fault of ours to arrive there', async () => {
   const { handler } = gate.guard(endpoint as never);
-  expect([gate.isGuarded({ handler }), gate.isGuarded({ handler: async () => null })]).toEqual([true, false]);
+  app = fastify();
+  app.get('/open', handler);
+  const answer = await app.inject({ method: 'GET', url: '/open', headers: PAID });
+  expect([answer.statusCode, presented]).toEqual([500, []]);
+});
+
+test.each([
+  ['GET', {}],
+  ['GET', PAID],
+  ['GET', { 'payment-signature': 'unreadable' }],
+  ['HEAD', {}],
+  ['HEAD', PAID],
+] as const)('no %s request with %o reaches the handler behind the gate', async (method, headers) => {
+  const reached: string[] = [];
+  app = fastify();
+  const { preHandler } = gate.guard(endpoint as never);
+  app.route({ method: ['GET', 'HEAD'], url: PATH, preHandler, handler: async () => void reached.push('handler') });
+  for (const refusal of [null, new PaymentRefused('x'), new AppError(503, 'busy', 'x'), new Error('bug')]) {
+    sell = async () => {
+      if (refusal) throw refusal;
+      return { body: Buffer.from('{}'), receipt: RECEIPT };
+    };
+    const answer = await app.inject({ method, url: `${PATH}?a=1&b=2`, headers });
+    expect([200, 402, 500, 503]).toContain(answer.statusCode);
+  }
+  expect(reached).toEqual([]);
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { hashAuthorization, paymentKey } from '../../../src/payment/evm/authorization.ts';
+import { paymentKey } from '../../../src/payment/authorization.ts';
+import { hashAuthorization } from '../../../src/payment/evm/eip3009.ts';
 import { isSameAuthorization, isSameBuyer, isSameRequest, mayTakeOver } from '../../../src/payment/known-payment.ts';
 import type { Order } from '../../../src/payment/order.ts';
 import { REVERTED } from '../../../src/payment/settler.ts';

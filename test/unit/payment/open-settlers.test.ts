@@ -2,12 +2,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ConfigError, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import type { Verdict } from '../../../src/payment/evm/evidence.ts';
 import { createRails } from '../../../src/payment/open-settlers.ts';
 import { openGateway } from '../../../src/payment/rails/usdc-gateway/open.ts';
 import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/payload.ts';
 import { createGatewayRail } from '../../../src/payment/rails/usdc-gateway/rail.ts';
-import type { Settler } from '../../../src/payment/settler.ts';
+import type { Settler, Verdict } from '../../../src/payment/settler.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';

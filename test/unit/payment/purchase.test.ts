@@ -6,14 +6,17 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { BadParameter, TooMany, Unavailable, UpstreamFailed } from '../../../src/errors.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
-import type { Verdict } from '../../../src/payment/evm/evidence.ts';
+import { checkAccepted } from '../../../src/payment/evm/accepted.ts';
+import { readSigned } from '../../../src/payment/evm/eip3009-payload.ts';
 import { createFailures, type Failures } from '../../../src/payment/failures.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
-import { createOffer } from '../../../src/payment/protocols/x402/requirements.ts';
+import { createOffer } from '../../../src/payment/open-offers.ts';
+import { decodePayment } from '../../../src/payment/protocols/x402/header.ts';
 import { createPurchase } from '../../../src/payment/purchase.ts';
 import type { PurchaseRail, Verified } from '../../../src/payment/rail.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createServe } from '../../../src/payment/serve.ts';
+import type { Verdict } from '../../../src/payment/settler.ts';
 import { type Intent, REVERTED } from '../../../src/payment/settler.ts';
 import { LIVING_MS } from '../../../src/store/ports/instances.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
@@ -109,6 +112,8 @@ function open() {
   const rail: PurchaseRail = {
     contract: hexToBytes(USDC),
     settler: settlers,
+    read: (payload) => readSigned(payload, hexToBytes(USDC)),
+    checkAccepted,
     requirement: (plain) => plain,
     checkAuthorization: () => void asked.push('terms'),
     checkSignature: async () => {
@@ -173,7 +178,8 @@ async function present(
   { header, requirement }: Pick<Signed, 'header' | 'requirement'>,
   { of = latch as { endpoint: typeof latch.endpoint }, client = CLIENT, query = {} } = {},
 ): Promise<unknown> {
-  const presentation = { header, query, client, identity: client, signal: new AbortController().signal };
+  const asker = { client, identity: client, signal: new AbortController().signal };
+  const presentation = { credential: decodePayment(header), query, ...asker };
   return shop.purchase(of.endpoint, requirement as never, presentation).catch((error: unknown) => error);
 }
 const delivered = (answer: unknown): unknown => JSON.parse(String((answer as { body: Buffer }).body));

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Verdict } from '../../../src/payment/evm/evidence.ts';
 import type { Order } from '../../../src/payment/order.ts';
 import type { PurchaseRail } from '../../../src/payment/rail.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import type { Verdict } from '../../../src/payment/settler.ts';
 import { createTakeover } from '../../../src/payment/takeover.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
 import { hash32, reservation } from '../../support/ledger/ledger-rows.ts';

@@ -1,34 +1,26 @@
-import type { LightningRequirement } from '../../lnbtc/terms.ts';
-import type { LightningOrder } from '../../rails/lightning/order.ts';
+import type { Quote, Quoted } from '../../protocol.ts';
 import { bazaarExtension } from './bazaar.ts';
 import { encodeHeader } from './header.ts';
 
-/** A 402 of this rail: the PAYMENT-REQUIRED header, and the body that repeats its JSON for people and tools without it. */
-export interface LightningChallenge {
+/** A 402 that was made for one request: the PAYMENT-REQUIRED header, and the body that repeats its JSON for people and tools without it. */
+interface QuotedChallenge {
   readonly header: string;
   readonly body: string;
 }
 
-interface Offered {
-  readonly requirement: LightningRequirement;
-  readonly priceUsd: string;
-  readonly btcUsd: string;
-}
-
-/** Renders the 402 for an order. Without an offer, because none could be made after a refusal, `accepts` is empty. */
-export function lightningChallenge(
-  order: LightningOrder<never>,
-  offered: Offered | null,
+/** Renders the 402 of a quote. Without one, because none could be made after a refusal, `accepts` is empty. */
+export function quotedChallenge(
+  { endpoint, url }: Quoted,
+  quote: Quote | null,
   error = 'Payment required',
-): LightningChallenge {
-  const { endpoint, url } = order;
+): QuotedChallenge {
   const json = {
     x402Version: 2,
     error,
     resource: { url, description: endpoint.summary, mimeType: 'application/json' },
-    accepts: offered ? [offered.requirement] : [],
+    accepts: quote ? [quote.requirement] : [],
     extensions: bazaarExtension(endpoint),
   };
-  const priceUsd = offered?.priceUsd ?? endpoint.price?.usd ?? null;
-  return { header: encodeHeader(json), body: JSON.stringify({ ...json, priceUsd, btcUsd: offered?.btcUsd ?? null }) };
+  const priceUsd = quote?.priceUsd ?? endpoint.price?.usd ?? null;
+  return { header: encodeHeader(json), body: JSON.stringify({ ...json, priceUsd, btcUsd: quote?.btcUsd ?? null }) };
 }

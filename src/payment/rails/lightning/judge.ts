@@ -7,7 +7,7 @@ import { decodeInvoice, type Invoice } from '../../lnbtc/bolt11.ts';
 import { LIGHTNING_NETWORKS, type LightningNetwork } from '../../lnbtc/networks.ts';
 import { checkProof, type Proof } from '../../lnbtc/proof.ts';
 import { lightningRequirement, SKEW_SECONDS } from '../../lnbtc/terms.ts';
-import type { Envelope } from '../../protocols/x402/header.ts';
+import type { Credential } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { Issuer } from './issuer.ts';
 import type { LightningOrder } from './order.ts';
@@ -31,7 +31,7 @@ export interface Judged {
 }
 
 /** Judges a presented proof for an order; throws PaymentRefused with the scheme's reason. Claims nothing. */
-export type Judge = (order: LightningOrder<never>, envelope: Envelope) => Promise<Judged>;
+export type Judge = (order: LightningOrder<never>, credential: Credential) => Promise<Judged>;
 
 /** What network, amount and recipient must be, by our own books. */
 interface Terms {
@@ -57,11 +57,11 @@ export function createJudge({ store, issuer, rates, network, shared, clock }: Ju
     return { network: network.id, amountMsat: priceMsat(order.endpoint.price?.units ?? 0n, rate), payTo };
   }
 
-  return async (order, envelope) => {
-    const invoice = presentedInvoice(envelope);
+  return async (order, credential) => {
+    const invoice = presentedInvoice(credential);
     const decoded = decodeInvoice(invoice);
     // Unreadable: the scheme's checks say why, before anything that only our books know.
-    if (!decoded) throw new PaymentRefused(unreadable(order, envelope, network, nowSeconds(clock)));
+    if (!decoded) throw new PaymentRefused(unreadable(order, credential, network, nowSeconds(clock)));
     // By what the node signed, so that what was sold on one network is honoured after a change to the other.
     const sold = LIGHTNING_NETWORKS.find(({ currency }) => currency === decoded.currency) ?? network;
     const key = { network: sold.id, paymentHash: decoded.paymentHash };
@@ -71,7 +71,7 @@ export function createJudge({ store, issuer, rates, network, shared, clock }: Ju
     const terms = await termsOf(order, key, claim);
     const requirement = lightningRequirement({ ...terms, binding: order.binding, invoice });
     const now = claim ? decoded.createdAt : nowSeconds(clock);
-    const verdict = checkProof(envelope, requirement, { now, skewSeconds: SKEW_SECONDS });
+    const verdict = checkProof(credential, requirement, { now, skewSeconds: SKEW_SECONDS });
     if (!verdict.ok) throw new PaymentRefused(verdict.reason);
     return { key, proof: verdict.proof, claim };
   };
@@ -87,14 +87,19 @@ function grants({ grant }: Claim, { binding }: LightningOrder<never>): boolean {
   return grant !== null && Buffer.compare(grant.requestHash, binding.hash) === 0;
 }
 
-function presentedInvoice({ accepted }: Envelope): string {
+function presentedInvoice({ accepted }: Credential): string {
   const invoice = own(own(accepted, 'extra'), 'invoice');
   return typeof invoice === 'string' ? invoice : '';
 }
 
 /** The reason for a payment whose invoice cannot be read; amount and recipient are taken from the payment, since there is no record to hold against it. */
-function unreadable(order: LightningOrder<never>, envelope: Envelope, network: LightningNetwork, now: number): string {
-  const { accepted } = envelope;
+function unreadable(
+  order: LightningOrder<never>,
+  credential: Credential,
+  network: LightningNetwork,
+  now: number,
+): string {
+  const { accepted } = credential;
   const amountMsat = /^[1-9][0-9]{0,17}$/.test(String(accepted.amount)) ? BigInt(String(accepted.amount)) : 1000n;
   const payTo = typeof accepted.payTo === 'string' ? accepted.payTo : '';
   const requirement = lightningRequirement({
@@ -104,6 +109,6 @@ function unreadable(order: LightningOrder<never>, envelope: Envelope, network: L
     binding: order.binding,
     invoice: 'x',
   });
-  const verdict = checkProof(envelope, requirement, { now, skewSeconds: SKEW_SECONDS });
+  const verdict = checkProof(credential, requirement, { now, skewSeconds: SKEW_SECONDS });
   return verdict.ok ? 'invalid_exact_lnbtc_invoice_decode_failed' : verdict.reason;
 }

@@ -5,7 +5,7 @@ import type { LightningStore } from '../../../store/ports/proofs.ts';
 import type { RateSource } from '../../../upstream/rates/exchanges.ts';
 import type { LightningNetwork } from '../../lnbtc/networks.ts';
 import { lightningRequirement, SKEW_SECONDS } from '../../lnbtc/terms.ts';
-import { type LightningChallenge, lightningChallenge } from '../../protocols/x402/quoted-challenge.ts';
+import type { Quote } from '../../protocol.ts';
 import { clientGone, runEndpoint } from '../../run-endpoint.ts';
 import type { Asker } from './asker.ts';
 import type { Issuance } from './issuance.ts';
@@ -37,8 +37,8 @@ interface OffersOptions<S> {
   handlerTimeoutMs: number;
 }
 
-/** Makes the offer for an order: the 402 with a fresh invoice, behind which the answer already exists. */
-export type Offers<S> = (order: LightningOrder<S>, error?: string) => Promise<LightningChallenge>;
+/** Makes the offer for an order: a fresh invoice, behind which the answer already exists. */
+export type Offers<S> = (order: LightningOrder<S>) => Promise<Quote>;
 
 /** An answer that exists, and the rate at which it is offered. */
 interface Answer {
@@ -95,7 +95,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     }
   }
 
-  return async (order, error) => {
+  return async (order) => {
     const { endpoint, client } = order;
     const { price } = endpoint;
     if (!price) throw new Error(`${endpoint.path} has no price`);
@@ -106,7 +106,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     room.check(asker);
     const answer = await answerOf(order, asker);
     const requirement = await offer(order, asker, answer, priceMsat(price.units, answer.rate), issuer);
-    return lightningChallenge(order, { requirement, priceUsd: price.usd, btcUsd: answer.rate }, error);
+    return { requirement: { ...requirement, network: network.id }, priceUsd: price.usd, btcUsd: answer.rate };
   };
 }
 

@@ -1,3 +1,4 @@
+import type { Endpoint } from '../../../catalogue/endpoint.ts';
 import type { Config } from '../../../config.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { createClientTurns } from '../../../lib/limits/client-turns.ts';
@@ -7,7 +8,8 @@ import type { Upstreams } from '../../../upstream/client/http.ts';
 import { createRateSource } from '../../../upstream/rates/exchanges.ts';
 import { MAINNET, TESTNET } from '../../lnbtc/networks.ts';
 import { INVOICE_SECONDS } from '../../lnbtc/terms.ts';
-import { createLightningGate } from './gate.ts';
+import type { HttpProtocol } from '../../protocol.ts';
+import { createLightningCounter } from './counter.ts';
 import { createIssuance } from './issuance.ts';
 import { createIssuer } from './issuer.ts';
 import { createJudge } from './judge.ts';
@@ -34,6 +36,7 @@ interface LightningOptions<S> {
   sources: S;
   /** The same for handlers of unpaid offers, which come after everything that is paid for. */
   offerSources: S;
+  protocol: Pick<HttpProtocol, 'quote'>;
   clock: Clock;
   bootId: string;
   /** Whether this process sells; where it does not, it keeps house alone. */
@@ -47,7 +50,7 @@ interface LightningOptions<S> {
   log: NodeLog;
 }
 
-/** The Lightning rail, wired: its gate, its start, its upkeep and its end. */
+/** The Lightning rail, wired: its counters, its start, its upkeep and its end. */
 export function createLightning<S>(options: LightningOptions<S>) {
   const {
     config,
@@ -81,7 +84,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
     ...bounds,
   });
   const redeem = createRedeem<S>({ store, issuer, judge, serve, buyers, shared, clock, bootId });
-  const gate = createLightningGate<S>({ offers, redeem, sources, network: network.id, publicOrigin, log });
+  const selling = { offers, redeem, sources, network: network.id, publicOrigin, protocol: options.protocol };
   let timer: NodeJS.Timeout | null = null;
   let pruning: Promise<void> | null = null;
 
@@ -96,7 +99,8 @@ export function createLightning<S>(options: LightningOptions<S>) {
   }
 
   return {
-    gate,
+    /** Sells an endpoint over HTTP. */
+    counterOf: (endpoint: Endpoint<S>) => createLightningCounter(endpoint, selling),
     /** The two sides of a sale, for a transport that brings requests in another way than the gate's. */
     offers,
     redeem,

@@ -3,7 +3,7 @@ import type { SettleResponse } from '@x402/core/types';
 import { AppError, Unavailable } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Claim, LightningStore, ProofKey } from '../../../store/ports/proofs.ts';
-import { decodePayment, type Envelope } from '../../protocols/x402/header.ts';
+import type { Credential } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { Issuer } from './issuer.ts';
 import type { Judge, Judged } from './judge.ts';
@@ -47,7 +47,7 @@ export interface LightningDelivery {
 }
 
 /** Sells the answer of an order for a presented proof, or throws: PaymentRefused (402), or an AppError that says that the proof stays good. */
-export type Redeem<S> = (order: LightningOrder<S>, header: string) => Promise<LightningDelivery>;
+export type Redeem<S> = (order: LightningOrder<S>, credential: Credential) => Promise<LightningDelivery>;
 
 /**
  * A paid request on this rail, in order:
@@ -91,8 +91,8 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   }
 
   /** Steps 2 and 3. A node that is away must not let a proof run out: it is claimed all the same, and served once the node has confirmed. */
-  async function take(order: LightningOrder<S>, envelope: Envelope): Promise<Taken> {
-    const judged = await judge(order, envelope);
+  async function take(order: LightningOrder<S>, credential: Credential): Promise<Taken> {
+    const judged = await judge(order, credential);
     const doubt = await doubtOf(judged, order.signal);
     const isNew = !judged.claim && (await claim(judged));
     // While the node has not confirmed the payment, it may not have been made.
@@ -107,9 +107,8 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
     return { body, receipt: receiptOf(key), delivered: () => serve.delivered(key) };
   }
 
-  return async (order, header) => {
-    const envelope = decodePayment(header);
-    const taken = await take(order, envelope).catch(passOn('unclaimed'));
+  return async (order, credential) => {
+    const taken = await take(order, credential).catch(passOn('unclaimed'));
     return deliver(order, taken).catch(passOn('granted'));
   };
 }

@@ -1,9 +1,12 @@
 import { TooMany } from '../../../errors.ts';
 import { type Clock, nowSeconds } from '../../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
+import { paymentKey } from '../../authorization.ts';
 import { settlementUnknown } from '../../doubt.ts';
-import { checkAuthorization, paymentKey, type ValidityBounds } from '../../evm/authorization.ts';
+import { checkAccepted } from '../../evm/accepted.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
+import { checkAuthorization, type ValidityBounds } from '../../evm/eip3009.ts';
+import { readSigned } from '../../evm/eip3009-payload.ts';
 import { createEmptyPayers } from '../../evm/empty-payers.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import { checkCodeTaken } from '../../evm/signature.ts';
@@ -33,6 +36,8 @@ export function createChainRail(options: ChainRailOptions): PurchaseRail {
   return {
     contract,
     settler,
+    read: (payload) => readSigned(payload, contract),
+    checkAccepted,
     requirement: (plain) => plain,
     checkAuthorization: (authorization, requirement, now) =>
       checkAuthorization(authorization, requirement, now, validity),

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { DueTransfer, GatewayTransferStore, TransferNote } from '../../../store/ports/transfers.ts';
-import { transactionText } from '../../evm/transaction-id.ts';
+import { transactionText } from '../../transaction-id.ts';
 import type { GatewayClient } from './client.ts';
 
 interface GatewayBatchesOptions {

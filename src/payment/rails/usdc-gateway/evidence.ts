@@ -1,9 +1,9 @@
 import { type Clock, nowSeconds } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
-import type { Authorization } from '../../evm/authorization.ts';
-import type { Verdict } from '../../evm/evidence.ts';
-import { transferIdBytes } from '../../evm/transaction-id.ts';
+import type { Authorization } from '../../authorization.ts';
+import type { Verdict } from '../../settler.ts';
 import { NONCE_USED } from '../../settler.ts';
+import { transferIdBytes } from '../../transaction-id.ts';
 import type { GatewayClient, GatewayTransfer } from './client.ts';
 
 /** What the Gateway may still be writing down when an authorization has run out. */

@@ -1,7 +1,7 @@
 import type { GatewayConfig } from '../../../config/rails.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Upstreams } from '../../../upstream/client/http.ts';
-import type { Authorization } from '../../evm/authorization.ts';
+import type { Authorization } from '../../authorization.ts';
 import { settleRequest } from '../../settlers/facilitator/request.ts';
 import { createGatewayClient } from './client.ts';
 import { createGatewayEvidence } from './evidence.ts';

@@ -1,13 +1,8 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import { hexToBytes } from '../../../lib/hex.ts';
 import { recoverAddress } from '../../../lib/secp256k1.ts';
-import {
-  type Authorization,
-  authorizationDigest,
-  checkAuthorization,
-  domainSeparator,
-  type ServingTimes,
-} from '../../evm/authorization.ts';
+import type { Authorization } from '../../authorization.ts';
+import { authorizationDigest, checkAuthorization, domainSeparator, type ServingTimes } from '../../evm/eip3009.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { MOST_VALIDITY_SECONDS } from '../../settlers/facilitator/request.ts';
 

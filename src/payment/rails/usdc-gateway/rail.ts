@@ -1,7 +1,10 @@
 import { Unavailable } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
-import { type Authorization, paymentKey, type ServingTimes } from '../../evm/authorization.ts';
+import { type Authorization, paymentKey } from '../../authorization.ts';
+import { checkAccepted } from '../../evm/accepted.ts';
+import type { ServingTimes } from '../../evm/eip3009.ts';
+import { readSigned } from '../../evm/eip3009-payload.ts';
 import { createSharedReads } from '../../evm/shared-reads.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { PurchaseRail, Verified } from '../../rail.ts';
@@ -50,6 +53,8 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
   return {
     contract,
     settler,
+    read: (payload) => readSigned(payload, contract),
+    checkAccepted,
     requirement: (plain) => gatewayRequirement(plain, gateway.wallet),
     checkAuthorization: createGatewayCheck(times),
     checkSignature: async (authorization) => {

@@ -1,10 +1,11 @@
 import { type Clock, nowSeconds } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
-import type { Authorization } from '../../evm/authorization.ts';
-import type { Evidence, Verdict } from '../../evm/evidence.ts';
-import { HANDED_OVER } from '../../evm/transaction-id.ts';
+import type { Authorization } from '../../authorization.ts';
+import type { Evidence } from '../../evm/evidence.ts';
+import { createPayerBans } from '../../evm/payer-bans.ts';
+import type { Verdict } from '../../settler.ts';
 import { ALREADY_USED, type Intent, type Outcome, REVERTED, type Settler } from '../../settler.ts';
-import { createPayerBans } from '../relayer/payer-bans.ts';
+import { HANDED_OVER } from '../../transaction-id.ts';
 import type { FacilitatorClient } from './client.ts';
 import { type Attempt, type AttemptContext, createRemoteQueue } from './queue.ts';
 import type { SettleReply } from './reply.ts';

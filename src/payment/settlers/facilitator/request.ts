@@ -1,6 +1,6 @@
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { bytesToHex } from '../../../lib/hex.ts';
-import type { Authorization } from '../../evm/authorization.ts';
+import type { Authorization } from '../../authorization.ts';
 
 /** What every request to a facilitator says besides the authorization itself. */
 export interface RequestTerms {

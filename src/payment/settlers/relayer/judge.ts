@@ -2,13 +2,13 @@ import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { type Evidence, paymentsIn, type Receipt } from '../../evm/evidence.ts';
+import type { PayerBans } from '../../evm/payer-bans.ts';
 import type { TokenWatch } from '../../evm/token-watch.ts';
 import { type Outcome, REVERTED } from '../../settler.ts';
 import type { GasModel } from './gas-model.ts';
 import { halve } from './grouping.ts';
 import type { Job, Version } from './job.ts';
 import type { Nonces } from './nonces.ts';
-import type { PayerBans } from './payer-bans.ts';
 
 /** Looks at the chain for many jobs: as many at once as a public node bears. */
 const AT_ONCE = 8;

@@ -1,7 +1,7 @@
 import { decodeFunctionResult, parseAbi, toFunctionSelector } from 'viem';
 import { hexToBytes } from '../../../lib/hex.ts';
+import type { Authorization } from '../../authorization.ts';
 import { bytesWords, word } from '../../evm/abi-words.ts';
-import type { Authorization } from '../../evm/authorization.ts';
 import { transferCalldata } from '../../evm/token.ts';
 
 const abi = parseAbi([

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
 import { createChainClient } from '../../../../src/chain/rpc/client.ts';
-import type { Authorization } from '../../../../src/payment/evm/authorization.ts';
+import type { Authorization } from '../../../../src/payment/authorization.ts';
 import { createEvidence } from '../../../../src/payment/evm/evidence.ts';
 import { RpcFault, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { watchedChain } from '../../../support/chain/watched-chain.ts';

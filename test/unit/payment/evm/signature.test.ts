@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { hexToBytes } from '../../../../src/lib/hex.ts';
-import { type Authorization, domainSeparator } from '../../../../src/payment/evm/authorization.ts';
+import type { Authorization } from '../../../../src/payment/authorization.ts';
 import { createChainCheck } from '../../../../src/payment/evm/chain-check.ts';
+import { domainSeparator } from '../../../../src/payment/evm/eip3009.ts';
 import { checkCodeTaken, createSignatureCheck } from '../../../../src/payment/evm/signature.ts';
 import type { Look } from '../../../../src/payment/rail.ts';
 import { type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';

@@ -5,9 +5,10 @@ import { entriesOn, listedPath, pathOn } from '../../../../../src/catalogue/path
 import { describeChallenge } from '../../../../../src/discovery/describe-challenge.ts';
 import { plainText } from '../../../../../src/discovery/plain-text.ts';
 import { describeParams } from '../../../../../src/http/openapi/param-docs.ts';
+import { createOffer } from '../../../../../src/payment/open-offers.ts';
 import { bazaarExtension } from '../../../../../src/payment/protocols/x402/bazaar.ts';
-import { lightningChallenge } from '../../../../../src/payment/protocols/x402/quoted-challenge.ts';
-import { createOffer } from '../../../../../src/payment/protocols/x402/requirements.ts';
+import { quotedChallenge } from '../../../../../src/payment/protocols/x402/quoted-challenge.ts';
+import { challengeOf } from '../../../../support/service/challenge-of.ts';
 import { TERMS } from '../../../../support/service/terms.ts';
 
 /** Characters of a description that the market takes from a stranger. */
@@ -20,7 +21,7 @@ const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
 describe('the header of a 402', () => {
   test('stays within 6 KiB on every USDC route with both ways to pay, and within 8 KiB for the longest URL that it tells', () => {
     const sizes = paid.map((endpoint) => {
-      const { challenge } = createOffer(endpoint, TERMS);
+      const challenge = challengeOf(createOffer(endpoint, TERMS));
       const path = pathOn(endpoint, 'paid');
       const long = challenge(`${path}?q=${'x'.repeat(1021 - path.length)}`);
       expect(decode(long).resource.url).toHaveLength(TERMS.publicOrigin.length + 1024);
@@ -46,7 +47,7 @@ describe('the header of a 402', () => {
     for (const endpoint of sold) {
       const order = { endpoint, url: `${TERMS.publicOrigin}${pathOn(endpoint, 'lightning')}` } as never;
       const offered = { requirement, priceUsd: '0.005', btcUsd: '64000.12' };
-      const { header, body } = lightningChallenge(order, offered);
+      const { header, body } = quotedChallenge(order, offered);
       expect(header.length).toBeLessThanOrEqual(7 * 1024);
       expect(decode(header).extensions).toEqual(JSON.parse(JSON.stringify(bazaarExtension(endpoint))));
       expect(JSON.parse(body)).toMatchObject(decode(header));
@@ -55,7 +56,7 @@ describe('the header of a 402', () => {
   });
 
   test('is plain base64 of one JSON object, whatever the length of URL and reason', () => {
-    const { challenge } = createOffer(paid[0]!, TERMS);
+    const challenge = challengeOf(createOffer(paid[0]!, TERMS));
     const path = pathOn(paid[0]!, 'paid');
     for (let length = 0; length < 9; length += 1) {
       for (const error of [undefined, 'payment_already_used', 'naïve’']) {
@@ -82,7 +83,7 @@ describe('the extension of a route', () => {
       expect(
         Object.keys((schema.properties.output as never as Output).properties.example.properties ?? {}).sort(),
       ).toEqual(fields);
-      const whole = decode(createOffer(endpoint, TERMS).challenge(path));
+      const whole = decode(challengeOf(createOffer(endpoint, TERMS))(path));
       const { params, method, description } = describeChallenge(
         { version: 2, accepts: [], whole },
         new URL(path, TERMS.publicOrigin),

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { decodeEip3009, decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
+import { decodeEip3009 } from '../../../../../src/payment/evm/eip3009-payload.ts';
+import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { seededRandom } from '../../../../support/random.ts';
 import {

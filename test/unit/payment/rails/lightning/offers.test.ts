@@ -33,11 +33,6 @@ describe('an offer', () => {
     expect(bench.handler.runs).toEqual(['a']);
   });
 
-  test('says why, where it follows a refusal', async () => {
-    const { body } = await bench.offers(bench.order('a'), 'duplicate_settlement');
-    expect(JSON.parse(body).error).toBe('duplicate_settlement');
-  });
-
   test('is on disk with its sealed reply, until no proof of it can be valid, and a minute', async () => {
     const order = bench.order('a');
     const { paymentHash } = await bench.ask(order);

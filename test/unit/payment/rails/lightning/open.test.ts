@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { loadConfig } from '../../../../../src/config.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
+import { httpProtocol } from '../../../../../src/payment/open-protocols.ts';
 import { createLightning } from '../../../../../src/payment/rails/lightning/open.ts';
 import type { LightningStore } from '../../../../../src/store/ports/proofs.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../../../src/store/sqlite/database.ts';
@@ -65,6 +66,7 @@ function open(
     upstreams,
     sources: null,
     offerSources: null,
+    protocol: httpProtocol,
     clock,
     bootId: 'boot',
     log,

@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../../src/payment/evm/authorization.ts';
+import type { Authorization } from '../../../../../src/payment/authorization.ts';
 import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
-import { createEvidence, type Verdict } from '../../../../../src/payment/evm/evidence.ts';
+import { createEvidence } from '../../../../../src/payment/evm/evidence.ts';
 import type { PurchaseRail } from '../../../../../src/payment/rail.ts';
 import { createChainRail } from '../../../../../src/payment/rails/usdc-exact/rail.ts';
+import type { Verdict } from '../../../../../src/payment/settler.ts';
 import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { transferIdBytes } from '../../../../../src/payment/evm/transaction-id.ts';
 import { createGatewayBatches } from '../../../../../src/payment/rails/usdc-gateway/batches.ts';
 import type { GatewayTransfer } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
+import { transferIdBytes } from '../../../../../src/payment/transaction-id.ts';
 import type { DueTransfer, TransferNote } from '../../../../../src/store/ports/transfers.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../../src/payment/evm/authorization.ts';
-import { transactionText, transferIdBytes } from '../../../../../src/payment/evm/transaction-id.ts';
+import type { Authorization } from '../../../../../src/payment/authorization.ts';
 import { createGatewayBatches } from '../../../../../src/payment/rails/usdc-gateway/batches.ts';
 import { createGatewayClient, type GatewayTransfer } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
 import { createGatewayEvidence } from '../../../../../src/payment/rails/usdc-gateway/evidence.ts';
@@ -16,6 +15,7 @@ import {
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { createRemoteSettler } from '../../../../../src/payment/settlers/facilitator/remote-settler.ts';
 import { settleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
+import { transactionText, transferIdBytes } from '../../../../../src/payment/transaction-id.ts';
 import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { type Answered, startStandIn } from '../../../../support/upstream/http-stand-in.ts';

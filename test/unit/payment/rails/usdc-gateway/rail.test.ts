@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../../src/payment/evm/authorization.ts';
+import type { Authorization } from '../../../../../src/payment/authorization.ts';
 import type { PurchaseRail, Verified } from '../../../../../src/payment/rail.ts';
 import { type OpenGateway, openGateway } from '../../../../../src/payment/rails/usdc-gateway/open.ts';
 import { createGatewayRail } from '../../../../../src/payment/rails/usdc-gateway/rail.ts';

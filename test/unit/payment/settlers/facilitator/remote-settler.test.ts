@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Authorization } from '../../../../../src/payment/evm/authorization.ts';
-import type { Verdict } from '../../../../../src/payment/evm/evidence.ts';
-import type { Intent, Outcome } from '../../../../../src/payment/settler.ts';
+import type { Authorization } from '../../../../../src/payment/authorization.ts';
+import type { Intent, Outcome, Verdict } from '../../../../../src/payment/settler.ts';
 import { createRemoteSettler } from '../../../../../src/payment/settlers/facilitator/remote-settler.ts';
 import type { SettleReply } from '../../../../../src/payment/settlers/facilitator/reply.ts';
 import type { SettleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';

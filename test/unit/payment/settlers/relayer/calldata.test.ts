@@ -1,7 +1,7 @@
 import { encodeFunctionData, parseAbi } from 'viem';
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import type { Authorization } from '../../../../../src/payment/evm/authorization.ts';
+import type { Authorization } from '../../../../../src/payment/authorization.ts';
 import { transferCalldata } from '../../../../../src/payment/evm/token.ts';
 import { batchCalldata, MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
 import { seed, seededRandom } from '../../../../support/random.ts';

@@ -1,9 +1,9 @@
 import type { SettleResponse } from '@x402/core/types';
-import { AppError } from '../../../errors.ts';
-import { bytesToHex } from '../../../lib/hex.ts';
-import type { Payment } from '../../../store/ports/sales.ts';
-import { transactionText } from '../../evm/transaction-id.ts';
-import { PaymentRefused } from '../../refusal.ts';
+import { AppError } from '../errors.ts';
+import { bytesToHex } from '../lib/hex.ts';
+import type { Payment } from '../store/ports/sales.ts';
+import { PaymentRefused } from './refusal.ts';
+import { transactionText } from './transaction-id.ts';
 
 /** A sold answer: the bytes and what PAYMENT-RESPONSE says. The same for the same payment, however often it is delivered. */
 export interface Delivery {

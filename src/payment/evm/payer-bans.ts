@@ -1,5 +1,5 @@
-import type { Clock } from '../../../lib/clock.ts';
-import { setNewest } from '../../../lib/set-newest.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { setNewest } from '../../lib/set-newest.ts';
 
 const DAY_MS = 86_400_000;
 /** More than gas griefers can afford; the oldest is forgiven first. */

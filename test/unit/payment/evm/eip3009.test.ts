@@ -3,18 +3,17 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
 import { bytesToHex, hexToBytes } from '../../../../src/lib/hex.ts';
 import { recoverAddress } from '../../../../src/lib/secp256k1.ts';
+import { type Authorization, paymentKey } from '../../../../src/payment/authorization.ts';
+import { checkAccepted } from '../../../../src/payment/evm/accepted.ts';
 import {
-  type Authorization,
   authorizationDigest,
   checkAuthorization,
   domainSeparator,
   hashAuthorization,
   neededValidity,
-  paymentKey,
   type ValidityBounds,
-} from '../../../../src/payment/evm/authorization.ts';
-import { decodeEip3009 } from '../../../../src/payment/protocols/x402/header.ts';
-import { checkAccepted } from '../../../../src/payment/protocols/x402/requirements.ts';
+} from '../../../../src/payment/evm/eip3009.ts';
+import { decodeEip3009 } from '../../../../src/payment/evm/eip3009-payload.ts';
 import { PaymentRefused } from '../../../../src/payment/refusal.ts';
 import { MOST_VALIDITY_SECONDS } from '../../../../src/payment/settlers/facilitator/request.ts';
 import { newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../../support/usdc/payments.ts';

@@ -2,19 +2,8 @@ import { hash } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import { bytesToHex } from '../../lib/hex.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
-import type { PaymentKey } from '../../store/ports/sales.ts';
+import type { Authorization } from '../authorization.ts';
 import { PaymentRefused } from '../refusal.ts';
-
-/** An EIP-3009 authorization as bytes and numbers: amounts in USDC base units, times in Unix seconds. */
-export interface Authorization {
-  readonly from: Uint8Array;
-  readonly to: Uint8Array;
-  readonly value: bigint;
-  readonly validAfter: bigint;
-  readonly validBefore: bigint;
-  readonly nonce: Uint8Array;
-  readonly signature: Uint8Array;
-}
 
 /** Seconds beyond the longest serving and settling: the SDK's own margin (@x402/evm 2.27 `verify`). */
 const MARGIN_SECONDS = 6;
@@ -70,11 +59,6 @@ export function checkAuthorization(
   // 4. A wallet that would have to be deployed at our cost is refused by name.
   if (bytesToHex(authorization.signature).endsWith(ERC6492_SUFFIX))
     throw new PaymentRefused('eip6492_factory_not_allowed');
-}
-
-/** The ledger's key of an authorization. */
-export function paymentKey(authorization: Authorization, network: string, contract: Uint8Array): PaymentKey {
-  return { network, contract, payer: authorization.from, nonce: authorization.nonce };
 }
 
 /**

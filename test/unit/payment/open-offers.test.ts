@@ -1,13 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEndpoint } from '../../../../../src/catalogue/endpoint.ts';
-import { checkAccepted, createOffer, termsOf } from '../../../../../src/payment/protocols/x402/requirements.ts';
-import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
-import { latchedEndpoint } from '../../../../support/service/latch.ts';
-import { TERMS } from '../../../../support/service/terms.ts';
+import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
+import { checkAccepted } from '../../../src/payment/evm/accepted.ts';
+import { createOffer, termsOf } from '../../../src/payment/open-offers.ts';
+import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { challengeOf } from '../../support/service/challenge-of.ts';
+import { latchedEndpoint } from '../../support/service/latch.ts';
+import { TERMS } from '../../support/service/terms.ts';
 
 const { endpoint, path } = latchedEndpoint();
 const offer = createOffer(endpoint as never, TERMS);
+const challenge = challengeOf(offer);
 const PLAIN = {
   ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: TERMS.usdc, payTo: TERMS.payTo },
   // Seven days and a hundred seconds.
@@ -53,7 +56,7 @@ describe('the terms of a configuration', () => {
 describe('a challenge', () => {
   test('is base64 of JSON whatever the length of its address, and says what to pay for what', () => {
     for (const target of [path, `${path}?t`, `${path}?ta`, `${path}?tag`, `${path}?tag=ä`]) {
-      const header = offer.challenge(target);
+      const header = challenge(target);
       expect(Buffer.from(header, 'base64').toString('base64')).toBe(header);
       expect(decoded(header)).toMatchObject({
         ...{ x402Version: 2, error: 'Payment required', accepts: offer.accepts },
@@ -64,21 +67,21 @@ describe('a challenge', () => {
 
   test('tells why a payment was refused, on the listed address and on any other', () => {
     for (const target of [path, `${path}?tag=a`])
-      expect(decoded(offer.challenge(target, 'payment_already_used'))).toMatchObject({
+      expect(decoded(challenge(target, 'payment_already_used'))).toMatchObject({
         error: 'payment_already_used',
         resource: { url: `${TERMS.publicOrigin}${target}` },
       });
   });
 
   test('names the address that was asked for, and no other host than ours', () => {
-    const url = (target: string) => decoded(offer.challenge(target)).resource.url;
+    const url = (target: string) => decoded(challenge(target)).resource.url;
     expect(url(path)).toBe(`${TERMS.publicOrigin}${path}`);
     expect(url(`${path}?tag=a`)).toBe(`${TERMS.publicOrigin}${path}?tag=a`);
     expect(url(`https://elsewhere.example${path}?tag=a`)).toBe(`${TERMS.publicOrigin}${path}?tag=a`);
   });
 
   test('leaves the query out of an address that is too long for a header, and cuts a path that is', () => {
-    const url = (target: string): string => decoded(offer.challenge(target)).resource.url;
+    const url = (target: string): string => decoded(challenge(target)).resource.url;
     const query = (length: number) => `${path}?tag=${'a'.repeat(length - path.length - 5)}`;
     expect(url(query(1024))).toBe(`${TERMS.publicOrigin}${query(1024)}`);
     expect(url(query(1025))).toBe(`${TERMS.publicOrigin}${path}`);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { deliver, refusedSettlement, Underpaid } from '../../../../../src/payment/protocols/x402/receipt.ts';
-import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
-import type { Payment } from '../../../../../src/store/ports/sales.ts';
-import { reservation } from '../../../../support/ledger/ledger-rows.ts';
+import { deliver, refusedSettlement, Underpaid } from '../../../src/payment/receipt.ts';
+import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import type { Payment } from '../../../src/store/ports/sales.ts';
+import { reservation } from '../../support/ledger/ledger-rows.ts';
 
 const BODY = Buffer.from('{"answer":42}');
 const HASH = Buffer.alloc(32, 0xab);

@@ -1,4 +1,4 @@
-import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 
 /**
  * Stands in the ledger for a transaction that somebody else will make: noted before an authorization leaves our hands, because whoever

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createPayerBans } from '../../../../../src/payment/settlers/relayer/payer-bans.ts';
-import { createManualClock } from '../../../../support/manual-clock.ts';
+import { createPayerBans } from '../../../../src/payment/evm/payer-bans.ts';
+import { createManualClock } from '../../../support/manual-clock.ts';
 
 const DAY_MS = 86_400_000;
 

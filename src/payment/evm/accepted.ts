@@ -1,0 +1,23 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import type { Credential } from '../protocol.ts';
+import { PaymentRefused } from '../refusal.ts';
+
+/** Refuses a payment whose `accepted` is not the offer's requirement; a client may add to `extra`, never change it. */
+export function checkAccepted(accepted: Credential['accepted'], requirement: PaymentRequirements): void {
+  const same = (key: 'scheme' | 'network' | 'amount' | 'maxTimeoutSeconds') => accepted[key] === requirement[key];
+  const sameAddress = (key: 'asset' | 'payTo') => lower(accepted[key]) === lower(requirement[key]);
+  if (accepted.network !== requirement.network && typeof accepted.network === 'string') {
+    throw new PaymentRefused('invalid_exact_evm_network_mismatch');
+  }
+  const extra = (accepted.extra ?? {}) as Record<string, unknown>;
+  const extraHolds =
+    typeof extra === 'object' && Object.entries(requirement.extra).every(([key, value]) => extra[key] === value);
+  const core = same('scheme') && same('network') && same('amount') && same('maxTimeoutSeconds');
+  if (!core || !sameAddress('asset') || !sameAddress('payTo') || !extraHolds) {
+    throw new PaymentRefused('No matching payment requirements');
+  }
+}
+
+function lower(value: unknown): unknown {
+  return typeof value === 'string' ? value.toLowerCase() : value;
+}

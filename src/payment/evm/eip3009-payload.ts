@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { hexToBytes } from '../../lib/hex.ts';
+import type { Authorization } from '../authorization.ts';
+import type { Credential } from '../protocol.ts';
+import type { SignedPayment } from '../rail.ts';
+import { PaymentRefused } from '../refusal.ts';
+import { hashAuthorization } from './eip3009.ts';
+
+const MAX_UINT256 = 2n ** 256n - 1n;
+const uint256 = z
+  .string()
+  .regex(/^\d{1,78}$/)
+  .transform(BigInt)
+  .refine((value) => value <= MAX_UINT256);
+const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
+
+const eip3009 = z.object({
+  // At most what a smart wallet could reasonably sign with; an EOA's is 65 bytes.
+  signature: z.string().regex(/^0x(?:[0-9a-fA-F]{2}){1,4096}$/),
+  authorization: z.object({
+    from: address,
+    to: address,
+    value: uint256,
+    validAfter: uint256,
+    validBefore: uint256,
+    nonce: z.string().regex(/^0x[0-9a-fA-F]{64}$/),
+  }),
+});
+
+/** The EIP-3009 authorization of a payment, as bytes and numbers; other ways of paying are refused by name. */
+export function decodeEip3009(payload: Credential['payload']): Authorization {
+  const parsed = eip3009.safeParse(payload);
+  if (!parsed.success)
+    throw new PaymentRefused('authorization' in payload ? 'invalid_payload' : 'unsupported_payload_type');
+  const { signature, authorization } = parsed.data;
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  const numbers = { value, validAfter, validBefore };
+  return {
+    ...numbers,
+    from: hexToBytes(from),
+    to: hexToBytes(to),
+    nonce: hexToBytes(nonce),
+    signature: hexToBytes(signature),
+  };
+}
+
+/** The authorization of a payment, with the hash that tells it from every other one for this contract. Throws as `decodeEip3009` does. */
+export function readSigned(payload: Credential['payload'], contract: Uint8Array): SignedPayment {
+  const authorization = decodeEip3009(payload);
+  return { authorization, authorizationHash: hashAuthorization(authorization, contract) };
+}

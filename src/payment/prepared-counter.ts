@@ -1,0 +1,34 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import type { Ask, Counter } from './counter.ts';
+import type { Offer } from './offer.ts';
+import type { Presentation } from './order.ts';
+import type { Demand } from './protocol.ts';
+import type { Delivery } from './receipt.ts';
+
+/** Sells an endpoint for a presented payment. */
+export type Purchase<S> = (
+  endpoint: Endpoint<S>,
+  requirement: Offer['requirement'],
+  presentation: Presentation,
+) => Promise<Delivery>;
+
+/** The counter of an endpoint whose terms are known at start: a request is told the price before its parameters are judged. */
+export function createPreparedCounter<S>(endpoint: Endpoint<S>, offer: Offer, purchase: Purchase<S>): Counter<Ask> {
+  const demand = ({ method, target, query }: Ask, error?: string): Demand => ({
+    fields: offer.demand.fields(target, error),
+    body: method === 'HEAD' ? null : offer.demand.body(query),
+    contentType: 'application/json',
+  });
+
+  return {
+    read: (ask) => ask,
+    demand,
+    sell: ({ query, client, identity, signal }, credential) =>
+      purchase(endpoint, offer.requirement, {
+        ...{ credential, query },
+        ...{ client: client(), identity: identity(), signal: signal() },
+      }),
+    refusalReceipt: ({ settlement }) => settlement,
+    demandAgain: (ask, { reason }) => demand(ask, reason),
+  };
+}

@@ -1,0 +1,42 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import type { Endpoint } from '../../../catalogue/endpoint.ts';
+import { listedPath } from '../../../catalogue/paths.ts';
+import { pathAndQuery } from '../../../lib/request-target.ts';
+import { IDENTIFIER_EXTENSION } from '../../payment-identifier.ts';
+import { bazaarExtension } from './bazaar.ts';
+
+/** Longer resource URLs are told without their query, so that the header stays far below what proxies take (4-8 KiB). */
+const MAX_RESOURCE_URL = 1024;
+
+/**
+ * Prepares the PAYMENT-REQUIRED header of an endpoint: everything except the resource URL and the error is serialised once. The function that
+ * it returns makes the header's value for a request target.
+ */
+export function createChallenge(
+  endpoint: Endpoint<never>,
+  accepts: readonly PaymentRequirements[],
+  publicOrigin: string,
+): (target: string, error?: string) => string {
+  const extensions = JSON.stringify({ ...IDENTIFIER_EXTENSION, ...bazaarExtension(endpoint) });
+  const rest = `,"description":${JSON.stringify(endpoint.summary)},"mimeType":"application/json"},"accepts":${JSON.stringify(accepts)},"extensions":${extensions}}`;
+  const tail = Buffer.from(rest, 'utf8').toString('base64');
+  const listed = listedPath(endpoint);
+
+  function challenge(target: string, error = 'Payment required'): string {
+    const url = resourceUrl(publicOrigin, listed, target);
+    const head = `{"x402Version":2,"error":${JSON.stringify(error)},"resource":{"url":${JSON.stringify(url)}`;
+    // Blanks before a comma say nothing in JSON; with them the head ends where a base64 digit does, and the tail can follow as it is.
+    const blanks = '  '.slice(0, (3 - (Buffer.byteLength(head) % 3)) % 3);
+    return Buffer.from(head + blanks, 'utf8').toString('base64') + tail;
+  }
+
+  const plain = challenge(listed);
+  return (target, error) => (error === undefined && target === listed ? plain : challenge(target, error));
+}
+
+/** The configured origin with the request's path and query: neither Host nor an absolute-form target can move it. */
+function resourceUrl(origin: string, listed: string, target: string): string {
+  const path = pathAndQuery(target) ?? listed;
+  if (path.length <= MAX_RESOURCE_URL) return `${origin}${path}`;
+  return `${origin}${path.split('?', 1)[0]?.slice(0, MAX_RESOURCE_URL) ?? listed}`;
+}

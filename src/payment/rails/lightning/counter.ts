@@ -1,0 +1,62 @@
+import type { SettleResponse } from '@x402/core/types';
+import type { Endpoint } from '../../../catalogue/endpoint.ts';
+import { parseParams } from '../../../catalogue/params.ts';
+import { BadParameter } from '../../../errors.ts';
+import { pathAndQuery } from '../../../lib/request-target.ts';
+import type { Ask, Counter } from '../../counter.ts';
+import { bindHttp } from '../../lnbtc/binding.ts';
+import type { HttpProtocol } from '../../protocol.ts';
+import type { Offers } from './offers.ts';
+import type { LightningOrder } from './order.ts';
+import type { Redeem } from './redeem.ts';
+
+interface CounterOptions<S> {
+  readonly offers: Offers<S>;
+  readonly redeem: Redeem<S>;
+  readonly sources: S;
+  readonly network: string;
+  /** Where buyers reach us: what invoices bind, whatever Host says. */
+  readonly publicOrigin: string;
+  readonly protocol: Pick<HttpProtocol, 'quote'>;
+}
+
+const EMPTY = new Uint8Array();
+
+/** The counter of an endpoint that is quoted for each request: parameters are judged before any payment, and before an invoice is made. */
+export function createLightningCounter<S>(
+  endpoint: Endpoint<S>,
+  { offers, redeem, sources, network, publicOrigin, protocol }: CounterOptions<S>,
+): Counter<LightningOrder<S>> {
+  function read(ask: Ask): LightningOrder<S> {
+    refuseBody(ask);
+    const { method, query } = ask;
+    const target = pathAndQuery(ask.target);
+    const url = `${publicOrigin}${target ?? ''}`;
+    const binding = target === null ? null : bindHttp({ method, url, body: EMPTY });
+    if (!binding)
+      throw new BadParameter([{ path: '', message: 'this request target cannot be bound into an invoice' }]);
+    const params = parseParams(endpoint, query, true);
+    endpoint.checkParams(params, sources);
+    return { endpoint, params, url, binding, client: ask.client(), signal: ask.signal() };
+  }
+
+  return {
+    read,
+    demand: async (order, error) => protocol.quote(order, await offers(order), error),
+    sell: async (order, credential) => {
+      const { body, receipt, delivered } = await redeem(order, credential);
+      return { body, receipt, onSent: delivered };
+    },
+    refusalReceipt: ({ reason }) => ({
+      ...{ success: false, errorReason: reason, transaction: '' },
+      network: network as SettleResponse['network'],
+    }),
+    // A fresh offer where one can be made; the refusal holds without one.
+    demandAgain: async (order, { reason }) => protocol.quote(order, await offers(order).catch(() => null), reason),
+  };
+}
+
+/** The binding says that there is none, and no data route reads one. */
+function refuseBody({ hasBody }: Ask): void {
+  if (hasBody) throw new BadParameter([{ path: '', message: 'a data route takes no body' }]);
+}

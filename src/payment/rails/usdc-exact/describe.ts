@@ -1,0 +1,25 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import { USDC_DOMAIN } from '../../evm/token.ts';
+
+/** 7 days and 100 seconds: the interface document's, and what Circle's batched payments need. */
+const MAX_TIMEOUT_SECONDS = 604_900;
+
+/** What a payment must be made out to. */
+export interface PayTo {
+  readonly network: `eip155:${number}`;
+  readonly usdc: `0x${string}`;
+  readonly payTo: `0x${string}`;
+}
+
+/** This rail's entry of a challenge: an authorization of the token itself. `units` in USDC base units. */
+export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo): PaymentRequirements {
+  return {
+    scheme: 'exact',
+    network,
+    amount: units.toString(),
+    asset: usdc,
+    payTo,
+    maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+    extra: { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' },
+  };
+}

@@ -1,0 +1,41 @@
+import type { FastifyInstance, HTTPMethods, RouteOptions } from 'fastify';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { entriesOn, PREFIX, servedPaths } from '../catalogue/paths.ts';
+import { refuseOtherMethods } from '../http/methods.ts';
+import type { Gate } from '../payment/gate.ts';
+import { assertGated } from './gated.ts';
+
+/** The priced surfaces, and the methods that each answers. A HEAD over Lightning would cost the node an invoice, so it is refused with 405. */
+const METHODS = { paid: ['GET', 'HEAD'], lightning: ['GET'] } satisfies Record<string, HTTPMethods[]>;
+
+/** One surface of priced routes: what is sold there, behind which gate, in each spelling of its paths. */
+export interface PricedSurface<S> {
+  readonly surface: keyof typeof METHODS;
+  readonly gate: Gate<S>;
+  readonly catalogue: readonly Endpoint<S>[];
+  readonly chainSegment: string;
+}
+
+/** Mounts every endpoint that a surface sells behind its gate. */
+export function mountPriced<S>(
+  app: FastifyInstance,
+  { surface, gate, catalogue, chainSegment }: PricedSurface<S>,
+): void {
+  const methods = METHODS[surface];
+  for (const endpoint of entriesOn(catalogue, surface)) {
+    const gated = gate.guard(endpoint);
+    for (const url of servedPaths(endpoint, surface, chainSegment)) {
+      app.route({ method: methods, url, exposeHeadRoute: false, ...gated });
+      refuseOtherMethods(app, url, methods);
+    }
+  }
+}
+
+/** Throws when a route below the surface's prefix has no gate, or a spelling of a path that it sells is not mounted. */
+export function checkGates<S>(
+  { surface, gate, catalogue, chainSegment }: PricedSurface<S>,
+  routes: readonly RouteOptions[],
+): void {
+  const expected = entriesOn(catalogue, surface).flatMap((entry) => servedPaths(entry, surface, chainSegment));
+  assertGated(PREFIX[surface], METHODS[surface], routes, gate.isGuarded, expected);
+}
