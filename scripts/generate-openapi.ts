@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { catalogue } from '../src/catalogue/catalogue.ts';
+import type { Endpoint } from '../src/catalogue/endpoint.ts';
 import { loadConfig } from '../src/config.ts';
 import { createOpenApi } from '../src/http/openapi/openapi.ts';
-import { requirementsUnder } from '../src/routes/meta.ts';
+import { offersUnder } from '../src/payment/open-offers.ts';
 
 // Writes openapi/openapi.json from the catalogue and a fixed example configuration; --check compares instead and exits 1 on drift.
 
@@ -15,7 +16,8 @@ const config = loadConfig({
   SELLER_ADDRESS: '0x00000000000000000000000000000000000ca11e',
   RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
 });
-const requirementOf = requirementsUnder(config);
+const offerOf = offersUnder(config);
+const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
 const document = await createOpenApi({ catalogue, requirementOf, publicOrigin: config.publicOrigin });
 const text = `${JSON.stringify(document, null, 2)}\n`;
 

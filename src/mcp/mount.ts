@@ -115,7 +115,7 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
       url,
       bodyLimit: MAX_BODY_BYTES,
       onRequest: async ({ headers }) => {
-        if (!mayCallFrom(headers.origin, headers.host, deps.terms.publicOrigin)) throw FOREIGN;
+        if (!mayCallFrom(headers.origin, headers.host, deps.publicOrigin)) throw FOREIGN;
       },
       handler: handle,
     });

@@ -2,22 +2,15 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
-import { BadParameter } from '../errors.ts';
 import { own } from '../lib/own-property.ts';
-import { bindMcp } from '../payment/lnbtc/binding.ts';
+import type { QuotedTools, ToolOrder } from '../payment/counter.ts';
 import type { Offer } from '../payment/offer.ts';
-import { createOffer, type Terms } from '../payment/open-offers.ts';
-import type { Presentation } from '../payment/order.ts';
-import { decodePayment } from '../payment/protocols/x402/header.ts';
-import type { Offers } from '../payment/rails/lightning/offers.ts';
-import type { LightningOrder } from '../payment/rails/lightning/order.ts';
-import type { Redeem } from '../payment/rails/lightning/redeem.ts';
-import type { Delivery } from '../payment/receipt.ts';
+import type { Purchase } from '../payment/prepared-counter.ts';
+import type { ToolProtocol } from '../payment/protocol.ts';
 import { PaymentRefused } from '../payment/refusal.ts';
 import { readArguments } from './arguments.ts';
-import { createChallenge } from './challenge.ts';
 import { listPriced } from './listing.ts';
-import { headerOf, PAYMENT } from './meta.ts';
+import { PAYMENT } from './meta.ts';
 import { askedRail, paidRail, type Rail, railsOf } from './rails.ts';
 import { answered, mustPay } from './results.ts';
 import type { Tool, ToolCall } from './tool.ts';
@@ -25,10 +18,13 @@ import { toolUrl } from './tool-name.ts';
 
 /** What priced tools are sold through: the same counters as the routes'. */
 export interface Counters<S> {
-  readonly terms: Terms;
+  readonly publicOrigin: string;
   readonly sources: S;
-  purchase(endpoint: Endpoint<S>, requirement: Offer['requirement'], presentation: Presentation): Promise<Delivery>;
-  readonly lightning: { readonly offers: Offers<S>; readonly redeem: Redeem<S>; readonly network: string };
+  readonly protocol: ToolProtocol;
+  /** What an endpoint costs in USDC. */
+  offerOf(endpoint: Endpoint<never>): Offer;
+  purchase: Purchase<S>;
+  readonly lightning: QuotedTools<S>;
 }
 
 /** A call with its arguments judged. */
@@ -46,66 +42,57 @@ const WRONG_RAIL = 'No matching payment requirements';
  * the same request for redelivery; 4. a refused payment is told why, with what would be taken instead.
  */
 export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>): Tool {
-  const { terms, sources, purchase, lightning } = counters;
+  const { publicOrigin, sources, protocol, purchase, lightning } = counters;
   const rails = railsOf(endpoint);
-  const offer = rails.includes('usdc') ? createOffer(endpoint, terms) : null;
+  const offer = rails.includes('usdc') ? counters.offerOf(endpoint) : null;
   const listed = listPriced(endpoint, rails);
-  const { name } = listed;
-  const challenge = createChallenge(endpoint, listed);
-  const server = `${terms.publicOrigin}/mcp`;
+  const { name, inputSchema } = listed;
+  const url = toolUrl(name);
+  const demand = protocol.prepare(endpoint, { name, url, inputSchema });
+  const server = `${publicOrigin}/mcp`;
 
-  function lightningOrder({ call, params }: Order): LightningOrder<S> {
-    const binding = bindMcp({ server, name, arguments: call.arguments, metadata: call.meta });
-    if (!binding) {
-      throw new BadParameter([{ path: 'arguments', message: 'these arguments cannot be bound into an invoice' }]);
-    }
-    const { client, signal } = call;
-    return { endpoint, params, url: toolUrl(name), binding, client, signal };
-  }
-
-  async function invoiceFor(order: Order): Promise<PaymentRequirements> {
-    return (await lightning.offers(lightningOrder(order))).requirement;
+  function toolOrder({ call, params }: Order): ToolOrder<S> {
+    const { arguments: given, meta, client, signal } = call;
+    return { endpoint, params, server, name, url, arguments: given, meta, client, signal };
   }
 
   /** What is offered on a rail: what was asked for first, and USDC beside it, since that costs nothing. */
   async function offered(order: Order, rail: Rail): Promise<PaymentRequirements[]> {
-    const invoice = rail === 'lightning' ? [await invoiceFor(order)] : [];
+    const invoice = rail === 'lightning' ? [(await lightning.quote(lightning.bind(toolOrder(order)))).requirement] : [];
     return offer ? [...invoice, ...offer.accepts] : invoice;
   }
 
-  async function sellForUsdc({ call, query }: Order, header: string): Promise<CallToolResult> {
+  async function sellForUsdc({ call, query }: Order, payment: unknown): Promise<CallToolResult> {
     if (!offer) throw new PaymentRefused(WRONG_RAIL);
     const { client, identity, signal } = call;
-    const presentation = { credential: decodePayment(header), query, client, identity, signal };
+    const presentation = { credential: protocol.read(payment), query, client, identity, signal };
     const { body, receipt } = await purchase(endpoint, offer.requirement, presentation);
     return answered(body, receipt);
   }
 
-  async function sellForSats(order: Order, header: string): Promise<CallToolResult> {
+  async function sellForSats(order: Order, payment: unknown): Promise<CallToolResult> {
     if (!rails.includes('lightning')) throw new PaymentRefused(WRONG_RAIL);
-    const { body, receipt, delivered } = await lightning.redeem(lightningOrder(order), decodePayment(header));
-    order.call.onSent(delivered);
+    const bound = lightning.bind(toolOrder(order));
+    const { body, receipt, onSent } = await lightning.sell(bound, protocol.read(payment));
+    if (onSent) order.call.onSent(onSent);
     return answered(body, receipt);
   }
 
   /** As at the routes: a fresh offer where one can be made; the refusal holds without one. */
   async function refused(order: Order, rail: Rail, refusal: PaymentRefused): Promise<CallToolResult> {
-    const { reason } = refusal;
     const accepts = await offered(order, rail).catch(() => [...(offer?.accepts ?? [])]);
-    const failed = { success: false, errorReason: reason, transaction: '', network: lightning.network };
-    const settlement = rail === 'lightning' ? (failed as typeof refusal.settlement) : refusal.settlement;
-    return mustPay(challenge(accepts, reason), settlement);
+    const receipt = rail === 'lightning' ? lightning.refusalReceipt(refusal) : refusal.settlement;
+    return mustPay(demand(accepts, refusal.reason), receipt);
   }
 
   async function run(call: ToolCall): Promise<CallToolResult> {
     const order = { call, ...readArguments(endpoint, call.arguments) };
     endpoint.checkParams(order.params, sources);
     const payment = own(call.meta, PAYMENT);
-    if (payment === undefined) return mustPay(challenge(await offered(order, askedRail(call.meta, rails))));
+    if (payment === undefined) return mustPay(demand(await offered(order, askedRail(call.meta, rails))));
     const rail = paidRail(payment);
     try {
-      const header = headerOf(payment);
-      return await (rail === 'lightning' ? sellForSats(order, header) : sellForUsdc(order, header));
+      return await (rail === 'lightning' ? sellForSats(order, payment) : sellForUsdc(order, payment));
     } catch (error) {
       if (!(error instanceof PaymentRefused)) throw error;
       return refused(order, rails.includes(rail) ? rail : (rails[0] ?? rail), error);

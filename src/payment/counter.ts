@@ -1,5 +1,6 @@
+import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
-import type { Credential, Demand, Receipt } from './protocol.ts';
+import type { Credential, Demand, Quote, Receipt } from './protocol.ts';
 import type { PaymentRefused } from './refusal.ts';
 
 /** A request for a priced endpoint, without the library that received it. */
@@ -38,4 +39,28 @@ export interface Counter<Order> {
   refusalReceipt(refusal: PaymentRefused): Receipt | null;
   /** What is offered after a refusal. */
   demandAgain(order: Order, refusal: PaymentRefused): Demand | Promise<Demand>;
+}
+
+/** A call of a priced tool whose arguments have been judged. */
+export interface ToolOrder<S> {
+  readonly endpoint: Endpoint<S>;
+  readonly params: unknown;
+  /** What a payment for this call binds: the server's address, the tool's name, and the arguments and `_meta` as they came. */
+  readonly server: string;
+  readonly name: string;
+  readonly arguments: unknown;
+  readonly meta: unknown;
+  /** What the demand names. */
+  readonly url: string;
+  readonly client: string;
+  readonly signal: AbortSignal;
+}
+
+/** Tools that are quoted for each call: the answer is made before the offer. */
+export interface QuotedTools<S, Bound = unknown> {
+  /** The call as an offer binds it. Throws BadParameter where it cannot be bound. */
+  bind(order: ToolOrder<S>): Bound;
+  quote(bound: Bound): Promise<Quote>;
+  sell(bound: Bound, credential: Credential): Promise<Sold>;
+  refusalReceipt(refusal: PaymentRefused): Receipt | null;
 }

@@ -32,7 +32,15 @@ export function createOffer(endpoint: Endpoint<never>, terms: Terms): Offer {
   return { requirement, accepts, price: price.units, demand: httpProtocol.prepare(endpoint, accepts, publicOrigin) };
 }
 
-/** The counters of the endpoints that are sold in USDC under these terms. */
-export function usdcCounters<S>(terms: Terms, purchase: Purchase<S>): (endpoint: Endpoint<S>) => Counter<unknown> {
-  return (endpoint) => createPreparedCounter(endpoint, createOffer(endpoint, terms), purchase);
+/** What each priced endpoint costs in USDC under a configuration. */
+export function offersUnder(config: TermsConfig): OfferOf {
+  const terms = termsOf(config);
+  return (endpoint) => createOffer(endpoint, terms);
+}
+
+type OfferOf = (endpoint: Endpoint<never>) => Offer;
+
+/** The counters of the endpoints that are sold in USDC for these offers. */
+export function usdcCounters<S>(offerOf: OfferOf, purchase: Purchase<S>): (endpoint: Endpoint<S>) => Counter<unknown> {
+  return (endpoint) => createPreparedCounter(endpoint, offerOf(endpoint), purchase);
 }

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
+import type { PaymentRequired, PaymentRequirements, SettleResponse } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 
 /** Says what became of the money, to its buyer: the shape is x402's. */
@@ -62,4 +62,23 @@ export interface Prepared {
   fields(target: string, error?: string): Fields;
   /** What a person reads who asked without a payment. */
   body(query: Readonly<Record<string, unknown>>): string;
+}
+
+/** A priced tool as its demand names it. */
+export interface SoldTool {
+  readonly name: string;
+  /** What the payment is for. */
+  readonly url: string;
+  /** JSON Schema of its arguments. */
+  readonly inputSchema: object;
+}
+
+/** Makes what a tool call is told to pay; `error` says why, where it is more than that. */
+export type ToolDemand = (accepts: readonly PaymentRequirements[], error?: string) => PaymentRequired;
+
+/** How a payment is asked for and presented in a tool call. It knows no rail. */
+export interface ToolProtocol {
+  /** The presented payment; throws PaymentRefused for what is no payment of this protocol. */
+  read(payment: unknown): Credential;
+  prepare(endpoint: Endpoint<never>, tool: SoldTool): ToolDemand;
 }

@@ -13,7 +13,7 @@ import { createPriceList } from '../http/price-list.ts';
 import type { RequirementOf } from '../http/requirement.ts';
 import { createWellKnown } from '../http/well-known.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import { createOffer, termsOf } from '../payment/open-offers.ts';
+import type { Offer } from '../payment/offer.ts';
 
 /** Documents change with a deployment only. */
 const DOCUMENT_CACHE = 'public, max-age=60';
@@ -34,25 +34,21 @@ export interface MetaDeps {
   readonly clock: Clock;
   readonly catalogue: readonly Endpoint<never>[];
   readonly metrics: Registry;
+  /** What each priced endpoint costs: made by the payment module, so that documents repeat what a 402 asks for. */
+  offerOf(endpoint: Endpoint<never>): Offer;
   readiness(): Promise<Readiness>;
-}
-
-/** The requirement of each priced endpoint under this configuration, made by the payment module, so that documents repeat what a 402 asks for. */
-export function requirementsUnder(config: MetaDeps['config']): RequirementOf {
-  const terms = termsOf(config);
-  return (endpoint) => createOffer(endpoint, terms).requirement;
 }
 
 /** Mounts the documents that describe the catalogue: their bytes are made here, once, and packed when they are first asked for. */
 export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Promise<void> {
-  const { catalogue, clock, config } = deps;
+  const { catalogue, clock, config, offerOf } = deps;
   const { publicOrigin } = config;
   const { contactUrl } = config.web;
-  const terms = termsOf(config);
-  const described = { catalogue, requirementOf: requirementsUnder(config), publicOrigin };
+  const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
+  const described = { catalogue, requirementOf, publicOrigin };
   const wellKnown = createWellKnown({
     catalogue,
-    acceptsOf: (endpoint) => createOffer(endpoint, terms).accepts,
+    acceptsOf: (endpoint) => offerOf(endpoint).accepts,
     publicOrigin,
   });
   const documents = {

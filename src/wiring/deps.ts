@@ -14,6 +14,7 @@ import { createMetrics } from '../http/metrics.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { LIGHTNING_NETWORKS } from '../payment/lnbtc/networks.ts';
 import { createLookup } from '../payment/lookup.ts';
+import { offersUnder } from '../payment/open-offers.ts';
 import { httpProtocol } from '../payment/open-protocols.ts';
 import { createPayments } from '../payment/open-rails.ts';
 import { createPaymentMetrics } from '../payment/payment-metrics.ts';
@@ -111,9 +112,11 @@ export async function createDeps(
   const readiness = createReadiness({ payments, lightning, collector: sources.collector, ledger, link, clock });
   const isReady = async () => (await readiness()).ready;
   const listings = openListings({ config, stores, outgoing, catalogue, leads: ledger.leads, isReady, clock, log });
+  const offerOf = offersUnder(config);
   const mounts = createMounts({
     ...{ config, catalogue, sources: freeSources, lightning, facilitator, listings, ledger, readiness, clock, log },
     purchase: payments.purchase,
+    offerOf,
     feeSteps: collecting.feeSteps,
   });
   await payments.start();
@@ -141,6 +144,7 @@ export async function createDeps(
       explorerUrl: network.explorerUrl,
     }),
     ...mounts,
+    offerOf,
     readiness,
     market: listings.market,
     discovery: listings.discovery,

@@ -8,8 +8,8 @@ import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/client-limit.ts';
 import { mountMcp } from '../mcp/mount.ts';
 import { createGate } from '../payment/gate.ts';
-import { termsOf, usdcCounters } from '../payment/open-offers.ts';
-import { httpProtocol } from '../payment/open-protocols.ts';
+import { type offersUnder, usdcCounters } from '../payment/open-offers.ts';
+import { httpProtocol, toolProtocol } from '../payment/open-protocols.ts';
 import type { Payments } from '../payment/open-rails.ts';
 import type { Lightning } from '../payment/rails/lightning/open.ts';
 import { mountPages } from '../routes/pages.ts';
@@ -24,6 +24,7 @@ interface MountsParts {
   catalogue: readonly Endpoint<Sources>[];
   sources: Sources;
   purchase: Payments['purchase'];
+  offerOf: ReturnType<typeof offersUnder>;
   lightning: Lightning<Sources>;
   facilitator: Facilitator;
   listings: Listings;
@@ -40,6 +41,7 @@ export function createMounts({
   catalogue,
   sources,
   purchase,
+  offerOf,
   lightning,
   listings,
   ledger,
@@ -47,11 +49,10 @@ export function createMounts({
 }: MountsParts) {
   const { facilitator, feeSteps, readiness, clock, log } = rest;
   const { segment: chainSegment } = config.network;
-  const terms = termsOf(config);
   const gateOf = (counterOf: Parameters<typeof createGate<Sources>>[0]['counterOf']) =>
     createGate<Sources>({ counterOf, protocol: httpProtocol, log });
   const surfaces: readonly PricedSurface<Sources>[] = [
-    { surface: 'paid', gate: gateOf(usdcCounters(terms, purchase)), catalogue, chainSegment },
+    { surface: 'paid', gate: gateOf(usdcCounters(offerOf, purchase)), catalogue, chainSegment },
     { surface: 'lightning', gate: gateOf(lightning.counterOf), catalogue, chainSegment },
   ];
   const shared = { catalogue, sources, clock, log };
@@ -71,9 +72,9 @@ export function createMounts({
       }),
     mountTools: (app: FastifyInstance) =>
       mountMcp(app, {
-        ...{ ...shared, terms, purchase },
+        ...{ ...shared, purchase, protocol: toolProtocol, publicOrigin: config.publicOrigin, offerOf },
         handlerTimeoutMs: config.handlerTimeoutMs,
-        lightning: { offers: lightning.offers, redeem: lightning.redeem, network: lightning.network.id },
+        lightning: lightning.tools,
         search: listings.discovery,
         limits: {
           free: { perMinute: config.rateLimits.free, windows: openClientWindows(ledger.nearWindows, 'mcp-free') },

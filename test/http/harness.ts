@@ -18,7 +18,7 @@ import { createMetrics } from '../../src/http/metrics.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createGate } from '../../src/payment/gate.ts';
-import { termsOf, usdcCounters } from '../../src/payment/open-offers.ts';
+import { offersUnder, usdcCounters } from '../../src/payment/open-offers.ts';
 import { httpProtocol } from '../../src/payment/open-protocols.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../../src/routes/priced.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
@@ -93,7 +93,7 @@ export async function createTestApp(options: Options = {}) {
   const config = loadConfig({ ...ENV, LOG_LEVEL: 'debug', ...options.env });
   const { lines, destination } = captureLog();
   const gate = createGate<object>({
-    counterOf: usdcCounters(termsOf(config), () => Promise.reject(new Error('nobody buys here'))),
+    counterOf: usdcCounters(offersUnder(config), () => Promise.reject(new Error('nobody buys here'))),
     protocol: httpProtocol,
     log: createLogger(config.logLevel, destination),
   });
@@ -120,6 +120,7 @@ export async function createTestApp(options: Options = {}) {
     sources: {},
     catalogue,
     metrics: createMetrics(),
+    offerOf: offersUnder(config),
     readiness: options.readiness ?? (async () => ({ ready: true, checks: { store: { ok: true } } })),
     market,
     discovery: createDiscovery({

@@ -6,8 +6,12 @@ import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
 import { openClientWindows } from '../../src/lib/limits/client-limit.ts';
 import { createMinuteWindows } from '../../src/lib/limits/minute-windows.ts';
 import { type McpDeps, mountMcp } from '../../src/mcp/mount.ts';
+import { createOffer } from '../../src/payment/open-offers.ts';
+import { toolProtocol } from '../../src/payment/open-protocols.ts';
+import { createLightningTools } from '../../src/payment/rails/lightning/tools.ts';
 import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textOf } from '../support/service/mcp.ts';
 import { call } from '../support/service/service.ts';
+import { TERMS } from '../support/service/terms.ts';
 import { countingEndpoint, createStillClock, createTestApp, listen, pricedEndpoint } from './harness.ts';
 
 const ORIGIN = 'https://api.example.com';
@@ -55,9 +59,12 @@ async function open({ perMinute = {}, purchase }: Shop = {}) {
     clock,
     handlerTimeoutMs: 1000,
     sources: {},
-    terms: { network: 'eip155:5042', usdc: '0x36', payTo: '0x5e', publicOrigin: ORIGIN, gatewayWallet: null },
+    publicOrigin: ORIGIN,
+    protocol: toolProtocol,
+    offerOf: (endpoint) =>
+      createOffer(endpoint, { ...TERMS, usdc: '0x36', payTo: '0x5e', publicOrigin: ORIGIN, gatewayWallet: null }),
     purchase: purchase ?? nobody,
-    lightning: { offers: nobody, redeem: nobody, network: 'lnbtc:x' },
+    lightning: createLightningTools({ offers: nobody, redeem: nobody, network: 'lnbtc:x' }),
     search: null,
     limits: { free: limit(perMinute.free), priced: limit(perMinute.priced) },
     log: { info: note, warn: note, error: note },

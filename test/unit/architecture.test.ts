@@ -49,7 +49,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'routes/': [
     'pages/',
     'catalogue/',
-    'payment/',
+    ...CORE,
     'facilitator/',
     'discovery/',
     'http/',
@@ -57,10 +57,18 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'errors.ts',
     ...CONFIG_TYPES,
   ],
-  'pages/': ['catalogue/', 'payment/', 'facilitator/', 'discovery/', 'http/', 'lib/', 'errors.ts'],
-  'mcp/': ['catalogue/', 'payment/', 'facilitator/', 'discovery/', 'http/', 'lib/', 'errors.ts'],
-  'facilitator/': ['catalogue/:declarations', 'payment/', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
-  'discovery/': ['catalogue/:declarations', 'payment/', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
+  'pages/': ['catalogue/', ...CORE, 'facilitator/', 'discovery/', 'http/', 'lib/', 'errors.ts'],
+  'mcp/': ['catalogue/', ...CORE, 'facilitator/', 'discovery/', 'http/', 'lib/', 'errors.ts'],
+  'facilitator/': [
+    'catalogue/:declarations',
+    'payment/lnbtc/',
+    'chain/',
+    'upstream/',
+    'store/ports/',
+    'lib/',
+    'errors.ts',
+  ],
+  'discovery/': ['catalogue/:declarations', ...CORE, 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
   // The core names no rail, no settler and no protocol; only its composition does: open-*.ts.
   'payment/': ['catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts', ...CONFIG_TYPES],
   'payment/open-': [
@@ -79,13 +87,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['payment/protocol.ts:types', 'chain/', 'lib/', 'errors.ts'],
   ],
   'payment/lnbtc/': ['lib/', 'errors.ts'],
-  'cluster/': ['payment/:types', 'instances/', 'store/', 'lib/', 'errors.ts'],
-  'instances/': ['payment/:types', 'store/ports/', 'lib/'],
+  'cluster/': [...CORE, 'instances/', 'store/', 'lib/', 'errors.ts'],
+  'instances/': [...CORE, 'store/ports/', 'lib/'],
   // A buyer of what it is part of: it sees the money through the chain alone, not through the code that takes it.
-  'selftest/': [
-    ...['catalogue/:declarations', 'payment/:types', 'chain/', 'store/ports/', 'lib/', 'errors.ts'],
-    ...CONFIG_TYPES,
-  ],
+  'selftest/': [...['catalogue/:declarations', 'chain/', 'store/ports/', 'lib/', 'errors.ts'], ...CONFIG_TYPES],
   // Beyond the table: errors, which a bad parameter is.
   'catalogue/': ['lib/', 'errors.ts'],
   'catalogue/catalogue.ts': ['catalogue/', 'endpoints/', 'lib/', 'errors.ts'],
@@ -277,6 +282,10 @@ describe('the checker', () => {
     'src/errors.ts',
     'src/lib/clock.ts',
     'src/payment/gate.ts',
+    'src/payment/open-rails.ts',
+    'src/payment/protocols/x402/header.ts',
+    'src/payment/rails/lightning/counter.ts',
+    'src/store/postgres/pool.ts',
     'src/store/sqlite/database.ts',
   ].map((path) => ({ path, text: '' }));
   const found = (path: string, text: string) =>
@@ -312,6 +321,15 @@ describe('the checker', () => {
     ['src/app.ts', "import { start } from '../scripts/demo.ts';"],
     ['src/app.ts', "import { start } from './embedded/network.ts';"],
     ['src/server.ts', "import { start } from './embedded/network.ts';"],
+    ['src/payment/x.ts', "import { open } from './open-rails.ts';"],
+    ['src/payment/x.ts', "import { read } from './rails/lightning/counter.ts';"],
+    ['src/payment/x.ts', "import { read } from './protocols/x402/header.ts';"],
+    ['src/payment/rails/usdc-exact/x.ts', "import { read } from '../lightning/counter.ts';"],
+    ['src/payment/rails/usdc-exact/x.ts', "import { read } from '../../protocols/x402/header.ts';"],
+    ['src/payment/protocols/x402/x.ts', "import { read } from '../../rails/lightning/counter.ts';"],
+    ['src/routes/x.ts', "import { read } from '../payment/rails/lightning/counter.ts';"],
+    ['src/mcp/x.ts', "import { open } from '../payment/open-rails.ts';"],
+    ['src/store/sqlite/x.ts', "import { open } from '../postgres/pool.ts';"],
     ['src/misplaced.ts', ''],
     ['src/nowhere/x.ts', ''],
   ])('%s: refuses %s', (path, text) => {
@@ -328,7 +346,7 @@ describe('the checker', () => {
       'src/wiring/mounts.ts',
       "import type { FastifyInstance } from 'fastify'; import { open } from '../store/sqlite/database.ts';",
     ],
-    ['src/selftest/x.ts', "import type { Gate } from '../payment/gate.ts'; import { x402Client } from '@x402/fetch';"],
+    ['src/selftest/x.ts', "import type { Clock } from '../lib/clock.ts'; import { x402Client } from '@x402/fetch';"],
     ['src/server.ts', "const { start } = await import('./embedded/network.ts');"],
     ['src/lib/x.ts', "import { clock } from './clock.ts'; import { createHash } from 'node:crypto';"],
   ])('%s: allows %s', (path, text) => {

@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { entriesOn, pathOn, type Surface } from '../../../src/catalogue/paths.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { createLlmsText } from '../../../src/http/llms-text.ts';
-import { requirementsUnder } from '../../../src/routes/meta.ts';
+import { offersUnder } from '../../../src/payment/open-offers.ts';
 import { ENV } from '../../http/harness.ts';
 
-const requirementOf = requirementsUnder(loadConfig(ENV));
+const offerOf = offersUnder(loadConfig(ENV));
+const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
 const textAt = (publicOrigin: string) => createLlmsText({ catalogue, requirementOf, publicOrigin });
 const text = textAt('https://here.example');
 

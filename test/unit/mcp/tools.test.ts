@@ -7,7 +7,11 @@ import type { Sources } from '../../../src/endpoints/sources.ts';
 import { NotFound } from '../../../src/errors.ts';
 import { problem } from '../../../src/mcp/results.ts';
 import { createTools, type ToolsDeps } from '../../../src/mcp/tools.ts';
+import { createOffer } from '../../../src/payment/open-offers.ts';
+import { toolProtocol } from '../../../src/payment/open-protocols.ts';
+import { createLightningTools } from '../../../src/payment/rails/lightning/tools.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
+import { TERMS } from '../../support/service/terms.ts';
 
 const nobody = () => Promise.reject(new Error('nobody buys here'));
 const deps: ToolsDeps<Sources> = {
@@ -15,15 +19,11 @@ const deps: ToolsDeps<Sources> = {
   clock: createManualClock(0),
   handlerTimeoutMs: 1000,
   sources: {} as Sources,
-  terms: {
-    network: 'eip155:5042',
-    usdc: '0x36',
-    payTo: '0x5e',
-    publicOrigin: 'https://api.example.com',
-    gatewayWallet: null,
-  },
+  publicOrigin: 'https://api.example.com',
+  protocol: toolProtocol,
+  offerOf: (endpoint) => createOffer(endpoint, { ...TERMS, gatewayWallet: null }),
   purchase: nobody,
-  lightning: { offers: nobody, redeem: nobody, network: 'lnbtc:x' },
+  lightning: createLightningTools({ offers: nobody, redeem: nobody, network: 'lnbtc:x' }),
   search: null,
 };
 const tools = createTools(deps);

@@ -43,7 +43,11 @@ beforeEach(async () => {
     return sell(presentation);
   };
   const log = { error: () => {} };
-  gate = createGate<unknown>({ counterOf: usdcCounters(TERMS, purchase), protocol: httpProtocol, log });
+  gate = createGate<unknown>({
+    counterOf: usdcCounters((of) => createOffer(of, TERMS), purchase),
+    protocol: httpProtocol,
+    log,
+  });
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
     const told = error instanceof AppError ? error : null;

@@ -1,11 +1,11 @@
-import type { SettleResponse } from '@x402/core/types';
 import type { Endpoint } from '../../../catalogue/endpoint.ts';
 import { parseParams } from '../../../catalogue/params.ts';
 import { BadParameter } from '../../../errors.ts';
 import { pathAndQuery } from '../../../lib/request-target.ts';
 import type { Ask, Counter } from '../../counter.ts';
 import { bindHttp } from '../../lnbtc/binding.ts';
-import type { HttpProtocol } from '../../protocol.ts';
+import type { HttpProtocol, Receipt } from '../../protocol.ts';
+import type { PaymentRefused } from '../../refusal.ts';
 import type { Offers } from './offers.ts';
 import type { LightningOrder } from './order.ts';
 import type { Redeem } from './redeem.ts';
@@ -47,13 +47,18 @@ export function createLightningCounter<S>(
       const { body, receipt, delivered } = await redeem(order, credential);
       return { body, receipt, onSent: delivered };
     },
-    refusalReceipt: ({ reason }) => ({
-      ...{ success: false, errorReason: reason, transaction: '' },
-      network: network as SettleResponse['network'],
-    }),
+    refusalReceipt: refusalReceipt(network),
     // A fresh offer where one can be made; the refusal holds without one.
     demandAgain: async (order, { reason }) => protocol.quote(order, await offers(order).catch(() => null), reason),
   };
+}
+
+/** What a refused buyer is told beside the demand, on a network of the scheme. */
+export function refusalReceipt(network: string): ({ reason }: PaymentRefused) => Receipt {
+  return ({ reason }) => ({
+    ...{ success: false, errorReason: reason, transaction: '' },
+    network: network as Receipt['network'],
+  });
 }
 
 /** The binding says that there is none, and no data route reads one. */

@@ -20,6 +20,7 @@ import { createRecentBuyers } from './recent-buyers.ts';
 import { createRedeem } from './redeem.ts';
 import { createReplyRoom } from './reply-room.ts';
 import { createServeGranted } from './serve-granted.ts';
+import { createLightningTools } from './tools.ts';
 
 /** How often what may be forgotten is. */
 const PRUNE_MS = 60_000;
@@ -101,9 +102,8 @@ export function createLightning<S>(options: LightningOptions<S>) {
   return {
     /** Sells an endpoint over HTTP. */
     counterOf: (endpoint: Endpoint<S>) => createLightningCounter(endpoint, selling),
-    /** The two sides of a sale, for a transport that brings requests in another way than the gate's. */
-    offers,
-    redeem,
+    /** Sells tool calls. */
+    tools: createLightningTools<S>(selling),
     network,
     /** The node's key; null while it is unknown. */
     payTo: (): string | null => issuer?.payTo() ?? null,

@@ -3,11 +3,12 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { catalogue } from '../../../../src/catalogue/catalogue.ts';
+import type { Endpoint } from '../../../../src/catalogue/endpoint.ts';
 import { entriesOn, listedPath, pathOn } from '../../../../src/catalogue/paths.ts';
 import { loadConfig } from '../../../../src/config.ts';
 import { createLlmsText } from '../../../../src/http/llms-text.ts';
 import { createOpenApi } from '../../../../src/http/openapi/openapi.ts';
-import { requirementsUnder } from '../../../../src/routes/meta.ts';
+import { offersUnder } from '../../../../src/payment/open-offers.ts';
 import { ENV } from '../../../http/harness.ts';
 
 interface Operation {
@@ -43,7 +44,9 @@ interface Document {
 
 const ROOT = new URL('../../../../', import.meta.url);
 const config = loadConfig(ENV);
-const options = { catalogue, requirementOf: requirementsUnder(config), publicOrigin: 'https://here.example' };
+const offerOf = offersUnder(config);
+const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
+const options = { catalogue, requirementOf, publicOrigin: 'https://here.example' };
 const document = (await createOpenApi(options)) as unknown as Document;
 const operationOf = (path: string) => document.paths[path]?.get as Operation;
 const paid = entriesOn(catalogue, 'paid');

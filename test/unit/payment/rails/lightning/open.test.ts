@@ -180,7 +180,7 @@ describe('upkeep', () => {
     const rail = open({ REPLY_STORE_MB: '1' });
     await rail.start();
     const order = { client: '192.0.2.1', endpoint: { price: { usd: '1', units: 1n } } };
-    const refused = rail.offers(order as unknown as Parameters<typeof rail.offers>[0]);
+    const refused = rail.tools.quote(order as unknown as Parameters<typeof rail.tools.quote>[0]);
     await expect(refused).rejects.toMatchObject({ code: 'reply_store_full' });
   });
 });

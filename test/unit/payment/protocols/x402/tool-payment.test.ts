@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { headerOf } from '../../../src/mcp/meta.ts';
-import { decodePayment } from '../../../src/payment/protocols/x402/header.ts';
+import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
+import { headerOf } from '../../../../../src/payment/protocols/x402/tool-payment.ts';
 
 const payment = { x402Version: 2, accepted: { network: 'eip155:1' }, payload: { signature: '0x' } };
 

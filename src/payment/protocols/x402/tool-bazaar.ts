@@ -1,12 +1,15 @@
-import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
-import type { Endpoint } from '../catalogue/endpoint.ts';
-import { discoveryForm } from '../payment/protocols/x402/bazaar.ts';
+import type { Endpoint } from '../../../catalogue/endpoint.ts';
+import type { SoldTool } from '../../protocol.ts';
+import { discoveryForm } from './bazaar.ts';
 
 /**
  * x402's discovery extension for a tool: how it is called and an example of what it answers, so that a facilitator that sees its payments
  * can list it. The form is the one that the official `bazaar` extension makes for MCP.
  */
-export function bazaarExtension(endpoint: Pick<Endpoint<never>, 'example' | 'summary'>, { name, inputSchema }: Listed) {
+export function toolBazaarExtension(
+  endpoint: Pick<Endpoint<never>, 'example' | 'summary'>,
+  { name, inputSchema }: SoldTool,
+) {
   const input = {
     type: 'mcp',
     toolName: name,
