@@ -109,6 +109,29 @@ test('a payment in a block is told with the block, and one without an explorer w
   expect((await bare(hex(transaction))).payments).toMatchObject([{ block: 77, explorerUrl: null }]);
 });
 
+test('a payment that the ledger forgot while it was looked up is told by nobody', async () => {
+  await settle('gone', transfer);
+  await stores.transfers.note('gone', { status: 'completed', transaction: hash32('batch'), nextCheckAt: null });
+  const { payments, transfers, lightning: claims } = stores;
+  const forgetful = createLookup({
+    ...{ claims, transfers, lightningNetworks: [], explorerUrl: null },
+    payments: { ...payments, get: async () => null },
+  });
+  await expect(forgetful(hex(hash32('batch')))).rejects.toMatchObject({ status: 404 });
+});
+
+test('what is no name of a payment is refused without a look into the ledger', async () => {
+  const away = async () => {
+    throw new Error('asked');
+  };
+  const idle = createLookup({
+    ...{ payments: { findByHash: away, get: away }, transfers: { batchOf: away, paymentsIn: away } },
+    ...{ claims: { findClaim: away }, lightningNetworks: ['lnbtc:0'], explorerUrl: null },
+  });
+  await expect(idle('a')).rejects.toMatchObject({ status: 404, code: 'payment_not_found' });
+  await expect(idle(hex(hash32('some')))).rejects.toThrow('asked');
+});
+
 test('a payment that is open is told with the second in which it was reserved', async () => {
   await stores.payments.reserve(reservation('open', 'open', { reservedAt: 1_800_000_000_999 }), 0, null);
   expect((await lookup(hex(hash32('open')))).payments).toMatchObject([{ state: 'reserved', at: 1_800_000_000 }]);
