@@ -13,7 +13,14 @@ afterEach(async () => {
 async function bench() {
   const clock = createManualClock(1_800_000_000_000);
   let block: unknown;
-  const server = await startRpcServer({ eth_getBlockByNumber: () => block });
+  const asked: unknown[][] = [];
+  const server = await startRpcServer({
+    eth_getBlockByNumber: (params) => {
+      asked.push(params);
+      return block;
+    },
+  });
+  const stop = new AbortController();
   const chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 1000 });
   closing.push(
     () => chain.close(),
@@ -26,7 +33,9 @@ async function bench() {
   set(20n);
   return {
     clock,
-    fees: createFees(chain, clock, new AbortController().signal),
+    fees: createFees(chain, clock, stop.signal),
+    asked,
+    stop: () => stop.abort(new Error('stopped')),
     set,
     nonsense: (value: unknown) => {
       block = value;
@@ -146,4 +155,14 @@ test('an offer that is a wei short of the next block’s base fee does not cover
   const least = (204n * GWEI) / 10n;
   expect(fees.covers({ maxFeePerGas: least - 1n, maxPriorityFeePerGas: 1n })).toBe(false);
   expect(fees.covers({ maxFeePerGas: least, maxPriorityFeePerGas: 1n })).toBe(true);
+});
+
+test('the newest block is asked for, without its transactions, and not after the relayer has stopped', async () => {
+  const { fees, asked } = await bench();
+  await fees.refresh();
+  expect(asked).toEqual([['latest', false]]);
+  const { fees: stopped, asked: never, stop } = await bench();
+  stop();
+  await expect(stopped.refresh()).rejects.toThrow('stopped');
+  expect(never).toEqual([]);
 });
