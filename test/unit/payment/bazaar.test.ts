@@ -49,6 +49,7 @@ describe('the header of a 402', () => {
       const { header, body } = lightningChallenge(order, offered);
       expect(header.length).toBeLessThanOrEqual(7 * 1024);
       expect(decode(header).extensions).toEqual(JSON.parse(JSON.stringify(bazaarExtension(endpoint))));
+      expect(decode(header).resource.mimeType).toBe('application/json');
       expect(JSON.parse(body)).toMatchObject(decode(header));
     }
     expect(sold).toHaveLength(22);

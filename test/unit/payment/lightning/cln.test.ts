@@ -75,11 +75,16 @@ describe('its rune', () => {
     expect(JSON.parse(node.received[0]?.body ?? '')).toEqual({ rune: SECRETS.cln, method: 'pay' });
   });
 
+  test.each([200, 299])('is warned of when the question is answered with %i', async (status) => {
+    expect(await inspectWhen(() => ({ ...valid, status }))).toHaveLength(1);
+  });
+
   test.each([
     ['it allows none of the spending methods', notPermitted],
     ['the node says so with a status of success', { body: '{"valid":false}' }],
     ['its code alone says so', { status: 500, body: '{"code":1503,"message":"x"}' }],
     ['its status alone says so', { status: 403, body: '{}' }],
+    ['its status alone says that nobody was let in', { status: 401, body: '{}' }],
     ['it does not even allow the question', { status: 401, body: '{"code":1501,"message":"Not authorized"}' }],
   ])('is no cause for a word when %s', async (_what, answer) => {
     expect(await inspectWhen(() => answer)).toEqual([]);

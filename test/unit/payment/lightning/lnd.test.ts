@@ -81,6 +81,17 @@ test('a node that says "permission denied" where nothing failed has not denied u
   await expect(bench.receiver.nodeKey(signal)).rejects.toThrow(/credentials are not accepted/);
 });
 
+test.each([401, 403])('a node that denies us with %i needs no words for it', async (status) => {
+  node.answers['GET /v1/getinfo'] = { status, body: '{}' };
+  await expect(bench.receiver.nodeKey(signal)).rejects.toThrow(/credentials are not accepted/);
+});
+
+test('a web page is no answer of a node', async () => {
+  const body = JSON.stringify({ identity_pubkey: node.key });
+  node.answers['GET /v1/getinfo'] = { status: 200, headers: { 'content-type': 'text/html' }, body };
+  await expect(bench.receiver.nodeKey(signal)).rejects.toThrow('lnd: answered text/html instead of JSON');
+});
+
 describe('its macaroon', () => {
   test.each([
     [
