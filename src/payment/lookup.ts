@@ -58,7 +58,7 @@ export function createLookup(options: LookupOptions) {
   }
 
   return async (id: string): Promise<{ payments: FoundPayment[] }> => {
-    const digits = HASH.exec(id)?.[1]?.toLowerCase();
+    const digits = HASH.exec(id)?.[1];
     const hash = digits === undefined ? transferIdBytes(id) : hexToBytes(`0x${digits}`);
     if (!hash) throw unknown();
     const onChain = await payments.findByHash(hash, MAX_FOUND);

@@ -32,7 +32,7 @@ async function within<T>(ms: number, signal: AbortSignal, work: (deadline: Abort
   };
   const leave = () => end(clientGone(), signal.reason);
   if (signal.aborted) leave();
-  else signal.addEventListener('abort', leave, { once: true });
+  else signal.addEventListener('abort', leave);
   const timer = setTimeout(() => {
     const late = new UpstreamFailed('endpoint', 'no answer in time');
     end(late, late);

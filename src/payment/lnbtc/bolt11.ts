@@ -33,8 +33,9 @@ const SIGNATURE_WORDS = 104;
 /**
  * Strictly decodes an invoice and verifies or recovers its signature; null for whatever is not exactly BOLT11 as the scheme demands. Never throws.
  * In this order, so that the signature (0.06 ms; the rest together takes 0.01 ms) comes last:
- * 1. a string of bounded length that is bech32, in one case, with room for timestamp and signature;
- * 2. currency and amount; 3. the tagged fields; 4. the signature, against the `n` field where there is one.
+ * 1. a string of bounded length that is bech32, in one case;
+ * 2. currency and amount; 3. the tagged fields, of which a text without room for timestamp and signature has none;
+ * 4. the signature, against the `n` field where there is one.
  */
 export function decodeInvoice(text: unknown): Invoice | null {
   if (typeof text !== 'string') return null;
@@ -42,7 +43,6 @@ export function decodeInvoice(text: unknown): Invoice | null {
   if (!decoded) return null;
   const { prefix, words } = decoded;
   const signed = words.length - SIGNATURE_WORDS;
-  if (signed < TIMESTAMP_WORDS) return null;
   const price = readPrefix(prefix);
   const createdAt = integer(words, 0, TIMESTAMP_WORDS);
   if (!price || createdAt === null) return null;

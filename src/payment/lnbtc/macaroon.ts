@@ -44,15 +44,12 @@ function permissionsOf(operation: Buffer): string[] {
 /** Packets of a type, a length and as many bytes; a location may come first. */
 function identifierOf(packets: Buffer): Buffer | null {
   const cursor = { at: 0 };
-  for (const expected of [LOCATION, IDENTIFIER]) {
-    const before = cursor.at;
-    const type = varint(packets, cursor);
-    if (type === IDENTIFIER) return chunk(packets, cursor);
-    if (type !== expected) return null;
+  let type = varint(packets, cursor);
+  if (type === LOCATION) {
     chunk(packets, cursor);
-    if (cursor.at <= before) return null;
+    type = varint(packets, cursor);
   }
-  return null;
+  return type === IDENTIFIER ? chunk(packets, cursor) : null;
 }
 
 /** The fields of a protobuf message that holds nothing but length-delimited ones; throws on anything else. */

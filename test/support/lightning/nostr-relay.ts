@@ -19,6 +19,9 @@ export interface NostrRelay {
   /** Hears every request of a client. */
   wallet: (request: NostrEvent) => void;
   connections(): number;
+  /** What clients have asked for, in order, and how many of these questions are still open. */
+  readonly asked: Filter[];
+  open(): number;
   stop(): Promise<void>;
 }
 
@@ -29,6 +32,8 @@ export async function startNostrRelay(): Promise<NostrRelay> {
   const relay: NostrRelay = {
     url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`,
     events: [],
+    asked: [],
+    open: () => [...subscriptions.values()].reduce((sum, { size }) => sum + size, 0),
     refuse: false,
     wallet: () => undefined,
     spread(event) {
@@ -53,6 +58,7 @@ export async function startNostrRelay(): Promise<NostrRelay> {
       if (type === 'CLOSE') filters.delete(first);
       if (type === 'REQ') {
         filters.set(first, filter);
+        relay.asked.push(filter);
         for (const event of relay.events.filter(({ kind }) => kind === 13_194)) {
           if (fits(filter, event)) socket.send(JSON.stringify(['EVENT', first, event]));
         }
@@ -85,11 +91,17 @@ function fits(filter: Filter, event: NostrEvent): boolean {
 export interface NostrWallet {
   readonly connection: string;
   readonly secret: string;
+  /** Its own key on the relay. */
+  readonly pubkey: string;
   /** Of its Lightning node. */
   readonly key: string;
   /** The parameters of each make_invoice. */
   readonly orders: Order[];
+  /** The payment hash of each lookup_invoice. */
+  readonly lookups: string[];
   methods: string[];
+  /** The code of its refusals. */
+  code: string;
   /** How it answers from now on. */
   mood: 'well' | 'silent' | 'refusing' | 'garbled' | 'odd';
   /** What it finds; null is nothing. */
@@ -119,16 +131,20 @@ export async function startNostrWallet(
   const wallet: NostrWallet = {
     connection: `nostr+walletconnect://${pair.walletPubkey}?relay=${encodeURIComponent(relay.url)}&secret=${CLIENT_SECRET}`,
     secret: CLIENT_SECRET,
+    pubkey: pair.walletPubkey,
     key,
     orders: [],
+    lookups: [],
+    code: 'RESTRICTED',
     methods: ['get_info', 'make_invoice', 'lookup_invoice'],
     mood: 'well',
     lookup: null,
   };
 
   function answer(method: string, params: unknown): object {
+    if (method === 'lookup_invoice') wallet.lookups.push((params as { payment_hash: string }).payment_hash);
     // The words of a refusal are the wallet's: these repeat what must not be repeated.
-    if (wallet.mood === 'refusing') return { error: { code: 'RESTRICTED', message: CLIENT_SECRET }, result: null };
+    if (wallet.mood === 'refusing') return { error: { code: wallet.code, message: CLIENT_SECRET }, result: null };
     if (wallet.mood === 'odd') return { result_type: method, result: { surprise: CLIENT_SECRET } };
     if (method === 'get_info')
       return { result_type: method, error: null, result: { pubkey: key, methods: wallet.methods } };
@@ -160,7 +176,10 @@ export async function startNostrWallet(
     ]);
   }
   relay.wallet = (request) => void serve(request);
-  await publish(13_194, 'get_info make_invoice', encryptions === null ? [] : [['encryption', encryptions]]);
+  await publish(13_194, 'get_info make_invoice', [
+    ['notifications', 'payment_received'],
+    ...(encryptions === null ? [] : [['encryption', encryptions]]),
+  ]);
   return wallet;
 }
 

@@ -80,4 +80,36 @@ describe('the counts', () => {
     isAway = false;
     expect(await counts.current()).toEqual({ total: 0, today: 0, nodes: 0, own: 0 });
   });
+
+  it('ask the ledger again only where claims of this process may have filled the day', async () => {
+    let reads = 0;
+    const facilitatorCounts: typeof ledger.store.facilitatorCounts = (day, own) => {
+      reads += 1;
+      return ledger.store.facilitatorCounts(day, own);
+    };
+    counts = createCounts({ store: { facilitatorCounts }, clock: ledger.clock, dailyCap: 2, ownPayTo: () => null });
+    const full = async () => [await counts.isDayFull(), reads];
+    expect([await full(), await full()]).toEqual(Array(2).fill([false, 1]));
+    for (let claims = 0; claims < 2; claims++) {
+      await claim('2026-03-01');
+      counts.claimed();
+    }
+    expect(await full()).toEqual([true, 2]);
+    expect(await full()).toEqual([true, 2]);
+  });
+
+  it('keep what was read meanwhile when an older read fails late', async () => {
+    const fail: ((error: Error) => void)[] = [];
+    const facilitatorCounts: typeof ledger.store.facilitatorCounts = (day, own) =>
+      fail.length === 0 ? new Promise((_, reject) => fail.push(reject)) : ledger.store.facilitatorCounts(day, own);
+    counts = createCounts({ store: { facilitatorCounts }, clock: ledger.clock, dailyCap: 3, ownPayTo: () => null });
+    const slow = counts.current();
+    ledger.clock.now += 1000;
+    expect(await counts.current()).toMatchObject({ total: 0 });
+    fail[0]?.(new Error('late'));
+    await expect(slow).rejects.toThrow('late');
+    await claim('2026-03-01');
+    // Still the figures of this second: they were not thrown away with the failed ones.
+    expect(await counts.current()).toMatchObject({ total: 0 });
+  });
 });

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
+import { refusal } from '../../../src/facilitator/settle.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { captureLog } from '../../http/harness.ts';
 import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';
@@ -211,7 +212,21 @@ describe('a store that is away', () => {
     opened.db.close();
     expect(await settle(fresh().body)).toEqual({ status: 503, body: AWAY, retryAfterSeconds: 5 });
     expect(JSON.stringify(opened.lines)).toContain('nothing was settled');
-    await expect(opened.facilitator.descriptor()).rejects.toMatchObject({ status: 503 });
+  });
+
+  it('lets no call in: a transport that asks before it reads the body is told 503, and no network', async () => {
+    opened.db.close();
+    const body = { ...AWAY, network: '' };
+    expect(await opened.facilitator.admit('a')).toEqual({ status: 503, body, retryAfterSeconds: 5 });
+  });
+
+  it('is told by the descriptor too, and logged', async () => {
+    opened.db.close();
+    await expect(opened.facilitator.descriptor()).rejects.toMatchObject({
+      status: 503,
+      code: 'replay_store_unavailable',
+    });
+    expect(opened.lines).toEqual([expect.objectContaining({ level: 'error', err: expect.anything() })]);
   });
 
   it('settles nothing when it goes away at the claim; the proof is good once it is back', async () => {
@@ -225,6 +240,22 @@ describe('a store that is away', () => {
       network: NETWORK,
     });
   });
+});
+
+it('a limit that is reached names no network to a transport that has read no body', async () => {
+  open({ perMinute: 1 });
+  expect(await opened.facilitator.admit('a')).toBeNull();
+  expect(await opened.facilitator.admit('a')).toEqual({
+    status: 429,
+    body: { success: false, errorReason: 'rate_limited', transaction: '', network: '' },
+    retryAfterSeconds: 60,
+  });
+  close();
+});
+
+it('a refusal of a body that was not read names no network', () => {
+  const body = { success: false, errorReason: 'body_too_large', transaction: '', network: '' };
+  expect(refusal(413, 'body_too_large')).toEqual({ status: 413, body });
 });
 
 it('a bug is told without a word of the body', async () => {

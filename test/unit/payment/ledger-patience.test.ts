@@ -24,5 +24,5 @@ test('a read that is not is given up at its moment, and its late answer counts f
   expect(clock.sleepers()).toEqual([1]);
   await clock.advance(1);
   resolve('row');
-  expect(await told).toMatchObject(UNAVAILABLE);
+  expect(await told).toMatchObject({ ...UNAVAILABLE, cause: new Error('the ledger did not answer in 4000 ms') });
 });

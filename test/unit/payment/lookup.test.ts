@@ -64,3 +64,81 @@ test('what the ledger does not know, or what is no name of a payment, is not fou
     await expect(lookup(id)).rejects.toMatchObject({ status: 404, code: 'payment_not_found' });
   }
 });
+
+test('a claim is told by its payment hash on every network that is sold on, without an explorer; delivered, with that time', async () => {
+  const paymentHash = hash32('claimed');
+  const key = { network: 'lnbtc:0', paymentHash };
+  const terms = { payTo: Buffer.alloc(33, 2), amountMsat: 25_000n };
+  const claimedAt = 1_800_000_000_999;
+  const grant = { requestHash: hash32('request'), redeemUntil: claimedAt + 10_000 };
+  const times = { claimedAt, keepUntil: claimedAt + 10_000, account: null };
+  const claim = {
+    rail: 'lightning',
+    amount: '25000',
+    transaction: hex(paymentHash).slice(2),
+    block: null,
+    explorerUrl: null,
+  };
+  await stores.lightning.claim({ ...key, network: 'lnbtc:1', ...terms, ...times, grant: null });
+  await expect(lookup(hex(paymentHash))).rejects.toMatchObject({ status: 404 });
+  await stores.lightning.claim({ ...key, ...terms, ...times, grant });
+  const told = { payments: [{ ...claim, state: 'claimed', at: 1_800_000_000 }] };
+  for (const by of [hex(paymentHash), hex(paymentHash).slice(2), hex(paymentHash).slice(2).toUpperCase()])
+    expect(await lookup(by)).toEqual(told);
+  await stores.lightning.delivered(key, claimedAt + 5000, claimedAt + 10_000);
+  expect(await lookup(hex(paymentHash))).toEqual({ payments: [{ ...claim, state: 'delivered', at: 1_800_000_005 }] });
+});
+
+test('a claim that the facilitator made for another seller is told as claimed', async () => {
+  const paymentHash = hash32('facilitated');
+  const times = { claimedAt: 1_800_000_000_000, keepUntil: 1_800_000_001_000, account: null };
+  const terms = { payTo: Buffer.alloc(33, 2), amountMsat: 1n };
+  await stores.lightning.claim({ network: 'lnbtc:0', paymentHash, ...terms, ...times, grant: null });
+  expect((await lookup(hex(paymentHash))).payments).toMatchObject([
+    { rail: 'lightning', state: 'claimed', amount: '1' },
+  ]);
+});
+
+test('a payment in a block is told with the block, and one without an explorer without a link', async () => {
+  const transaction = hash32('mined');
+  await stores.payments.reserve(reservation('mined', 'mined'), 0, null);
+  await stores.payments.move('mined', ['reserved'], 'settling', {});
+  await stores.payments.move('mined', ['settling'], 'settled', { transaction, block: 77, endedAt: 1_800_000_001_000 });
+  const { payments, transfers, lightning: claims } = stores;
+  const bare = createLookup({ payments, claims, transfers, lightningNetworks: [], explorerUrl: null });
+  expect((await bare(hex(transaction))).payments).toMatchObject([{ block: 77, explorerUrl: null }]);
+});
+
+test('a payment that the ledger forgot while it was looked up is told by nobody', async () => {
+  await settle('gone', transfer);
+  await stores.transfers.note('gone', { status: 'completed', transaction: hash32('batch'), nextCheckAt: null });
+  const { payments, transfers, lightning: claims } = stores;
+  const forgetful = createLookup({
+    ...{ claims, transfers, lightningNetworks: [], explorerUrl: null },
+    payments: { ...payments, get: async () => null },
+  });
+  await expect(forgetful(hex(hash32('batch')))).rejects.toMatchObject({ status: 404 });
+});
+
+test('what is no name of a payment is refused without a look into the ledger', async () => {
+  const away = async () => {
+    throw new Error('asked');
+  };
+  const idle = createLookup({
+    ...{ payments: { findByHash: away, get: away }, transfers: { batchOf: away, paymentsIn: away } },
+    ...{ claims: { findClaim: away }, lightningNetworks: ['lnbtc:0'], explorerUrl: null },
+  });
+  await expect(idle('a')).rejects.toMatchObject({ status: 404, code: 'payment_not_found' });
+  await expect(idle(hex(hash32('some')))).rejects.toThrow('asked');
+});
+
+test('a payment that is open is told with the second in which it was reserved', async () => {
+  await stores.payments.reserve(reservation('open', 'open', { reservedAt: 1_800_000_000_999 }), 0, null);
+  expect((await lookup(hex(hash32('open')))).payments).toMatchObject([{ state: 'reserved', at: 1_800_000_000 }]);
+});
+
+test.each(['x', 'xx'])('a hash with %j in front of it is no hash', async (front) => {
+  await settle('paid', hash32('transaction'));
+  await expect(lookup(`${front}${hex(hash32('transaction')).slice(2)}`)).rejects.toMatchObject({ status: 404 });
+  await expect(lookup(`${hex(hash32('transaction'))}${front}`)).rejects.toMatchObject({ status: 404 });
+});

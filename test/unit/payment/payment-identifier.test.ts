@@ -43,9 +43,29 @@ test.each([
 test.each([
   ['text', 'pay_7d5d747be160e280504c099d984bcfe0'],
   ['an object without info', {}],
+  ['an info of null', { info: null }],
   ['info that is no object', { info: 'pay_7d5d747be160e280504c099d984bcfe0' }],
 ])('an extension that is %s is refused rather than overlooked', (_, extension) => {
   expect(() => hashIdentifier({ 'payment-identifier': extension })).toThrow(BadParameter);
+});
+
+test('a refusal names the member that is wrong, and what it must be', () => {
+  const errorsOf = (extension: unknown) => {
+    try {
+      return hashIdentifier({ 'payment-identifier': extension });
+    } catch (error) {
+      return (error as BadParameter).errors;
+    }
+  };
+  expect(errorsOf({ info: 'text' })).toEqual([
+    { path: 'extensions.payment-identifier.info', message: 'must be an object' },
+  ]);
+  expect(errorsOf({ info: { id: 'short' } })).toEqual([
+    {
+      path: 'extensions.payment-identifier.info.id',
+      message: 'must be 16 to 128 letters, digits, hyphens and underscores',
+    },
+  ]);
 });
 
 test('equal identifiers have equal hashes, whoever sends them, and others have others', () => {

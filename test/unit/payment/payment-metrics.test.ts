@@ -115,12 +115,30 @@ test('what is open is told by state with the age of the oldest, and nothing open
 test('a ledger that cannot be read takes its gauges away, and nothing else', async () => {
   const { ledger, metrics } = counted();
   await ledger.storeIntent(await reserve(ledger), storedIntent());
+  expect(await sample('payments_open', { state: 'settling' })).toBe(1);
+  expect(await sample('payment_oldest_open_timestamp_seconds')).toBe(1_800_000_000);
   await store.close();
   metrics.onMove('an id', 'settled');
   expect(await moves('settled')).toBe(1);
   expect(await sample('payment_settled_usdc_total')).toBe(0);
   expect(await sample('payments_open', { state: 'settling' })).toBeNull();
+  expect(await sample('payment_oldest_open_timestamp_seconds')).toBeNull();
   expect(await sample('payment_reply_bytes')).toBeNull();
+});
+
+test('a settlement is timed once, and one that nobody here waits for any more only where it has ended', async () => {
+  const { metrics } = counted();
+  const ids = { settled: 'paid', failed: 'refused', unknown: 'unsure', null: 'gone' } as const;
+  for (const id of Object.values(ids)) metrics.onMove(id, 'settling');
+  now += 1500;
+  metrics.onLeft(ids.settled, 'settled');
+  metrics.onLeft(ids.failed, 'failed');
+  metrics.onLeft(ids.unknown, 'unknown');
+  metrics.onLeft(ids.null, null);
+  for (const id of Object.values(ids)) metrics.onMove(id, 'failed');
+  const count = (outcome: string) => sample('payment_settlement_duration_seconds_count', { outcome });
+  expect([await count('settled'), await count('failed'), await count('unknown')]).toEqual([1, 1, null]);
+  expect(await sample('payment_settlement_duration_seconds_sum', { outcome: 'settled' })).toBe(1.5);
 });
 
 test('Lightning is counted by what its store has done: offered, claimed once, delivered once, others’ claims apart', async () => {

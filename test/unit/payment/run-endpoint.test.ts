@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { AppError, UpstreamFailed } from '../../../src/errors.ts';
@@ -48,7 +48,7 @@ test('the bytes of a reply, and nothing is left behind on the buyer’s signal',
 test('one that takes too long is an upstream failure, and is told to stop', async () => {
   const { run, stopped } = hanging();
   const { buyer, answer } = start(run, 5);
-  await expect(answer).rejects.toThrow(UpstreamFailed);
+  await expect(answer).rejects.toThrow(new UpstreamFailed('endpoint', 'no answer in time'));
   expect(await stopped).toBeInstanceOf(UpstreamFailed);
   expect(getEventListeners(buyer.signal, 'abort')).toEqual([]);
 });
@@ -74,6 +74,19 @@ test('what the endpoint throws is thrown as it is, at once or later', async () =
   expect(getEventListeners(buyer.signal, 'abort')).toEqual([]);
 });
 
-test('a reply that breaks its own schema is never sold', async () => {
-  await expect(start(async () => ({ n: 'seven' }) as never).answer).rejects.toThrow(/does not match its schema/);
+test('a reply that breaks its own schema is never sold, and the error says for the log what is wrong with it', async () => {
+  const { answer } = start(async () => ({ n: 'seven' }) as never);
+  await expect(answer).rejects.toThrow(/does not match its schema/);
+  await expect(answer).rejects.toMatchObject({ cause: { issues: [{ path: ['n'] }] } });
+});
+
+test('no timer is left of a run that has ended, whichever way', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    await start(async () => ({ n: 7 })).answer;
+    await expect(start(() => Promise.reject(new Error('failed'))).answer).rejects.toThrow('failed');
+    expect(vi.getTimerCount()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+  }
 });

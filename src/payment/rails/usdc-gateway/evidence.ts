@@ -17,7 +17,7 @@ const NO_BLOCK = 0;
  */
 export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, network: string, clock: Clock) {
   /**
-   * 1. The transfer with this payer and nonce; more than one, or one that was not asked for: not to be told now.
+   * 1. The transfer with this payer and nonce; more than one, one that was not asked for, or one whose amount cannot be read: not to be told now.
    * 2. None: open, or failed when the authorization has run out.
    * 3. Failed there: nothing was taken, and the Gateway will not take it again.
    * 4. Made out to us, over the amount: settled. To another, or over another: used elsewhere.
@@ -30,10 +30,12 @@ export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, net
     if (!transfer) return absent(authorization, BigInt(nowSeconds(clock)));
     if (!isOf(transfer, authorization)) return { kind: 'unknown' };
     if (transfer.status === 'failed') return { kind: 'failed', reason: 'unexpected_settle_error' };
-    if (!pays(transfer, authorization, network)) return { kind: 'failed', reason: NONCE_USED };
-    const transaction = transferIdBytes(transfer.id);
     const paid = unitsOf(transfer.amount);
-    return transaction && paid !== null ? { kind: 'settled', transaction, block: NO_BLOCK, paid } : { kind: 'unknown' };
+    if (paid === null) return { kind: 'unknown' };
+    if (paid !== authorization.value || !isHere(transfer, authorization, network))
+      return { kind: 'failed', reason: NONCE_USED };
+    const transaction = transferIdBytes(transfer.id);
+    return transaction ? { kind: 'settled', transaction, block: NO_BLOCK, paid } : { kind: 'unknown' };
   }
 
   return {
@@ -54,11 +56,11 @@ function isOf(transfer: GatewayTransfer, { from, nonce }: Authorization): boolea
   return sameNonce && transfer.fromAddress.toLowerCase() === bytesToHex(from);
 }
 
-function pays(transfer: GatewayTransfer, { to, value }: Authorization, network: string): boolean {
+function isHere(transfer: GatewayTransfer, { to }: Authorization, network: string): boolean {
   const here = [transfer.sendingNetwork, transfer.recipientNetwork].every(
     (name) => !name?.startsWith('eip155:') || name === network,
   );
-  return here && transfer.toAddress.toLowerCase() === bytesToHex(to) && unitsOf(transfer.amount) === value;
+  return here && transfer.toAddress.toLowerCase() === bytesToHex(to);
 }
 
 /** USDC base units of an amount that is written in them, or as a decimal of whole USDC; null for anything else. */

@@ -21,7 +21,7 @@ const LEAST_TOGETHER = 8;
 export function createGasModel(sharePercent: number) {
   let each = FIRST_GUESS;
   // Less while batches are being spoilt: what a burner can burn is what his batch was given.
-  let together = Number.MAX_SAFE_INTEGER;
+  let together = Number.POSITIVE_INFINITY;
 
   const ceiling = (gas: bigint): bigint => (gas < MOST_GAS ? gas : MOST_GAS);
 
@@ -48,7 +48,7 @@ export function createGasModel(sharePercent: number) {
       const seen = (((gasUsed - 21_000n) / BigInt(payments)) * 5n) / 4n;
       // Up at once, down slowly: a limit that is too high costs nothing.
       each = bounded(seen > each ? seen : (each * 7n + seen) / 8n);
-      if (together < Number.MAX_SAFE_INTEGER / 2) together *= 2;
+      together *= 2;
     },
     /** A batch of which all the gas was burnt: somebody's doing, or budgets too small. */
     spoilt(payments: number): void {

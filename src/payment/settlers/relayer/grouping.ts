@@ -8,17 +8,11 @@ type Grouped = Pick<Job, 'maxGroup'>;
  */
 export function cutGroups<J extends Grouped>(jobs: readonly J[], most: number): J[][] {
   const groups: J[][] = [];
-  let room = 0;
   for (const job of [...jobs].sort((a, b) => b.maxGroup - a.maxGroup)) {
     const last = groups.at(-1);
-    const allowed = Math.min(most, job.maxGroup);
-    if (last && last.length < Math.min(room, allowed)) {
-      last.push(job);
-      room = Math.min(room, allowed);
-    } else {
-      groups.push([job]);
-      room = allowed;
-    }
+    // None before it may have fewer others.
+    if (last && last.length < Math.min(most, job.maxGroup)) last.push(job);
+    else groups.push([job]);
   }
   return groups;
 }

@@ -118,6 +118,11 @@ describe('http:1', () => {
     expect(http({ url })).toBeNull();
   });
 
+  test('refuses a method and a URL that are no text, whatever text they could be made into', () => {
+    for (const method of [5, ['GET'], { toString: () => 'GET' }]) expect(http({ method: method as string })).toBeNull();
+    for (const url of [[ARTICLE], new URL(ARTICLE)]) expect(http({ url: url as unknown as string })).toBeNull();
+  });
+
   test('binds the bytes of the body', () => {
     const body = Buffer.from('{"a":1}');
     expect(parsed(http({ body })).bodyHash).toBe(sha256(body));

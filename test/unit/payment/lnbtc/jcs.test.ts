@@ -171,6 +171,11 @@ describe('work is bounded', () => {
     expect(jcs(value)).toBeNull();
   });
 
+  test('262,144 values are written and one more is refused, the list that holds them included', () => {
+    expect(jcs(Array(262_143).fill(0))).toHaveLength(2 * 262_143 + 1);
+    expect(jcs(Array(262_144).fill(0))).toBeNull();
+  });
+
   test('as many values as a large body can hold are written', () => {
     expect(jcs(Array.from({ length: 100_000 }, (_, n) => n))).toHaveLength(588_891);
   });

@@ -184,6 +184,11 @@ export const TERMS_CHECKS: readonly Check[] = [
         [`${side}.extra.requestBindingProfile`]: 'mcp:1',
         [`${side}.extra.requestBindingParams`]: params,
       })),
+      // Another profile is unknown even with the parameters of one that is not.
+      {
+        [`${side}.extra.requestBindingProfile`]: 'mcp:2',
+        [`${side}.extra.requestBindingParams`]: { server: TOOLS, metadata: [] },
+      },
     ],
   })),
   {
@@ -213,6 +218,8 @@ export const TERMS_CHECKS: readonly Check[] = [
         { name: 'a', list: [{ deep: null }, 1] },
         { name: 'a', list: [1, { deep: null }], more: 1 },
       ]),
+      // What is not JSON is not the same, not even on both sides.
+      ...faultsAt('both.extra.declared', [Number.NaN, [undefined]]),
       ...faultsAt('requirement.extra.another', [null, 0, '', 'text', [], {}]),
       ...faultsAt('requirement.extra.constructor', ['text', null]),
       ...faultsAt('requirement.extra.__proto__', [{ a: 1 }, null, {}]),

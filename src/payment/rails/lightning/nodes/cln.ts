@@ -20,7 +20,7 @@ const REFUSALS = new Set([1501, 1502, 1503]);
 const created = z.object({ bolt11: invoiceText });
 const info = z.object({ id: nodeKeyText });
 const listed = z.object({ invoices: z.array(z.object({ status: z.string() })) });
-const permitted = z.object({ valid: z.literal(true) });
+const permitted = z.object({ valid: z.boolean() });
 const refusal = z.object({ code: z.number() });
 
 /**
@@ -40,7 +40,7 @@ export function createCln({ upstream, url, rune }: ClnOptions): Receiver {
   async function mayCall(method: string, signal: AbortSignal): Promise<boolean | null> {
     const { status, body } = await upstream.fetch(call('checkrune', { rune, method }, signal));
     const answer = jsonOrNull(body);
-    if (status >= 200 && status <= 299) return permitted.safeParse(answer).success;
+    if (status >= 200 && status <= 299) return permitted.safeParse(answer).data?.valid ?? null;
     const code = refusal.safeParse(answer).data?.code;
     return status === 401 || status === 403 || (code !== undefined && REFUSALS.has(code)) ? false : null;
   }

@@ -17,6 +17,19 @@ const invoice: Invoice = {
   payee: Buffer.from(payTo, 'hex'),
 };
 
+test.each<[string, Partial<Invoice>, RegExp]>([
+  ['of another network', { currency: 'tb' }, /network/],
+  ['over more', { amountMsat: 1001n }, /amount/],
+  ['over less', { amountMsat: 999n }, /amount/],
+  ['with a description of its own', { hasDescription: true }, /inline description/],
+  ['without a description hash', { descriptionHashes: [] }, /exactly one description hash/],
+  ['for another request', { descriptionHashes: [Buffer.alloc(32, 6)] }, /description hash is another/],
+  ['of another node', { payee: Buffer.from(nodeKeys('other').key, 'hex') }, /signed by another key/],
+  ['that lasts longer', { expirySeconds: 301 }, /expiry/],
+])('an invoice %s is not offered, and the reason says so', (_, change, reason) => {
+  expect(issuedFault({ ...invoice, ...change }, ordered, invoice.createdAt)).toMatch(reason);
+});
+
 test('an invoice that repeats its description hash is refused, even with the right one', () => {
   expect(issuedFault(invoice, ordered, invoice.createdAt)).toBeNull();
   const repeated = { ...invoice, descriptionHashes: [hash, hash] };

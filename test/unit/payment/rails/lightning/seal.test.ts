@@ -17,6 +17,12 @@ describe('a sealed reply', () => {
     expect(openReply(sealReply(Buffer.alloc(0), asked, paymentHash), asked, paymentHash)).toEqual(Buffer.alloc(0));
   });
 
+  it('opens where an earlier version has sealed it: buyers come back after an upgrade', () => {
+    const sealed = '5745fa8c2af14044bdf83cd07bd744044a62783a38e41bc77f44b4bdc857102c0757769b7bb72c4022';
+    const opened = openReply(Buffer.from(sealed, 'hex'), asked, Buffer.alloc(32, 7));
+    expect(opened?.toString()).toBe('{"answer":42}');
+  });
+
   it('opens for no other request and no other invoice', () => {
     const sealed = sealReply(body, asked, paymentHash);
     expect(openReply(sealed, bindingOf('{"url":"https://api.example.com/b"}'), paymentHash)).toBeNull();

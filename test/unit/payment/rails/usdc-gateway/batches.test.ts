@@ -13,6 +13,7 @@ const HASH = `0x${'ab'.repeat(32)}`;
 async function look(told: Partial<GatewayTransfer> | Error, checks = 0) {
   const notes: [string, TransferNote][] = [];
   const errors: string[] = [];
+  const warned: object[] = [];
   const due = { paymentId: 'a', transferId: transferIdBytes(ID), checks } as DueTransfer;
   const { round } = createGatewayBatches({
     client: {
@@ -23,11 +24,11 @@ async function look(told: Partial<GatewayTransfer> | Error, checks = 0) {
     },
     store: { due: async () => [due], note: async (id, note) => void notes.push([id, note]) },
     clock: createManualClock(NOW),
-    log: { warn: () => {}, error: (_, message) => void errors.push(message) },
+    log: { warn: (detail) => void warned.push(detail), error: (_, message) => void errors.push(message) },
   });
   await Promise.all([round(), round()]);
   expect(notes).toHaveLength(1);
-  return { note: notes[0]?.[1], errors };
+  return { note: notes[0]?.[1], errors, warned };
 }
 const LEARNED = Buffer.from('ab'.repeat(32), 'hex');
 
@@ -64,6 +65,12 @@ test.each<[string, Partial<GatewayTransfer> | Error]>([
   ['is answered with another', { id: ID.replace('0', '9'), status: 'completed', txHash: HASH }],
 ])('nothing is learned of a transfer that %s', async (_, told) => {
   expect((await look(told)).note).toEqual({ status: null, transaction: null, nextCheckAt: NOW + 5000 });
+});
+
+test('a transfer that could not be looked up is told to an operator, with the payment that it belongs to', async () => {
+  const err = new Error('away');
+  expect((await look(err)).warned).toEqual([{ err, payment: 'a' }]);
+  expect((await look({ status: 'received' })).warned).toEqual([]);
 });
 
 test('looks are further apart each time, at the most an hour, and end after about a month', async () => {

@@ -2,7 +2,13 @@ import { encodeFunctionData, parseAbi } from 'viem';
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../../src/payment/authorization.ts';
-import { transferCalldata } from '../../../../../src/payment/evm/token.ts';
+import {
+  authorizationStateCalldata,
+  balanceOfCalldata,
+  isValidSignatureCalldata,
+  transferCalldata,
+  zeroTransferCalldata,
+} from '../../../../../src/payment/evm/token.ts';
 import { batchCalldata, MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
 import { seed, seededRandom } from '../../../../support/random.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
@@ -55,4 +61,17 @@ test('a batch is encoded as by its declaration, whatever the lengths of its part
     expect(batchCalldata(USDC, some), `seed ${seed}, ${lengths}`).toBe(batchByViem(some));
   }
   expect(MULTICALL3).toMatch(/^0x[0-9a-f]{40}$/);
+});
+
+test('questions to a token and to a wallet are encoded by the functions’ own numbers and arguments', () => {
+  const [account, nonce, digest, signature] = [bytes(20), bytes(32), bytes(32), bytes(70)];
+  const word = (value: Uint8Array) => bytesToHex(value).slice(2).padStart(64, '0');
+  expect(balanceOfCalldata(account)).toBe(`0x70a08231${word(account)}`);
+  expect(zeroTransferCalldata(account)).toBe(`0xa9059cbb${word(account)}${'0'.repeat(64)}`);
+  expect(authorizationStateCalldata(account, nonce)).toBe(`0xe94a0102${word(account)}${word(nonce)}`);
+  const erc1271 = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)']);
+  expect(isValidSignatureCalldata(digest, signature)).toBe(
+    encodeFunctionData({ abi: erc1271, args: [bytesToHex(digest), bytesToHex(signature)] }),
+  );
+  expect(isValidSignatureCalldata(digest, signature)).toMatch(/^0x1626ba7e/);
 });

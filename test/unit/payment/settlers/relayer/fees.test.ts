@@ -13,7 +13,14 @@ afterEach(async () => {
 async function bench() {
   const clock = createManualClock(1_800_000_000_000);
   let block: unknown;
-  const server = await startRpcServer({ eth_getBlockByNumber: () => block });
+  const asked: unknown[][] = [];
+  const server = await startRpcServer({
+    eth_getBlockByNumber: (params) => {
+      asked.push(params);
+      return block;
+    },
+  });
+  const stop = new AbortController();
   const chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 1000 });
   closing.push(
     () => chain.close(),
@@ -26,7 +33,9 @@ async function bench() {
   set(20n);
   return {
     clock,
-    fees: createFees(chain, clock, new AbortController().signal),
+    fees: createFees(chain, clock, stop.signal),
+    asked,
+    stop: () => stop.abort(new Error('stopped')),
     set,
     nonsense: (value: unknown) => {
       block = value;
@@ -96,4 +105,64 @@ test('an offer covers what the next block may ask, and no more', async () => {
   const tip = { maxPriorityFeePerGas: 1n };
   expect(fees.covers({ maxFeePerGas: 20n * GWEI, ...tip })).toBe(false);
   expect(fees.covers({ maxFeePerGas: (204n * GWEI) / 10n, ...tip })).toBe(true);
+});
+
+test('the chain is asked once for all who ask together, and not again within two seconds', async () => {
+  const { fees, clock, reads } = await bench();
+  await Promise.all([fees.refresh(), fees.refresh(), fees.ready()]);
+  expect(reads()).toBe(1);
+  await clock.advance(2000);
+  await fees.refresh();
+  expect(reads()).toBe(1);
+  await clock.advance(1);
+  await fees.refresh();
+  expect(reads()).toBe(2);
+});
+
+test('an offer will do for fifteen seconds, and one that is older is waited for', async () => {
+  const { fees, clock, set, reads, nonsense } = await bench();
+  await fees.ready();
+  // What fails meanwhile is nobody's failure, and is tried again by the next who asks.
+  nonsense(null);
+  await clock.advance(15_000);
+  await fees.ready();
+  await vi.waitFor(() => expect(reads()).toBe(2), { timeout: 10_000, interval: 5 });
+  await expect(fees.refresh()).rejects.toMatchObject({ code: 'upstream_failed' });
+  set(30n);
+  await clock.advance(1);
+  await fees.ready();
+  expect(fees.price()).toBe(30n * GWEI + GWEI / 10n);
+});
+
+test('a raised offer is never below a fresh one, on either count, and is made up to the ceiling itself', async () => {
+  const { fees } = await bench();
+  await fees.ready();
+  const { maxFeePerGas, maxPriorityFeePerGas } = fees.offer();
+  expect(fees.above({ maxFeePerGas: 1n, maxPriorityFeePerGas: 1n })).toEqual(fees.offer());
+  const high = { maxFeePerGas: 2n * maxFeePerGas, maxPriorityFeePerGas: 1n };
+  expect(fees.above(high)).toEqual({ maxFeePerGas: (maxFeePerGas * 5n) / 2n, maxPriorityFeePerGas });
+  const last = { maxFeePerGas: (16n * maxFeePerGas) / 5n, maxPriorityFeePerGas: 4n * maxPriorityFeePerGas };
+  expect(fees.above(last)).toEqual({
+    maxFeePerGas: 4n * maxFeePerGas,
+    maxPriorityFeePerGas: 5n * maxPriorityFeePerGas,
+  });
+  expect(fees.above({ ...last, maxFeePerGas: last.maxFeePerGas + 1n })).toBeNull();
+});
+
+test('an offer that is a wei short of the next block’s base fee does not cover it', async () => {
+  const { fees } = await bench();
+  await fees.ready();
+  const least = (204n * GWEI) / 10n;
+  expect(fees.covers({ maxFeePerGas: least - 1n, maxPriorityFeePerGas: 1n })).toBe(false);
+  expect(fees.covers({ maxFeePerGas: least, maxPriorityFeePerGas: 1n })).toBe(true);
+});
+
+test('the newest block is asked for, without its transactions, and not after the relayer has stopped', async () => {
+  const { fees, asked } = await bench();
+  await fees.refresh();
+  expect(asked).toEqual([['latest', false]]);
+  const { fees: stopped, asked: never, stop } = await bench();
+  stop();
+  await expect(stopped.refresh()).rejects.toThrow('stopped');
+  expect(never).toEqual([]);
 });

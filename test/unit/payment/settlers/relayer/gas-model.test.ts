@@ -90,3 +90,60 @@ describe('spoilt batches', () => {
     expect(model.limit(10)).toBeGreaterThan(before);
   });
 });
+
+describe('before any batch was seen', () => {
+  test('a payment is given 150,000 gas and expected to use 120,000, beside 60,000 for the batch', () => {
+    const model = createGasModel(60);
+    expect([model.limit(1), model.limit(2), model.limit(10)]).toEqual([300_000n, 360_000n, 1_560_000n]);
+    expect(model.expected()).toBe(120_000n);
+  });
+
+  test('no transaction is given more than 2^24 gas', () => {
+    const { ceiling } = createGasModel(60);
+    expect([ceiling(16_777_215n), ceiling(16_777_216n), ceiling(16_777_217n)]).toEqual([
+      16_777_215n,
+      16_777_216n,
+      16_777_216n,
+    ]);
+  });
+
+  test('a transaction settles what fits into its share, into half a block, into its ceiling, and 250 at the most', () => {
+    const most = (share: number, block: bigint, waiting: number) => createGasModel(share).most(block, waiting);
+    // A fifth of 30M, less the batch's own: 39 of 150,000, and no fewer in a pair.
+    expect([most(20, BLOCK, 1), most(20, BLOCK, 39), most(20, BLOCK, 40)]).toEqual([39, 39, 39]);
+    // All of 18M, which is above the ceiling: 111 alone, and 110 where two make a block.
+    expect([most(60, BLOCK, 111), most(60, BLOCK, 112)]).toEqual([111, 110]);
+    expect([most(60, 6_000_000n, 23), most(60, 6_000_000n, 24)]).toEqual([23, 21]);
+    // A block too small for any batch still settles one by one.
+    expect(most(60, 100_000n, 10)).toBe(1);
+    const cheap = learned(40_000n);
+    expect(cheap.most(300_000_000n, 250)).toBe(250);
+  });
+});
+
+test('a budget comes down by an eighth of the way with each cheaper batch, and stays where a batch was as dear', () => {
+  const model = createGasModel(60);
+  model.learn(21_000n + 88_000n * 10n, 10);
+  // A quarter more than 88,000 is 110,000: an eighth of the way down from 150,000.
+  expect(model.limit(3) - model.limit(2)).toBe(145_000n);
+  model.learn(21_000n + 116_000n * 10n, 10);
+  expect(model.limit(3) - model.limit(2)).toBe(145_000n);
+});
+
+test('a batch that was spoilt halves what goes together at once, whatever was allowed before, and good ones double it', () => {
+  const model = learned(80_000n);
+  model.spoilt(41);
+  expect(model.most(BLOCK, 100)).toBe(20);
+  model.spoilt(100);
+  expect(model.most(BLOCK, 100)).toBe(10);
+  model.learn(21_000n + 80_000n * 10n, 10);
+  expect(model.most(BLOCK, 100)).toBe(20);
+});
+
+test('a spoilt batch raises a budget by a quarter, up to a lone payment’s', () => {
+  const model = createGasModel(60);
+  model.spoilt(10);
+  expect(model.limit(3) - model.limit(2)).toBe(187_500n);
+  for (let batch = 0; batch < 5; batch++) model.spoilt(10);
+  expect(model.limit(3) - model.limit(2)).toBe(SETTLE_GAS);
+});

@@ -42,6 +42,21 @@ describe('groups', () => {
     }
   });
 
+  test('leave a job only as much company as it may have, and the next no more than that', () => {
+    expect(cut(10, 3, MANY, 2, 3)).toEqual([[1, 0, 3], [2]]);
+    expect(cut(10, 2, 2, 2)).toEqual([[0, 1], [2]]);
+    expect(cut(1, MANY, MANY)).toEqual([[0], [1]]);
+  });
+
+  test('that got nothing are halved, the odd one rounded up, and never to less than one', () => {
+    const halved = (count: number) => {
+      const group = jobs(...Array(count).fill(MANY));
+      halve(group);
+      return group.map(({ maxGroup }) => maxGroup);
+    };
+    expect([halved(5), halved(2), halved(1), halved(0)]).toEqual([[3, 3, 3, 3, 3], [1, 1], [1], []]);
+  });
+
   test('that got nothing end alone, by halves', () => {
     let left: { maxGroup: number; name: number }[][] = [jobs(...Array(100).fill(MANY))];
     const rounds: number[][] = [];

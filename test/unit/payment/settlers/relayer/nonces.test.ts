@@ -43,3 +43,18 @@ test('what is past is known by our receipts alone, never by a node’s count', (
 test('before the chain was asked there is no nonce', () => {
   expect(() => createNonces().next(held())).toThrow(/not asked/);
 });
+
+test('the block below which all is decided is the highest of our receipts, whatever order they come in', () => {
+  const nonces = createNonces();
+  expect(nonces.provenBlock()).toBe(0);
+  nonces.passed(5, 100);
+  nonces.passed(4, 99);
+  expect([nonces.provenBlock(), nonces.isPast(5), nonces.known()]).toEqual([100, true, false]);
+});
+
+test('a receipt below what the chain has told takes nothing back', () => {
+  const nonces = createNonces();
+  nonces.learn(9);
+  nonces.passed(5, 100);
+  expect(nonces.next(held())).toBe(9);
+});

@@ -75,8 +75,16 @@ describe('its rune', () => {
     expect(JSON.parse(node.received[0]?.body ?? '')).toEqual({ rune: SECRETS.cln, method: 'pay' });
   });
 
+  test.each([200, 299])('is warned of when the question is answered with %i', async (status) => {
+    expect(await inspectWhen(() => ({ ...valid, status }))).toEqual([expect.stringContaining('the rune allows pay;')]);
+  });
+
   test.each([
     ['it allows none of the spending methods', notPermitted],
+    ['the node says so with a status of success', { body: '{"valid":false}' }],
+    ['its code alone says so', { status: 500, body: '{"code":1503,"message":"x"}' }],
+    ['its status alone says so', { status: 403, body: '{}' }],
+    ['its status alone says that nobody was let in', { status: 401, body: '{}' }],
     ['it does not even allow the question', { status: 401, body: '{"code":1501,"message":"Not authorized"}' }],
   ])('is no cause for a word when %s', async (_what, answer) => {
     expect(await inspectWhen(() => answer)).toEqual([]);
@@ -84,6 +92,8 @@ describe('its rune', () => {
 
   test.each([
     ['an old node does not know the question', { status: 500, body: '{"code":-32601,"message":"Unknown command"}' }],
+    ['an answer of success says nothing', { body: '<html>' }],
+    ['another error is told', { status: 300, body: '{"valid":true}' }],
     ['the node answers nonsense', { status: 500, body: '<html>' }],
   ])('is said to be unknown when %s', async (_what, answer) => {
     expect(await inspectWhen(() => answer)).toEqual([expect.stringContaining('cannot be told')]);

@@ -49,12 +49,23 @@ describe.each(['lnd', 'cln'] as const)("a node's own certificate (%s)", (kind: N
   });
 });
 
+test.each(['lnd', 'cln', 'phoenixd'] as const)('a receiver says of itself that it is %s', async (kind) => {
+  const node = await startNodeServer(kind, systemClock);
+  const bench = openReceiver(node.config);
+  expect(bench.receiver.kind).toBe(kind);
+  await bench.close();
+  await node.stop();
+});
+
 describe('the certificate file', () => {
   const open = (tlsCertFile: string) => () =>
     openReceiver({ kind: 'lnd', url: 'https://127.0.0.1:1', macaroon: '00', tlsCertFile });
 
   test('that is not there stops the start and names its key', () => {
     expect(open(join(dir, 'gone.pem'))).toThrow(/^LIGHTNING_NODE_TLS_CERT: .*gone\.pem \(ENOENT\)$/);
+    expect(open(join(dir, 'gone.pem'))).toThrow(
+      expect.objectContaining({ cause: expect.objectContaining({ code: 'ENOENT' }) }),
+    );
   });
 
   test('that holds no certificate stops the start, and is not repeated', () => {

@@ -67,6 +67,31 @@ describe('an LND node', () => {
   });
 });
 
+test('a node that says "permission denied" where nothing failed has not denied us, and any 2xx is an answer', async () => {
+  const body = JSON.stringify({ identity_pubkey: node.key, alias: 'Permission denied' });
+  for (const status of [200, 299]) {
+    node.answers['GET /v1/getinfo'] = { status, headers: { 'content-type': 'application/json' }, body };
+    expect(await bench.receiver.nodeKey(signal)).toBe(node.key);
+  }
+  for (const status of [404, 399]) {
+    node.answers['GET /v1/getinfo'] = { status, headers: { 'content-type': 'application/json' }, body: '{}' };
+    await expect(bench.receiver.nodeKey(signal)).rejects.toThrow(`lnd: answered HTTP ${status}`);
+  }
+  node.answers['GET /v1/getinfo'] = { status: 400, body: 'Permission denied' };
+  await expect(bench.receiver.nodeKey(signal)).rejects.toThrow(/credentials are not accepted/);
+});
+
+test.each([401, 403])('a node that denies us with %i needs no words for it', async (status) => {
+  node.answers['GET /v1/getinfo'] = { status, body: '{}' };
+  await expect(bench.receiver.nodeKey(signal)).rejects.toThrow(/credentials are not accepted/);
+});
+
+test('a web page is no answer of a node', async () => {
+  const body = JSON.stringify({ identity_pubkey: node.key });
+  node.answers['GET /v1/getinfo'] = { status: 200, headers: { 'content-type': 'text/html' }, body };
+  await expect(bench.receiver.nodeKey(signal)).rejects.toThrow('lnd: answered text/html instead of JSON');
+});
+
 describe('its macaroon', () => {
   test.each([
     [
@@ -79,6 +104,18 @@ describe('its macaroon', () => {
       ],
     ],
     ['only makes named calls that receive', [['uri', '/lnrpc.Lightning/AddInvoice', '/lnrpc.Lightning/GetInfo']]],
+    [
+      'only makes calls that receive or look',
+      [
+        [
+          'uri',
+          ...['LookupInvoice', 'ListInvoices', 'SubscribeInvoices', 'DecodePayReq', 'CheckMacaroonPermissions'].map(
+            (name) => `/lnrpc.Lightning/${name}`,
+          ),
+        ],
+        ['uri', '/invoicesrpc.Invoices/AddHoldInvoice', '/invoicesrpc.Invoices/LookupInvoiceV2'],
+      ],
+    ],
   ])('is no cause for a word when it %s, and the node is not asked', async (_what, operations) => {
     expect(await inspectWith(macaroonOf(operations))).toEqual([]);
     expect(node.received).toEqual([]);
@@ -93,9 +130,25 @@ describe('its macaroon', () => {
       ],
     ],
     ['onchain:write', [['onchain', 'write']]],
+    ['macaroon:write', [['macaroon', 'write']]],
+    [
+      'offchain:write, onchain:write',
+      [
+        ['offchain', 'write'],
+        ['onchain', 'write'],
+      ],
+    ],
     ['macaroon:generate', [['macaroon', 'generate']]],
     ['signer:generate', [['signer', 'generate']]],
-    ['uri:/routerrpc.Router/SendPaymentV2', [['uri', '/routerrpc.Router/SendPaymentV2']]],
+    ...[
+      '/routerrpc.Router/SendPaymentV2',
+      '/lnrpc.Lightning/SendPaymentSync',
+      '/lnrpc.Lightning/AddInvoiceAndPay',
+      '/lnrpc.Lightning/GetInfo/x',
+      'x/lnrpc.Lightning/GetInfo',
+      '/invoicesrpc.Invoices/',
+      '/invoicesrpc.Invoices/SettleInvoice/x',
+    ].map((call): [string, string[][]] => [`uri:${call}`, [['uri', call]]]),
   ])('is warned of when it allows %s', async (power, operations) => {
     expect(await inspectWith(macaroonOf(operations))).toEqual([expect.stringContaining(`(${power})`)]);
   });
@@ -114,5 +167,33 @@ describe('its macaroon', () => {
       macaroon: Buffer.from(SECRETS.lnd, 'hex').toString('base64'),
       permissions: [{ entity: 'offchain', action: 'write' }],
     });
+  });
+
+  const inspectWhen = (answer: (entity: string) => { status?: number; body: string }) => {
+    node.answers['POST /v1/macaroon/checkpermissions'] = ({ body }) => answer(JSON.parse(body).permissions[0].entity);
+    return bench.receiver.inspect(signal);
+  };
+  const [yes, no] = [{ body: '{"valid":true}' }, { body: '{"valid":false}' }];
+
+  test('is asked about off-chain and on-chain writing, each by itself, as JSON and with the macaroon', async () => {
+    expect(await inspectWhen((entity) => (entity === 'onchain' ? yes : no))).toEqual([
+      expect.stringContaining('(writing off-chain or on-chain)'),
+    ]);
+    const permissions = node.received.map(({ body }) => JSON.parse(body).permissions);
+    expect(permissions).toEqual(['offchain', 'onchain'].map((entity) => [{ entity, action: 'write' }]));
+    expect(node.received[0]?.headers).toMatchObject({
+      'grpc-metadata-macaroon': SECRETS.lnd,
+      'content-type': 'application/json',
+    });
+    expect(await inspectWhen((entity) => (entity === 'offchain' ? yes : no))).toHaveLength(1);
+  });
+
+  test('cannot be told where one of the two answers says nothing, or comes with another status than 200', async () => {
+    for (const silent of ['offchain', 'onchain']) {
+      for (const nothing of [{ status: 201, body: '{"valid":true}' }, { body: '{"valid":"true"}' }])
+        expect(await inspectWhen((entity) => (entity === silent ? nothing : no))).toEqual([
+          expect.stringContaining('cannot be told'),
+        ]);
+    }
   });
 });

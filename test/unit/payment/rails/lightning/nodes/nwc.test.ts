@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { decodeInvoice } from '../../../../../../src/payment/lnbtc/bolt11.ts';
+import { openNwcSession } from '../../../../../../src/payment/rails/lightning/nodes/nwc-session.ts';
 import { TooMuchPower } from '../../../../../../src/payment/rails/lightning/nodes/receiver.ts';
 import {
   type NostrRelay,
@@ -55,6 +56,41 @@ describe('a wallet behind a relay', () => {
     expect(await found({ type: 'incoming', settled_at: null })).toBe(false);
     expect(await found({ type: 'outgoing', state: 'settled' })).toBe(false);
     expect(await found(null)).toBe(false);
+    expect(wallet.lookups).toEqual(Array(6).fill('01'.repeat(32)));
+  });
+
+  test('that refuses to look has not said that a payment is missing', async () => {
+    wallet.mood = 'refusing';
+    const asked = bench.receiver.isPaid(Buffer.alloc(32, 1), signal);
+    await expect(asked).rejects.toThrow('nwc: the wallet refuses lookup_invoice (RESTRICTED)');
+    wallet.mood = 'odd';
+    wallet.lookup = {};
+    expect(await bench.receiver.isPaid(Buffer.alloc(32, 1), signal)).toBe(false);
+  });
+
+  test('is asked by the best encryption that both speak, by an event addressed to it alone', async () => {
+    await bench.receiver.nodeKey(signal);
+    const request = relay.events.find(({ kind }) => kind === 23_194);
+    expect(request?.tags).toEqual([
+      ['p', wallet.pubkey],
+      ['encryption', 'nip44_v2'],
+    ]);
+  });
+
+  test('that speaks no encryption that we know is away', async () => {
+    relay.events.length = 0;
+    wallet = await startNostrWallet(relay, 'nip99');
+    await expect(bench.receiver.nodeKey(signal)).rejects.toThrow('nwc: the wallet speaks no encryption that we know');
+  });
+
+  test('is asked for its encryption once, and no question is left open at the relay', async () => {
+    for (let time = 0; time < 2; time++) await bench.receiver.nodeKey(signal);
+    const requests = relay.events.filter(({ kind }) => kind === 23_194);
+    expect(relay.asked).toEqual([
+      { kinds: [13_194], authors: [wallet.pubkey], limit: 1 },
+      ...requests.map(({ id }) => ({ kinds: [23_195], authors: [wallet.pubkey], '#e': [id] })),
+    ]);
+    await vi.waitFor(() => expect(relay.open()).toBe(0), 10_000);
   });
 
   test.each([
@@ -84,6 +120,7 @@ describe('its connection', () => {
       wallet.methods = ['get_info', 'make_invoice', method];
       const error = await bench.receiver.inspect(signal).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(TooMuchPower);
+      expect(error).toMatchObject({ name: 'TooMuchPower' });
       expect(everythingOf(error)).toContain(`(${method})`);
       expect(everythingOf(error)).not.toContain(wallet.secret);
     }
@@ -134,17 +171,52 @@ describe('a failure', () => {
     wallet.mood = 'silent';
     const buyer = new AbortController();
     const asked = bench.receiver.nodeKey(buyer.signal);
-    buyer.abort(new Error('gone'));
-    await expect(asked).rejects.toThrow('gone');
+    const reason = new Error('gone');
+    buyer.abort(reason);
+    await expect(asked).rejects.toBe(reason);
     expect(relay.connections()).toBe(before);
+    await vi.waitFor(() => expect(relay.open()).toBe(0), 10_000);
   });
 
   test('ends every question that is open when the receiver is closed', async () => {
     await bench.receiver.nodeKey(signal);
     wallet.mood = 'silent';
     const asked = bench.receiver.nodeKey(signal);
-    const outcome = expect(asked).rejects.toMatchObject({ status: 502 });
+    const outcome = expect(asked).rejects.toMatchObject({ status: 502, message: 'nwc: the connection was closed' });
     await bench.receiver.close();
     await outcome;
+    await vi.waitFor(() => expect(relay.connections()).toBe(0), 10_000);
+  });
+
+  test('drops the connection that was silent', async () => {
+    bench = connect(150);
+    wallet.mood = 'silent';
+    await expect(bench.receiver.nodeKey(signal)).rejects.toThrow('nwc: timed out');
+    await vi.waitFor(() => expect(relay.connections()).toBe(0), 10_000);
+  });
+
+  test.each(['restricted', 'RESTRICTED, says the wallet', 'x_RESTRICTED', 'A'.repeat(41), ''])(
+    'quotes no refusal that is no plain code, such as %j',
+    async (code) => {
+      wallet.mood = 'refusing';
+      wallet.code = code;
+      await expect(bench.receiver.nodeKey(signal)).rejects.toThrow('nwc: the wallet refuses get_info (no known code)');
+    },
+  );
+
+  test('is the node being away when the connection string holds no usable secret', async () => {
+    const connection = wallet.connection.replace(wallet.secret, '00'.repeat(32));
+    const other = openReceiver({ kind: 'nwc', connection }, { timeoutMs: 10_000 });
+    await expect(other.receiver.nodeKey(signal)).rejects.toThrow('nwc: its connection string holds no usable keys');
+    await other.close();
+  });
+
+  test('of a session leaves no question open at the relay', async () => {
+    const session = await openNwcSession(wallet.connection);
+    await session.request('get_info', {}, signal);
+    relay.refuse = true;
+    await expect(session.request('get_info', {}, signal)).rejects.toThrow('no relay takes our requests');
+    await vi.waitFor(() => expect(relay.open()).toBe(0), 10_000);
+    session.close();
   });
 });
