@@ -43,8 +43,8 @@ export const REMOTE_PLANTS: readonly Plant[] = [
   {
     name: 'payee at the Gateway not compared',
     file: 'src/payment/rails/usdc-gateway/evidence.ts',
-    find: 'transfer.toAddress.toLowerCase() === bytesToHex(to) && unitsOf(transfer.amount) === value;',
-    replace: 'transfer.toAddress.length === 2 + 2 * to.length && unitsOf(transfer.amount) !== value * 9n;',
+    find: 'if (paid !== authorization.value || !isHere(transfer, authorization, network))',
+    replace: 'if (paid === authorization.value * 9n)',
     breaks: ['no answer without its full price', 'the ledger equals the chain'],
   },
   {
