@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client';
 import { createBundle } from '../lib/bundle.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Carrier } from '../payment/carrier.ts';
+import type { Carrier } from '../payment/settling-local.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
 import type { Crew, CrewEvents, Member } from './crew.ts';
 import { createGathering } from './gather-metrics.ts';

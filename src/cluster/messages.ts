@@ -1,4 +1,4 @@
-import type { Refusals } from '../payment/carrier.ts';
+import type { Refusals } from '../payment/settling-local.ts';
 import type { CollectorStatus } from '../store/chain/collector-status.ts';
 
 /** What every API process knows of the primary: sent at each change, and now and then without one. */

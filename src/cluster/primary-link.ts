@@ -3,7 +3,7 @@ import { Unavailable } from '../errors.ts';
 import { createToldRefusals } from '../instances/told-refusals.ts';
 import { createBundle } from '../lib/bundle.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { SettlingProcess } from '../payment/handover.ts';
+import type { SettlingProcess } from '../payment/settling-remote.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
 import type { Beat, ToPrimary, ToWorker } from './messages.ts';
 

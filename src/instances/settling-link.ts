@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Refusals } from '../payment/carrier.ts';
-import type { SettlingProcess } from '../payment/handover.ts';
+import type { Refusals } from '../payment/settling-local.ts';
+import type { SettlingProcess } from '../payment/settling-remote.ts';
 import type { Words } from '../store/ports/instances.ts';
 import type { Membership } from './membership.ts';
 import { createToldRefusals } from './told-refusals.ts';

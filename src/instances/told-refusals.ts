@@ -1,5 +1,5 @@
 import { bytesToHex } from '../lib/hex.ts';
-import type { Refusals } from '../payment/carrier.ts';
+import type { Refusals } from '../payment/settling-local.ts';
 
 /** What the process that settles has told, as those ask for it that sell; `silence` is why nothing is sold whatever it told, or null. */
 export function createToldRefusals(known: () => Refusals | null, silence: () => string | null) {

@@ -4,7 +4,6 @@ import type { Clock } from '../lib/clock.ts';
 import type { RelayerSpendingStore } from '../store/ports/spending.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
 import type { Upstreams } from '../upstream/client/http.ts';
-import { type Carrier, createCarrier } from './carrier.ts';
 import type { ChainCheck } from './evm/chain-check.ts';
 import type { Evidence } from './evm/evidence.ts';
 import type { TokenWatch } from './evm/token-watch.ts';
@@ -17,6 +16,7 @@ import type { Settler } from './settler.ts';
 import type { RelayerMetrics } from './settlers/relayer/metrics.ts';
 import { createRelaying } from './settlers/relayer/relaying.ts';
 import type { Wallet } from './settlers/relayer/wallet.ts';
+import { type Carrier, createCarrier } from './settling-local.ts';
 
 interface OwnSettlingOptions {
   config: Config;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createSettlingLink, refusalsText } from '../../../src/instances/settling-link.ts';
-import type { Refusals } from '../../../src/payment/carrier.ts';
+import type { Refusals } from '../../../src/payment/settling-local.ts';
 import type { Words } from '../../../src/store/ports/instances.ts';
 
 const [PAYER, OTHER] = [Buffer.alloc(20, 7), Buffer.alloc(20, 8)];
