@@ -15,7 +15,6 @@ import { DOMAIN_SEPARATOR_CALLDATA, USDC_DOMAIN } from './evm/token.ts';
 import { createTokenWatch } from './evm/token-watch.ts';
 import { createFailures } from './failures.ts';
 import { createLedger, type OnMove } from './ledger.ts';
-import type { RailProbe } from './open-settlers.ts';
 import { createOwnSettling, type OwnSettling } from './open-settling.ts';
 import { createPurchase } from './purchase.ts';
 import type { PurchaseRail } from './rail.ts';
@@ -28,6 +27,7 @@ import { createServe } from './serve.ts';
 import { MOST_VALIDITY_SECONDS } from './settlers/facilitator/request.ts';
 import type { RelayerMetrics } from './settlers/relayer/metrics.ts';
 import { createWallet } from './settlers/relayer/wallet.ts';
+import type { RailProbe } from './settling.ts';
 import { createHandover, type SettlingProcess } from './settling-remote.ts';
 
 interface PaymentsOptions<S> {

@@ -11,7 +11,7 @@ import type { TokenWatch } from './evm/token-watch.ts';
 import { createGatewayBatches } from './rails/usdc-gateway/batches.ts';
 import { type OpenGateway, REMOTE_CONCURRENCY, REMOTE_MAX_BYTES } from './rails/usdc-gateway/open.ts';
 import { GATEWAY_DOMAIN } from './rails/usdc-gateway/payload.ts';
-import { ALREADY_USED, type Intent, type Settler } from './settler.ts';
+import { ALREADY_USED, type Intent, type Settler, type SettlingRail } from './settler.ts';
 import { createCircleFacilitator } from './settlers/facilitator/circle.ts';
 import {
   createHttpFacilitator,
@@ -21,22 +21,7 @@ import {
 } from './settlers/facilitator/client.ts';
 import { createRemoteSettler } from './settlers/facilitator/remote-settler.ts';
 import { createSellerProof } from './settlers/facilitator/seller-proof.ts';
-
-/** One way for USDC to come in: who takes it, and where it shows that it was taken. */
-export interface Rail {
-  readonly settler: Settler;
-  readonly evidence: Pick<Evidence, 'lookup'>;
-  /** Whether only what this ledger handed over counts as paid, because others sell to the same recipient out of the same evidence. */
-  readonly ownOnly: boolean;
-}
-
-/** What a probe says of a rail; `/readyz` shows it. */
-export interface RailProbe {
-  readonly ok: boolean;
-  readonly detail?: string;
-  /** Who sends its settlements, where it tells; lower case. */
-  readonly sender?: `0x${string}`;
-}
+import type { RailProbe } from './settling.ts';
 
 interface RailsOptions {
   /** Null: our own relayer settles. */
@@ -78,11 +63,11 @@ export function createRails(options: RailsOptions) {
   const { network, publicOrigin, evidence, noteBroadcast, clock, log } = options;
   const settlerOf = (
     client: FacilitatorClient,
-    truth: Rail['evidence'],
+    truth: Pick<Evidence, 'lookup'>,
     extra: Record<string, unknown>,
     isUsed: ((authorization: Authorization) => Promise<boolean>) | null,
     usedBefore: ((intent: Intent) => Promise<string | null>) | null = null,
-  ): Rail => ({
+  ): SettlingRail => ({
     evidence: truth,
     ownOnly: usedBefore !== null,
     settler: createRemoteSettler({
@@ -103,7 +88,7 @@ export function createRails(options: RailsOptions) {
   const isUsed = async (authorization: Authorization): Promise<boolean> =>
     (await options.check.read(authorization, NEVER)).used;
   const remote = options.remote && openRemote(options.remote, options);
-  const direct: Rail = remote
+  const direct: SettlingRail = remote
     ? withToken(settlerOf(remote, evidence, { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' }, isUsed), options.token)
     : { settler: options.relayer(), evidence, ownOnly: false };
 
@@ -133,7 +118,7 @@ export function createRails(options: RailsOptions) {
      * The rail of a ledger row, by the contract that its payer signed for. Null for a rail that is off now: its rows stay as they are,
      * because no other rail can tell what became of them.
      */
-    of: (contract: Uint8Array): Rail | null => {
+    of: (contract: Uint8Array): SettlingRail | null => {
       if (usdcBytes.equals(contract)) return direct;
       return walletBytes?.equals(contract) ? gateway : null;
     },
@@ -160,7 +145,7 @@ function openRemote(
 }
 
 /** A rail whose payments the token itself moves: while that is shut, nothing is sold over it. */
-function withToken(rail: Rail, token: RailsOptions['token']): Rail {
+function withToken(rail: SettlingRail, token: RailsOptions['token']): SettlingRail {
   const { settler } = rail;
   return { ...rail, settler: { ...settler, unavailable: () => settler.unavailable() ?? token.refusal() } };
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import type { RailProbe } from './open-settlers.ts';
+import type { RailProbe } from './settling.ts';
 
 /** Between two questions: `/supported` changes with a deployment of theirs. */
 const INTERVAL_MS = 60_000;

@@ -1,15 +1,13 @@
-import type { Rank } from '../chain/rpc/rank.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { Ledger } from './ledger.ts';
 import { createLooks } from './looks.ts';
-import type { Rail } from './open-settlers.ts';
-import { ALREADY_USED, type Intent, type Outcome } from './settler.ts';
+import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type SettlingRail } from './settler.ts';
 
 interface SettlementOptions {
   ledger: Ledger;
   /** Who settles a row, and where it shows, by the contract that its payer signed for; null leaves the row as it is. */
-  railOf(contract: Uint8Array): Rail | null;
+  railOf(contract: Uint8Array): SettlingRail | null;
   clock: Clock;
   /** How long a buyer's connection is held for an outcome. */
   waitMs: number;
@@ -57,14 +55,14 @@ export function createSettlement({ ledger, railOf, clock, waitMs, fence, log }: 
     );
   }
 
-  async function send(rail: Rail | null, intent: Intent | null): Promise<Outcome> {
+  async function send(rail: SettlingRail | null, intent: Intent | null): Promise<Outcome> {
     if (!rail || !intent) return OPEN;
     const [outcome] = rail.settler.settle([intent]);
     return (await outcome) ?? OPEN;
   }
 
   /** What the evidence already tells of a row, or else its settlement (again). */
-  async function lookThenSend(payment: Payment, rank: Rank): Promise<Outcome> {
+  async function lookThenSend(payment: Payment, rank: LookupRank): Promise<Outcome> {
     const intent = intentOf(payment);
     const rail = railOf(payment.contract);
     if (!intent || !rail) return OPEN;

@@ -1,8 +1,8 @@
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { Ledger } from './ledger.ts';
-import type { RailProbe } from './open-settlers.ts';
 import type { Settlement } from './settlement.ts';
 import type { Settler } from './settler.ts';
+import type { RailProbe } from './settling.ts';
 
 /** What processes that only serve must know before they sell. */
 export interface Refusals {

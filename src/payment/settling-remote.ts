@@ -1,8 +1,8 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { Ledger } from './ledger.ts';
-import type { RailProbe } from './open-settlers.ts';
 import type { Settler } from './settler.ts';
+import type { RailProbe } from './settling.ts';
 
 /** The way to the process that settles, which finds everything else in the ledger's row. */
 export interface SettlingProcess extends Required<Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>> {

@@ -2,12 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Rank } from '../../../src/chain/rpc/rank.ts';
-import type { Verdict } from '../../../src/payment/evm/evidence.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
-import type { Rail } from '../../../src/payment/open-settlers.ts';
 import { createSettlement, type Settlement } from '../../../src/payment/settlement.ts';
-import type { Intent, Outcome } from '../../../src/payment/settler.ts';
+import type { Intent, LookupRank, Outcome, SettlingRail, Verdict } from '../../../src/payment/settler.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
@@ -27,7 +24,7 @@ let ledger: Ledger;
 let clock: ManualClock;
 /** What the evidence says, in whose order it was asked, and how important that was. */
 let verdict: Verdict | Error;
-let lookups: { id: string; rank: Rank | undefined; fromBlock: number }[];
+let lookups: { id: string; rank: LookupRank; fromBlock: number }[];
 /** What the settler makes of an intent, and what it was given. */
 let outcome: Outcome | Promise<Outcome>;
 let given: Intent[];
@@ -54,13 +51,13 @@ afterEach(async () => {
 });
 
 function open(fence?: number): Settlement {
-  const rail = (): Rail => ({
+  const rail = (): SettlingRail => ({
     ownOnly,
     evidence: {
       lookup: async ({ nonce }, fromBlock, options) => {
         const row = await ledger.find({ ...sale('any'), nonce });
         await before();
-        lookups.push({ id: row?.id ?? 'gone', rank: options?.rank, fromBlock });
+        lookups.push({ id: row?.id ?? 'gone', rank: options.rank, fromBlock });
         if (verdict instanceof Error) throw verdict;
         return verdict;
       },
