@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client';
 import { createBundle } from '../lib/bundle.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Carrier } from '../payment/settling-local.ts';
+import type { SettlesForOthers } from '../payment/settling.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
 import type { Crew, CrewEvents, Member } from './crew.ts';
 import { createGathering } from './gather-metrics.ts';
@@ -14,7 +14,7 @@ const HEARTBEAT_MS = 1000;
 
 interface LeadOptions {
   crew: Crew;
-  carrier: Carrier;
+  settling: Pick<SettlesForOthers, 'carry' | 'report'>;
   port: number;
   collector: CollectorView;
   /** The primary's own figures, with those that are read from the shared files. */
@@ -30,16 +30,20 @@ interface LeadOptions {
  * The primary's side of several processes: it tells the crew how things stand, settles what they hand over, takes over what a dead one
  * left, and puts the figures of all together. It serves no HTTP itself.
  */
-export function lead({ crew, carrier, port, collector, metrics, takeOver, clock, log, ...options }: LeadOptions) {
+export function lead({ crew, settling, port, collector, metrics, takeOver, clock, log, ...options }: LeadOptions) {
   const gathering = createGathering(metrics, crew, clock);
   const bundles = new WeakMap<Member, (id: string) => void>();
   let said = '';
   let saidMs = 0;
 
-  const now = (): Beat => ({ port, refusals: carrier.refusals(), collector: collector.status() });
+  function now(): Beat | null {
+    const report = settling.report();
+    return report && { port, report, collector: collector.status() };
+  }
 
   function tick(): void {
     const beat = now();
+    if (!beat) return;
     const text = JSON.stringify(beat);
     const nowMs = clock.nowMs();
     if (text === said && nowMs - saidMs < HEARTBEAT_MS) return;
@@ -60,11 +64,13 @@ export function lead({ crew, carrier, port, collector, metrics, takeOver, clock,
   const events: CrewEvents = {
     onMessage: (member, message) => {
       switch (message.kind) {
-        case 'hello':
-          crew.send(member, { kind: 'beat', beat: now() });
+        case 'hello': {
+          const beat = now();
+          if (beat) crew.send(member, { kind: 'beat', beat });
           break;
+        }
         case 'settle':
-          for (const id of message.ids) void carrier.carry(id).then(() => ended(member)(id));
+          for (const id of message.ids) void settling.carry(id).then(() => ended(member)(id));
           break;
         case 'measured':
           gathering.measured(member, message);

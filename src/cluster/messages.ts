@@ -1,11 +1,11 @@
-import type { Refusals } from '../payment/settling-local.ts';
+import type { SettlingReport } from '../payment/settling.ts';
 import type { CollectorStatus } from '../store/chain/collector-status.ts';
 
 /** What every API process knows of the primary: sent at each change, and now and then without one. */
 export interface Beat {
   /** Where to listen: the configured port, or the one that was taken for 0. */
   readonly port: number;
-  readonly refusals: Refusals;
+  readonly report: SettlingReport;
   readonly collector: CollectorStatus;
 }
 

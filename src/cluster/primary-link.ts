@@ -1,9 +1,8 @@
 import type { Registry } from 'prom-client';
 import { Unavailable } from '../errors.ts';
-import { createToldRefusals } from '../instances/told-refusals.ts';
 import { createBundle } from '../lib/bundle.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { SettlingProcess } from '../payment/settling-remote.ts';
+import type { SettlingProcess } from '../payment/settling.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
 import type { Beat, ToPrimary, ToWorker } from './messages.ts';
 
@@ -107,7 +106,8 @@ export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): P
     settling: {
       ask: settle,
       onEnded: (listener) => void listeners.ended.add(listener),
-      ...createToldRefusals(() => known().refusals, silence),
+      report: () => known().report,
+      silence,
     },
     collector: { status: () => known().collector },
     ready,

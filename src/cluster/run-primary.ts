@@ -28,11 +28,9 @@ export async function runPrimary(config: Config, { env, close, exit }: RunOption
   const part = { kind: 'primary', living: crew.living } as const;
   const deps = await createDeps(config, log, undefined, systemClock, part);
   const { payments, lightningStore, selfTest, metrics, sources } = deps;
-  const carrier = payments.carrier();
-  if (!carrier) throw new Error('the primary must settle by itself');
   const leading = lead({
     crew,
-    carrier,
+    settling: payments.forOthers,
     // With the data directory held: API processes of a service that has died had the port until then.
     port: await claimPort(config.host, config.port),
     metrics,
@@ -40,7 +38,7 @@ export async function runPrimary(config: Config, { env, close, exit }: RunOption
     clock: systemClock,
     log,
     takeOver: async (bootId) => {
-      await Promise.all([payments.takeOver(), lightningStore.releaseLeasesOf(bootId)]);
+      await Promise.all([payments.forOthers.takeOver(), lightningStore.releaseLeasesOf(bootId)]);
     },
     onServing: () => {
       selfTest?.start();

@@ -37,8 +37,8 @@ export interface Membership {
   /** Whether this one leads now, for certain. */
   leads(): boolean;
   living(): readonly string[];
-  /** The leader's last word; null when there is none, or the ledger has not been heard for too long. */
-  said(): string | null;
+  /** The leader's last report; null when there is none, or the ledger has not answered for too long. */
+  reported(): string | null;
   /** Resolves after the first beat, rejects when it fails. */
   start(leading: Leading): Promise<void>;
   /** Ends leading and gives the lease to whoever comes. */
@@ -135,7 +135,7 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
   return {
     leads,
     living: () => standing?.living ?? [],
-    said: () => (clock.nowMs() - heardMs > SILENT_MS ? null : (standing?.said ?? null)),
+    reported: () => (clock.nowMs() - heardMs > SILENT_MS ? null : (standing?.said ?? null)),
     start: async (leading) => {
       await turn(leading);
       if (standing === null) throw new Error('the ledger cannot be reached');

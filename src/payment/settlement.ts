@@ -11,8 +11,8 @@ interface SettlementOptions {
   clock: Clock;
   /** How long a buyer's connection is held for an outcome. */
   waitMs: number;
-  /** The lease under which this process settles, where several may. */
-  fence?: number | undefined;
+  /** The number of the lease under which this process settles, where several may. */
+  fencingToken?: number | undefined;
   log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
@@ -27,7 +27,7 @@ const ROUND = 100;
  * Runs one task per sale, from the first look at the evidence to the written end. A second caller waits for the same task. So a late answer
  * cannot start again what has ended.
  */
-export function createSettlement({ ledger, railOf, clock, waitMs, fence, log }: SettlementOptions) {
+export function createSettlement({ ledger, railOf, clock, waitMs, fencingToken, log }: SettlementOptions) {
   const running = new Map<string, Promise<void>>();
   const looks = createLooks(clock);
   // Where the next round goes on.
@@ -48,7 +48,7 @@ export function createSettlement({ ledger, railOf, clock, waitMs, fence, log }: 
   async function record(id: string, outcome: Outcome): Promise<void> {
     looks.note(id, outcome.kind !== 'unknown');
     if (outcome.kind === 'settled') await ledger.settled(id, outcome.transaction, outcome.block, outcome.paid);
-    else if (outcome.kind === 'failed') await ledger.failed(id, outcome.reason, fence);
+    else if (outcome.kind === 'failed') await ledger.failed(id, outcome.reason, fencingToken);
     log.info(
       { payment: id, outcome: outcome.kind, ...('reason' in outcome && { reason: outcome.reason }) },
       'settlement',

@@ -1,61 +1,38 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { Ledger } from './ledger.ts';
-import type { Settler } from './settler.ts';
-import type { RailProbe } from './settling.ts';
+import { createReportedStatus } from './reported-status.ts';
+import type { MaintainedSettling, SettlingProcess } from './settling.ts';
 
-/** The way to the process that settles, which finds everything else in the ledger's row. */
-export interface SettlingProcess extends Required<Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>> {
-  /** As `unavailable`, for what is paid over the Gateway. */
-  gatewayUnavailable(): string | null;
-  /** How the remote rails last were. */
-  rails(): Readonly<Record<string, RailProbe>>;
-  /** Asks for a stored intent to be brought to its end. */
-  ask(id: string): void;
-  /** Calls back when such a row has ended, or cannot be brought to an end now; may come twice or never. */
-  onEnded(listener: (id: string) => void): void;
-}
-
-interface HandoverOptions {
+interface RemoteSettlingOptions {
   ledger: Ledger;
-  settling: SettlingProcess;
+  process: SettlingProcess;
   clock: Clock;
-  /** How long a buyer's connection is held for an outcome. */
+  /** How long a buyer's connection is held for an outcome, in milliseconds. */
   waitMs: number;
-  /** Told how a row stands when nobody here waits for it any more; it must not throw. */
-  onLeft?(id: string, state: Payment['state'] | null): void;
+  /** Hears how a row stands when no call of this process waits for it any more; it must not throw. */
+  onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
+  log: { warn(detail: object, message: string): void };
 }
 
-/** The row is looked at this often too, so that a word which never comes costs time and nothing else. */
+/** The row is read this often too, in milliseconds, so that a lost notification costs time and nothing else. */
 const POLL_MS = 250;
 
 /**
- * The settlement of a process that only serves: the intent stands in the ledger, another process brings it to its end and writes that
- * down, and the row is what counts here, whoever told of it.
+ * Settlement by another process. This one stores the intent in the ledger and asks; the other process settles it and writes down how it ended.
+ * The row alone counts here, whatever the other process says.
  */
-export function createHandover({ ledger, settling, clock, waitMs, onLeft }: HandoverOptions) {
-  const waiting = new Map<string, Set<AbortController>>();
-  settling.onEnded((id) => {
-    for (const nap of waiting.get(id) ?? []) nap.abort();
-  });
+export function createRemoteSettling(options: RemoteSettlingOptions): MaintainedSettling {
+  const { ledger, process, clock, waitMs, onLeft, log } = options;
+  const waiting = createWaiting();
+  process.onEnded(waiting.wake);
 
-  function listen(id: string): { nap: AbortController; forget(): void } {
-    const nap = new AbortController();
-    const others = waiting.get(id) ?? new Set();
-    waiting.set(id, others.add(nap));
-    const forget = () => {
-      others.delete(nap);
-      if (others.size === 0) waiting.delete(id);
-    };
-    return { nap, forget };
-  }
-
-  /** Returns the row once it has ended, the other process has given up on it, or the time is over. */
+  /** Returns the row once it has ended, the other process cannot end it now, or the time is over. */
   async function untilEnded(id: string): Promise<Payment | null> {
-    const { nap, forget } = listen(id);
+    const { nap, forget } = waiting.listen(id);
     const until = clock.nowMs() + waitMs;
     try {
-      settling.ask(id);
+      process.ask(id);
       for (;;) {
         const pauseMs = Math.max(0, Math.min(POLL_MS, until - clock.nowMs()));
         await clock.sleep(pauseMs, nap.signal).catch(() => {});
@@ -68,7 +45,7 @@ export function createHandover({ ledger, settling, clock, waitMs, onLeft }: Hand
     }
   }
 
-  async function handOver({ id }: { readonly id: string }): Promise<Payment | null> {
+  async function settle({ id }: { readonly id: string }): Promise<Payment | null> {
     let row: Payment | null = null;
     try {
       row = await untilEnded(id);
@@ -82,18 +59,45 @@ export function createHandover({ ledger, settling, clock, waitMs, onLeft }: Hand
   }
 
   return {
-    /** Has a fresh intent settled; returns the row as it stands then. */
-    settle: handOver,
-    /** The same for a row that the chain may know already. */
-    resume: handOver,
-    /** Gives up what is this process's and no call works on any more: a reservation is given back, an intent left to whoever settles. */
-    tidy: async (isServed: (payment: Payment) => boolean): Promise<void> => {
+    settle,
+    resume: settle,
+    ...createReportedStatus(process),
+    detail: () => null,
+    carry: async () => false,
+    report: () => null,
+    takeOver: async () => {},
+    // Counts the kept replies before the first call is sold.
+    start: () => ledger.purge().catch((err: unknown) => log.warn({ err }, 'upkeep failed')),
+    refresh: async () => {},
+    /** Gives up what no call of this process works on: a reservation is given back, an intent is left to the process that settles. */
+    reconcile: async (isInUse) => {
       for await (const payment of ledger.unfinished()) {
-        if (isServed(payment)) continue;
+        if (isInUse(payment)) continue;
         if (payment.state === 'reserved') await ledger.release(payment.id);
         else if (payment.state === 'settling') await ledger.unknown(payment.id);
       }
       await ledger.purge();
+    },
+    stop: async () => {},
+  };
+}
+
+/** The calls that wait for a row; `wake` ends the nap of each of them. */
+function createWaiting() {
+  const naps = new Map<string, Set<AbortController>>();
+  return {
+    wake: (id: string): void => {
+      for (const nap of naps.get(id) ?? []) nap.abort();
+    },
+    listen: (id: string): { nap: AbortController; forget(): void } => {
+      const nap = new AbortController();
+      const others = naps.get(id) ?? new Set();
+      naps.set(id, others.add(nap));
+      const forget = () => {
+        others.delete(nap);
+        if (others.size === 0) naps.delete(id);
+      };
+      return { nap, forget };
     },
   };
 }

@@ -6,11 +6,11 @@ import { Counter, Registry } from 'prom-client';
 import type { Part } from '../cluster/part.ts';
 import type { Config } from '../config.ts';
 import { createMembership, type Membership } from '../instances/membership.ts';
-import { createSettlingLink, refusalsText } from '../instances/settling-link.ts';
+import { reportText } from '../instances/report-text.ts';
+import { createSettlingLink } from '../instances/settling-link.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/minute-windows.ts';
-import type { Payments } from '../payment/open-rails.ts';
-import type { SettlingProcess } from '../payment/settling-remote.ts';
+import type { Leader, SettlingPlace } from '../payment/settling.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
 import { type InstancesShare, openInstances } from '../store/postgres/open-instances.ts';
 import { openPostgresStores } from '../store/postgres/open-stores.ts';
@@ -38,15 +38,8 @@ export interface OpenLedger {
 /** This process among the instances that share a ledger. */
 export interface Instance {
   readonly membership: Membership;
-  readonly settling: SettlingProcess;
-  /** For `createPayments`, beside `settling`. */
-  readonly living: () => readonly string[];
-  readonly patienceMs: number;
-  /** Begins to take part: settles what others hand over while it leads, takes over what the dead left. */
-  join(
-    payments: Pick<Payments, 'lead' | 'follow' | 'takeOver' | 'carrier'>,
-    onDead: (bootId: string) => Promise<unknown>,
-  ): Promise<void>;
+  /** For `createPayments`: it settles here while this instance leads. */
+  readonly place: Extract<SettlingPlace, { kind: 'switched' }>;
 }
 
 /** Opens the ledger that the configuration names: a file of this machine, or a database that several instances share, whose retries `registry` counts. */
@@ -88,7 +81,7 @@ export async function openLedger(
   return {
     ...{ stores, bootId, windows: share.windows },
     nearWindows: () => createMinuteWindows(clock),
-    instance: createInstance(membership, share),
+    instance: createInstance(membership, share, stores.lightning.releaseLeasesOf),
     leads: membership.leads,
     close: async () => {
       await share.close();
@@ -117,30 +110,33 @@ function readOr(file: string, otherwise: string): string {
   }
 }
 
-function createInstance(membership: Membership, { words }: InstancesShare): Instance {
+/** `onDead` takes over what a dead instance left beside its payments. */
+function createInstance(
+  membership: Membership,
+  { words }: InstancesShare,
+  onDead: (bootId: string) => Promise<unknown>,
+): Instance {
+  async function join({ lead, stepDown, takeOver, carry, report }: Leader): Promise<void> {
+    words.onAsked((id) => {
+      void carry(id).then((isOurs) => isOurs && words.tell(id));
+    });
+    await membership.start({
+      lead,
+      follow: async () => stepDown(),
+      takeOver: async (dead) => {
+        await takeOver(dead);
+        for (const bootId of dead) await onDead(bootId);
+      },
+      word: () => {
+        const reported = report();
+        return reported && reportText(reported);
+      },
+    });
+  }
+
+  const process = createSettlingLink(membership, words);
   return {
     membership,
-    settling: createSettlingLink(membership, words),
-    living: membership.living,
-    patienceMs: PATIENCE_MS,
-    join: async ({ lead, follow, takeOver, carrier }, onDead) => {
-      words.onAsked((id) => {
-        void carrier()
-          ?.carry(id)
-          .then(() => words.tell(id));
-      });
-      await membership.start({
-        lead,
-        follow: async () => follow(),
-        takeOver: async (dead) => {
-          await takeOver(dead);
-          for (const bootId of dead) await onDead(bootId);
-        },
-        word: () => {
-          const refusals = carrier()?.refusals();
-          return refusals ? refusalsText(refusals) : null;
-        },
-      });
-    },
+    place: { kind: 'switched', process, living: membership.living, patienceMs: PATIENCE_MS, join },
   };
 }

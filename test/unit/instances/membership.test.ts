@@ -168,10 +168,10 @@ test('the leader’s word is not kept for longer than the ledger is heard', asyn
   [ledger.fence, ledger.said] = [null, 'word'];
   await membership.start(leading);
   await seconds(2);
-  expect(membership.said()).toBe('word');
+  expect(membership.reported()).toBe('word');
   ledger.answers = false;
   await seconds(8);
-  expect(membership.said()).toBeNull();
+  expect(membership.reported()).toBeNull();
   // Its last beat is under way, and is given up first.
   await Promise.all([membership.stop(), seconds(3)]);
 });

@@ -50,7 +50,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function open(fence?: number): Settlement {
+function open(fencingToken?: number): Settlement {
   const rail = (): SettlingRail => ({
     ownOnly,
     evidence: {
@@ -81,7 +81,7 @@ function open(fence?: number): Settlement {
   return createSettlement({
     ledger: watched,
     railOf: (contract) => (isOn && CONTRACT.equals(contract) ? rail() : null),
-    ...{ clock, waitMs: WAIT_MS, fence },
+    ...{ clock, waitMs: WAIT_MS, fencingToken },
     log: { info: () => {}, error: (detail) => void errors.push(detail) },
   });
 }
