@@ -60,45 +60,12 @@ const NEVER = new AbortController().signal;
  * Throws when the trial's key is not the seller's: no payment would be taken with it.
  */
 export function createRails(options: RailsOptions) {
-  const { network, publicOrigin, evidence, noteBroadcast, clock, log } = options;
-  const settlerOf = (
-    client: FacilitatorClient,
-    truth: Pick<Evidence, 'lookup'>,
-    extra: Record<string, unknown>,
-    isUsed: ((authorization: Authorization) => Promise<boolean>) | null,
-    usedBefore: ((intent: Intent) => Promise<string | null>) | null = null,
-  ): SettlingRail => ({
-    evidence: truth,
-    ownOnly: usedBefore !== null,
-    settler: createRemoteSettler({
-      client,
-      evidence: truth,
-      isUsed,
-      terms: { network: network.caip2, usdc: network.usdc, extra, publicOrigin },
-      usedBefore,
-      noteBroadcast,
-      onUnsettled: () => void options.token.check(),
-      clock,
-      pollMs: options.pollMs,
-      watchMs: options.waitMs,
-      stallMs: options.waitMs,
-      log,
-    }),
-  });
-  const isUsed = async (authorization: Authorization): Promise<boolean> =>
-    (await options.check.read(authorization, NEVER)).used;
+  const { network, gateway: opened } = options;
   const remote = options.remote && openRemote(options.remote, options);
   const direct: SettlingRail = remote
-    ? withToken(settlerOf(remote, evidence, { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' }, isUsed), options.token)
-    : { settler: options.relayer(), evidence, ownOnly: false };
-
-  const opened = options.gateway;
-  const gateway = opened && {
-    ...settlerOf(opened.client, opened.evidence, opened.extra, null, async ({ authorization }) =>
-      (await opened.evidence.isUsed(authorization)) ? ALREADY_USED : null,
-    ),
-    batches: createGatewayBatches({ client: opened.client, store: options.transfers, clock, log }),
-  };
+    ? openFacilitated(remote, options)
+    : { settler: options.relayer(), evidence: options.evidence, ownOnly: false };
+  const gateway = opened && openGatewayRail(opened, options);
   const usdcBytes = hexToBytes(network.usdc);
   const walletBytes = opened && hexToBytes(opened.wallet);
 
@@ -127,6 +94,47 @@ export function createRails(options: RailsOptions) {
     stop: async () => {
       await Promise.all([direct.settler.stop(), gateway?.settler.stop()]);
     },
+  };
+}
+
+type RemoteSettlerOptions = Parameters<typeof createRemoteSettler>[0];
+
+/** What one remote settler has beside what all have. */
+interface RemoteTerms extends Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'usedBefore'> {
+  extra: Record<string, unknown>;
+}
+
+function remoteRail({ client, evidence, isUsed, usedBefore, extra }: RemoteTerms, options: RailsOptions): SettlingRail {
+  const { network, publicOrigin, noteBroadcast, clock, pollMs, waitMs, log } = options;
+  const terms = { network: network.caip2, usdc: network.usdc, extra, publicOrigin };
+  return {
+    evidence,
+    ownOnly: usedBefore !== null,
+    settler: createRemoteSettler({
+      ...{ client, evidence, isUsed, terms, usedBefore, noteBroadcast, clock, pollMs, log },
+      onUnsettled: () => void options.token.check(),
+      watchMs: waitMs,
+      stallMs: waitMs,
+    }),
+  };
+}
+
+/** The plain rail, settled by a facilitator. */
+function openFacilitated(client: FacilitatorClient, options: RailsOptions): SettlingRail {
+  const { evidence, check, token } = options;
+  const extra = { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' };
+  const isUsed = async (authorization: Authorization): Promise<boolean> =>
+    (await check.read(authorization, NEVER)).used;
+  return withToken(remoteRail({ client, evidence, isUsed, usedBefore: null, extra }, options), token);
+}
+
+function openGatewayRail({ client, evidence, extra }: OpenGateway, options: RailsOptions) {
+  const { transfers: store, clock, log } = options;
+  const usedBefore = async ({ authorization }: Intent): Promise<string | null> =>
+    (await evidence.isUsed(authorization)) ? ALREADY_USED : null;
+  return {
+    ...remoteRail({ client, evidence, isUsed: null, usedBefore, extra }, options),
+    batches: createGatewayBatches({ client, store, clock, log }),
   };
 }
 
