@@ -1,7 +1,7 @@
 import { AggregatorRegistry, Counter, Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
-import type { Crew, Member } from './crew.ts';
 import type { MetricJson, ToPrimary } from './messages.ts';
+import type { Crew, Member } from './workers.ts';
 
 /** A process that takes longer is told of the next time. */
 const WAIT_MS = 1000;

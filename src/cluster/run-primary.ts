@@ -3,9 +3,9 @@ import { createStop } from '../http/lifecycle.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createLogger } from '../lib/log.ts';
 import { createDeps } from '../wiring/deps.ts';
-import { createCrew } from './crew.ts';
-import { lead } from './lead.ts';
 import { claimPort } from './port.ts';
+import { lead } from './serve-workers.ts';
+import { createCrew } from './workers.ts';
 
 interface RunOptions {
   /** What the API processes' environment has beside this one's. */

@@ -3,9 +3,9 @@ import { createBundle } from '../lib/bundle.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { SettlesForOthers } from '../payment/settling.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
-import type { Crew, CrewEvents, Member } from './crew.ts';
 import { createGathering } from './gather-metrics.ts';
 import type { Beat } from './messages.ts';
+import type { Crew, CrewEvents, Member } from './workers.ts';
 
 /** API processes are at the most this much behind. */
 const TICK_MS = 100;
