@@ -39,7 +39,7 @@ export function createSettlement(options: SettlementOptions) {
         intent.id,
         tasks.run(intent.id, () => attempts.send(railOf(contract), intent)),
       ),
-    /** The same for a row that the evidence may tell of already; a buyer who asks again at once hears what is known. */
+    /** The same for a row that the evidence may tell of already; a buyer that asks again at once gets the row as it stands. */
     resume: (payment: Payment) => {
       const { id } = payment;
       if (!tasks.of(id) && !looks.isDueForBuyer(id)) return ledger.get(id);

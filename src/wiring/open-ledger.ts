@@ -17,7 +17,7 @@ import { openPostgresStores } from '../store/postgres/open-stores.ts';
 import { openSqliteStores } from '../store/sqlite/open-stores.ts';
 import { openSharedWindows, prepareSharedWindows } from '../store/sqlite/shared-windows.ts';
 
-/** Rows of instances that nobody knows are left alone for this long: one that has just started is about to be known. */
+/** The rows of an instance that is not known to live are left alone for this long, in milliseconds: it may have just started. */
 const PATIENCE_MS = 60_000;
 
 /** The ledger as this process has it: its stores, who else works on them, and what is counted together with those. */
@@ -76,7 +76,7 @@ export async function openLedger(
   const onRetry = () => retries.inc();
   const stores = await openPostgresStores({ url, poolSize, connectTimeoutMs, statementTimeoutMs, clock, onRetry });
   const share = openInstances({ url, connectTimeoutMs, clock, log });
-  await succeed(join(config.dataDir, 'boot-id'), bootId, share, log);
+  await replacePredecessor(join(config.dataDir, 'boot-id'), bootId, share, log);
   const membership = createMembership({ store: share.store, bootId, clock, log });
   return {
     ...{ stores, bootId, windows: share.windows },
@@ -91,13 +91,13 @@ export async function openLedger(
 }
 
 /**
- * Whoever held this data directory before is dead, because it is held by one process at a time: what it left need not wait until the others
- * have missed it.
+ * Marks the process dead that held this data directory before, because one process at a time holds it. What it left need not wait until its
+ * heartbeats are missed.
  */
-async function succeed(file: string, bootId: string, { store }: InstancesShare, log: Logger): Promise<void> {
+async function replacePredecessor(file: string, bootId: string, { store }: InstancesShare, log: Logger): Promise<void> {
   const before = readOr(file, '').trim();
   if (before !== '')
-    await store.bury(before).catch((err: unknown) => log.warn({ err }, 'the last start was not buried'));
+    await store.bury(before).catch((err: unknown) => log.warn({ err }, 'the last start was not marked dead'));
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${bootId}\n`);
 }
@@ -122,12 +122,12 @@ function createInstance(
     });
     await membership.start({
       lead,
-      follow: async () => stepDown(),
+      stepDown,
       takeOver: async (dead) => {
         await takeOver(dead);
         for (const bootId of dead) await onDead(bootId);
       },
-      word: () => {
+      report: () => {
         const reported = report();
         return reported && reportText(reported);
       },

@@ -24,14 +24,14 @@ beforeEach(() => {
 });
 
 const WELL: SettlingReport = { status: {}, probes: {} };
-function beat(report = WELL): void {
-  hear({ kind: 'beat', beat: { port: 4021, report, collector: NO_COLLECTOR.status() } });
+function heartbeat(report = WELL): void {
+  hear({ kind: 'heartbeat', heartbeat: { port: 4021, report, collector: NO_COLLECTOR.status() } });
 }
 const turn = () => new Promise((next) => setImmediate(next));
 
-test('an API process says hello and is ready, with its port, at the first word', async () => {
+test('an API process says hello and is ready, with its port, at the first heartbeat', async () => {
   expect(sent).toEqual([{ kind: 'hello' }]);
-  beat();
+  heartbeat();
   expect(await link.ready).toBe(4021);
   expect(link.collector.status()).toEqual(NO_COLLECTOR.status());
 });
@@ -39,19 +39,19 @@ test('an API process says hello and is ready, with its port, at the first word',
 test('the primary’s last report is kept, and counts until it has said nothing for five seconds', () => {
   const unavailable = { unavailable: 'short of gas', codeRefused: null, payers: [] };
   const report: SettlingReport = { status: { 'usdc-exact': unavailable }, probes: { gateway: { ok: true } } };
-  beat(report);
+  heartbeat(report);
   expect(link.settling.report()).toEqual(report);
-  beat();
+  heartbeat();
   nowMs += 5000;
   expect([link.settling.report(), link.settling.silence(), link.status()]).toEqual([WELL, null, { ok: true }]);
   nowMs += 1;
   expect(link.settling.silence()).toMatch(/does not answer/);
   expect([link.settling.report(), link.status().ok]).toEqual([WELL, false]);
-  beat(report);
+  heartbeat(report);
   expect([link.settling.report(), link.settling.silence(), link.status()]).toEqual([report, null, { ok: true }]);
 });
 
-test('what is handed over in one turn goes as one message, and each end is told', async () => {
+test('what is handed over in one turn goes as one message, and each end is heard', async () => {
   const ended: string[] = [];
   link.settling.onEnded((id) => ended.push(id));
   link.settling.ask('a');
@@ -67,7 +67,7 @@ test('what is handed over in one turn goes as one message, and each end is told'
   expect(ended).toEqual(['b', 'a']);
 });
 
-test('a registry that joins is measured for the primary, and tells of the whole service', async () => {
+test('a registry that joins is measured for the primary, and shows the whole service', async () => {
   const registry = new Registry();
   new Counter({ name: 'sold_total', help: 'Sold', registers: [registry] }).inc(3);
   link.joinMetrics(registry);
