@@ -1,25 +1,25 @@
 import { AggregatorRegistry, Counter, Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
-import type { Crew, Member } from './crew.ts';
 import type { MetricJson, ToPrimary } from './messages.ts';
+import type { Worker, Workers } from './workers.ts';
 
-/** A process that takes longer is told of the next time. */
+/** How long a process is waited for, in milliseconds; its figures are missing from this reading otherwise. */
 const WAIT_MS = 1000;
 
-/** The whole service's metrics: the primary's own and those of every API process that answers, put together by the library's rules. */
-export function createGathering(registry: Registry, crew: Crew, clock: Clock) {
+/** The whole service's metrics: the primary's own and those of every worker that answers, put together by the library's rules. */
+export function createGathering(registry: Registry, workers: Workers, clock: Clock) {
   const waiting = new Map<string, (metrics: readonly MetricJson[]) => void>();
   let asked = 0;
-  publishCrew(registry, crew);
+  publishWorkers(registry, workers);
 
-  async function ask(member: Member, number: number): Promise<readonly MetricJson[]> {
-    const key = `${member.bootId}:${number}`;
+  async function ask(worker: Worker, number: number): Promise<readonly MetricJson[]> {
+    const key = `${worker.bootId}:${number}`;
     const late = new AbortController();
     try {
       return await Promise.race([
         new Promise<readonly MetricJson[]>((resolve) => {
           waiting.set(key, resolve);
-          crew.send(member, { kind: 'measure', ask: number });
+          workers.send(worker, { kind: 'measure', ask: number });
         }),
         clock.sleep(WAIT_MS, late.signal).then(() => []),
       ]);
@@ -33,25 +33,25 @@ export function createGathering(registry: Registry, crew: Crew, clock: Clock) {
     read: async (): Promise<string> => {
       asked += 1;
       const number = asked;
-      const serving = crew.members().filter(({ isListening }) => isListening);
+      const serving = workers.list().filter(({ isListening }) => isListening);
       const [own, ...others] = await Promise.all([
         registry.getMetricsAsJSON(),
-        ...serving.map((member) => ask(member, number)),
+        ...serving.map((worker) => ask(worker, number)),
       ]);
       return AggregatorRegistry.aggregate([own, ...others]).metrics();
     },
-    measured: ({ bootId }: Member, message: Extract<ToPrimary, { kind: 'measured' }>): void =>
+    measured: ({ bootId }: Worker, message: Extract<ToPrimary, { kind: 'measured' }>): void =>
       waiting.get(`${bootId}:${message.ask}`)?.(message.metrics),
   };
 }
 
-function publishCrew(registry: Registry, crew: Crew): void {
+function publishWorkers(registry: Registry, workers: Workers): void {
   new Gauge({
     name: 'api_processes',
     help: 'API processes that serve (WORKERS)',
     registers: [registry],
     collect() {
-      this.set(crew.members().filter(({ isListening }) => isListening).length);
+      this.set(workers.list().filter(({ isListening }) => isListening).length);
     },
   });
   new Counter({
@@ -60,7 +60,7 @@ function publishCrew(registry: Registry, crew: Crew): void {
     registers: [registry],
     collect() {
       this.reset();
-      this.inc(crew.restarts());
+      this.inc(workers.restarts());
     },
   });
 }

@@ -1,20 +1,20 @@
-import type { Refusals } from '../payment/carrier.ts';
+import type { SettlingReport } from '../payment/settling.ts';
 import type { CollectorStatus } from '../store/chain/collector-status.ts';
 
-/** What every API process knows of the primary: sent at each change, and now and then without one. */
-export interface Beat {
+/** What a worker knows of the primary: sent at each change, and once a second without one. */
+export interface Heartbeat {
   /** Where to listen: the configured port, or the one that was taken for 0. */
   readonly port: number;
-  readonly refusals: Refusals;
+  readonly report: SettlingReport;
   readonly collector: CollectorStatus;
 }
 
-/** A metric as the registry's JSON tells it; only the library looks inside. */
+/** A metric as the registry's JSON has it; only the library looks inside. */
 export type MetricJson = object;
 
 /** From the primary to an API process. */
 export type ToWorker =
-  | { readonly kind: 'beat'; readonly beat: Beat }
+  | { readonly kind: 'heartbeat'; readonly heartbeat: Heartbeat }
   /** These rows have ended, or cannot be brought to an end now. */
   | { readonly kind: 'ended'; readonly ids: readonly string[] }
   | { readonly kind: 'measure'; readonly ask: number }

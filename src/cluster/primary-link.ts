@@ -1,15 +1,14 @@
 import type { Registry } from 'prom-client';
 import { Unavailable } from '../errors.ts';
-import { createToldRefusals } from '../instances/told-refusals.ts';
 import { createBundle } from '../lib/bundle.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { SettlingProcess } from '../payment/handover.ts';
+import type { SettlingProcess } from '../payment/settling.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
-import type { Beat, ToPrimary, ToWorker } from './messages.ts';
+import type { Heartbeat, ToPrimary, ToWorker } from './messages.ts';
 
-/** Without a word for this long the primary hangs: it speaks every second. */
-const SILENCE_MS = 5000;
-/** Longer than the primary waits for the others. */
+/** Without a message for this long, in milliseconds, the primary hangs: it sends a heartbeat every second. */
+const HEARTBEAT_TIMEOUT_MS = 5000;
+/** How long figures are waited for, in milliseconds: longer than the primary waits for the other workers. */
 const METRICS_MS = 3000;
 
 /** The channel to the primary. */
@@ -22,81 +21,89 @@ export interface Channel {
 export interface PrimaryLink {
   readonly settling: SettlingProcess;
   readonly collector: CollectorView;
-  /** Resolves with the port to listen on when the primary has told how things stand. */
+  /** Resolves with the port to listen on at the first heartbeat. */
   readonly ready: Promise<number>;
-  /** Whether it speaks; the detail says since when not. */
+  /** Whether heartbeats come; the detail says since when not. */
   status(): { ok: boolean; detail?: string };
-  /** Calls back at each word of how things stand, which comes after the collector has written. */
-  onBeat(listener: () => void): void;
+  /** Calls back at each heartbeat, which comes after the collector has written. */
+  onHeartbeat(listener: () => void): void;
   onStop(listener: () => void): void;
-  /** Answers for this process's registry, and lets its `metrics` tell of the whole service. */
+  /** Answers the primary's questions for this process's registry, and makes its `metrics` those of the whole service. */
   joinMetrics(registry: Registry): void;
 }
 
-/** Keeps what the primary has told last, and asks it for what it alone can do. */
+/** Keeps the primary's last heartbeat, and asks the primary for what it alone can do. */
 export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): PrimaryLink {
-  const listeners = {
-    beat: new Set<() => void>(),
-    ended: new Set<(id: string) => void>(),
-    stop: new Set<() => void>(),
-  };
-  const readings = new Map<number, (text: string | null) => void>();
-  let registry: Registry | null = null;
-  let last: Beat | null = null;
+  const listeners = { heartbeat: new Set<() => void>(), stop: new Set<() => void>() };
+  const ended = new Set<(id: string) => void>();
+  const metrics = createMetricsLink(send, clock);
+  let last: Heartbeat | null = null;
   let heardMs = clock.nowMs();
-  let asked = 0;
-  let isReady = (_port: number) => {};
-  const ready = new Promise<number>((resolve) => {
-    isReady = resolve;
-  });
-  const settle = createBundle<string>((ids) => send({ kind: 'settle', ids }));
+  const { promise: ready, resolve: isReady } = Promise.withResolvers<number>();
 
-  function known(): Beat {
-    if (!last) throw new Error('the primary has not told anything yet');
+  function known(): Heartbeat {
+    if (!last) throw new Error('the primary has not sent a heartbeat yet');
     return last;
   }
 
   const silentMs = () => clock.nowMs() - heardMs;
-  const silence = () => (silentMs() > SILENCE_MS ? 'the process that settles does not answer' : null);
+  const isSilent = () => silentMs() > HEARTBEAT_TIMEOUT_MS;
 
   onMessage((message) => {
     heardMs = clock.nowMs();
     switch (message.kind) {
-      case 'beat':
-        last = message.beat;
-        isReady(message.beat.port);
-        for (const tell of listeners.beat) tell();
+      case 'heartbeat':
+        last = message.heartbeat;
+        isReady(last.port);
+        for (const call of listeners.heartbeat) call();
         break;
       case 'ended':
-        for (const id of message.ids) for (const tell of listeners.ended) tell(id);
+        for (const id of message.ids) for (const call of ended) call(id);
         break;
       case 'measure':
-        void measure(message.ask);
+        void metrics.measure(message.ask);
         break;
       case 'metrics':
-        readings.get(message.ask)?.(message.text);
+        metrics.answered(message.ask, message.text);
         break;
       case 'stop':
-        for (const tell of listeners.stop) tell();
+        for (const call of listeners.stop) call();
         break;
     }
   });
   send({ kind: 'hello' });
 
-  /** Figures that cannot be read are missing from the whole's. */
-  async function measure(ask: number): Promise<void> {
-    const metrics = (await registry?.getMetricsAsJSON().catch(() => [])) ?? [];
-    send({ kind: 'measured', ask, metrics });
-  }
+  return {
+    settling: {
+      ask: createBundle<string>((ids) => send({ kind: 'settle', ids })),
+      onEnded: (listener) => void ended.add(listener),
+      report: () => known().report,
+      silence: () => (isSilent() ? 'the process that settles does not answer' : null),
+    },
+    collector: { status: () => known().collector },
+    ready,
+    status: () => (isSilent() ? { ok: false, detail: `silent for ${Math.round(silentMs() / 1000)} s` } : { ok: true }),
+    onHeartbeat: (listener) => void listeners.heartbeat.add(listener),
+    onStop: (listener) => void listeners.stop.add(listener),
+    joinMetrics: metrics.join,
+  };
+}
 
-  async function readMetrics(): Promise<string> {
+/** This process's figures for the primary, and the whole service's figures from it. */
+function createMetricsLink(send: Channel['send'], clock: Clock) {
+  const readings = new Map<number, (text: string | null) => void>();
+  let registry: Registry | null = null;
+  let asked = 0;
+
+  /** Rejects with Unavailable when the primary does not answer in time, or could not put the figures together. */
+  async function read(): Promise<string> {
     asked += 1;
     const ask = asked;
     const late = new AbortController();
-    const read = new Promise<string | null>((resolve) => readings.set(ask, resolve));
+    const answer = new Promise<string | null>((resolve) => readings.set(ask, resolve));
     send({ kind: 'read', ask });
     const nothing = () => null;
-    const text = await Promise.race([read, clock.sleep(METRICS_MS, late.signal).then(nothing, nothing)]);
+    const text = await Promise.race([answer, clock.sleep(METRICS_MS, late.signal).then(nothing, nothing)]);
     late.abort();
     readings.delete(ask);
     if (text === null) throw new Unavailable('metrics_unavailable', 'The figures of all processes cannot be had now.');
@@ -104,20 +111,15 @@ export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): P
   }
 
   return {
-    settling: {
-      ask: settle,
-      onEnded: (listener) => void listeners.ended.add(listener),
-      ...createToldRefusals(() => known().refusals, silence),
+    /** Figures that cannot be read are missing from the whole's. */
+    measure: async (ask: number): Promise<void> => {
+      const metrics = (await registry?.getMetricsAsJSON().catch(() => [])) ?? [];
+      send({ kind: 'measured', ask, metrics });
     },
-    collector: { status: () => known().collector },
-    ready,
-    status: () =>
-      silentMs() <= SILENCE_MS ? { ok: true } : { ok: false, detail: `silent for ${Math.round(silentMs() / 1000)} s` },
-    onBeat: (listener) => void listeners.beat.add(listener),
-    onStop: (listener) => void listeners.stop.add(listener),
-    joinMetrics: (own) => {
+    answered: (ask: number, text: string | null): void => readings.get(ask)?.(text),
+    join: (own: Registry): void => {
       registry = own;
-      own.metrics = readMetrics;
+      own.metrics = read;
     },
   };
 }

@@ -3,9 +3,9 @@ import { createStop } from '../http/lifecycle.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createLogger } from '../lib/log.ts';
 import { createDeps } from '../wiring/deps.ts';
-import { createCrew } from './crew.ts';
-import { lead } from './lead.ts';
 import { claimPort } from './port.ts';
+import { serveWorkers } from './serve-workers.ts';
+import { createWorkers } from './workers.ts';
 
 interface RunOptions {
   /** What the API processes' environment has beside this one's. */
@@ -22,17 +22,15 @@ export async function runPrimary(config: Config, { env, close, exit }: RunOption
     log.fatal('an API process ended before any has served; leaving');
     exit(1);
   };
-  const crew = createCrew({ size: config.workers, onHopeless, env, clock: systemClock, log });
+  const workers = createWorkers({ size: config.workers, onHopeless, env, clock: systemClock, log });
   // They load while this process prepares.
-  crew.start();
-  const part = { kind: 'primary', living: crew.living } as const;
+  workers.start();
+  const part = { kind: 'primary', living: workers.living } as const;
   const deps = await createDeps(config, log, undefined, systemClock, part);
   const { payments, lightningStore, selfTest, metrics, sources } = deps;
-  const carrier = payments.carrier();
-  if (!carrier) throw new Error('the primary must settle by itself');
-  const leading = lead({
-    crew,
-    carrier,
+  const served = serveWorkers({
+    workers,
+    settling: payments.forOthers,
     // With the data directory held: API processes of a service that has died had the port until then.
     port: await claimPort(config.host, config.port),
     metrics,
@@ -40,17 +38,17 @@ export async function runPrimary(config: Config, { env, close, exit }: RunOption
     clock: systemClock,
     log,
     takeOver: async (bootId) => {
-      await Promise.all([payments.takeOver(), lightningStore.releaseLeasesOf(bootId)]);
+      await Promise.all([payments.forOthers.takeOver(), lightningStore.releaseLeasesOf(bootId)]);
     },
     onServing: () => {
       selfTest?.start();
       log.info({ workers: config.workers, publicOrigin: config.publicOrigin }, 'serving');
     },
   });
-  // The crew first: its last answers wait for settlements that are ours.
+  // The workers first: their last answers wait for settlements of this process.
   const closeDeps = async () => {
     try {
-      await leading.stop();
+      await served.stop();
     } finally {
       await deps.close();
       await close();

@@ -4,10 +4,10 @@ import { createStop } from '../http/lifecycle.ts';
 import { systemClock } from '../lib/clock.ts';
 import { createLogger } from '../lib/log.ts';
 import { createDeps } from '../wiring/deps.ts';
-import { BOOT_ID_KEY, RUN_ID_KEY } from './crew.ts';
 import type { ToPrimary, ToWorker } from './messages.ts';
 import { SHARES_PORT } from './port.ts';
 import { type Channel, createPrimaryLink } from './primary-link.ts';
+import { BOOT_ID_KEY, RUN_ID_KEY } from './workers.ts';
 
 /** Leaves the primary a second of the ten that a stop may take. */
 const GRACE_MS = 9000;

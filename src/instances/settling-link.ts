@@ -1,53 +1,23 @@
-import { z } from 'zod';
-import type { Refusals } from '../payment/carrier.ts';
-import type { SettlingProcess } from '../payment/handover.ts';
+import type { SettlingProcess } from '../payment/settling.ts';
 import type { Words } from '../store/ports/instances.ts';
 import type { Membership } from './membership.ts';
-import { createToldRefusals } from './told-refusals.ts';
+import { readReport } from './report-text.ts';
 
-const refusalsShape = z.object({
-  unavailable: z.string().nullable(),
-  // A leader of the version before does not say it.
-  codeRefused: z.string().nullable().default(null),
-  payers: z.array(z.tuple([z.string(), z.string()])),
-  gatewayUnavailable: z.string().nullable(),
-  rails: z.record(
-    z.string(),
-    z.object({ ok: z.boolean(), detail: z.string().optional(), sender: z.string().optional() }),
-  ),
-});
+const NO_LEADER = 'no instance settles just now';
 
-const NOBODY = 'no instance settles just now';
-
-/** What a leader tells the others before they sell, and how they read it: as text in the ledger, from an instance of another version perhaps. */
-export const refusalsText = (refusals: Refusals): string => JSON.stringify(refusals);
-
-/** The instance that leads, as the others hand over to it: asked by word, and known by what it last told all. */
-export function createSettlingLink(membership: Pick<Membership, 'said'>, words: Words): SettlingProcess {
+/** The instance that leads, as the others reach it: asked by notifications, and known by its last report. */
+export function createSettlingLink(membership: Pick<Membership, 'reported'>, words: Words): SettlingProcess {
   let text: string | null = null;
-  let read: Refusals | null = null;
+  let read: ReturnType<SettlingProcess['report']> = null;
 
-  /** Read once for each word: it is asked for every call that is sold. */
-  function known(): Refusals | null {
-    const said = membership.said();
-    if (said === text) return read;
-    text = said;
-    read = said === null ? null : readRefusals(said);
+  /** Reads each text once: every sale asks for the report. */
+  function report() {
+    const reported = membership.reported();
+    if (reported === text) return read;
+    text = reported;
+    read = reported === null ? null : readReport(reported);
     return read;
   }
 
-  return {
-    ask: words.ask,
-    onEnded: words.onTold,
-    ...createToldRefusals(known, () => (known() ? null : NOBODY)),
-  };
-}
-
-function readRefusals(said: string): Refusals | null {
-  try {
-    const parsed = refusalsShape.safeParse(JSON.parse(said));
-    return parsed.success ? (parsed.data as Refusals) : null;
-  } catch {
-    return null;
-  }
+  return { ask: words.ask, onEnded: words.onTold, report, silence: () => (report() ? null : NO_LEADER) };
 }

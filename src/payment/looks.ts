@@ -36,3 +36,5 @@ export function createLooks(clock: Clock) {
     }
   }
 }
+
+export type Looks = ReturnType<typeof createLooks>;

@@ -11,7 +11,7 @@ import type { TokenWatch } from './evm/token-watch.ts';
 import { createGatewayBatches } from './rails/usdc-gateway/batches.ts';
 import { type OpenGateway, REMOTE_CONCURRENCY, REMOTE_MAX_BYTES } from './rails/usdc-gateway/open.ts';
 import { GATEWAY_DOMAIN } from './rails/usdc-gateway/payload.ts';
-import { ALREADY_USED, type Intent, type Settler } from './settler.ts';
+import { ALREADY_USED, type Intent, type Settler, type SettlingRail } from './settler.ts';
 import { createCircleFacilitator } from './settlers/facilitator/circle.ts';
 import {
   createHttpFacilitator,
@@ -21,22 +21,7 @@ import {
 } from './settlers/facilitator/client.ts';
 import { createRemoteSettler } from './settlers/facilitator/remote-settler.ts';
 import { createSellerProof } from './settlers/facilitator/seller-proof.ts';
-
-/** One way for USDC to come in: who takes it, and where it shows that it was taken. */
-export interface Rail {
-  readonly settler: Settler;
-  readonly evidence: Pick<Evidence, 'lookup'>;
-  /** Whether only what this ledger handed over counts as paid, because others sell to the same recipient out of the same evidence. */
-  readonly ownOnly: boolean;
-}
-
-/** What a probe says of a rail; `/readyz` shows it. */
-export interface RailProbe {
-  readonly ok: boolean;
-  readonly detail?: string;
-  /** Who sends its settlements, where it tells; lower case. */
-  readonly sender?: `0x${string}`;
-}
+import type { RailProbe } from './settling.ts';
 
 interface RailsOptions {
   /** Null: our own relayer settles. */
@@ -75,45 +60,12 @@ const NEVER = new AbortController().signal;
  * Throws when the trial's key is not the seller's: no payment would be taken with it.
  */
 export function createRails(options: RailsOptions) {
-  const { network, publicOrigin, evidence, noteBroadcast, clock, log } = options;
-  const settlerOf = (
-    client: FacilitatorClient,
-    truth: Rail['evidence'],
-    extra: Record<string, unknown>,
-    isUsed: ((authorization: Authorization) => Promise<boolean>) | null,
-    usedBefore: ((intent: Intent) => Promise<string | null>) | null = null,
-  ): Rail => ({
-    evidence: truth,
-    ownOnly: usedBefore !== null,
-    settler: createRemoteSettler({
-      client,
-      evidence: truth,
-      isUsed,
-      terms: { network: network.caip2, usdc: network.usdc, extra, publicOrigin },
-      usedBefore,
-      noteBroadcast,
-      onUnsettled: () => void options.token.check(),
-      clock,
-      pollMs: options.pollMs,
-      watchMs: options.waitMs,
-      stallMs: options.waitMs,
-      log,
-    }),
-  });
-  const isUsed = async (authorization: Authorization): Promise<boolean> =>
-    (await options.check.read(authorization, NEVER)).used;
+  const { network, gateway: opened } = options;
   const remote = options.remote && openRemote(options.remote, options);
-  const direct: Rail = remote
-    ? withToken(settlerOf(remote, evidence, { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' }, isUsed), options.token)
-    : { settler: options.relayer(), evidence, ownOnly: false };
-
-  const opened = options.gateway;
-  const gateway = opened && {
-    ...settlerOf(opened.client, opened.evidence, opened.extra, null, async ({ authorization }) =>
-      (await opened.evidence.isUsed(authorization)) ? ALREADY_USED : null,
-    ),
-    batches: createGatewayBatches({ client: opened.client, store: options.transfers, clock, log }),
-  };
+  const direct: SettlingRail = remote
+    ? openFacilitated(remote, options)
+    : { settler: options.relayer(), evidence: options.evidence, ownOnly: false };
+  const gateway = opened && openGatewayRail(opened, options);
   const usdcBytes = hexToBytes(network.usdc);
   const walletBytes = opened && hexToBytes(opened.wallet);
 
@@ -133,7 +85,7 @@ export function createRails(options: RailsOptions) {
      * The rail of a ledger row, by the contract that its payer signed for. Null for a rail that is off now: its rows stay as they are,
      * because no other rail can tell what became of them.
      */
-    of: (contract: Uint8Array): Rail | null => {
+    of: (contract: Uint8Array): SettlingRail | null => {
       if (usdcBytes.equals(contract)) return direct;
       return walletBytes?.equals(contract) ? gateway : null;
     },
@@ -142,6 +94,47 @@ export function createRails(options: RailsOptions) {
     stop: async () => {
       await Promise.all([direct.settler.stop(), gateway?.settler.stop()]);
     },
+  };
+}
+
+type RemoteSettlerOptions = Parameters<typeof createRemoteSettler>[0];
+
+/** What one remote settler has beside what all have. */
+interface RemoteTerms extends Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'usedBefore'> {
+  extra: Record<string, unknown>;
+}
+
+function remoteRail({ client, evidence, isUsed, usedBefore, extra }: RemoteTerms, options: RailsOptions): SettlingRail {
+  const { network, publicOrigin, noteBroadcast, clock, pollMs, waitMs, log } = options;
+  const terms = { network: network.caip2, usdc: network.usdc, extra, publicOrigin };
+  return {
+    evidence,
+    ownOnly: usedBefore !== null,
+    settler: createRemoteSettler({
+      ...{ client, evidence, isUsed, terms, usedBefore, noteBroadcast, clock, pollMs, log },
+      onUnsettled: () => void options.token.check(),
+      watchMs: waitMs,
+      stallMs: waitMs,
+    }),
+  };
+}
+
+/** The plain rail, settled by a facilitator. */
+function openFacilitated(client: FacilitatorClient, options: RailsOptions): SettlingRail {
+  const { evidence, check, token } = options;
+  const extra = { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' };
+  const isUsed = async (authorization: Authorization): Promise<boolean> =>
+    (await check.read(authorization, NEVER)).used;
+  return withToken(remoteRail({ client, evidence, isUsed, usedBefore: null, extra }, options), token);
+}
+
+function openGatewayRail({ client, evidence, extra }: OpenGateway, options: RailsOptions) {
+  const { transfers: store, clock, log } = options;
+  const usedBefore = async ({ authorization }: Intent): Promise<string | null> =>
+    (await evidence.isUsed(authorization)) ? ALREADY_USED : null;
+  return {
+    ...remoteRail({ client, evidence, isUsed: null, usedBefore, extra }, options),
+    batches: createGatewayBatches({ client, store, clock, log }),
   };
 }
 
@@ -160,7 +153,7 @@ function openRemote(
 }
 
 /** A rail whose payments the token itself moves: while that is shut, nothing is sold over it. */
-function withToken(rail: Rail, token: RailsOptions['token']): Rail {
+function withToken(rail: SettlingRail, token: RailsOptions['token']): SettlingRail {
   const { settler } = rail;
   return { ...rail, settler: { ...settler, unavailable: () => settler.unavailable() ?? token.refusal() } };
 }

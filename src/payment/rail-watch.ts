@@ -1,20 +1,20 @@
 import type { Clock } from '../lib/clock.ts';
-import type { RailProbe } from './open-settlers.ts';
+import type { RailProbes } from './settling.ts';
 
-/** Between two questions: `/supported` changes with a deployment of theirs. */
+/** Between two probes, in milliseconds: `/supported` changes with a deployment of theirs. */
 const INTERVAL_MS = 60_000;
 
-/** Keeps what the remote rails last said of themselves, so that `/readyz` asks nobody. */
+/** Keeps the last probe of each remote service, so that `/readyz` sends no request. */
 export function createRailWatch(
-  probe: () => Promise<Record<string, RailProbe>>,
+  probe: () => Promise<RailProbes>,
   clock: Clock,
   log: { warn(detail: object, message: string): void },
 ) {
-  let latest: Record<string, RailProbe> = {};
+  let latest: RailProbes = {};
   let askedMs: number | null = null;
 
   return {
-    /** Asks when a minute has gone by since the last time; says in the log when a rail turns bad. */
+    /** Asks when a minute has gone by since the last time; logs when a rail turns bad. */
     refresh: async (): Promise<void> => {
       if (askedMs !== null && clock.nowMs() - askedMs < INTERVAL_MS) return;
       askedMs = clock.nowMs();
@@ -24,6 +24,6 @@ export function createRailWatch(
         if (!ok && before[rail]?.ok !== false) log.warn({ rail, detail }, 'a rail does not settle what we sell for');
     },
     /** A rail's name and how it was; empty before the first answer and where no rail is remote. */
-    latest: (): Record<string, RailProbe> => latest,
+    latest: (): RailProbes => latest,
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Makes a piece of upkeep that never runs twice at once: whoever asks meanwhile waits for the same round. A round that fails is said in the
- * log and tried again when it is asked for next; the call itself never rejects.
+ * Makes a part of maintenance that never runs twice at once: a call while a round runs waits for that round. A round that fails is logged, and
+ * the next call tries again; the call itself never rejects.
  */
 export function createRounds(
   work: () => Promise<unknown> | undefined,

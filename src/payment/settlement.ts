@@ -1,70 +1,82 @@
-import type { Rank } from '../chain/rpc/rank.ts';
-import type { Clock } from '../lib/clock.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { Ledger } from './ledger.ts';
 import { createLooks } from './looks.ts';
-import type { Rail } from './open-settlers.ts';
-import { ALREADY_USED, type Intent, type Outcome } from './settler.ts';
+import { createReconciliation } from './reconciliation.ts';
+import { createTasks, type TasksOptions } from './settlement-tasks.ts';
+import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type SettlingRail } from './settler.ts';
 
-interface SettlementOptions {
+interface SettlementOptions extends Omit<TasksOptions, 'looks'> {
   ledger: Ledger;
   /** Who settles a row, and where it shows, by the contract that its payer signed for; null leaves the row as it is. */
-  railOf(contract: Uint8Array): Rail | null;
-  clock: Clock;
+  railOf(contract: Uint8Array): SettlingRail | null;
   /** How long a buyer's connection is held for an outcome. */
   waitMs: number;
-  /** The lease under which this process settles, where several may. */
-  fence?: number | undefined;
-  log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
 const OPEN: Outcome = { kind: 'unknown' };
-/** Why a timer is stopped. A reason that is given costs nothing; the one that would be made otherwise has a stack. */
-const ENDED = 'ended';
-/** Rows that one round looks at: what is left comes in the next one, so that no round is long. */
-const ROUND = 100;
-
-/**
- * Brings stored intents to their end and writes it down, whether or not a buyer waits.
- * Runs one task per sale, from the first look at the evidence to the written end. A second caller waits for the same task. So a late answer
- * cannot start again what has ended.
- */
-export function createSettlement({ ledger, railOf, clock, waitMs, fence, log }: SettlementOptions) {
-  const running = new Map<string, Promise<void>>();
+/** Brings stored intents to their end and writes it down, whether or not a buyer waits. */
+export function createSettlement(options: SettlementOptions) {
+  const { ledger, railOf, clock, waitMs } = options;
   const looks = createLooks(clock);
-  // Where the next round goes on.
-  let reached = '';
+  const tasks = createTasks({ ...options, looks });
+  const attempts = createAttempts(options);
+  const reconcile = createReconciliation({ ledger, looks, tasks, look: attempts.lookThenSend, pauseMs: waitMs / 10 });
 
-  function work(id: string, run: () => Promise<Outcome>): Promise<void> {
-    const known = running.get(id);
-    if (known) return known;
-    const started = run()
-      .then((outcome) => record(id, outcome))
-      // The row stays open as it is, and the next reconciliation finds it.
-      .catch((error) => log.error({ err: error, payment: id }, 'a settlement could not be worked on'))
-      .finally(() => running.delete(id));
-    running.set(id, started);
-    return started;
+  /** Waits for an end, but no longer than a buyer is held; what is open then is `unknown`. Returns the row as it stands. */
+  async function wait(id: string, started: Promise<void>): Promise<Payment | null> {
+    await tasks.within(waitMs, started);
+    const row = await ledger.get(id);
+    // A write only where there is something to write: most have ended by now.
+    if (row?.state !== 'settling') return row;
+    await ledger.unknown(id);
+    return ledger.get(id);
   }
 
-  async function record(id: string, outcome: Outcome): Promise<void> {
-    looks.note(id, outcome.kind !== 'unknown');
-    if (outcome.kind === 'settled') await ledger.settled(id, outcome.transaction, outcome.block, outcome.paid);
-    else if (outcome.kind === 'failed') await ledger.failed(id, outcome.reason, fence);
-    log.info(
-      { payment: id, outcome: outcome.kind, ...('reason' in outcome && { reason: outcome.reason }) },
-      'settlement',
-    );
-  }
+  return {
+    /** Settles a fresh intent of the rail whose contract this is. */
+    settle: (intent: Intent, contract: Uint8Array) =>
+      wait(
+        intent.id,
+        tasks.run(intent.id, () => attempts.send(railOf(contract), intent)),
+      ),
+    /** The same for a row that the evidence may tell of already; a buyer that asks again at once gets the row as it stands. */
+    resume: (payment: Payment) => {
+      const { id } = payment;
+      if (!tasks.of(id) && !looks.isDueForBuyer(id)) return ledger.get(id);
+      return wait(
+        id,
+        tasks.run(id, () => attempts.lookThenSend(payment, 'settle')),
+      );
+    },
+    /**
+     * Brings a row that another process stored to its end and returns when that is written, or cannot be. The row itself says whether the
+     * chain may know it already; one that awaits no settlement is left alone.
+     */
+    carry: async (id: string): Promise<void> => {
+      const payment = tasks.of(id) ? null : await ledger.get(id);
+      if (payment && payment.state !== 'settling' && payment.state !== 'unknown') return;
+      if (!payment) return tasks.of(id);
+      await tasks.run(id, () =>
+        isFresh(payment) ? attempts.sendRow(payment) : attempts.lookThenSend(payment, 'settle'),
+      );
+    },
+    reconcile,
+    idle: tasks.idle,
+  };
+}
 
-  async function send(rail: Rail | null, intent: Intent | null): Promise<Outcome> {
+/** What a task does: it hands a payment to its rail's settler, at once or after a look at the evidence. */
+function createAttempts({ ledger, railOf }: SettlementOptions) {
+  async function send(rail: SettlingRail | null, intent: Intent | null): Promise<Outcome> {
     if (!rail || !intent) return OPEN;
     const [outcome] = rail.settler.settle([intent]);
     return (await outcome) ?? OPEN;
   }
 
+  const sendRow = (payment: Payment): Promise<Outcome> => send(railOf(payment.contract), intentOf(payment));
+
   /** What the evidence already tells of a row, or else its settlement (again). */
-  async function lookThenSend(payment: Payment, rank: Rank): Promise<Outcome> {
+  async function lookThenSend(payment: Payment, rank: LookupRank): Promise<Outcome> {
     const intent = intentOf(payment);
     const rail = railOf(payment.contract);
     if (!intent || !rail) return OPEN;
@@ -77,87 +89,7 @@ export function createSettlement({ ledger, railOf, clock, waitMs, fence, log }: 
     return row?.state === 'settling' || row?.state === 'unknown' ? sendRow(row) : OPEN;
   }
 
-  const sendRow = (payment: Payment): Promise<Outcome> => send(railOf(payment.contract), intentOf(payment));
-
-  /** Waits for a piece of work, but no longer than this. */
-  async function within(ms: number, started: Promise<void>): Promise<void> {
-    const timer = new AbortController();
-    await Promise.race([started, clock.sleep(ms, timer.signal).catch(() => {})]);
-    timer.abort(ENDED);
-  }
-
-  /** Waits for an end, but no longer than a buyer is held; what is open then is `unknown`. Returns the row as it stands. */
-  async function wait(id: string, started: Promise<void>): Promise<Payment | null> {
-    await within(waitMs, started);
-    const row = await ledger.get(id);
-    // A write only where there is something to write: most have ended by now.
-    if (row?.state !== 'settling') return row;
-    await ledger.unknown(id);
-    return ledger.get(id);
-  }
-
-  /** Looks at one open row; false where that costs nothing now. */
-  async function reconcileOne(payment: Payment, isServed: (payment: Payment) => boolean): Promise<boolean> {
-    const { id, state } = payment;
-    if (isServed(payment) || running.has(id)) return false;
-    if (state === 'reserved') {
-      await ledger.release(id);
-      return false;
-    }
-    if (!looks.isDue(id)) return false;
-    if (state === 'settling') await ledger.unknown(id);
-    await within(
-      waitMs / 10,
-      work(id, () => lookThenSend(payment, 'collect')),
-    );
-    return true;
-  }
-
-  return {
-    /** Settles a fresh intent of the rail whose contract this is. */
-    settle: (intent: Intent, contract: Uint8Array) =>
-      wait(
-        intent.id,
-        work(intent.id, () => send(railOf(contract), intent)),
-      ),
-    /** The same for a row that the evidence may tell of already; a buyer who asks again at once hears what is known. */
-    resume: (payment: Payment) => {
-      const { id } = payment;
-      if (!running.has(id) && !looks.isDueForBuyer(id)) return ledger.get(id);
-      return wait(
-        id,
-        work(id, () => lookThenSend(payment, 'settle')),
-      );
-    },
-    /**
-     * Brings a row that another process stored to its end and returns when that is written, or cannot be. The row itself says whether the
-     * chain may know it already; one that awaits no settlement is left alone.
-     */
-    carry: async (id: string): Promise<void> => {
-      const payment = running.has(id) ? null : await ledger.get(id);
-      if (payment && payment.state !== 'settling' && payment.state !== 'unknown') return;
-      if (!payment) return running.get(id);
-      await work(id, () => (isFresh(payment) ? sendRow(payment) : lookThenSend(payment, 'settle')));
-    },
-    /**
-     * One round over what has not ended and no call works on, some of it where there is much: a reservation is given back, the rest is looked
-     * up and settled. A row without an end is looked at again after a pause that doubles. Each row's look is waited for before the next,
-     * because public nodes take few requests; its settlement is not.
-     */
-    reconcile: async (isServed: (payment: Payment) => boolean) => {
-      let looked = 0;
-      let last = '';
-      for await (const payment of ledger.unfinished(reached)) {
-        if (await reconcileOne(payment, isServed)) looked += 1;
-        last = payment.id;
-        if (looked >= ROUND) break;
-      }
-      // At the end the next round begins anew.
-      reached = looked >= ROUND ? last : '';
-      await ledger.purge();
-    },
-    idle: () => Promise.all(running.values()),
-  };
+  return { send, sendRow, lookThenSend };
 }
 
 export type Settlement = ReturnType<typeof createSettlement>;

@@ -39,8 +39,25 @@ export type Outcome =
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'unknown' };
 
+/** What the evidence says of an authorization: its end, `open` while it can still be used, or unknown because it cannot be read now. */
+export type Verdict = Outcome | { readonly kind: 'open' };
+
+/** What a look at the evidence is for: a buyer waits for it (`settle`), or only reconciliation does (`collect`). */
+export type LookupRank = 'settle' | 'collect';
+
+/** Where a rail's payments show, and who settles them. The core needs no more of a rail once a call has been served. */
+export interface SettlingRail {
+  readonly settler: Settler;
+  /** Ranks the requests that a look costs. */
+  readonly evidence: {
+    lookup(authorization: Authorization, fromBlock: number, options: { readonly rank: LookupRank }): Promise<Verdict>;
+  };
+  /** Whether only what this ledger handed over counts as paid, because other ledgers sell to the same recipient out of the same evidence. */
+  readonly ownOnly: boolean;
+}
+
 /**
- * The port to whatever moves the money: our own relayer, or somebody else's facilitator.
+ * The port to what moves the money: our own relayer, or a third party's facilitator.
  * Many intents in, one promise of an outcome for each, in order; a promise never rejects.
  * Presenting the same authorization twice is safe: its nonce moves money once.
  */
@@ -55,6 +72,3 @@ export interface Settler {
   /** Ends the work; what is still open resolves as unknown. */
   stop(): Promise<void>;
 }
-
-/** What the chain says of an authorization: ended, still `open` to be used, or not to be told now. */
-export type Verdict = Outcome | { readonly kind: 'open' };

@@ -21,6 +21,7 @@ import { createPaymentMetrics } from '../payment/payment-metrics.ts';
 import { createLightningDescriptor } from '../payment/rails/lightning/descriptor.ts';
 import { createLightning } from '../payment/rails/lightning/open.ts';
 import { createRelayerMetrics } from '../payment/settlers/relayer/metrics.ts';
+import type { SettlingPlace } from '../payment/settling.ts';
 import { createSelfTest } from '../selftest/self-test.ts';
 import { countSelfTests } from '../selftest/self-test-metrics.ts';
 import { holdLedger, joinLedger } from '../store/sqlite/ledger-lock.ts';
@@ -77,9 +78,8 @@ export async function createDeps(
     transfers,
     outgoing,
     ...(!worker && { relayerMetrics: createRelayerMetrics(metrics) }),
-    ...(link && { settling: link.settling, onLeft: watched.onLeft }),
-    ...(instance && { ...instance, onLeft: watched.onLeft }),
-    ...(part.kind === 'primary' && { living: part.living }),
+    place: instance?.place ?? placeOf(part),
+    onLeft: watched.onLeft,
     log,
   });
   const { upstreams } = outgoing;
@@ -120,7 +120,6 @@ export async function createDeps(
     feeSteps: collecting.feeSteps,
   });
   await payments.start();
-  await instance?.join(payments, lightningStore.releaseLeasesOf);
   await lightning.start();
   await listings.start();
   collecting.start();
@@ -162,4 +161,10 @@ export async function createDeps(
       await chain.close();
     },
   };
+}
+
+/** Where payments are settled that this process sells, if it has the ledger for itself or shares it with processes of this machine. */
+function placeOf(part: Part): SettlingPlace {
+  if (part.kind === 'worker') return { kind: 'remote', process: part.link.settling };
+  return part.kind === 'primary' ? { kind: 'local', living: part.living } : { kind: 'local' };
 }

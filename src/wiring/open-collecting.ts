@@ -76,10 +76,10 @@ function openChainData({ collector, dataDir, network: { chainId } }: Config, lin
   return { db, reads, collector: null, ...createFeeSteps(db), close: () => void db.close() };
 }
 
-/** What another process collects: looked at anew when that one has told how far it is, so that data and freshness move together. */
+/** What another process collects: read anew at each heartbeat of that process, so that data and freshness move together. */
 function followReads(reads: ChainReads, link: PrimaryLink): ChainReads {
   let version = reads.version();
-  link.onBeat(() => {
+  link.onHeartbeat(() => {
     version = reads.version();
   });
   return { ...reads, version: () => version };

@@ -6,18 +6,18 @@ import { Counter, Registry } from 'prom-client';
 import type { Part } from '../cluster/part.ts';
 import type { Config } from '../config.ts';
 import { createMembership, type Membership } from '../instances/membership.ts';
-import { createSettlingLink, refusalsText } from '../instances/settling-link.ts';
+import { reportText } from '../instances/report-text.ts';
+import { createSettlingLink } from '../instances/settling-link.ts';
 import type { Clock } from '../lib/clock.ts';
 import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/minute-windows.ts';
-import type { SettlingProcess } from '../payment/handover.ts';
-import type { Payments } from '../payment/open-rails.ts';
+import type { Leader, SettlingPlace } from '../payment/settling.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
 import { type InstancesShare, openInstances } from '../store/postgres/open-instances.ts';
 import { openPostgresStores } from '../store/postgres/open-stores.ts';
 import { openSqliteStores } from '../store/sqlite/open-stores.ts';
 import { openSharedWindows, prepareSharedWindows } from '../store/sqlite/shared-windows.ts';
 
-/** Rows of instances that nobody knows are left alone for this long: one that has just started is about to be known. */
+/** The rows of an instance that is not known to live are left alone for this long, in milliseconds: it may have just started. */
 const PATIENCE_MS = 60_000;
 
 /** The ledger as this process has it: its stores, who else works on them, and what is counted together with those. */
@@ -38,15 +38,8 @@ export interface OpenLedger {
 /** This process among the instances that share a ledger. */
 export interface Instance {
   readonly membership: Membership;
-  readonly settling: SettlingProcess;
-  /** For `createPayments`, beside `settling`. */
-  readonly living: () => readonly string[];
-  readonly patienceMs: number;
-  /** Begins to take part: settles what others hand over while it leads, takes over what the dead left. */
-  join(
-    payments: Pick<Payments, 'lead' | 'follow' | 'takeOver' | 'carrier'>,
-    onDead: (bootId: string) => Promise<unknown>,
-  ): Promise<void>;
+  /** For `createPayments`: it settles here while this instance leads. */
+  readonly place: Extract<SettlingPlace, { kind: 'switched' }>;
 }
 
 /** Opens the ledger that the configuration names: a file of this machine, or a database that several instances share, whose retries `registry` counts. */
@@ -83,12 +76,12 @@ export async function openLedger(
   const onRetry = () => retries.inc();
   const stores = await openPostgresStores({ url, poolSize, connectTimeoutMs, statementTimeoutMs, clock, onRetry });
   const share = openInstances({ url, connectTimeoutMs, clock, log });
-  await succeed(join(config.dataDir, 'boot-id'), bootId, share, log);
+  await replacePredecessor(join(config.dataDir, 'boot-id'), bootId, share, log);
   const membership = createMembership({ store: share.store, bootId, clock, log });
   return {
     ...{ stores, bootId, windows: share.windows },
     nearWindows: () => createMinuteWindows(clock),
-    instance: createInstance(membership, share),
+    instance: createInstance(membership, share, stores.lightning.releaseLeasesOf),
     leads: membership.leads,
     close: async () => {
       await share.close();
@@ -98,13 +91,13 @@ export async function openLedger(
 }
 
 /**
- * Whoever held this data directory before is dead, because it is held by one process at a time: what it left need not wait until the others
- * have missed it.
+ * Marks the process dead that held this data directory before, because one process at a time holds it. What it left need not wait until its
+ * heartbeats are missed.
  */
-async function succeed(file: string, bootId: string, { store }: InstancesShare, log: Logger): Promise<void> {
+async function replacePredecessor(file: string, bootId: string, { store }: InstancesShare, log: Logger): Promise<void> {
   const before = readOr(file, '').trim();
   if (before !== '')
-    await store.bury(before).catch((err: unknown) => log.warn({ err }, 'the last start was not buried'));
+    await store.bury(before).catch((err: unknown) => log.warn({ err }, 'the last start was not marked dead'));
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${bootId}\n`);
 }
@@ -117,30 +110,33 @@ function readOr(file: string, otherwise: string): string {
   }
 }
 
-function createInstance(membership: Membership, { words }: InstancesShare): Instance {
+/** `onDead` takes over what a dead instance left beside its payments. */
+function createInstance(
+  membership: Membership,
+  { words }: InstancesShare,
+  onDead: (bootId: string) => Promise<unknown>,
+): Instance {
+  async function join({ lead, stepDown, takeOver, carry, report }: Leader): Promise<void> {
+    words.onAsked((id) => {
+      void carry(id).then((isOurs) => isOurs && words.tell(id));
+    });
+    await membership.start({
+      lead,
+      stepDown,
+      takeOver: async (dead) => {
+        await takeOver(dead);
+        for (const bootId of dead) await onDead(bootId);
+      },
+      report: () => {
+        const reported = report();
+        return reported && reportText(reported);
+      },
+    });
+  }
+
+  const process = createSettlingLink(membership, words);
   return {
     membership,
-    settling: createSettlingLink(membership, words),
-    living: membership.living,
-    patienceMs: PATIENCE_MS,
-    join: async ({ lead, follow, takeOver, carrier }, onDead) => {
-      words.onAsked((id) => {
-        void carrier()
-          ?.carry(id)
-          .then(() => words.tell(id));
-      });
-      await membership.start({
-        lead,
-        follow: async () => follow(),
-        takeOver: async (dead) => {
-          await takeOver(dead);
-          for (const bootId of dead) await onDead(bootId);
-        },
-        word: () => {
-          const refusals = carrier()?.refusals();
-          return refusals ? refusalsText(refusals) : null;
-        },
-      });
-    },
+    place: { kind: 'switched', process, living: membership.living, patienceMs: PATIENCE_MS, join },
   };
 }

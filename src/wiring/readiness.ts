@@ -33,7 +33,9 @@ export function createReadiness({ payments, lightning, collector, ledger, link, 
       ready: Object.values(counting).every(({ ok }) => ok),
       checks: {
         ...counting,
-        ...(instance && { instances: { ok: true, leads: ledger.leads(), living: instance.living().length } }),
+        ...(instance && {
+          instances: { ok: true, leads: ledger.leads(), living: instance.membership.living().length },
+        }),
         lightning: { ...lightning.status(), ok: true },
         collector: { ok: true, collected: collected?.number ?? null, backfill },
       },

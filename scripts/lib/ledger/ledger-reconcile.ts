@@ -100,16 +100,15 @@ async function work(
   const chain = createChainClient({ rpcUrls, chainId, genesisHash, timeoutMs: rpcTimeoutMs, log });
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const { stores, bootId, instance } = ledger;
-  const { payments: store, spending, transfers, lightning } = stores;
+  const { payments: store, spending, transfers } = stores;
   const payments = createPayments({
     ...{ config, chain, store, spending, transfers, sources: {}, clock, bootId, outgoing, log },
     // Nobody else is living, so nobody is about to be known.
-    ...(instance && { settling: instance.settling, living: instance.living, patienceMs: 0 }),
+    ...(instance && { place: { ...instance.place, patienceMs: 0 } }),
   });
   const giveUpAt = clock.nowMs() + timeoutMs;
   try {
     await payments.start();
-    await instance?.join(payments, lightning.releaseLeasesOf);
     if (!ledger.leads()) throw new Error(`an instance has begun to run over the ledger: ${BY_ITSELF}`);
     let last = -1;
     for (;;) {

@@ -39,7 +39,7 @@ export const LEDGER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a follower does not look at the row',
-    file: 'src/payment/handover.ts',
+    file: 'src/payment/settling-remote.ts',
     find: 'if (!isOpen || nap.signal.aborted || clock.nowMs() >= until) return row;',
     replace: "if (!isOpen || nap.signal.aborted || clock.nowMs() >= until) return row && { ...row, state: 'settled' };",
     breaks: ['no answer without its full price'],

@@ -7,8 +7,8 @@ import { hexToBytes } from '../../../src/lib/hex.ts';
 import { type Authorization, paymentKey } from '../../../src/payment/authorization.ts';
 import { hashAuthorization } from '../../../src/payment/evm/eip3009.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
-import type { Rail } from '../../../src/payment/open-settlers.ts';
 import { createSettlement } from '../../../src/payment/settlement.ts';
+import type { SettlingRail } from '../../../src/payment/settler.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-transfers.ts';
@@ -25,7 +25,7 @@ const silent = { info: () => {}, warn: () => {}, error: () => {} };
 type NoteBroadcast = (entries: { id: string; transaction: Uint8Array }[]) => Promise<ReadonlySet<string>>;
 
 /** Sales over one rail, with the real ledger on disk and the real settlement, and no HTTP before them. */
-export function openSales(network: string, contract: `0x${string}`, makeRail: (note: NoteBroadcast) => Rail) {
+export function openSales(network: string, contract: `0x${string}`, makeRail: (note: NoteBroadcast) => SettlingRail) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-remote-'));
   const db = openLedgerDatabase(join(folder, 'ledger.db'));
   const store = createLedgerStore(db);

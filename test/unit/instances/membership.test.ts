@@ -6,7 +6,7 @@ import { createManualClock } from '../../support/manual-clock.ts';
 const NOON = Date.UTC(2026, 2, 3, 12);
 const SECOND = 1000;
 
-/** An instance whose ledger answers each beat as the test says, and what it has been asked to do. */
+/** An instance whose ledger answers each heartbeat as the test says, and what it has been asked to do. */
 function newInstance() {
   const clock = createManualClock(NOON);
   const done: string[] = [];
@@ -14,7 +14,7 @@ function newInstance() {
     fence: 1 as number | null,
     dead: [] as string[],
     said: null as string | null,
-    /** Whether beats are answered. */
+    /** Whether heartbeats are answered. */
     answers: true,
   };
   const never = new Promise<never>(() => {});
@@ -33,13 +33,13 @@ function newInstance() {
   };
   const leading: Leading = {
     lead: async (fence) => void done.push(`lead ${fence}`),
-    follow: async () => void done.push('follow'),
+    stepDown: () => void done.push('step down'),
     takeOver: async (dead) => void done.push(`took over ${dead.join()}`),
-    word: () => null,
+    report: () => null,
   };
   const log = { info: () => {}, warn: () => {} };
   const membership = createMembership({ store, bootId: 'me', clock, log });
-  /** Moves on by whole beats, so that each has its turn. */
+  /** Moves on by whole heartbeats, so that each has its turn. */
   const seconds = async (count: number) => {
     for (let at = 0; at < count; at++) {
       await clock.advance(SECOND);
@@ -56,7 +56,7 @@ test('leads once while it holds the lease, and hands it over when it stops', asy
   expect(membership.leads()).toBe(true);
   await membership.stop();
   expect(membership.leads()).toBe(false);
-  expect(done).toEqual(['lead 1', 'follow', 'left']);
+  expect(done).toEqual(['lead 1', 'step down', 'left']);
 });
 
 test('does not lead where another one does, and begins when the lease is its own', async () => {
@@ -80,10 +80,10 @@ test('ends leading by itself before the lease is over where the ledger does not 
   await seconds(2);
   expect(membership.leads()).toBe(false);
   await seconds(3);
-  expect(done).toEqual(['lead 1', 'follow']);
+  expect(done).toEqual(['lead 1', 'step down']);
   [ledger.answers, ledger.fence] = [true, 5];
   await seconds(4);
-  expect([membership.leads(), done]).toEqual([true, ['lead 1', 'follow', 'lead 5']]);
+  expect([membership.leads(), done]).toEqual([true, ['lead 1', 'step down', 'lead 5']]);
   await membership.stop();
 });
 
@@ -92,7 +92,7 @@ test('that gained the lease anew while it slept ends what it led under the old n
   await membership.start(leading);
   ledger.fence = 3;
   await seconds(2);
-  expect(done).toEqual(['lead 1', 'follow', 'lead 3']);
+  expect(done).toEqual(['lead 1', 'step down', 'lead 3']);
   await membership.stop();
 });
 
@@ -121,14 +121,14 @@ test('a beginning that fails is ended and tried again', async () => {
   });
   other.ledger.fence = 2;
   await other.seconds(4);
-  expect(other.done).toEqual(['lead 1', 'follow', 'follow', 'lead 2']);
+  expect(other.done).toEqual(['lead 1', 'step down', 'step down', 'lead 2']);
   expect(other.membership.leads()).toBe(true);
   await other.membership.stop();
-  expect(done).toEqual(['follow', 'left']);
+  expect(done).toEqual(['step down', 'left']);
   await seconds(1);
 });
 
-test('beats go on while what the dead left is taken over, which happens once', async () => {
+test('heartbeats go on while what the dead left is taken over, which happens once', async () => {
   const { ledger, leading, membership, done, seconds } = newInstance();
   const { promise: taken, resolve: finish } = Promise.withResolvers<void>();
   ledger.dead = ['dead'];
@@ -163,15 +163,15 @@ test('what could not be taken over is tried again, and nobody is forgotten befor
   await membership.stop();
 });
 
-test('the leader’s word is not kept for longer than the ledger is heard', async () => {
+test('the leader’s report does not count for longer than the ledger answers', async () => {
   const { ledger, leading, membership, seconds } = newInstance();
-  [ledger.fence, ledger.said] = [null, 'word'];
+  [ledger.fence, ledger.said] = [null, 'report'];
   await membership.start(leading);
   await seconds(2);
-  expect(membership.said()).toBe('word');
+  expect(membership.reported()).toBe('report');
   ledger.answers = false;
   await seconds(8);
-  expect(membership.said()).toBeNull();
-  // Its last beat is under way, and is given up first.
+  expect(membership.reported()).toBeNull();
+  // Its last heartbeat is under way, and is given up first.
   await Promise.all([membership.stop(), seconds(3)]);
 });

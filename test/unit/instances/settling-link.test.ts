@@ -1,66 +1,66 @@
 import { expect, test } from 'vitest';
-import { createSettlingLink, refusalsText } from '../../../src/instances/settling-link.ts';
-import type { Refusals } from '../../../src/payment/carrier.ts';
+import { reportText } from '../../../src/instances/report-text.ts';
+import { createSettlingLink } from '../../../src/instances/settling-link.ts';
+import type { SettlingReport } from '../../../src/payment/settling.ts';
 import type { Words } from '../../../src/store/ports/instances.ts';
 
-const [PAYER, OTHER] = [Buffer.alloc(20, 7), Buffer.alloc(20, 8)];
-const WORDS: Words = { ask() {}, tell() {}, onAsked() {}, onTold() {}, close: async () => {} };
+const WELL = { unavailable: null, codeRefused: null, payers: [] };
 
-/** A link whose leader says what the test says last. */
+/** A link whose leader reports what the test says, and what it asks of the others. */
 function newLink() {
-  const leader: { said: string | null } = { said: null };
-  const link = createSettlingLink({ said: () => leader.said }, WORDS);
-  const say = (change: Partial<Refusals>) => {
-    const nothing = { unavailable: null, codeRefused: null, payers: [], gatewayUnavailable: null, rails: {} };
-    leader.said = refusalsText({ ...nothing, ...change });
+  const leader: { text: string | null } = { text: null };
+  const asked: string[] = [];
+  let end = (_id: string) => {};
+  const words: Words = {
+    ask: (id) => void asked.push(id),
+    onTold: (listener) => {
+      end = listener;
+    },
+    ...{ tell() {}, onAsked() {}, close: async () => {} },
   };
-  return { leader, link, say };
+  const link = createSettlingLink({ reported: () => leader.text }, words);
+  const report = (given: SettlingReport) => {
+    leader.text = reportText(given);
+  };
+  return { leader, link, report, asked, end: (id: string) => end(id) };
 }
 
-test('nothing is sold while nobody leads, or what the leader says cannot be read', () => {
-  const { leader, link, say } = newLink();
-  for (const said of [null, '', '{}', 'null', '{"unavailable":null}']) {
-    leader.said = said;
-    expect([link.unavailable(), link.gatewayUnavailable()], String(said)).toEqual([
-      expect.stringContaining('no instance settles'),
+test('while no instance leads, or its report cannot be read, no report counts', () => {
+  const { leader, link, report } = newLink();
+  for (const text of [null, '', '{}', 'null', '{"unavailable":null}']) {
+    leader.text = text;
+    expect([link.report(), link.silence()], String(text)).toEqual([
+      null,
       expect.stringContaining('no instance settles'),
     ]);
-    expect([link.rails(), link.refuses(PAYER)], String(said)).toEqual([{}, null]);
   }
-  say({});
-  expect([link.unavailable(), link.gatewayUnavailable()]).toEqual([null, null]);
+  report({ status: { 'usdc-exact': WELL }, probes: {} });
+  expect(link.silence()).toBeNull();
 });
 
-test('what the leader cannot settle is not sold, in its own words, until it says otherwise', () => {
-  const { link, say } = newLink();
-  say({ unavailable: 'short of gas', rails: { gateway: { ok: false, detail: 'away' } } });
-  expect([link.unavailable(), link.gatewayUnavailable()]).toEqual(['short of gas', null]);
-  expect(link.rails()).toEqual({ gateway: { ok: false, detail: 'away' } });
-  say({ gatewayUnavailable: 'a payment waits' });
-  expect([link.unavailable(), link.gatewayUnavailable(), link.rails()]).toEqual([null, 'a payment waits', {}]);
+test('the leader’s report is as it made it, until it reports otherwise', () => {
+  const { link, report } = newLink();
+  const payers = [[`0x${'07'.repeat(20)}`, 'its payments burn gas']] as const;
+  const first: SettlingReport = {
+    status: {
+      'usdc-exact': { unavailable: 'short of gas', codeRefused: 'the budget is used up', payers },
+      'usdc-gateway': { ...WELL, unavailable: 'a payment waits' },
+    },
+    probes: { gateway: { ok: false, detail: 'away' }, facilitator: { ok: true, sender: `0x${'77'.repeat(20)}` } },
+  };
+  const second: SettlingReport = { status: { 'usdc-exact': WELL }, probes: {} };
+  for (const given of [first, second, first]) {
+    report(given);
+    expect([link.report(), link.silence()]).toEqual([given, null]);
+  }
+  expect(link.report()).toBe(link.report());
 });
 
-test('a payer is refused whom the leader refuses, and nobody else', () => {
-  const { link, say } = newLink();
-  say({ payers: [[`0x${PAYER.toString('hex')}`, 'its payments burn gas']] });
-  expect([link.refuses(PAYER), link.refuses(OTHER)]).toEqual(['its payments burn gas', null]);
-  say({});
-  expect(link.refuses(PAYER)).toBeNull();
-});
-
-test('accounts with code are refused while the leader refuses them; one of the version before refuses none', () => {
-  const { leader, link, say } = newLink();
-  say({ codeRefused: 'the budget is used up' });
-  expect([link.refusesCode(), link.unavailable()]).toEqual(['the budget is used up', null]);
-  say({});
-  expect(link.refusesCode()).toBeNull();
-  leader.said = '{"unavailable":null,"payers":[],"gatewayUnavailable":null,"rails":{}}';
-  expect([link.refusesCode(), link.unavailable()]).toEqual([null, null]);
-});
-
-test('who sends a facilitator’s settlements is passed on with its probe', () => {
-  const { link, say } = newLink();
-  const rails = { facilitator: { ok: true, sender: `0x${'77'.repeat(20)}` as const } };
-  say({ rails });
-  expect(link.rails()).toEqual(rails);
+test('a settlement is asked for, and its end heard, through the instances’ notifications', () => {
+  const { link, asked, end } = newLink();
+  const ended: string[] = [];
+  link.onEnded((id) => ended.push(id));
+  link.ask('a');
+  end('b');
+  expect([asked, ended]).toEqual([['a'], ['b']]);
 });

@@ -2,11 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Rank } from '../../../src/chain/rpc/rank.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
-import type { Rail } from '../../../src/payment/open-settlers.ts';
 import { createSettlement, type Settlement } from '../../../src/payment/settlement.ts';
-import type { Intent, Outcome, Verdict } from '../../../src/payment/settler.ts';
+import type { Intent, LookupRank, Outcome, SettlingRail, Verdict } from '../../../src/payment/settler.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
@@ -26,7 +24,7 @@ let ledger: Ledger;
 let clock: ManualClock;
 /** What the evidence says, in whose order it was asked, and how important that was. */
 let verdict: Verdict | Error;
-let lookups: { id: string; rank: Rank | undefined; fromBlock: number }[];
+let lookups: { id: string; rank: LookupRank; fromBlock: number }[];
 /** What the settler makes of an intent, and what it was given. */
 let outcome: Outcome | Promise<Outcome>;
 let given: Intent[];
@@ -52,14 +50,14 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function open(fence?: number): Settlement {
-  const rail = (): Rail => ({
+function open(fencingToken?: number): Settlement {
+  const rail = (): SettlingRail => ({
     ownOnly,
     evidence: {
       lookup: async ({ nonce }, fromBlock, options) => {
         const row = await ledger.find({ ...sale('any'), nonce });
         await before();
-        lookups.push({ id: row?.id ?? 'gone', rank: options?.rank, fromBlock });
+        lookups.push({ id: row?.id ?? 'gone', rank: options.rank, fromBlock });
         if (verdict instanceof Error) throw verdict;
         return verdict;
       },
@@ -83,7 +81,7 @@ function open(fence?: number): Settlement {
   return createSettlement({
     ledger: watched,
     railOf: (contract) => (isOn && CONTRACT.equals(contract) ? rail() : null),
-    ...{ clock, waitMs: WAIT_MS, fence },
+    ...{ clock, waitMs: WAIT_MS, fencingToken },
     log: { info: () => {}, error: (detail) => void errors.push(detail) },
   });
 }

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createCarrier } from '../../../src/payment/carrier.ts';
 import { createEvidence } from '../../../src/payment/evm/evidence.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createSettlement } from '../../../src/payment/settlement.ts';
 import type { Intent, Outcome, Settler } from '../../../src/payment/settler.ts';
+import { createLocalSettling } from '../../../src/payment/settling-local.ts';
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
@@ -23,6 +23,8 @@ let stores: LedgerStore[];
 let serving: Ledger;
 let ban: string | null;
 let refusesNobody: boolean;
+let isShared: boolean;
+let done: string[];
 let codeBan: string | null;
 let unavailable: string | null;
 let batched: string | null;
@@ -30,8 +32,8 @@ let probes: Record<string, { ok: boolean }>;
 let outcome: () => Outcome;
 let given: Intent[];
 beforeEach(() => {
-  refusesNobody = false;
-  folder = mkdtempSync(join(tmpdir(), 'percall-carrier-'));
+  [refusesNobody, isShared, done] = [false, true, []];
+  folder = mkdtempSync(join(tmpdir(), 'percall-settling-'));
   stores = [];
   serving = open('serving');
   [ban, codeBan, unavailable, batched, probes, outcome, given] = [null, null, null, null, {}, settled, []];
@@ -49,7 +51,7 @@ function open(bootId: string): Ledger {
 }
 
 /** The settling process, over a settler that does as it is told, and a chain that nobody answers for. */
-function settling() {
+function settling(hasGateway = true) {
   const ledger = open('settling');
   const chain = createChainClient({ rpcUrls: ['http://127.0.0.1:9'], chainId: 5042, timeoutMs: 100 });
   const settler: Settler = {
@@ -64,8 +66,19 @@ function settling() {
   const evidence = createEvidence(chain, `0x36${'0'.repeat(38)}`);
   const rail = { settler, evidence, ownOnly: false };
   const settlement = createSettlement({ ledger, railOf: () => rail, clock: systemClock, waitMs: 1000, log: silent });
-  return createCarrier({ ledger, settlement, settler, gatewayUnavailable: () => batched, probes: () => probes });
+  return createLocalSettling({
+    ...{ ledger, settlement, probes: () => probes, detail: () => null },
+    settlers: { 'usdc-exact': settler, ...(hasGateway && { 'usdc-gateway': { unavailable: () => batched } }) },
+    takeOver: async () => void done.push('takeover'),
+    isShared,
+    load: async () => void done.push('load'),
+    refresh: async () => void done.push('refresh'),
+    stopSettlers: async () => void done.push('stop'),
+  });
 }
+
+const WELL = { unavailable: null, codeRefused: null, payers: [] };
+const reportedPayers = (local: ReturnType<typeof settling>) => local.report().status['usdc-exact']?.payers;
 
 async function intent(): Promise<string> {
   const id = String(await serving.reserve(sale(String(Math.random())), false));
@@ -74,81 +87,119 @@ async function intent(): Promise<string> {
 }
 
 test('a fresh intent of another process is settled, once however often it is asked for', async () => {
-  const carrier = settling();
+  const local = settling();
   const id = await intent();
-  await Promise.all([carrier.carry(id), carrier.carry(id)]);
+  await Promise.all([local.carry(id), local.carry(id)]);
   expect(await serving.get(id)).toMatchObject({ state: 'settled', block: 7, charged: 500n, signature: null });
-  await carrier.carry(id);
+  await local.carry(id);
   expect(given).toMatchObject([{ id, fromBlock: 4, broadcast: false }]);
 });
 
 test('what is reserved, or gone, is not settled', async () => {
-  const carrier = settling();
-  await carrier.carry(String(await serving.reserve(sale('reserved'), false)));
-  await carrier.carry('no such payment');
+  const local = settling();
+  await local.carry(String(await serving.reserve(sale('reserved'), false)));
+  await local.carry('no such payment');
   expect(given).toEqual([]);
 });
 
 test('what may be on the chain already is not sent while the chain cannot be asked', async () => {
-  const carrier = settling();
+  const local = settling();
   const id = await intent();
   await serving.noteBroadcast([{ id, transaction: randomBytes(32) }]);
-  await carrier.carry(id);
+  await local.carry(id);
   expect(given).toEqual([]);
   expect((await serving.get(id))?.state).toBe('settling');
 });
 
 test('all that waits for its first settlement is carried, and nothing else', async () => {
-  const carrier = settling();
+  const local = settling();
   const ids = [await intent(), await intent(), await intent()];
   const noted = await intent();
   await serving.noteBroadcast([{ id: noted, transaction: randomBytes(32) }]);
   await serving.reserve(sale('reserved'), false);
-  await carrier.carryWaiting();
+  await local.carryWaiting();
   await vi.waitFor(() => expect(given).toHaveLength(3), { timeout: 10_000, interval: 2 });
   // Each is carried by itself; asked for again, it waits for the same.
-  await Promise.all(ids.map((id) => carrier.carry(id)));
+  await Promise.all(ids.map((id) => local.carry(id)));
   expect(given.map(({ id }) => id).sort()).toEqual([...ids].sort());
   expect((await serving.get(noted))?.state).toBe('settling');
 });
 
 test('a payer whom a settlement has made unwelcome is told of, until he is welcome again', async () => {
-  const carrier = settling();
-  await carrier.carry(await intent());
-  expect(carrier.refusals()).toEqual({
-    ...{ unavailable: null, codeRefused: null, payers: [], gatewayUnavailable: null, rails: {} },
-  });
+  const local = settling();
+  await local.carry(await intent());
+  expect(local.report()).toEqual({ status: { 'usdc-exact': WELL, 'usdc-gateway': WELL }, probes: {} });
   outcome = () => ({ kind: 'failed', reason: 'burnt gas' });
   ban = 'its payments burn gas';
-  await carrier.carry(await intent());
-  expect(carrier.refusals().payers).toEqual([[`0x${'09'.repeat(20)}`, ban]]);
-  expect(carrier.refusals().payers).toHaveLength(1);
+  await local.carry(await intent());
+  expect(reportedPayers(local)).toEqual([[`0x${'09'.repeat(20)}`, ban]]);
+  expect(reportedPayers(local)).toHaveLength(1);
   ban = null;
-  expect(carrier.refusals().payers).toEqual([]);
+  expect(reportedPayers(local)).toEqual([]);
   // From then on it is as any other: no settlement of its own was the reason.
   ban = 'something else';
-  expect(carrier.refusals().payers).toEqual([]);
+  expect(reportedPayers(local)).toEqual([]);
 });
 
 test('where no payer is ever refused, none is told of, and settlements are carried all the same', async () => {
   refusesNobody = true;
-  const carrier = settling();
+  const local = settling();
   const id = await intent();
-  await carrier.carry(id);
+  await local.carry(id);
   expect((await serving.get(id))?.state).toBe('settled');
-  expect(carrier.refusals()).toMatchObject({ codeRefused: null, payers: [] });
+  expect(local.report().status['usdc-exact']).toEqual(WELL);
 });
 
-test('why nothing can be settled is passed on as it stands', () => {
-  const carrier = settling();
+test('why nothing can be settled is reported by the rail, as it stands', () => {
+  const local = settling();
   unavailable = 'earlier settlements are late';
-  expect(carrier.refusals()).toMatchObject({ unavailable, gatewayUnavailable: null, rails: {} });
+  expect(local.report()).toEqual({
+    status: { 'usdc-exact': { ...WELL, unavailable }, 'usdc-gateway': WELL },
+    probes: {},
+  });
   unavailable = null;
   codeBan = 'the day’s budget for settlements that fail is used up';
-  expect(carrier.refusals()).toMatchObject({ unavailable: null, codeRefused: codeBan });
+  expect(local.report().status['usdc-exact']).toEqual({ ...WELL, codeRefused: codeBan });
   codeBan = null;
-  expect(carrier.refusals().codeRefused).toBeNull();
+  expect(local.report().status['usdc-exact']).toEqual(WELL);
   batched = 'a transfer waits';
   probes = { gateway: { ok: false } };
-  expect(carrier.refusals()).toMatchObject({ unavailable: null, gatewayUnavailable: batched, rails: probes });
+  expect(local.report()).toEqual({
+    status: { 'usdc-exact': WELL, 'usdc-gateway': { ...WELL, unavailable: batched } },
+    probes,
+  });
+});
+
+test('this process sees each rail’s status by name, and a rail that is off refuses nothing', () => {
+  const local = settling();
+  const payer = Buffer.alloc(20, 9);
+  [ban, codeBan, unavailable, batched] = ['its payments burn gas', 'no budget', 'late', 'a transfer waits'];
+  const [exact, gateway] = [local.status('usdc-exact'), local.status('usdc-gateway')];
+  expect([exact.unavailable(), exact.refuses(payer), exact.refusesCode()]).toEqual([unavailable, ban, codeBan]);
+  expect([gateway.unavailable(), gateway.refuses(payer), gateway.refusesCode()]).toEqual([batched, null, null]);
+  const off = settling(false).status('usdc-gateway');
+  expect([off.unavailable(), off.refuses(payer), off.refusesCode()]).toEqual([null, null, null]);
+});
+
+test('a start takes over what dead processes left before it loads, and a round does so only beside other processes', async () => {
+  await settling().start(() => {});
+  expect(done).toEqual(['takeover', 'load']);
+  const id = await intent();
+  for (isShared of [true, false]) await settling().reconcile(() => true);
+  expect(done).toEqual(['takeover', 'load', 'takeover']);
+  expect((await serving.get(id))?.state).toBe('settling');
+});
+
+test('a round leaves alone what a call works on, until it is unknown or a transaction is noted for it', async () => {
+  const local = settling();
+  const [inUse, noted, unknown] = [await intent(), await intent(), await intent()];
+  await serving.noteBroadcast([{ id: noted, transaction: randomBytes(32) }]);
+  await serving.unknown(unknown);
+  const asked: string[] = [];
+  await local.reconcile(({ id }) => asked.push(id) > 0);
+  expect(asked).toEqual([inUse]);
+  const states = await Promise.all([inUse, noted, unknown].map(async (id) => (await serving.get(id))?.state));
+  expect(states).toEqual(['settling', 'unknown', 'unknown']);
+  await local.stop();
+  expect(done).toEqual(['takeover', 'stop']);
 });

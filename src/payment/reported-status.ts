@@ -1,0 +1,25 @@
+import { bytesToHex } from '../lib/hex.ts';
+import type { ReportedStatus, Settling, SettlingProcess } from './settling.ts';
+
+/** The status of the rails, read from the last report of the process that settles. While there is none that counts, nothing may be sold. */
+export function createReportedStatus({
+  report,
+  silence,
+}: Pick<SettlingProcess, 'report' | 'silence'>): Pick<Settling, 'status' | 'probes'> {
+  return {
+    status: (rail) => {
+      const reported = (): ReportedStatus | undefined => report()?.status[rail];
+      return {
+        unavailable: () => silence() ?? reported()?.unavailable ?? null,
+        refusesCode: () => reported()?.codeRefused ?? null,
+        refuses: (payer) => {
+          const payers = reported()?.payers ?? [];
+          if (payers.length === 0) return null;
+          const hex = bytesToHex(payer);
+          return payers.find(([refused]) => refused === hex)?.[1] ?? null;
+        },
+      };
+    },
+    probes: () => report()?.probes ?? {},
+  };
+}

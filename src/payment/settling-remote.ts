@@ -1,0 +1,103 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Payment } from '../store/ports/sales.ts';
+import type { Ledger } from './ledger.ts';
+import { createReportedStatus } from './reported-status.ts';
+import type { MaintainedSettling, SettlingProcess } from './settling.ts';
+
+interface RemoteSettlingOptions {
+  ledger: Ledger;
+  process: SettlingProcess;
+  clock: Clock;
+  /** How long a buyer's connection is held for an outcome, in milliseconds. */
+  waitMs: number;
+  /** Hears how a row stands when no call of this process waits for it any more; it must not throw. */
+  onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
+  log: { warn(detail: object, message: string): void };
+}
+
+/** The row is read this often too, in milliseconds, so that a lost notification costs time and nothing else. */
+const POLL_MS = 250;
+
+/**
+ * Settlement by another process. This one stores the intent in the ledger and asks; the other process settles it and writes down how it ended.
+ * The row alone counts here, whatever the other process says.
+ */
+export function createRemoteSettling(options: RemoteSettlingOptions): MaintainedSettling {
+  const { ledger, process, clock, waitMs, onLeft, log } = options;
+  const waiting = createWaiting();
+  process.onEnded(waiting.wake);
+
+  /** Returns the row once it has ended, the other process cannot end it now, or the time is over. */
+  async function untilEnded(id: string): Promise<Payment | null> {
+    const { nap, forget } = waiting.listen(id);
+    const until = clock.nowMs() + waitMs;
+    try {
+      process.ask(id);
+      for (;;) {
+        const pauseMs = Math.max(0, Math.min(POLL_MS, until - clock.nowMs()));
+        await clock.sleep(pauseMs, nap.signal).catch(() => {});
+        const row = await ledger.get(id);
+        const isOpen = row?.state === 'settling' || row?.state === 'unknown';
+        if (!isOpen || nap.signal.aborted || clock.nowMs() >= until) return row;
+      }
+    } finally {
+      forget();
+    }
+  }
+
+  async function settle({ id }: { readonly id: string }): Promise<Payment | null> {
+    let row: Payment | null = null;
+    try {
+      row = await untilEnded(id);
+      if (row?.state !== 'settling') return row;
+      await ledger.unknown(id);
+      row = await ledger.get(id);
+      return row;
+    } finally {
+      onLeft?.(id, row?.state ?? null);
+    }
+  }
+
+  return {
+    settle,
+    resume: settle,
+    ...createReportedStatus(process),
+    detail: () => null,
+    carry: async () => false,
+    report: () => null,
+    takeOver: async () => {},
+    // Counts the kept replies before the first call is sold.
+    start: () => ledger.purge().catch((err: unknown) => log.warn({ err }, 'upkeep failed')),
+    refresh: async () => {},
+    /** Gives up what no call of this process works on: a reservation is given back, an intent is left to the process that settles. */
+    reconcile: async (isInUse) => {
+      for await (const payment of ledger.unfinished()) {
+        if (isInUse(payment)) continue;
+        if (payment.state === 'reserved') await ledger.release(payment.id);
+        else if (payment.state === 'settling') await ledger.unknown(payment.id);
+      }
+      await ledger.purge();
+    },
+    stop: async () => {},
+  };
+}
+
+/** The calls that wait for a row; `wake` ends the nap of each of them. */
+function createWaiting() {
+  const naps = new Map<string, Set<AbortController>>();
+  return {
+    wake: (id: string): void => {
+      for (const nap of naps.get(id) ?? []) nap.abort();
+    },
+    listen: (id: string): { nap: AbortController; forget(): void } => {
+      const nap = new AbortController();
+      const others = naps.get(id) ?? new Set();
+      naps.set(id, others.add(nap));
+      const forget = () => {
+        others.delete(nap);
+        if (others.size === 0) naps.delete(id);
+      };
+      return { nap, forget };
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import { createRounds } from './rounds.ts';
+import type { Leader, MaintainedSettling } from './settling.ts';
+import type { LocalSettling } from './settling-local.ts';
+
+interface SwitchedSettlingOptions {
+  /** Settlement by the instance that leads, while it is another one. */
+  remote: MaintainedSettling;
+  /** Makes the settlement of this instance under a lease of that number. */
+  openLocal(fencingToken: number): LocalSettling;
+  takeOver: Leader['takeOver'];
+  join(leader: Leader): Promise<void>;
+  log: { warn(detail: object, message: string): void };
+}
+
+/** How long a settlement waits at the most, in milliseconds, for a leader that the request did not reach. */
+const SWEEP_MS = 1000;
+
+/** Settlement by the instance that leads now: by this one from `lead` to `stepDown`, by another one at all other times. */
+export function createSwitchedSettling(options: SwitchedSettlingOptions): MaintainedSettling {
+  const { remote, openLocal, takeOver, log } = options;
+  let current = remote;
+  let stopSweep = async (): Promise<void> => {};
+  let ending: Promise<unknown> = Promise.resolve();
+
+  /** A settlement request can be lost, or its receiver can lose the lease. So the leader also reads the ledger's rows every second. */
+  function startSweep(local: LocalSettling): void {
+    const sweep = createRounds(local.carryWaiting, log);
+    const timer = setInterval(sweep, SWEEP_MS);
+    stopSweep = () => {
+      clearInterval(timer);
+      return sweep.idle();
+    };
+  }
+
+  /** Rejects when the settlers cannot be loaded; the caller then steps down. */
+  async function lead(fencingToken: number): Promise<void> {
+    const local = openLocal(fencingToken);
+    current = local;
+    await local.load();
+    // It may have stepped down meanwhile.
+    if (current === local) startSweep(local);
+  }
+
+  function stepDown(): void {
+    const left = current;
+    current = remote;
+    ending = Promise.all([ending, left.stop(), stopSweep()]);
+  }
+
+  const carry: Leader['carry'] = (id) => current.carry(id);
+  const report: Leader['report'] = () => current.report();
+
+  return {
+    settle: (intent, contract) => current.settle(intent, contract),
+    resume: (payment) => current.resume(payment),
+    status: (rail) => current.status(rail),
+    probes: () => current.probes(),
+    detail: () => current.detail(),
+    carry,
+    report,
+    takeOver,
+    start: async (maintain) => {
+      await remote.start(maintain);
+      const leadAndMaintain = async (fencingToken: number): Promise<void> => {
+        await lead(fencingToken);
+        maintain();
+      };
+      await options.join({ lead: leadAndMaintain, stepDown, carry, report, takeOver });
+    },
+    refresh: () => current.refresh(),
+    reconcile: (isInUse) => current.reconcile(isInUse),
+    stop: async () => {
+      await Promise.all([current.stop(), stopSweep(), ending]);
+    },
+  };
+}

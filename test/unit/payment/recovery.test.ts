@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
+import { createRecovery } from '../../../src/payment/recovery.ts';
+import type { LedgerStore } from '../../../src/store/ports/sales.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
+import { sale } from '../../support/ledger/ledger-rows.ts';
+import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
+
+const PATIENCE_MS = 60_000;
+
+let folder: string;
+let store: LedgerStore;
+let clock: ManualClock;
+let warned: object[];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'recovery-'));
+  store = createLedgerStore(openLedgerDatabase(join(folder, 'ledger.db')));
+  clock = createManualClock(1_800_000_000_000);
+  warned = [];
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(folder, { recursive: true });
+});
+
+function open(bootId: string): Ledger {
+  const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+  return createLedger({ store, clock, bootId, ...limits });
+}
+const reserve = async (bootId: string): Promise<string> => String(await open(bootId).reserve(sale(bootId), false));
+
+/** Which of these rows are still there after this process has taken over what others left. */
+async function leftAfter(rows: string[], living: (() => string[]) | undefined, patienceMs: number, dead?: string[]) {
+  const log = { warn: (detail: object) => void warned.push(detail) };
+  await createRecovery({ ledger: open('this'), living, patienceMs, clock, log })(dead);
+  const found = await Promise.all(rows.map((id) => store.get(id)));
+  return rows.filter((_, index) => found[index] !== null);
+}
+
+test('a process that has the ledger for itself takes over all that others left, at once', async () => {
+  const [own, other] = [await reserve('this'), await reserve('other')];
+  expect(await leftAfter([own, other], undefined, 0)).toEqual([own]);
+  expect(warned).toEqual([{ released: 1, unknown: 0 }]);
+  expect(await leftAfter([own], undefined, 0)).toEqual([own]);
+  expect(warned).toHaveLength(1);
+});
+
+test('beside others the dead’s rows are taken over at once, unknown processes’ after a while, the living’s never', async () => {
+  const [alive, dead, unheard] = [await reserve('alive'), await reserve('dead'), await reserve('unheard')];
+  const rows = [alive, dead, unheard];
+  const living = () => ['alive'];
+  expect(await leftAfter(rows, living, PATIENCE_MS)).toEqual(rows);
+  expect(await leftAfter(rows, living, PATIENCE_MS, ['dead'])).toEqual([alive, unheard]);
+  await clock.advance(PATIENCE_MS);
+  expect(await leftAfter([alive, unheard], living, PATIENCE_MS)).toEqual([alive]);
+});
