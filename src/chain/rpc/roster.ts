@@ -1,7 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { type Allowance, createAllowance } from './allowance.ts';
 import { type Answer, type FailureKind, judgeError, ProviderFailure } from './answers.ts';
-import type { ChainLog, RpcCall } from './client.ts';
+import type { RpcCall } from './call.ts';
+import type { ChainLog } from './log.ts';
 import type { Provider } from './provider.ts';
 
 /** A provider and what we know of its health. */
