@@ -195,7 +195,7 @@ test('a backup made under load restores to a ledger that charges nobody twice an
   await service.start();
 }, 120_000);
 
-test('the ledger is told while the service runs: counts, payments without their payers, income that adds up', async () => {
+test('the ledger is told while the service runs: counts, payments without their payers, income that adds up, and the routes that were bought', async () => {
   const settled = rows<{ n: number }>(
     ledgerFile(),
     "SELECT count(*) AS n FROM usdc_payments WHERE state = 'settled'",
@@ -211,8 +211,9 @@ test('the ledger is told while the service runs: counts, payments without their 
   expect((await run('ledger', ['status'])).stdout).toContain('no open payment');
 
   const list = await run('ledger', ['list', '--state', 'settled', '--json', '--limit', '1000']);
-  const { payments } = JSON.parse(list.stdout) as { payments: { nonce: string; transaction: string }[] };
+  const { payments } = JSON.parse(list.stdout) as { payments: { nonce: string; route: string }[] };
   expect(payments).toHaveLength(settled);
+  expect(new Set(payments.map(({ route }) => route))).toEqual(new Set([PATH]));
   const known = rows<{ payer: Buffer }>(ledgerFile(), 'SELECT DISTINCT payer FROM usdc_payments');
   for (const { payer } of known) expect(list.stdout).not.toContain(bytesToHex(payer).slice(2));
 
@@ -220,6 +221,7 @@ test('the ledger is told while the service runs: counts, payments without their 
   const csv = await run('ledger', ['export', '--csv', '--from', '2026-01-01', '--to', today]);
   const lines = csv.stdout.split('\r\n').slice(1, -1);
   const total = lines.reduce((sum, line) => sum + Math.round(Number(line.split(',')[2]) * 1e6), 0);
+  expect(new Set(lines.map((line) => line.split(',')[7]))).toEqual(new Set([PATH]));
   expect([lines.length, BigInt(total)]).toEqual([settled, await balanceOf(network, network.seller)]);
   expect((await run('ledger', ['export', '--csv', '--to', '2020-01-01'])).stdout.split('\r\n')).toHaveLength(2);
 });

@@ -4,18 +4,18 @@ import type { Sqlite } from './database.ts';
 
 const INSERT = `
   INSERT INTO lightning_claims (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until,
-                                request_hash, state, redeem_until, answer)
+                                request_hash, state, redeem_until, answer, route)
   VALUES (@network, @paymentHash, @payTo, @amountMsat, @claimedAt, @keepUntil,
-          @requestHash, @state, @redeemUntil, @answer)`;
+          @requestHash, @state, @redeemUntil, @answer, @route)`;
 
 /** Of a facilitator's claim for another node, the one that a grant of ours may take the place of. */
 const TAKE_OVER = `
   UPDATE lightning_claims
      SET pay_to = @payTo, amount_msat = @amountMsat, claimed_at = @claimedAt, keep_until = max(keep_until, @keepUntil),
-         request_hash = @requestHash, state = @state, redeem_until = @redeemUntil, answer = @answer
+         request_hash = @requestHash, state = @state, redeem_until = @redeemUntil, answer = @answer, route = @route
    WHERE network = @network AND payment_hash = @paymentHash AND request_hash IS NULL AND pay_to <> @payTo`;
 
-const NO_GRANT = { requestHash: null, state: null, redeemUntil: null, answer: null };
+const NO_GRANT = { requestHash: null, state: null, redeemUntil: null, answer: null, route: null };
 
 /** What is known of a payee when a claim for it is judged. `isNew`: it was first seen on the claim's day, or is not known at all. */
 interface Payee {
