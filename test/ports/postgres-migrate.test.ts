@@ -166,7 +166,7 @@ describePostgres('the schema of PostgreSQL', () => {
 
   test('of SQLite and of PostgreSQL are numbered alike', () => {
     expect(filesOf(join(STORE, 'postgres/migrations'))).toEqual(
-      expect.arrayContaining(filesOf(join(STORE, 'migrations'))),
+      expect.arrayContaining(filesOf(join(STORE, 'sqlite/migrations'))),
     );
   });
 });
