@@ -19,9 +19,9 @@ const USAGE = `Looks into the ledger, also while the service runs, and brings op
   npm run -s ledger -- copy [--from FILE] [--to URL]
 
   status       payments and sums by rail and state, the oldest open payment, kept replies
-  list         USDC payments, newest first (at most 50)
+  list         USDC payments with their routes, newest first (at most 50)
     --state    one of reserved, settling, unknown, settled, failed
-  export       settled payments, and Lightning claims that the ledger still holds, oldest first
+  export       settled payments, and Lightning claims that the ledger still holds, oldest first, with their routes
     --from     first day, YYYY-MM-DD in UTC
     --to       last day, included
   reconcile    asks the chain about each open payment and settles what was promised: it may send transactions, with the service's own

@@ -87,7 +87,7 @@ function buyerKey(): `0x${string}` {
 }
 
 async function findPayer(): Promise<LightningPayer | null> {
-  const { payerFrom } = await import('./lib/lightning/lightning-payer.ts');
+  const { payerFrom } = await import('./lib/lightning/payer-from-env.ts');
   try {
     return await payerFrom(process.env);
   } catch (error) {

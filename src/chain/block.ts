@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { ChainClient, RpcCall, RpcOptions, RpcOutcome } from './rpc/client.ts';
+import type { RpcCall } from './rpc/call.ts';
+import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
 import { data, index, quantity, readOutcome, resultOf, toQuantity, word } from './rpc/wire.ts';
 
 const headerSchema = z

@@ -1,7 +1,8 @@
 import { UpstreamFailed } from '../errors.ts';
 import { decodeText, decodeUint, SELECTORS } from './abi.ts';
 import { createChainCache } from './chain-cache.ts';
-import type { ChainClient, RpcCall, RpcError, RpcOptions, RpcOutcome } from './rpc/client.ts';
+import type { RpcCall } from './rpc/call.ts';
+import type { ChainClient, RpcError, RpcOptions, RpcOutcome } from './rpc/client.ts';
 import { data, parseAnswer, toQuantity } from './rpc/wire.ts';
 
 /** What a token contract says of itself; null where it does not answer. */

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import { type Header, headerCall, readHeader } from './block.ts';
 import { createChainCache } from './chain-cache.ts';
-import type { ChainClient, RpcCall, RpcOptions, RpcOutcome } from './rpc/client.ts';
+import type { RpcCall } from './rpc/call.ts';
+import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
 import { index, quantity, readOutcome, toQuantity } from './rpc/wire.ts';
 
 /** reth's cap on the blocks of one eth_feeHistory. */

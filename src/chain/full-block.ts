@@ -2,8 +2,9 @@ import type { Header } from './block.ts';
 import type { BlockLog } from './block-logs.ts';
 import { readLog } from './block-logs.ts';
 import { accountOf, bigintOf, countOf, dataOf, type Fields, fieldsOf, listOf, wordOf } from './fields.ts';
+import type { RpcCall } from './rpc/call.ts';
 import { Contradiction, resultOrRefusal } from './rpc/checked.ts';
-import type { RpcCall, RpcOutcome } from './rpc/client.ts';
+import type { RpcOutcome } from './rpc/client.ts';
 import { toQuantity } from './rpc/wire.ts';
 import { kindOf, type TransactionKind } from './transaction.ts';
 

@@ -1,6 +1,7 @@
 import { decodeText, SELECTORS } from './abi.ts';
 import { knownContract } from './known-contracts.ts';
-import type { ChainClient, RpcCall, RpcOptions, RpcOutcome } from './rpc/client.ts';
+import type { RpcCall } from './rpc/call.ts';
+import type { ChainClient, RpcOptions, RpcOutcome } from './rpc/client.ts';
 
 /** A contract and its code, both in lower case. */
 export interface ContractCode {

@@ -37,45 +37,14 @@ export interface Backfill {
 export function createBackfill(context: CollectorContext): Backfill {
   const { clock, limits, state, writes, scanners } = context;
   const window = createWindow(context);
+  const sized = createSized(context, window.giveUp);
   const retain = createRetention(context);
-  const sizers = {
-    fees: createSizer(limits.feeSpan * limits.feeSpansPerRequest, limits.feeSpan * 4),
-    logs: createSizer(limits.logSpan),
-    full: createSizer(limits.blocksPerRequest, 8),
-  };
   let hasFeeHistory = true;
   let codeReadMs = Number.NEGATIVE_INFINITY;
-  let failuresAlone = 0;
 
   function missing(kind: CoverageKind): Coverage {
     const span = window.current(kind);
     return span === null ? [] : missingFrom(writes.coverage()[kind], span);
-  }
-
-  /** Runs a step of variable size: trouble halves it, success doubles it. */
-  async function sized(
-    kind: CoverageKind,
-    wanted: Coverage,
-    task: (size: number) => Promise<unknown>,
-  ): Promise<number> {
-    try {
-      await task(sizers[kind].size);
-    } catch (error) {
-      if (!context.signal.aborted && !sizers[kind].shrink()) giveUp(kind, wanted);
-      throw error;
-    }
-    sizers[kind].grow();
-    failuresAlone = 0;
-    return 0;
-  }
-
-  /** As long as the head does not answer either, it is the providers and not the block. */
-  function giveUp(kind: CoverageKind, wanted: Coverage): void {
-    const headAnswers = clock.nowMs() - (state.headCheckedMs ?? 0) < HEAD_ANSWERED_MS;
-    failuresAlone = headAnswers ? failuresAlone + 1 : 0;
-    if (failuresAlone < GIVE_UP_AFTER) return;
-    failuresAlone = 0;
-    window.giveUp(kind, wanted.at(-1)?.to ?? 0);
   }
 
   return {
@@ -101,6 +70,47 @@ export function createBackfill(context: CollectorContext): Backfill {
       return limits.pollIntervalMs;
     },
   };
+}
+
+/** Runs steps of variable size, and gives up on a block that cannot be read alone. */
+function createSized(
+  { clock, limits, state, signal }: CollectorContext,
+  giveUpBelow: (kind: CoverageKind, block: number) => void,
+) {
+  const sizers = {
+    fees: createSizer(limits.feeSpan * limits.feeSpansPerRequest, limits.feeSpan * 4),
+    logs: createSizer(limits.logSpan),
+    full: createSizer(limits.blocksPerRequest, 8),
+  };
+  let failuresAlone = 0;
+
+  /** Runs a step of variable size: trouble halves it, success doubles it. */
+  async function sized(
+    kind: CoverageKind,
+    wanted: Coverage,
+    task: (size: number) => Promise<unknown>,
+  ): Promise<number> {
+    try {
+      await task(sizers[kind].size);
+    } catch (error) {
+      if (!signal.aborted && !sizers[kind].shrink()) giveUp(kind, wanted);
+      throw error;
+    }
+    sizers[kind].grow();
+    failuresAlone = 0;
+    return 0;
+  }
+
+  /** As long as the head does not answer either, it is the providers and not the block. */
+  function giveUp(kind: CoverageKind, wanted: Coverage): void {
+    const headAnswers = clock.nowMs() - (state.headCheckedMs ?? 0) < HEAD_ANSWERED_MS;
+    failuresAlone = headAnswers ? failuresAlone + 1 : 0;
+    if (failuresAlone < GIVE_UP_AFTER) return;
+    failuresAlone = 0;
+    giveUpBelow(kind, wanted.at(-1)?.to ?? 0);
+  }
+
+  return sized;
 }
 
 /**

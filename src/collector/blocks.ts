@@ -14,8 +14,9 @@ import {
   receiptCall,
   type TransactionCost,
 } from '../chain/full-block.ts';
+import type { RpcCall } from '../chain/rpc/call.ts';
 import { askChecked, Contradiction } from '../chain/rpc/checked.ts';
-import { type ChainClient, type RpcCall, RpcError, type RpcOutcome } from '../chain/rpc/client.ts';
+import { type ChainClient, RpcError, type RpcOutcome } from '../chain/rpc/client.ts';
 import type { Span } from '../lib/coverage.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 import { dedupeLogs, firstTopicsOf } from './scan.ts';

@@ -61,32 +61,15 @@ export function createCollector(options: CollectorOptions): Collector {
   let heads: { close(): void } | null = null;
   let identified = false;
 
-  /** Runs a step again and again; a failure is told once and makes the pauses longer, never ends the lane. */
-  async function runLane(lane: 'head' | 'background', step: () => Promise<number>): Promise<void> {
-    let failures = 0;
-    while (!ended.signal.aborted) {
-      let waitMs: number;
-      try {
-        waitMs = await step();
-        if (failures > 0) log.info({ lane, failures }, 'the collector reads again');
-        failures = 0;
-      } catch (error) {
-        if (ended.signal.aborted) return;
-        failures += 1;
-        state.failures += 1;
-        if (failures === 1) log.warn({ lane, err: error }, 'the collector could not read; it tries again');
-        waitMs = Math.min(BACK_OFF_MS * 2 ** (failures - 1), MAX_BACK_OFF_MS);
-      }
-      await pause(lane, waitMs);
-    }
-  }
-
-  async function pause(lane: 'head' | 'background', ms: number): Promise<void> {
+  async function pause(lane: Lane, ms: number): Promise<void> {
     if (ms <= 0) return void (await nextTurn());
     if (lane === 'head') nap = new AbortController();
     const signal = lane === 'head' ? AbortSignal.any([ended.signal, nap.signal]) : ended.signal;
     await clock.sleep(ms, signal).catch(() => undefined);
   }
+
+  const run = (lane: Lane, step: () => Promise<number>) =>
+    runLane(context, { lane, step, pause: (ms) => pause(lane, ms) });
 
   async function pollHead(): Promise<number> {
     if (!identified) await checkIdentity();
@@ -111,7 +94,7 @@ export function createCollector(options: CollectorOptions): Collector {
   return {
     status: () => readStatus(context, progress.read()),
     start() {
-      lanes = [runLane('head', pollHead), runLane('background', fillPast)];
+      lanes = [run('head', pollHead), run('background', fillPast)];
       heads = watchHeads({ urls: options.wsUrls ?? [], log, onHead });
     },
     async stop() {
@@ -121,6 +104,35 @@ export function createCollector(options: CollectorOptions): Collector {
       log.info({ commits: writes.version() }, 'the collector has stopped');
     },
   };
+}
+
+type Lane = 'head' | 'background';
+
+interface LaneParts {
+  readonly lane: Lane;
+  /** Resolves to the milliseconds until the next. */
+  readonly step: () => Promise<number>;
+  readonly pause: (ms: number) => Promise<void>;
+}
+
+/** Runs a step again and again; a failure is told once and makes the pauses longer, never ends the lane. */
+async function runLane({ log, signal, state }: CollectorContext, { lane, step, pause }: LaneParts): Promise<void> {
+  let failures = 0;
+  while (!signal.aborted) {
+    let waitMs: number;
+    try {
+      waitMs = await step();
+      if (failures > 0) log.info({ lane, failures }, 'the collector reads again');
+      failures = 0;
+    } catch (error) {
+      if (signal.aborted) return;
+      failures += 1;
+      state.failures += 1;
+      if (failures === 1) log.warn({ lane, err: error }, 'the collector could not read; it tries again');
+      waitMs = Math.min(BACK_OFF_MS * 2 ** (failures - 1), MAX_BACK_OFF_MS);
+    }
+    await pause(waitMs);
+  }
 }
 
 function createContext(options: CollectorOptions, signal: AbortSignal): CollectorContext {

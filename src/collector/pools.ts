@@ -63,10 +63,7 @@ export function createPoolBook(watch: WatchList, reads: TradeReads, warn: (messa
     const read = await readDecimals(chain, watch, signal);
     const tokens = watch.tokens.map(({ address }) => address).filter((address) => read.has(address));
     const asked = await askForPools(chain, watch.venues, tokens, watch.usdc, { signal });
-    for (const { address, symbol } of watch.tokens) {
-      if (!read.has(address))
-        warn(`the watched token ${symbol} (${address}) tells no decimals: its trades are not read`);
-    }
+    warnOfUnread(watch, read, warn);
     for (const row of reads.pools()) if (read.has(bytesToHex(row.token))) remember(row);
     for (const { pool, source } of asked) {
       const row = toRow(pool, source.name, span.to, watch, read);
@@ -84,12 +81,7 @@ export function createPoolBook(watch: WatchList, reads: TradeReads, warn: (messa
     },
     learn({ logs }) {
       if (decimals === null) throw new Error('the pools were not prepared');
-      for (const log of logs) {
-        const venue = watch.venues.find(({ address }) => address === log.address);
-        const pool = venue && decodeCreation(venue.kind, log);
-        const row = venue && pool && toRow(pool, venue.name, log.block, watch, decimals);
-        if (row) add(row, log.block);
-      }
+      for (const row of createdIn(logs, watch, decimals)) add(row, row.foundBlock);
       if (pending.size === 0) return { pools: [] };
       const entries = [...pending.values()];
       return { pools: entries.map(({ row }) => row), rescanFrom: Math.min(...entries.map(({ from }) => from)) };
@@ -112,6 +104,21 @@ async function readDecimals(chain: ChainClient, watch: WatchList, signal: AbortS
   return new Map(
     tokens.flatMap((token) => (token?.decimals == null ? [] : [[token.address, token.decimals] as const])),
   );
+}
+
+function warnOfUnread({ tokens }: WatchList, read: Decimals, warn: (message: string) => void): void {
+  for (const { address, symbol } of tokens) {
+    if (!read.has(address)) warn(`the watched token ${symbol} (${address}) tells no decimals: its trades are not read`);
+  }
+}
+
+/** The pools that are made in these logs, of watched tokens against USDC. */
+function createdIn(logs: readonly ScanLog[], watch: WatchList, decimals: Decimals): PoolRow[] {
+  return logs.flatMap((log) => {
+    const venue = watch.venues.find(({ address }) => address === log.address);
+    const pool = venue && decodeCreation(venue.kind, log);
+    return (venue && pool && toRow(pool, venue.name, log.block, watch, decimals)) ?? [];
+  });
 }
 
 /** The row of a pool; null when it is not one of a watched token against USDC, on either of its faces. */

@@ -1,6 +1,6 @@
 import type { Allowance } from '../chain/rpc/allowance.ts';
 import { type Answer, type FailureKind, judgeError, ProviderFailure } from '../chain/rpc/answers.ts';
-import type { RpcCall } from '../chain/rpc/client.ts';
+import type { RpcCall } from '../chain/rpc/call.ts';
 import { createProvider, type Provider } from '../chain/rpc/provider.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Probe, ProbeError, ProbeWrites } from '../store/chain/probe-store.ts';

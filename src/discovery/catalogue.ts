@@ -49,9 +49,16 @@ export const NO_CATALOGUE: Catalogue = {
   read: async () => false,
 };
 
+/** The entries in hand, and when they were read. */
+interface Copy {
+  readonly readAtMs: number;
+  readonly listings: readonly Listing[];
+}
+
 /** Reads a catalogue of paid services and keeps its entries that are payable on our chain; the last good copy outlives any failure and a restart. */
-export function createCatalogue({ upstream, url, payable, store, clock, log }: CatalogueOptions): Catalogue {
-  let copy: { readonly readAtMs: number; readonly listings: readonly Listing[] } | null = null;
+export function createCatalogue(options: CatalogueOptions): Catalogue {
+  const { payable, store, clock, log } = options;
+  let copy: Copy | null = null;
   let version = 0;
 
   function take(readAtMs: number, listings: readonly Listing[]): void {
@@ -65,12 +72,7 @@ export function createCatalogue({ upstream, url, payable, store, clock, log }: C
       if (readAt === null || readAt <= (copy?.readAtMs ?? 0)) return;
       const kept = await store.load();
       if (kept === null) return;
-      const listings = stored.parse(JSON.parse(kept.entries));
-      // A copy of another chain's entries is none of ours.
-      take(
-        kept.readAt,
-        listings.filter(({ entry }) => entry.network === payable.network),
-      );
+      take(kept.readAt, parseStored(kept.entries, payable));
     } catch (error) {
       log.warn({ err: error }, 'the stored copy of the catalogue cannot be read');
     }
@@ -85,28 +87,6 @@ export function createCatalogue({ upstream, url, payable, store, clock, log }: C
     }
   }
 
-  async function readAll(signal: AbortSignal): Promise<{ listings: Listing[]; isCut: boolean }> {
-    const listings: Listing[] = [];
-    let bytes = 0;
-    const pages = readPages({ upstream, url, network: payable.network, clock, signal });
-    for (let page = await pages.next(); ; page = await pages.next()) {
-      if (page.done) return { listings, isCut: page.value };
-      for (const item of page.value) {
-        const listing = readCatalogueItem(item, payable);
-        if (listing === null) continue;
-        bytes += Buffer.byteLength(JSON.stringify(listing));
-        if (listings.length === MAX_ENTRIES || bytes > MAX_BYTES) return { listings, isCut: true };
-        listings.push(listing);
-      }
-    }
-  }
-
-  /** Whether a read is more likely a failure than the truth. */
-  function isDoubtful(entries: number): boolean {
-    if (copy === null || clock.nowMs() - copy.readAtMs > BELIEVED_AFTER_MS) return false;
-    return copy.listings.length > 0 && entries < copy.listings.length * LEAST_SHARE;
-  }
-
   return {
     version: () => version,
     listings: () => copy?.listings ?? [],
@@ -114,9 +94,9 @@ export function createCatalogue({ upstream, url, payable, store, clock, log }: C
     load,
     async read(signal) {
       try {
-        const { listings, isCut } = await readAll(signal);
+        const { listings, isCut } = await readAll(options, signal);
         if (isCut) log.warn({ entries: listings.length }, 'the catalogue is larger than what is read of it');
-        if (isDoubtful(listings.length)) {
+        if (isDoubtful(copy, listings.length, clock.nowMs())) {
           const had = copy?.listings.length;
           log.warn({ entries: listings.length, had }, 'the catalogue has suddenly shrunk; the copy in hand is kept');
           return false;
@@ -130,4 +110,35 @@ export function createCatalogue({ upstream, url, payable, store, clock, log }: C
       }
     },
   };
+}
+
+/** A stored copy's entries; those of another chain are none of ours. Throws where it is malformed. */
+function parseStored(entries: string, { network }: Payable): Listing[] {
+  return stored.parse(JSON.parse(entries)).filter(({ entry }) => entry.network === network);
+}
+
+/** Every entry that is payable on our chain; `isCut` where there was more than is kept. */
+async function readAll(
+  { upstream, url, payable, clock }: Omit<CatalogueOptions, 'store' | 'log'>,
+  signal: AbortSignal,
+): Promise<{ listings: Listing[]; isCut: boolean }> {
+  const listings: Listing[] = [];
+  let bytes = 0;
+  const pages = readPages({ upstream, url, network: payable.network, clock, signal });
+  for (let page = await pages.next(); ; page = await pages.next()) {
+    if (page.done) return { listings, isCut: page.value };
+    for (const item of page.value) {
+      const listing = readCatalogueItem(item, payable);
+      if (listing === null) continue;
+      bytes += Buffer.byteLength(JSON.stringify(listing));
+      if (listings.length === MAX_ENTRIES || bytes > MAX_BYTES) return { listings, isCut: true };
+      listings.push(listing);
+    }
+  }
+}
+
+/** Whether a read is more likely a failure than the truth. */
+function isDoubtful(copy: Copy | null, entries: number, nowMs: number): boolean {
+  if (copy === null || nowMs - copy.readAtMs > BELIEVED_AFTER_MS) return false;
+  return copy.listings.length > 0 && entries < copy.listings.length * LEAST_SHARE;
 }

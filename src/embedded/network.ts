@@ -9,7 +9,7 @@ import type { ArtifactName } from './contracts/artifacts.ts';
 import { deployment, fundNative, fundUsdc, MULTICALL3, placeContracts, sendAndWait, USDC } from './contracts.ts';
 import { type Dex, deployDex, EURC, PROJECT_TOKEN, placeToken } from './dex.ts';
 import type { EmbeddedLightning, EmbeddedLightningOptions } from './lightning/lightning.ts';
-import { createMiner } from './miner.ts';
+import { createMiner, type Miner } from './miner.ts';
 import { createRpc, type Rpc } from './rpc.ts';
 import { startTraffic } from './traffic.ts';
 
@@ -122,6 +122,23 @@ function withLightning(chain: ChainPart, lightning: EmbeddedLightning | null): E
 
 type Furnishing = EmbeddedNetworkOptions & Required<Pick<EmbeddedNetworkOptions, 'chainId' | 'blockTimeMs' | 'log'>>;
 
+/** Puts Arc's contracts and the tokens at their addresses, and money into the accounts. */
+async function placeAll(
+  rpc: Rpc,
+  miner: Miner,
+  { relayer, deployer, buyer, selfTester }: Record<'relayer' | 'deployer' | 'buyer' | 'selfTester', Account>,
+): Promise<void> {
+  await placeContracts(rpc);
+  await fundNative(rpc, miner, relayer.address, 1_000n * NATIVE_UNIT);
+  await fundNative(rpc, miner, deployer.address, 1_000_000n * NATIVE_UNIT);
+  await fundUsdc(rpc, miner, buyer.address, 10n * USDC_UNIT);
+  await fundUsdc(rpc, miner, selfTester.address, 10n * USDC_UNIT);
+  await rpc('anvil_impersonateAccount', [deployer.address]);
+  await placeToken(rpc, EURC, 'EURC', 'EURC', 6);
+  await placeToken(rpc, PROJECT_TOKEN, 'Percall', 'CALL', 18);
+  await miner.mine();
+}
+
 async function furnish(anvil: Anvil, options: Furnishing): Promise<ChainPart> {
   const { chainId, log } = options;
   const rpcUrl = `http://127.0.0.1:${anvil.port}`;
@@ -132,15 +149,7 @@ async function furnish(anvil: Anvil, options: Furnishing): Promise<ChainPart> {
   });
   const [relayer, buyer, seller, deployer] = [createAccount(), createAccount(), createAccount(), createAccount()];
   const selfTester = createAccount();
-  await placeContracts(rpc);
-  await fundNative(rpc, miner, relayer.address, 1_000n * NATIVE_UNIT);
-  await fundNative(rpc, miner, deployer.address, 1_000_000n * NATIVE_UNIT);
-  await fundUsdc(rpc, miner, buyer.address, 10n * USDC_UNIT);
-  await fundUsdc(rpc, miner, selfTester.address, 10n * USDC_UNIT);
-  await rpc('anvil_impersonateAccount', [deployer.address]);
-  await placeToken(rpc, EURC, 'EURC', 'EURC', 6);
-  await placeToken(rpc, PROJECT_TOKEN, 'Percall', 'CALL', 18);
-  await miner.mine();
+  await placeAll(rpc, miner, { relayer, deployer, buyer, selfTester });
   const pools = (options.dex ?? options.traffic) ? await deployDex(rpc, miner, deployer.address) : null;
   const dataDir = await mkdtemp(join(tmpdir(), 'percall-embedded-'));
   miner.resume();

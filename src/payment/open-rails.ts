@@ -1,4 +1,4 @@
-import { ranked } from '../chain/rpc/rank.ts';
+import { ranked } from '../chain/rpc/ranked.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import type { LedgerStore, Payment } from '../store/ports/sales.ts';
 import { type Authorization, paymentKey } from './authorization.ts';

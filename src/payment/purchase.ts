@@ -151,9 +151,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   function reserve(order: Order<S>, known: Payment | null, onId: (id: string) => void): Promise<string | null> {
-    const { authorization, authorizationHash, price, key, requestHash, clientHash, identifierHash } = order;
-    const { value: amount, to: payTo, validAfter, validBefore } = authorization;
-    const terms = { amount, payTo, validAfter, validBefore, authorizationHash, price };
+    const { endpoint, authorizationHash, price, key, requestHash, clientHash, identifierHash } = order;
+    const { value: amount, to: payTo, validAfter, validBefore } = order.authorization;
+    const terms = { amount, payTo, validAfter, validBefore, authorizationHash, price, route: listedPath(endpoint) };
     return ledger.reserve({ ...key, ...terms, requestHash, clientHash, identifierHash }, known !== null, onId);
   }
 

@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { catalogue as everything } from '../catalogue/catalogue.ts';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { createChainClient } from '../chain/rpc/client.ts';
-import { ranked } from '../chain/rpc/rank.ts';
+import { ranked } from '../chain/rpc/ranked.ts';
 import { type Part, WHOLE } from '../cluster/part.ts';
 import { publishCollector } from '../collector/collector-metrics.ts';
 import type { Config } from '../config.ts';

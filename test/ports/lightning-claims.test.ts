@@ -56,11 +56,25 @@ describeLedgers('the Lightning rail', (adapter) => {
         store.claim(grantOf('ours')),
         store.claim(accountedOf('theirs', {}, { amountMsat: 2n ** 64n })),
       ]);
-      const { keepUntil: _, account: __, ...ours } = grantOf('ours');
+      const { keepUntil: _, account: __, grant, ...ours } = grantOf('ours');
+      const { route: ___, ...granted } = grant!;
       const state = { state: 'claimed', deliveredAt: null, answered: false };
-      expect(await store.findClaim(keyOf('ours'))).toEqual({ ...ours, grant: { ...ours.grant, ...state } });
+      expect(await store.findClaim(keyOf('ours'))).toEqual({ ...ours, grant: { ...granted, ...state } });
       expect(await store.findClaim(keyOf('theirs'))).toMatchObject({ grant: null, amountMsat: 2n ** 64n });
       expect(await store.findClaim(keyOf('nobody'))).toBeNull();
+    });
+
+    test('one of ours keeps the route that it grants, also where it takes a facilitator’s place, and a facilitator’s keeps none', async () => {
+      const routes = () => ledger.sql('SELECT route FROM lightning_claims');
+      await store.claim(accountedOf('a'));
+      expect(await routes()).toEqual([{ route: null }]);
+      expect(await store.claim(grantOf('a'))).toBe('claimed');
+      expect(await routes()).toEqual([{ route: '/v1/lightning/chain/wallet' }]);
+      await store.claim(grantOf('b'));
+      expect(await routes()).toEqual([
+        { route: '/v1/lightning/chain/wallet' },
+        { route: '/v1/lightning/chain/wallet' },
+      ]);
     });
 
     test('a malformed claim rejects alone, and the same hash on two networks is two proofs', async () => {

@@ -97,7 +97,9 @@ describeLedgers('forgetting', (adapter) => {
     const late = keepUntil + DAY;
     await Promise.all([record('a', { forgetAt: late }), record('b', { forgetAt: late })]);
     await store.claim(accountedOf('a'));
-    await store.claim(grantOf('b', { grant: { requestHash: Buffer.alloc(32), redeemUntil: NOON + HOUR } }));
+    await store.claim(
+      grantOf('b', { grant: { requestHash: Buffer.alloc(32), redeemUntil: NOON + HOUR, route: '/v1/lightning/a' } }),
+    );
     for (const name of ['a', 'b']) {
       expect(await leftAt(late - 1, name)).toBe('invoice reply claim');
       expect(await store.claim(accountedOf(name))).toBe('duplicate');

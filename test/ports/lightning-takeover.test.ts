@@ -14,8 +14,9 @@ describeLedgers('a claim in the place of another', (adapter) => {
     expect(await store.claim(accountedOf('a', {}, { keepUntil }))).toBe('claimed');
     const outcomes = await Promise.all(Array.from({ length: 5 }, () => store.claim(grantOf('a'))));
     expect(outcomes).toEqual(['claimed', ...Array.from({ length: 4 }, () => 'duplicate')]);
-    const { keepUntil: _, account: __, ...ours } = grantOf('a');
-    const grant = { ...ours.grant, state: 'claimed', deliveredAt: null, answered: false };
+    const { keepUntil: _, account: __, grant: given, ...ours } = grantOf('a');
+    const { route: ___, ...granted } = given!;
+    const grant = { ...granted, state: 'claimed', deliveredAt: null, answered: false };
     expect(await store.findClaim(keyOf('a'))).toEqual({ ...ours, grant });
     expect(await store.claim(accountedOf('a'))).toBe('duplicate');
     expect(await store.facilitatorCounts(TODAY, nodeOf('ours'))).toEqual({ total: 1, today: 1, nodes: 1, own: 0 });

@@ -38,8 +38,9 @@ describeLedgers('payments', (adapter) => {
         endedAt: null,
       };
       const bytes = (value: Uint8Array | null) => value && Buffer.from(value);
+      const { route: _, ...kept } = given;
       const { nonce, identifierHash, authorizationHash } = given;
-      const wanted = { ...given, ...empty, state: 'reserved', deliveries: 0 };
+      const wanted = { ...kept, ...empty, state: 'reserved', deliveries: 0 };
       const hashes = { identifierHash: bytes(identifierHash), authorizationHash: bytes(authorizationHash) };
       const row = { ...wanted, nonce: bytes(nonce), ...hashes };
       expect(await store.find(given)).toEqual(row);
@@ -90,6 +91,15 @@ describeLedgers('payments', (adapter) => {
       const { requestHash, price } = again;
       expect(await store.get('c')).toMatchObject({ state: 'reserved', price, requestHash, amount: 500n });
       expect((await store.get('c'))?.payTo).toEqual(Buffer.alloc(20, 1));
+    });
+
+    test('keeps the route that it is for, and of a payment that is sold anew the route of the new sale', async () => {
+      const routes = () => ledger.sql('SELECT id, route FROM usdc_payments ORDER BY id');
+      await store.reserve(reservation('a', 'n', { route: '/v1/paid/chain/tx' }), 0, null);
+      expect(await routes()).toEqual([{ id: 'a', route: '/v1/paid/chain/tx' }]);
+      await fail('a', 'reverted');
+      await store.reserve(reservation('b', 'n', { route: '/v1/paid/web/check' }), 0, 'reverted');
+      expect(await routes()).toEqual([{ id: 'b', route: '/v1/paid/web/check' }]);
     });
 
     test('takes over no row from before the hash of its authorization was kept', async () => {

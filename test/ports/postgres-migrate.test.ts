@@ -4,9 +4,11 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { openPostgresReports } from '../../src/store/postgres/ledger-reports.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
+import { gathered } from '../support/gathered.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { reservation } from '../support/ledger/ledger-rows.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
@@ -97,6 +99,36 @@ describePostgres('the schema of PostgreSQL', () => {
     await close();
   });
 
+  test('from before routes were kept is reported without them, and rows of instances of that version stay without', async () => {
+    const last = '015-routes.sql';
+    cpSync(join(STORE, 'postgres/migrations'), folder, { recursive: true, filter: (path) => !path.endsWith(last) });
+    await run(folder);
+    const bytes = (length: number, byte: number) => `'\\x${Buffer.alloc(length, byte).toString('hex')}'`;
+    const put = (id: string, nonce: number) =>
+      client.query(
+        `INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after,
+                                    valid_before, request_hash, client_hash, reserved_at, ended_at, place)
+         VALUES ('${id}', 'eip155:5042', ${bytes(20, 0x36)}, ${bytes(20, 9)}, ${bytes(32, nonce)}, 'settled', 'b', 1000,
+                 ${bytes(20, 9)}, '0', '1', ${bytes(32, 7)}, ${bytes(32, 7)}, 1, 2, 1)`,
+      );
+    await put('a', 7);
+    const reports = openPostgresReports({ url, connectTimeoutMs: 5000 });
+    expect(await reports.list(null, 10)).toMatchObject([{ id: 'a', route: null }]);
+    expect(await gathered(reports.income(0, 10))).toMatchObject([{ id: 'a', route: null }]);
+
+    const { payments, close } = await open();
+    // An instance of the version before still runs, and knows no route.
+    await put('b', 8);
+    await payments.reserve(reservation('c', 'c'), 0, null);
+    const listed = await reports.list(null, 10);
+    expect(listed.map(({ id, route }) => [id, route])).toEqual([
+      ['c', '/v1/paid/chain/wallet'],
+      ['b', null],
+      ['a', null],
+    ]);
+    await Promise.all([reports.close(), close()]);
+  });
+
   test('takes what is new, one step after the other, each whole or not at all', async () => {
     writeFileSync(join(folder, '001-first.sql'), 'CREATE TABLE a (n BIGINT); INSERT INTO a VALUES (1);');
     await run(folder);
@@ -134,7 +166,7 @@ describePostgres('the schema of PostgreSQL', () => {
 
   test('of SQLite and of PostgreSQL are numbered alike', () => {
     expect(filesOf(join(STORE, 'postgres/migrations'))).toEqual(
-      expect.arrayContaining(filesOf(join(STORE, 'migrations'))),
+      expect.arrayContaining(filesOf(join(STORE, 'sqlite/migrations'))),
     );
   });
 });

@@ -7,8 +7,9 @@ import type { Move } from './moves/move.ts';
 import { tellMove } from './moves/tell.ts';
 import { PLANTED } from './planted/all.ts';
 import { choosePlants, unplanted } from './planted/plant.ts';
+import { drawScenario } from './run/draw-scenario.ts';
 import { type Outcome, runSeed } from './run/run-seed.ts';
-import { drawScenario, type Scenario } from './run/scenario.ts';
+import type { Scenario } from './run/scenario.ts';
 import { shorten } from './run/shrink.ts';
 import { loadService } from './seam.ts';
 

@@ -1,9 +1,9 @@
-import { globSync, readFileSync } from 'node:fs';
-import { join, posix } from 'node:path';
+import { globSync } from 'node:fs';
+import { posix } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
+import { parseSource, ROOT, readSources, type Source } from '../support/sources.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
 /** The hard cap on a file's length. */
 const MAX_LINES = 300;
 /** Far fewer than there are: the test cannot pass because it looked in the wrong place. */
@@ -134,12 +134,6 @@ const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   },
 ];
 
-interface Source {
-  /** From the repository's root, with forward slashes. */
-  readonly path: string;
-  readonly text: string;
-}
-
 interface Import {
   /** Null when it is computed, which no check could follow. */
   readonly specifier: string | null;
@@ -148,7 +142,7 @@ interface Import {
 }
 
 /** Every import of a file: static, re-exported, type, dynamic, required. */
-function importsOf({ path, text }: Source): Import[] {
+function importsOf(source: Source): Import[] {
   const found: Import[] = [];
   const add = (node: ts.Node | undefined, typesOnly: boolean, dynamic = false) =>
     found.push({ specifier: node && ts.isStringLiteralLike(node) ? node.text : null, typesOnly, dynamic });
@@ -160,7 +154,7 @@ function importsOf({ path, text }: Source): Import[] {
     else if (ts.isCallExpression(node) && isLoad(node.expression)) add(node.arguments[0], false, true);
     ts.forEachChild(node, visit);
   };
-  visit(ts.createSourceFile(path, text, ts.ScriptTarget.Latest));
+  visit(parseSource(source));
   return found;
 }
 
@@ -235,10 +229,7 @@ function judgePackage(path: string, specifier: string, typesOnly: boolean): stri
   return allowed ? null : `imports ${specifier}`;
 }
 
-const sources: Source[] = globSync('src/**/*.ts', { cwd: ROOT }).map((path) => ({
-  path: path.replaceAll('\\', '/'),
-  text: readFileSync(join(ROOT, path), 'utf8'),
-}));
+const sources = readSources('src/**/*.ts');
 
 describe('the source', () => {
   test('was seen, all of it', () => {

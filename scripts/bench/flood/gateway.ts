@@ -74,18 +74,12 @@ export async function startGateway(chainId: number, usdc: string): Promise<Gatew
     return ok({ token: 'USDC', balances: told });
   }
 
-  const extra = {
-    ...{ name: 'GatewayWalletBatched', version: '1', verifyingContract: GATEWAY_WALLET },
-    ...{ minValiditySeconds: MIN_VALIDITY_SECONDS, assets: [{ symbol: 'USDC', address: usdc, decimals: 6 }] },
-  };
-  const kinds = [{ x402Version: 2, scheme: 'exact', network, extra }];
-
   function answer({ method, url, text }: Asked): Answered {
     const transfer = transfers.get(/^\/v1\/x402\/transfers\/([^/]+)$/.exec(url.pathname)?.[1] ?? '');
     if (transfer) return ok(transfer);
     switch (`${method} ${url.pathname}`) {
       case 'GET /v1/x402/supported':
-        return ok({ kinds, extensions: [], signers: {} });
+        return ok({ kinds: kindsOf(network, usdc), extensions: [], signers: {} });
       case 'GET /v1/x402/transfers':
         return ok({ transfers: byNonce(url.searchParams.get('from') ?? '', url.searchParams.get('nonce') ?? '') });
       case 'POST /v1/balances':
@@ -106,4 +100,13 @@ export async function startGateway(chainId: number, usdc: string): Promise<Gatew
     return answer(question);
   });
   return { ...server, asked, balanceOf, deposit: (depositor, units) => deposits.set(depositor.toLowerCase(), units) };
+}
+
+/** What it says that it settles. */
+function kindsOf(network: string, usdc: string) {
+  const extra = {
+    ...{ name: 'GatewayWalletBatched', version: '1', verifyingContract: GATEWAY_WALLET },
+    ...{ minValiditySeconds: MIN_VALIDITY_SECONDS, assets: [{ symbol: 'USDC', address: usdc, decimals: 6 }] },
+  };
+  return [{ x402Version: 2, scheme: 'exact', network, extra }];
 }

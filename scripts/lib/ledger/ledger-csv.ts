@@ -2,20 +2,20 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { formatUnits } from '../../../src/lib/units.ts';
 import type { Income } from '../../../src/store/ports/reports.ts';
 
-const HEADER = ['rail', 'id', 'amount', 'unit', 'at', 'transaction', 'block'];
+const HEADER = ['rail', 'id', 'amount', 'unit', 'at', 'transaction', 'block', 'route'];
 
 /**
  * Income as CSV (RFC 4180), line by line: amounts exact in the unit beside them, times in ISO 8601 and UTC.
- * Every field is hex, a number, a time or a word of ours, so none needs quotes and none can be a formula.
+ * Every field is hex, a number, a time, a path or a word of ours, so none needs quotes and none can be a formula.
  */
 export async function* incomeCsv(income: Iterable<Income> | AsyncIterable<Income>): AsyncGenerator<string> {
   yield line(HEADER);
-  for await (const { rail, id, amount, at, hash, block } of income) {
+  for await (const { rail, id, amount, at, hash, block, route } of income) {
     const time = new Date(at).toISOString();
-    if (rail === 'usdc') yield line([rail, id, formatUnits(amount, 6), 'USDC', time, bytesToHex(hash), block]);
+    if (rail === 'usdc') yield line([rail, id, formatUnits(amount, 6), 'USDC', time, bytesToHex(hash), block, route]);
     else {
       const paymentHash = Buffer.from(hash).toString('hex');
-      yield line([rail, paymentHash, amount.toString(), 'msat', time, paymentHash, block]);
+      yield line([rail, paymentHash, amount.toString(), 'msat', time, paymentHash, block, route]);
     }
   }
 }

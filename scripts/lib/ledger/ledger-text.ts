@@ -51,17 +51,17 @@ export function statusJson({ sums, oldestOpen, replies, lightning }: LedgerStatu
 
 /** Payments for a person, a line each. */
 export function listText(payments: readonly ListedPayment[]): string[] {
-  const cells = payments.map(({ id, state, amount, nonce, transaction, reservedAt, endedAt }) => {
+  const cells = payments.map(({ id, state, amount, nonce, transaction, reservedAt, endedAt, route }) => {
     const usdc = formatUnits(amount, USDC_DECIMALS);
-    return [id, state, usdc, iso(reservedAt), iso(endedAt), bytesToHex(nonce), hex(transaction) ?? '-'];
+    return [id, state, usdc, iso(reservedAt), iso(endedAt), bytesToHex(nonce), hex(transaction) ?? '-', route ?? '-'];
   });
-  return textTable([['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction'], ...cells]);
+  return textTable([['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction', 'route'], ...cells]);
 }
 
 /** The same for a program. */
 export function listJson(payments: readonly ListedPayment[]): object {
   return {
-    payments: payments.map(({ id, state, amount, nonce, transaction, block, reservedAt, endedAt }) => ({
+    payments: payments.map(({ id, state, amount, nonce, transaction, block, reservedAt, endedAt, route }) => ({
       id,
       state,
       amountUsdc: formatUnits(amount, USDC_DECIMALS),
@@ -70,6 +70,7 @@ export function listJson(payments: readonly ListedPayment[]): object {
       block,
       reservedAt: seconds(reservedAt),
       endedAt: endedAt === null ? null : seconds(endedAt),
+      route,
     })),
   };
 }

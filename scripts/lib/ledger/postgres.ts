@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -54,16 +54,7 @@ export async function startPostgres(): Promise<Postgres> {
   if (user) chownSync(folder, user.uid, user.gid);
   const data = join(folder, 'data');
   const port = await freePort();
-  try {
-    execFileSync(
-      join(bin, 'initdb'),
-      ['-D', data, '-U', 'percall', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'],
-      { ...user, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] },
-    );
-  } catch (error) {
-    rmSync(folder, { recursive: true, force: true });
-    throw error;
-  }
+  initialise(bin, data, folder, user);
   const url = (database: string) => `postgres://percall@127.0.0.1:${port}/${database}`;
   let server: ChildProcess | null = null;
 
@@ -75,13 +66,9 @@ export async function startPostgres(): Promise<Postgres> {
     // After a kill it refuses to start while a child of the dead one still works.
     while (server === null || server.exitCode !== null) {
       if (Date.now() > until) throw new Error(`postgres did not start in ${READY_MS / 1000} s: ${said}`);
-      const started = spawn(join(bin, 'postgres'), ['-D', data, ...args], {
-        ...user,
-        cwd: folder,
-        stdio: ['ignore', 'ignore', 'pipe'],
-      });
-      started.stderr?.on('data', (text) => {
-        said = String(text);
+      const options = { ...user, cwd: folder };
+      const started = spawnServer(bin, ['-D', data, ...args], options, (text) => {
+        said = text;
       });
       server = started;
       while (started.exitCode === null && Date.now() < until && !(await answers(url('postgres')))) {
@@ -104,12 +91,7 @@ export async function startPostgres(): Promise<Postgres> {
   return {
     pid: () => server?.pid ?? 0,
     url,
-    createDatabase: async (name, template) => {
-      const client = new Client({ connectionString: url('postgres') });
-      await client.connect();
-      await client.query(`CREATE DATABASE ${name}${template === undefined ? '' : ` TEMPLATE ${template}`}`);
-      await client.end();
-    },
+    createDatabase: (name, template) => createDatabase(url('postgres'), name, template),
     stop: async () => {
       // Ends it at once and in order; a smart shutdown would wait for its clients.
       await end('SIGINT');
@@ -121,6 +103,35 @@ export async function startPostgres(): Promise<Postgres> {
     },
     kill: () => end('SIGKILL'),
   };
+}
+
+/** Makes the server's files; takes the folder away where that fails. */
+function initialise(bin: string, data: string, folder: string, user: { uid: number; gid: number } | null): void {
+  const options = ['--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'];
+  try {
+    execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'percall', ...options], {
+      ...user,
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** `onSaid` hears what the server writes about itself. */
+function spawnServer(bin: string, args: string[], options: SpawnOptions, onSaid: (text: string) => void): ChildProcess {
+  const started = spawn(join(bin, 'postgres'), args, { ...options, stdio: ['ignore', 'ignore', 'pipe'] });
+  started.stderr?.on('data', (text) => onSaid(String(text)));
+  return started;
+}
+
+async function createDatabase(url: string, name: string, template: string | undefined): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query(`CREATE DATABASE ${name}${template === undefined ? '' : ` TEMPLATE ${template}`}`);
+  await client.end();
 }
 
 async function answers(url: string): Promise<boolean> {

@@ -47,12 +47,6 @@ export function createAllowance(clock: Clock): Allowance {
 
   const burst = (): number => Math.max(1, rate * BURST_SECONDS);
 
-  function recall(now: number): void {
-    const isRecent = (atMs: number) => now - atMs < SECOND_MS;
-    sent = sent.filter(isRecent);
-    refusals = refusals.filter(isRecent);
-  }
-
   function grow(now: number): void {
     // A slow one is given the time of two requests: fewer would teach nothing.
     if (now - changedMs < Math.max(QUIET_MS, (2 * SECOND_MS) / rate)) return;
@@ -85,7 +79,7 @@ export function createAllowance(clock: Clock): Allowance {
     refused() {
       const now = clock.nowMs();
       refusals.push(now);
-      recall(now);
+      [sent, refusals] = [lastSecond(sent, now), lastSecond(refusals, now)];
       // Refusals within one second change the rate once.
       if (rate === Number.POSITIVE_INFINITY || now - changedMs >= SECOND_MS) [before, changedMs] = [rate, now];
       const borne = sent.length - refusals.length;
@@ -95,4 +89,9 @@ export function createAllowance(clock: Clock): Allowance {
       [level, filledMs] = [0, now];
     },
   };
+}
+
+/** Of these times those of the second before `now`. */
+function lastSecond(times: readonly number[], now: number): number[] {
+  return times.filter((atMs) => now - atMs < SECOND_MS);
 }

@@ -1,4 +1,5 @@
-import type { ChainClient, RpcCall, RpcOptions, RpcOutcome } from './client.ts';
+import type { RpcCall } from './call.ts';
+import type { ChainClient, RpcOptions, RpcOutcome } from './client.ts';
 
 /** What an answer contradicts: its own shape, the question, or another part of itself. */
 export type RefusalReason =

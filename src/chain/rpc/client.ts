@@ -3,15 +3,11 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Allowance } from './allowance.ts';
 import { chainBusy, isChainBusy, LOOK_MS, untilAllowed } from './allowed.ts';
 import { type AnswerError, judgeError, ProviderFailure } from './answers.ts';
+import type { RpcCall } from './call.ts';
+import type { ChainLog } from './log.ts';
 import { createProvider } from './provider.ts';
 import { PATIENCE_MS, type Rank } from './rank.ts';
 import { createRoster, type Member, type Roster } from './roster.ts';
-
-/** One JSON-RPC call. */
-export interface RpcCall {
-  readonly method: string;
-  readonly params: readonly unknown[];
-}
 
 /** What a node answered to one call of a batch. */
 export type RpcOutcome = { readonly result: unknown } | { readonly error: RpcError };
@@ -70,12 +66,6 @@ export interface ChainClient {
    * Resolves when all have been asked; what they say and whether they answer is not told.
    */
   everywhere(calls: readonly RpcCall[], options?: RpcOptions): Promise<void>;
-}
-
-/** The two levels of a pino-like logger that the client needs. */
-export interface ChainLog {
-  info(fields: Record<string, unknown>, message: string): void;
-  warn(fields: Record<string, unknown>, message: string): void;
 }
 
 /** Where the chain is read, and how long one provider may take. */

@@ -1,4 +1,4 @@
-import type { ChainLog } from './client.ts';
+import type { ChainLog } from './log.ts';
 
 /** Back-off of a websocket that fails, doubled with each failure in a row. */
 const BACK_OFF_MS = 1000;

@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
 import { type Answer, ProviderFailure, readAnswers } from './answers.ts';
-import type { RpcCall } from './client.ts';
+import type { RpcCall } from './call.ts';
 
 /** One JSON-RPC endpoint, over its own keep-alive connections. */
 export interface Provider {

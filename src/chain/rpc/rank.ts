@@ -1,5 +1,3 @@
-import type { ChainClient } from './client.ts';
-
 /**
  * Why a request to the chain is made, most important first.
  * - settle: send a settlement, or answer a buyer about one.
@@ -24,12 +22,3 @@ export const PATIENCE_MS: Readonly<Record<Rank, number>> = {
   admit: 0,
   free: 0,
 };
-
-/** The same chain client. A request that names no rank has this one. */
-export function ranked(chain: ChainClient, rank: Rank): ChainClient {
-  return {
-    ...chain,
-    request: (method, params, options) => chain.request(method, params, { rank, ...options }),
-    batch: (calls, options) => chain.batch(calls, { rank, ...options }),
-  };
-}

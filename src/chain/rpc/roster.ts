@@ -1,7 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { type Allowance, createAllowance } from './allowance.ts';
 import { type Answer, type FailureKind, judgeError, ProviderFailure } from './answers.ts';
-import type { ChainLog, RpcCall } from './client.ts';
+import type { RpcCall } from './call.ts';
+import type { ChainLog } from './log.ts';
 import type { Provider } from './provider.ts';
 
 /** A provider and what we know of its health. */
@@ -64,19 +65,8 @@ export function createRoster(
   const members = providers.map((provider) => newMember(provider, clock));
   const isLacking = ({ lacking }: Member, method: string) => (lacking.get(method) ?? 0) > clock.nowMs();
 
-  function failed(member: Member, failure: ProviderFailure): void {
-    if (failure.kind === 'rateLimited') member.allowance.refused();
-    const { failures, wrongChain } = member;
-    if (!noteFailure(member, failure.kind, clock.nowMs())) return;
-    if (failures > 0 && member.wrongChain === wrongChain) return;
-    const consequence = member.wrongChain ? 'excluded' : 'held back';
-    log.warn({ provider: member.provider.origin, reason: failure.message }, `chain provider ${consequence}`);
-  }
-
-  function succeeded(member: Member): void {
-    if (member.failures > 0) log.info({ provider: member.provider.origin }, 'chain provider answers again');
-    Object.assign(member, { failures: 0, heldBackUntilMs: 0, wrongChain: false });
-  }
+  const failed = (member: Member, failure: ProviderFailure) => bookFailure(member, failure, clock.nowMs(), log);
+  const succeeded = (member: Member) => bookSuccess(member, log);
 
   function verify(member: Member): Promise<void> {
     member.checking ??= identify(member.provider, wanted)
@@ -135,7 +125,22 @@ function newMember(provider: Provider, clock: Clock): Member {
   };
 }
 
-/** Books a failure; false when it came while the member was held back already: requests that were under way together fail together and count once. */
+/** Books a failure, and logs it where it changes how the provider is treated. */
+function bookFailure(member: Member, failure: ProviderFailure, nowMs: number, log: ChainLog): void {
+  if (failure.kind === 'rateLimited') member.allowance.refused();
+  const { failures, wrongChain } = member;
+  if (!noteFailure(member, failure.kind, nowMs)) return;
+  if (failures > 0 && member.wrongChain === wrongChain) return;
+  const consequence = member.wrongChain ? 'excluded' : 'held back';
+  log.warn({ provider: member.provider.origin, reason: failure.message }, `chain provider ${consequence}`);
+}
+
+function bookSuccess(member: Member, log: ChainLog): void {
+  if (member.failures > 0) log.info({ provider: member.provider.origin }, 'chain provider answers again');
+  Object.assign(member, { failures: 0, heldBackUntilMs: 0, wrongChain: false });
+}
+
+/** Counts a failure; false when it came while the member was held back already: requests that were under way together fail together and count once. */
 function noteFailure(member: Member, kind: FailureKind, nowMs: number): boolean {
   const wrongChain = kind === 'wrongChain';
   if (kind !== 'rateLimited') member.verified = false;

@@ -78,18 +78,7 @@ export function createCaller({ payable, publicOrigin, ...stranger }: CallerOptio
       redirects,
       judge: (hop: URL) => judge(hop, options.limitHost),
     };
-    const read = async (answer: StrangerAnswer) => {
-      if (answer.status !== 402) return answer.status;
-      const challenge = await readChallenge(answer);
-      const offer = readOffer(challenge, payable);
-      return {
-        url: answer.url,
-        method,
-        offer,
-        description: describeChallenge(challenge, answer.url, method),
-        latencyMs: answer.latencyMs,
-      };
-    };
+    const read = (answer: StrangerAnswer) => readSeen(answer, method, payable);
     return askStranger(request, stranger, options.signal, read).catch((error) => {
       throw namedFailure(error, hostOf(url));
     });
@@ -113,6 +102,15 @@ export function createCaller({ payable, publicOrigin, ...stranger }: CallerOptio
       ).catch(() => null);
     },
   };
+}
+
+/** What an answer asks for, or its status where it asks nothing. */
+async function readSeen(answer: StrangerAnswer, method: Entry['method'], payable: Payable): Promise<Seen | number> {
+  const { status, url, latencyMs } = answer;
+  if (status !== 402) return status;
+  const challenge = await readChallenge(answer);
+  const offer = readOffer(challenge, payable);
+  return { url, method, offer, description: describeChallenge(challenge, url, method), latencyMs };
 }
 
 function requirePriced(seen: Seen | number): Seen {

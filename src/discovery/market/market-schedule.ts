@@ -42,51 +42,10 @@ export interface MarketSchedule {
 
 /** Calls each listing once an interval, spread over it; what is due together, after a standstill say, is called a few at a time. */
 export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
-  const { store, caller, clock, intervalMs, log, onRound = async () => undefined, mayCall = () => true } = options;
+  const { store, clock, log, onRound = async () => undefined, mayCall = () => true } = options;
+  const probe = createProbe(options);
   const ended = new AbortController();
   let running: Promise<void> | null = null;
-
-  async function keepAnswer(stored: StoredListing, seen: Seen): Promise<void> {
-    const nowMs = clock.nowMs();
-    const before = readStored(stored).listing;
-    const listing = relist(before, { ...seen, url: before.entry.url });
-    const isSamePrice = before.entry.priceUsd === listing.entry.priceUsd;
-    const row = {
-      ...stored,
-      // Stored perhaps by another rule, or an older list of suffixes.
-      domain: marketDomain(new URL(listing.entry.url)),
-      listing: JSON.stringify(listing),
-      pricedAt: isSamePrice ? stored.pricedAt : nowMs,
-      checkedAt: nowMs,
-      reason: null,
-      ...afterAnswer(stored.place, nowMs, intervalMs),
-    };
-    await store.record(row, seen.latencyMs, nowMs - KEEP_MS);
-  }
-
-  async function keepFailure(stored: StoredListing, reason: string): Promise<void> {
-    const nowMs = clock.nowMs();
-    const standing = afterFailure(stored.place, stored, nowMs, intervalMs);
-    if (standing !== null) {
-      return store.record({ ...stored, checkedAt: nowMs, reason, ...standing }, null, nowMs - KEEP_MS);
-    }
-    await store.drop(stored.place);
-    log.info({ place: stored.place, reason }, 'a listing that stayed away was dropped');
-  }
-
-  async function probe(stored: StoredListing, signal: AbortSignal): Promise<void> {
-    let seen: Seen;
-    try {
-      seen = await caller.call(new URL(readStored(stored).listing.entry.url), stored.method, { signal });
-    } catch (error) {
-      // What we broke off says nothing about the seller.
-      if (signal.aborted) return;
-      if (!(error instanceof AppError))
-        log.error({ err: error, place: stored.place }, 'a call to a listing failed on a bug');
-      return keepFailure(stored, error instanceof AppError ? error.code : 'internal');
-    }
-    await keepAnswer(stored, seen);
-  }
 
   async function probeDomain(listings: readonly StoredListing[], signal: AbortSignal): Promise<void> {
     for (const [index, stored] of listings.entries()) {
@@ -127,5 +86,52 @@ export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
       ended.abort(new Error('the service stops'));
       await running;
     },
+  };
+}
+
+/** Calls one listing, and keeps what came of it: its terms and latency, or why it failed. */
+type Probe = (stored: StoredListing, signal: AbortSignal) => Promise<void>;
+
+function createProbe({ store, caller, clock, intervalMs, log }: ScheduleOptions): Probe {
+  async function keepAnswer(stored: StoredListing, seen: Seen): Promise<void> {
+    const nowMs = clock.nowMs();
+    const before = readStored(stored).listing;
+    const listing = relist(before, { ...seen, url: before.entry.url });
+    const isSamePrice = before.entry.priceUsd === listing.entry.priceUsd;
+    const row = {
+      ...stored,
+      // Stored perhaps by another rule, or an older list of suffixes.
+      domain: marketDomain(new URL(listing.entry.url)),
+      listing: JSON.stringify(listing),
+      pricedAt: isSamePrice ? stored.pricedAt : nowMs,
+      checkedAt: nowMs,
+      reason: null,
+      ...afterAnswer(stored.place, nowMs, intervalMs),
+    };
+    await store.record(row, seen.latencyMs, nowMs - KEEP_MS);
+  }
+
+  async function keepFailure(stored: StoredListing, reason: string): Promise<void> {
+    const nowMs = clock.nowMs();
+    const standing = afterFailure(stored.place, stored, nowMs, intervalMs);
+    if (standing !== null) {
+      return store.record({ ...stored, checkedAt: nowMs, reason, ...standing }, null, nowMs - KEEP_MS);
+    }
+    await store.drop(stored.place);
+    log.info({ place: stored.place, reason }, 'a listing that stayed away was dropped');
+  }
+
+  return async (stored, signal) => {
+    let seen: Seen;
+    try {
+      seen = await caller.call(new URL(readStored(stored).listing.entry.url), stored.method, { signal });
+    } catch (error) {
+      // What we broke off says nothing about the seller.
+      if (signal.aborted) return;
+      if (!(error instanceof AppError))
+        log.error({ err: error, place: stored.place }, 'a call to a listing failed on a bug');
+      return keepFailure(stored, error instanceof AppError ? error.code : 'internal');
+    }
+    await keepAnswer(stored, seen);
   };
 }

@@ -59,54 +59,14 @@ const WAITING = 32;
 const WAIT_MS = 5000;
 
 /** The market over its store; sellers are called through `caller` alone. */
-export function createMarket({ store, caller, network, limits, clock, log }: MarketOptions): Market {
+export function createMarket(options: MarketOptions): Market {
+  const { store, limits, clock, log } = options;
   const copy = createMarketCopy(store, (place, error) => log.error({ place, err: error }, 'a listing cannot be read'));
   const limitClient = createSubmitLimit(limits.submitsPerHour, clock);
-  const limitHost = createHostLimit(HOST_PER_MINUTE, clock);
   const limiter = createLimiter({ running: AT_WORK, waiting: WAITING, waitMs: WAIT_MS });
+  const submitNow = createSubmission(options);
   const ended = new AbortController();
   let running: Promise<void> | null = null;
-
-  /** A listed place is called under its listed address, until that is offline: nobody else can slip another query under its name. */
-  async function find(text: string, known: StoredListing | null, signal: AbortSignal) {
-    const at = async (address: string) => {
-      const seen = await caller.find(new URL(address), { limitHost, signal });
-      const isHere = seen.url.href === new URL(address).href;
-      return { seen, url: isHere ? address : addressOf(seen.url.href) };
-    };
-    const listed = known && readStored(known).listing.entry.url;
-    if (listed === null || listed === text) return at(text);
-    return known?.offlineAt === null ? at(listed) : at(listed).catch(() => at(text));
-  }
-
-  async function submitNow(text: string, signal: AbortSignal) {
-    const asked = await store.find(placeOf(text));
-    const { seen, url } = await find(text, asked, signal);
-    const place = placeOf(url);
-    const known = asked?.place === place ? asked : await store.find(place);
-    const before = known && readStored(known).listing;
-    const origin = { url: seen.url, method: seen.description.method ?? seen.method };
-    const description = await completeDescription(seen.description, origin, caller, { limitHost, signal });
-    // Who was redirected to a place that is listed already does not change its address either.
-    const found = { ...seen, url: before && known !== asked ? before.entry.url : url, description };
-    const listing = before ? relist(before, found) : listingOf({ ...found, network });
-    const nowMs = clock.nowMs();
-    const isSamePrice = before?.entry.priceUsd === listing.entry.priceUsd;
-    const row = {
-      place,
-      domain: marketDomain(seen.url),
-      listing: JSON.stringify(listing),
-      method: seen.method,
-      pricedAt: known && isSamePrice ? known.pricedAt : nowMs,
-      checkedAt: nowMs,
-      reason: null,
-      ...afterAnswer(place, nowMs, limits.probeIntervalMs),
-    };
-    const outcome = await store.put(row, seen.latencyMs, { total: limits.maxListings, perDomain: limits.maxPerHost });
-    if (outcome === 'market_full') throw MARKET_FULL;
-    if (outcome === 'domain_full') throw HOST_FULL;
-    return { isNew: outcome === 'listed', place };
-  }
 
   async function loop(): Promise<void> {
     while (!ended.signal.aborted) {
@@ -141,6 +101,54 @@ export function createMarket({ store, caller, network, limits, clock, log }: Mar
       ended.abort(new Unavailable('stopping', 'The service stops.'));
       await running;
     },
+  };
+}
+
+/** Calls an address and stores what it sells: which place that is, and whether it is new. Throws what `submit` does. */
+type Submission = (text: string, signal: AbortSignal) => Promise<{ readonly isNew: boolean; readonly place: string }>;
+
+function createSubmission({ store, caller, network, limits, clock }: MarketOptions): Submission {
+  const limitHost = createHostLimit(HOST_PER_MINUTE, clock);
+
+  /** A listed place is called under its listed address, until that is offline: nobody else can slip another query under its name. */
+  async function find(text: string, known: StoredListing | null, signal: AbortSignal) {
+    const at = async (address: string) => {
+      const seen = await caller.find(new URL(address), { limitHost, signal });
+      const isHere = seen.url.href === new URL(address).href;
+      return { seen, url: isHere ? address : addressOf(seen.url.href) };
+    };
+    const listed = known && readStored(known).listing.entry.url;
+    if (listed === null || listed === text) return at(text);
+    return known?.offlineAt === null ? at(listed) : at(listed).catch(() => at(text));
+  }
+
+  return async (text, signal) => {
+    const asked = await store.find(placeOf(text));
+    const { seen, url } = await find(text, asked, signal);
+    const place = placeOf(url);
+    const known = asked?.place === place ? asked : await store.find(place);
+    const before = known && readStored(known).listing;
+    const origin = { url: seen.url, method: seen.description.method ?? seen.method };
+    const description = await completeDescription(seen.description, origin, caller, { limitHost, signal });
+    // Who was redirected to a place that is listed already does not change its address either.
+    const found = { ...seen, url: before && known !== asked ? before.entry.url : url, description };
+    const listing = before ? relist(before, found) : listingOf({ ...found, network });
+    const nowMs = clock.nowMs();
+    const isSamePrice = before?.entry.priceUsd === listing.entry.priceUsd;
+    const row = {
+      place,
+      domain: marketDomain(seen.url),
+      listing: JSON.stringify(listing),
+      method: seen.method,
+      pricedAt: known && isSamePrice ? known.pricedAt : nowMs,
+      checkedAt: nowMs,
+      reason: null,
+      ...afterAnswer(place, nowMs, limits.probeIntervalMs),
+    };
+    const outcome = await store.put(row, seen.latencyMs, { total: limits.maxListings, perDomain: limits.maxPerHost });
+    if (outcome === 'market_full') throw MARKET_FULL;
+    if (outcome === 'domain_full') throw HOST_FULL;
+    return { isNew: outcome === 'listed', place };
   };
 }
 

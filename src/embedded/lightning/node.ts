@@ -48,11 +48,8 @@ export function createNode(chain: Chain, network: ldk.Network): LightningNode {
     else if (event instanceof ldk.Event_PaymentClaimable) {
       const preimage = event.purpose.preimage();
       if (preimage instanceof ldk.Option_ThirtyTwoBytesZ_Some) manager.claim_funds(preimage.some);
-    } else if (event instanceof ldk.Event_PaymentClaimed) {
-      received.set(hex(event.payment_hash), event.amount_msat);
-      const [oldest] = received.keys();
-      if (received.size > REMEMBERED && oldest !== undefined) received.delete(oldest);
-    } else if (event instanceof ldk.Event_PaymentSent) {
+    } else if (event instanceof ldk.Event_PaymentClaimed) remember(received, event);
+    else if (event instanceof ldk.Event_PaymentSent) {
       settle(event.payment_hash, { ok: true, preimage: Uint8Array.from(event.payment_preimage) });
     } else if (event instanceof ldk.Event_PaymentFailed) {
       settle(event.payment_id, { ok: false, reason: failureOf(event) });
@@ -76,23 +73,9 @@ export function createNode(chain: Chain, network: ldk.Network): LightningNode {
       return request;
     },
     closedBecause: () => closed,
-    createInvoice({ amountMsat, descriptionHash, expirySeconds }) {
-      const made = ldk.UtilMethods.constructor_create_invoice_from_channelmanager_with_description_hash(
-        manager,
-        ldk.Option_u64Z.constructor_some(amountMsat),
-        ldk.Sha256.constructor_from_bytes(descriptionHash),
-        expirySeconds,
-        ldk.Option_u16Z.constructor_none(),
-      );
-      if (made instanceof ldk.Result_Bolt11InvoiceSignOrCreationErrorZ_OK) return made.res.to_str();
-      throw new Error('the node made no invoice');
-    },
+    createInvoice: (order) => makeInvoice(manager, order),
     send(invoice) {
-      const parameters = ldk.UtilMethods.constructor_payment_parameters_from_invoice(invoice);
-      if (!(parameters instanceof ldk.Result_C3Tuple_ThirtyTwoBytesRecipientOnionFieldsRouteParametersZNoneZ_OK)) {
-        throw new Error('the invoice names no amount');
-      }
-      const [hash, onion, route] = [parameters.res.get_a(), parameters.res.get_b(), parameters.res.get_c()];
+      const { hash, onion, route } = parametersOf(invoice);
       let outcome: Outcome | null = null;
       outcomes.set(hex(hash), (settled) => {
         outcome = settled;
@@ -105,6 +88,38 @@ export function createNode(chain: Chain, network: ldk.Network): LightningNode {
       return () => outcome;
     },
   };
+}
+
+function remember(received: Map<string, bigint>, { payment_hash, amount_msat }: ldk.Event_PaymentClaimed): void {
+  received.set(hex(payment_hash), amount_msat);
+  const [oldest] = received.keys();
+  if (received.size > REMEMBERED && oldest !== undefined) received.delete(oldest);
+}
+
+type InvoiceOrder = Parameters<LightningNode['createInvoice']>[0];
+
+function makeInvoice(
+  manager: ldk.ChannelManager,
+  { amountMsat, descriptionHash, expirySeconds }: InvoiceOrder,
+): string {
+  const made = ldk.UtilMethods.constructor_create_invoice_from_channelmanager_with_description_hash(
+    manager,
+    ldk.Option_u64Z.constructor_some(amountMsat),
+    ldk.Sha256.constructor_from_bytes(descriptionHash),
+    expirySeconds,
+    ldk.Option_u16Z.constructor_none(),
+  );
+  if (made instanceof ldk.Result_Bolt11InvoiceSignOrCreationErrorZ_OK) return made.res.to_str();
+  throw new Error('the node made no invoice');
+}
+
+/** What a payment of the invoice is sent with. Throws where it names no amount. */
+function parametersOf(invoice: ldk.Bolt11Invoice) {
+  const read = ldk.UtilMethods.constructor_payment_parameters_from_invoice(invoice);
+  if (!(read instanceof ldk.Result_C3Tuple_ThirtyTwoBytesRecipientOnionFieldsRouteParametersZNoneZ_OK)) {
+    throw new Error('the invoice names no amount');
+  }
+  return { hash: read.res.get_a(), onion: read.res.get_b(), route: read.res.get_c() };
 }
 
 function failureOf({ reason }: ldk.Event_PaymentFailed): string {

@@ -1,5 +1,5 @@
 import { type ChainClient, RpcError } from '../../chain/rpc/client.ts';
-import { ranked } from '../../chain/rpc/rank.ts';
+import { ranked } from '../../chain/rpc/ranked.ts';
 import { parseAnswer, quantity, toQuantity } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';

@@ -1,6 +1,7 @@
 import { chainBusy } from '../../chain/rpc/allowed.ts';
-import { type ChainClient, type RpcCall, RpcError, type RpcOutcome } from '../../chain/rpc/client.ts';
-import { ranked } from '../../chain/rpc/rank.ts';
+import type { RpcCall } from '../../chain/rpc/call.ts';
+import { type ChainClient, RpcError, type RpcOutcome } from '../../chain/rpc/client.ts';
+import { ranked } from '../../chain/rpc/ranked.ts';
 import { data, index, quantity, readOutcome } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';

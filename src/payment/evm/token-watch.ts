@@ -1,5 +1,5 @@
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import { ranked } from '../../chain/rpc/rank.ts';
+import { ranked } from '../../chain/rpc/ranked.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import { isRevert } from './is-revert.ts';

@@ -1,4 +1,8 @@
-import type { Invoice } from './bolt11.ts';
+/** What an invoice asks for, and on which network. */
+export interface InvoicePrice {
+  readonly currency: 'bc' | 'tb' | 'bcrt' | 'tbs';
+  readonly amountMsat: bigint;
+}
 
 /**
  * Currency, amount without a leading zero (or a sign, a point, a second spelling of any kind), multiplier. All bitcoin there will ever be has 20
@@ -10,10 +14,10 @@ const PREFIX = /^ln(bcrt|bc|tbs|tb)([1-9][0-9]{0,29})([munp]?)$/;
 const UNIT_MSAT = { '': 100_000_000_000n, m: 100_000_000n, u: 100_000n, n: 100n };
 
 /** Currency and amount from an invoice's human-readable part in lower case; null for no amount, an unknown currency or multiplier, or a fraction of a millisatoshi. */
-export function readPrefix(prefix: string): Pick<Invoice, 'currency' | 'amountMsat'> | null {
+export function readPrefix(prefix: string): InvoicePrice | null {
   const match = PREFIX.exec(prefix);
   if (!match) return null;
-  const currency = match[1] as Invoice['currency'];
+  const currency = match[1] as InvoicePrice['currency'];
   const digits = match[2] ?? '';
   const multiplier = match[3] as keyof typeof UNIT_MSAT | 'p';
   if (multiplier !== 'p') return { currency, amountMsat: BigInt(digits) * UNIT_MSAT[multiplier] };

@@ -2,13 +2,11 @@ import { hash } from 'node:crypto';
 import { bech32 } from '@scure/base';
 import { recoverPublicKey, verifyCompact } from '../../lib/secp256k1.ts';
 import { readFields } from './bolt11-fields.ts';
-import { readPrefix } from './bolt11-prefix.ts';
+import { type InvoicePrice, readPrefix } from './bolt11-prefix.ts';
 import { integer, packWords } from './bolt11-words.ts';
 
 /** A BOLT11 invoice as the scheme reads it. */
-export interface Invoice {
-  readonly currency: 'bc' | 'tb' | 'bcrt' | 'tbs';
-  readonly amountMsat: bigint;
+export interface Invoice extends InvoicePrice {
   /** Unix seconds. */
   readonly createdAt: number;
   /** Seconds; 3600 where the invoice does not say. */

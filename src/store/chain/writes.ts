@@ -103,22 +103,8 @@ export function createChainWrites(db: Sqlite): ChainWrites {
   const facts = createChainFacts(db);
   const rollup = createRollup(db, facts);
   const operations = createOperationCosts(db);
-  const statements = {
-    block: db.prepare(INSERT_BLOCK),
-    fee: db.prepare(INSERT_FEE),
-    deploy: db.prepare(INSERT_DEPLOY),
-    trade: db.prepare(INSERT_TRADE),
-    tokenEvent: db.prepare(INSERT_TOKEN_EVENT),
-    pool: db.prepare(INSERT_POOL),
-    code: db.prepare(
-      `UPDATE deploys SET code_bytes = @codeBytes, code_hash = @codeHash, label = coalesce(@label, label)
-        WHERE block = @block AND transaction_hash = @transactionHash`,
-    ),
-    dropBlocks: db.prepare('DELETE FROM blocks WHERE number BETWEEN ? AND ?'),
-    dropDeploys: db.prepare('DELETE FROM deploys WHERE block BETWEEN ? AND ?'),
-    dropTrades: db.prepare('DELETE FROM trades WHERE block BETWEEN ? AND ?'),
-    dropTokenEvents: db.prepare('DELETE FROM token_events WHERE block BETWEEN ? AND ?'),
-  };
+  const statements = prepare(db);
+  const { writeLogRows, drop } = createSpanWrites(statements, facts);
 
   /** Runs in one transaction that takes the write lock first; nested calls join it. */
   const commit = <T>(task: () => T): T => {
@@ -126,29 +112,6 @@ export function createChainWrites(db: Sqlite): ChainWrites {
     commits += 1;
     return result;
   };
-
-  function writeLogRows({ from, to }: Span, scan: () => LogRows): void {
-    statements.dropTrades.run(from, to);
-    statements.dropTokenEvents.run(from, to);
-    const { trades, tokenEvents, pools } = scan();
-    for (const row of pools) statements.pool.run({ ...row, tokenFirst: row.tokenFirst ? 1 : 0 });
-    for (const row of trades) statements.trade.run(row);
-    for (const row of tokenEvents) statements.tokenEvent.run({ ...row, amount: String(row.amount) });
-    facts.cover('logs', { from, to });
-  }
-
-  function drop(span: Span): void {
-    const { from, to } = span;
-    for (const statement of [
-      statements.dropBlocks,
-      statements.dropDeploys,
-      statements.dropTrades,
-      statements.dropTokenEvents,
-    ]) {
-      statement.run(from, to);
-    }
-    for (const kind of ['full', 'fees', 'logs'] as const) facts.uncover(kind, span);
-  }
 
   return {
     coverage: () => ({ full: facts.coverage('full'), fees: facts.coverage('fees'), logs: facts.coverage('logs') }),
@@ -189,4 +152,51 @@ export function createChainWrites(db: Sqlite): ChainWrites {
       }),
     version: () => commits,
   };
+}
+
+function prepare(db: Sqlite) {
+  return {
+    block: db.prepare(INSERT_BLOCK),
+    fee: db.prepare(INSERT_FEE),
+    deploy: db.prepare(INSERT_DEPLOY),
+    trade: db.prepare(INSERT_TRADE),
+    tokenEvent: db.prepare(INSERT_TOKEN_EVENT),
+    pool: db.prepare(INSERT_POOL),
+    code: db.prepare(
+      `UPDATE deploys SET code_bytes = @codeBytes, code_hash = @codeHash, label = coalesce(@label, label)
+        WHERE block = @block AND transaction_hash = @transactionHash`,
+    ),
+    dropBlocks: db.prepare('DELETE FROM blocks WHERE number BETWEEN ? AND ?'),
+    dropDeploys: db.prepare('DELETE FROM deploys WHERE block BETWEEN ? AND ?'),
+    dropTrades: db.prepare('DELETE FROM trades WHERE block BETWEEN ? AND ?'),
+    dropTokenEvents: db.prepare('DELETE FROM token_events WHERE block BETWEEN ? AND ?'),
+  };
+}
+
+/** What several writes do alike, inside their transactions: the logs of a span, and forgetting all of a span. */
+function createSpanWrites(statements: ReturnType<typeof prepare>, facts: ReturnType<typeof createChainFacts>) {
+  function writeLogRows({ from, to }: Span, scan: () => LogRows): void {
+    statements.dropTrades.run(from, to);
+    statements.dropTokenEvents.run(from, to);
+    const { trades, tokenEvents, pools } = scan();
+    for (const row of pools) statements.pool.run({ ...row, tokenFirst: row.tokenFirst ? 1 : 0 });
+    for (const row of trades) statements.trade.run(row);
+    for (const row of tokenEvents) statements.tokenEvent.run({ ...row, amount: String(row.amount) });
+    facts.cover('logs', { from, to });
+  }
+
+  function drop(span: Span): void {
+    const { from, to } = span;
+    for (const statement of [
+      statements.dropBlocks,
+      statements.dropDeploys,
+      statements.dropTrades,
+      statements.dropTokenEvents,
+    ]) {
+      statement.run(from, to);
+    }
+    for (const kind of ['full', 'fees', 'logs'] as const) facts.uncover(kind, span);
+  }
+
+  return { writeLogRows, drop };
 }

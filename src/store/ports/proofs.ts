@@ -37,7 +37,12 @@ export interface NewClaim extends ProofKey {
   /** The scheme forbids forgetting the claim before: creation + expiry + skew + 1 h. */
   readonly keepUntil: number;
   /** A claim through our own routes grants this request; null when a facilitator's client claimed it. */
-  readonly grant: { readonly requestHash: Uint8Array; readonly redeemUntil: number } | null;
+  readonly grant: {
+    readonly requestHash: Uint8Array;
+    readonly redeemUntil: number;
+    /** The route's listed path without the query, such as `/v1/lightning/chain/wallet`; the operator's reports alone read it. */
+    readonly route: string;
+  } | null;
   /** Facilitator only. */
   readonly account: ClaimAccount | null;
 }

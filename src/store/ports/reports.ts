@@ -18,7 +18,7 @@ export interface LedgerStatus {
   readonly lightning: { readonly invoices: number; readonly facilitatorClaims: number } | null;
 }
 
-/** A payment without its payer, its request and its client: what the public lookup shows, and when. */
+/** A payment without its payer, its parameters and its client: what the public lookup shows, when, and the route. */
 export interface ListedPayment {
   readonly id: string;
   readonly state: PaymentState;
@@ -28,6 +28,8 @@ export interface ListedPayment {
   readonly block: number | null;
   readonly reservedAt: number;
   readonly endedAt: number | null;
+  /** The listed path of what was bought, without the query; null in a row from before it was kept. */
+  readonly route: string | null;
 }
 
 /** Money that came in: a settled payment, or a claim through our own routes. */
@@ -41,6 +43,8 @@ export interface Income {
   /** The transaction's hash, or the payment hash. */
   readonly hash: Uint8Array;
   readonly block: number | null;
+  /** As in `ListedPayment`. */
+  readonly route: string | null;
 }
 
 /** What an operator may ask a ledger, whichever database holds it, also beside running services: nothing is written, and nobody waits for it. */

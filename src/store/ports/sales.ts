@@ -44,6 +44,8 @@ export interface Payment extends PaymentKey {
 export interface NewPayment extends Omit<Payment, SetLater | 'authorizationHash' | 'price'> {
   readonly authorizationHash: Uint8Array;
   readonly price: bigint;
+  /** The route's listed path without the query, such as `/v1/paid/chain/wallet`; the operator's reports alone read it. */
+  readonly route: string;
 }
 
 type SetLater =

@@ -34,7 +34,10 @@ const REPLIES = `SELECT count(*) AS count, coalesce(sum(bytes), 0)::BIGINT AS by
   UNION ALL SELECT length(body) FROM lightning_answers) AS bodies`;
 const LIGHTNING = `SELECT (SELECT count(*) FROM lightning_invoices) AS invoices,
   (SELECT claims FROM lightning_facilitator_totals) AS "facilitatorClaims"`;
-const LIST = `SELECT id, state, amount, nonce, transaction_hash AS "transaction", block, reserved_at AS "reservedAt", ended_at AS "endedAt"
+const HAS_ROUTE = `SELECT 1 FROM information_schema.columns
+  WHERE table_schema = current_schema() AND table_name = 'usdc_payments' AND column_name = 'route'`;
+const listSql = (route: string): string => `
+  SELECT id, state, amount, nonce, transaction_hash AS "transaction", block, reserved_at AS "reservedAt", ended_at AS "endedAt", ${route} AS route
   FROM usdc_payments WHERE $1::text IS NULL OR state = $1 ORDER BY id DESC LIMIT $2`;
 
 interface ReportsOptions {
@@ -66,13 +69,13 @@ export function openPostgresReports({ url, connectTimeoutMs }: ReportsOptions): 
   return {
     status: () => look(readStatus),
     list: (state: PaymentState | null, limit: number) =>
-      look(async (client) => (await client.query<ListedPayment>(LIST, [state, limit])).rows),
+      look(async (client) => (await client.query<ListedPayment>(listSql(await routeOf(client)), [state, limit])).rows),
     income: async function* (from, to) {
       const client = await pools.reads.connect();
       client.on('error', ignore);
       try {
         await client.query(BEGIN);
-        await client.query(`DECLARE income NO SCROLL CURSOR FOR ${incomeSql(from, to)}`);
+        await client.query(`DECLARE income NO SCROLL CURSOR FOR ${incomeSql(from, to, await routeOf(client))}`);
         for (let more = true; more; ) {
           const { rows } = await client.query<Income>(`FETCH FORWARD ${ROWS_AT_ONCE} FROM income`);
           yield* rows;
@@ -116,13 +119,18 @@ function sumsOf(rail: StateSum['rail'], states: readonly string[], rows: readonl
   });
 }
 
+/** What is read for a route: the ledger is not migrated for a look, and one from before routes were kept has no such column. */
+async function routeOf(client: PoolClient): Promise<string> {
+  return (await client.query(HAS_ROUTE)).rowCount === 1 ? 'route' : 'NULL::text';
+}
+
 /** A cursor takes no parameters everywhere, so the bounds stand in its text: whole numbers. */
-function incomeSql(from: number, to: number): string {
+function incomeSql(from: number, to: number, route: string): string {
   const [first, end] = [BigInt(from), BigInt(to)];
-  return `SELECT 'usdc' AS rail, id, amount, ended_at AS at, transaction_hash AS hash, block
+  return `SELECT 'usdc' AS rail, id, amount, ended_at AS at, transaction_hash AS hash, block, ${route} AS route
             FROM usdc_payments WHERE state = 'settled' AND ended_at >= ${first} AND ended_at < ${end}
           UNION ALL
-          SELECT 'lightning', NULL, amount_msat, claimed_at, payment_hash, NULL
+          SELECT 'lightning', NULL, amount_msat, claimed_at, payment_hash, NULL, ${route}
             FROM lightning_claims WHERE request_hash IS NOT NULL AND claimed_at >= ${first} AND claimed_at < ${end}
           ORDER BY at, hash, id`;
 }

@@ -7,17 +7,17 @@ import type { Write } from './write-lane.ts';
 // A place is free again when its payment has ended, so the next one is after all that are open, which is all that is asked of it.
 const RESERVE = statement<NewPayment & { maxOpen: number; reusableReason: string | null }>(`
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
-                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, place)
+                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route, place)
   SELECT @id::text, @network::text, @contract::bytea, @payer::bytea, @nonce::bytea, 'reserved', @bootId::text, @amount::numeric,
          @payTo::bytea, @validAfter::numeric, @validBefore::numeric, @authorizationHash::bytea, @requestHash::bytea, @price::numeric,
-         @clientHash::bytea, @identifierHash::bytea, @reservedAt::bigint,
+         @clientHash::bytea, @identifierHash::bytea, @reservedAt::bigint, @route::text,
          (SELECT coalesce(max(place), 0) + 1 FROM usdc_payments WHERE payer = @payer::bytea AND state IN ${OPEN})
    WHERE (@maxOpen::bigint = 0
       OR (SELECT count(*) FROM usdc_payments WHERE payer = @payer::bytea AND state IN ${OPEN}) < @maxOpen::bigint)
      AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE identifier_hash = @identifierHash::bytea AND state <> 'failed')
   ON CONFLICT (network, contract, payer, nonce) DO UPDATE
      SET id = excluded.id, state = 'reserved', boot_id = excluded.boot_id, request_hash = excluded.request_hash,
-         price = excluded.price, identifier_hash = excluded.identifier_hash, reserved_at = excluded.reserved_at, place = excluded.place,
+         price = excluded.price, identifier_hash = excluded.identifier_hash, reserved_at = excluded.reserved_at, route = excluded.route, place = excluded.place,
          transaction_hash = NULL, block = NULL, ended_at = NULL
    WHERE usdc_payments.state = 'failed' AND usdc_payments.reason = @reusableReason::text
      AND usdc_payments.authorization_hash = excluded.authorization_hash`);

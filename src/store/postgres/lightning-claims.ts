@@ -9,18 +9,20 @@ type GrantRow = Omit<NewClaim, 'grant' | 'account'> & {
   state: string | null;
   redeemUntil: number | null;
   answer: string | null;
+  route: string | null;
 };
 
 // Of a facilitator's claim for another node, a grant of ours takes the place.
 const CLAIM = statement<GrantRow>(`
   INSERT INTO lightning_claims (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until,
-                                request_hash, state, redeem_until, answer)
+                                request_hash, state, redeem_until, answer, route)
   SELECT @network::text, @paymentHash::bytea, @payTo::bytea, @amountMsat::numeric, @claimedAt::bigint, @keepUntil::bigint,
-         @requestHash::bytea, @state::text, @redeemUntil::bigint, @answer::text
+         @requestHash::bytea, @state::text, @redeemUntil::bigint, @answer::text, @route::text
   ON CONFLICT (network, payment_hash) DO UPDATE
      SET pay_to = excluded.pay_to, amount_msat = excluded.amount_msat, claimed_at = excluded.claimed_at,
          keep_until = greatest(lightning_claims.keep_until, excluded.keep_until),
-         request_hash = excluded.request_hash, state = excluded.state, redeem_until = excluded.redeem_until, answer = excluded.answer
+         request_hash = excluded.request_hash, state = excluded.state, redeem_until = excluded.redeem_until, answer = excluded.answer,
+         route = excluded.route
    WHERE excluded.request_hash IS NOT NULL AND lightning_claims.request_hash IS NULL AND lightning_claims.pay_to <> excluded.pay_to
   RETURNING pay_to`);
 
@@ -37,7 +39,7 @@ const COUNTS = statement<{ day: string; ownPayTo: Uint8Array | null }>(`
          coalesce((SELECT claims FROM lightning_facilitator_nodes WHERE pay_to = @ownPayTo), 0) AS own
     FROM lightning_facilitator_totals WHERE id = 1`);
 
-const NO_GRANT = { requestHash: null, state: null, redeemUntil: null, answer: null };
+const NO_GRANT = { requestHash: null, state: null, redeemUntil: null, answer: null, route: null };
 
 /** A claim that nobody counts as one statement, which decides it. */
 export function claimWrite({ grant, account: _, ...proof }: NewClaim): Write<ClaimOutcome> {

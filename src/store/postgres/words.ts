@@ -67,19 +67,10 @@ export function openWords({ url, connectTimeoutMs, pool, clock, log }: WordsOpti
     }
   }
 
-  const speak = (channel: string) =>
-    createBundle<string>((ids) => {
-      for (let at = 0; at < ids.length; at += MOST_IDS) {
-        const text = ids.slice(at, at + MOST_IDS).join(',');
-        // Lost where the database is away: whoever waits looks at the row.
-        pool.query('SELECT pg_notify($1, $2)', [channel, text]).catch(() => {});
-      }
-    });
-
   const running = keepListening();
   return {
-    ask: speak(ASK),
-    tell: speak(TELL),
+    ask: speaker(pool, ASK),
+    tell: speaker(pool, TELL),
     onAsked: (listener) => void listeners[ASK]?.add(listener),
     onTold: (listener) => void listeners[TELL]?.add(listener),
     close: async () => {
@@ -87,4 +78,14 @@ export function openWords({ url, connectTimeoutMs, pool, clock, log }: WordsOpti
       await running;
     },
   };
+}
+
+function speaker(pool: Pool, channel: string) {
+  return createBundle<string>((ids) => {
+    for (let at = 0; at < ids.length; at += MOST_IDS) {
+      const text = ids.slice(at, at + MOST_IDS).join(',');
+      // Lost where the database is away: whoever waits looks at the row.
+      pool.query('SELECT pg_notify($1, $2)', [channel, text]).catch(() => {});
+    }
+  });
 }

@@ -11,21 +11,24 @@ import {
 } from '../ports/reports.ts';
 import type { Sqlite } from './database.ts';
 
-const SETTLED = `
-  SELECT 'usdc' AS rail, id, CAST(amount AS TEXT) AS amount, ended_at AS at, transaction_hash AS hash, block
+const settledSql = (route: string): string => `
+  SELECT 'usdc' AS rail, id, CAST(amount AS TEXT) AS amount, ended_at AS at, transaction_hash AS hash, block, ${route} AS route
     FROM usdc_payments WHERE state = 'settled' AND ended_at >= @from AND ended_at < @to`;
-const CLAIMED = `
-  SELECT 'lightning' AS rail, NULL AS id, amount_msat AS amount, claimed_at AS at, payment_hash AS hash, NULL AS block
+const claimedSql = (route: string): string => `
+  SELECT 'lightning' AS rail, NULL AS id, amount_msat AS amount, claimed_at AS at, payment_hash AS hash, NULL AS block, ${route} AS route
     FROM lightning_claims WHERE request_hash IS NOT NULL AND claimed_at >= @from AND claimed_at < @to`;
 
 /**
  * Opens a ledger in a file for looking; throws where there is none. It reads what is there, so a ledger from before the Lightning rail
- * has none of that.
+ * has none of that, and one from before routes were kept tells none.
  */
 export function openLedgerReports(file: string): LedgerReports {
   const db = new Database(file, { readonly: true, fileMustExist: true, timeout: 5000 });
   const hasLightning =
     db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'lightning_claims'").get() !== undefined;
+  const hasRoute =
+    db.prepare("SELECT 1 FROM pragma_table_info('usdc_payments') WHERE name = 'route'").get() !== undefined;
+  const route = hasRoute ? 'route' : 'NULL';
   // One read transaction, so that the numbers are of one instant.
   const status = db.transaction((): LedgerStatus => {
     const lightning = hasLightning ? readLightning(db) : null;
@@ -42,13 +45,14 @@ export function openLedgerReports(file: string): LedgerReports {
     list: async (state, limit) =>
       db
         .prepare<unknown[], Omit<ListedPayment, 'amount'> & { amount: number }>(
-          `SELECT id, state, amount, nonce, transaction_hash AS "transaction", block, reserved_at AS reservedAt, ended_at AS endedAt
+          `SELECT id, state, amount, nonce, transaction_hash AS "transaction", block, reserved_at AS reservedAt, ended_at AS endedAt, ${route} AS route
              FROM usdc_payments ${state === null ? '' : 'WHERE state = @state'} ORDER BY id DESC LIMIT @limit`,
         )
         .all({ state, limit })
         .map((row) => ({ ...row, amount: BigInt(row.amount) })),
     income: async function* (from, to) {
-      const sql = `${hasLightning ? `${SETTLED} UNION ALL ${CLAIMED}` : SETTLED} ORDER BY at, hash, id`;
+      const claimed = hasLightning ? `UNION ALL ${claimedSql(route)}` : '';
+      const sql = `${settledSql(route)} ${claimed} ORDER BY at, hash, id`;
       const rows = db.prepare<unknown[], Omit<Income, 'amount'> & { amount: string }>(sql).iterate({ from, to });
       for (const row of rows) yield { ...row, amount: BigInt(row.amount) };
     },

@@ -6,15 +6,15 @@ import { createStatements, marks } from './statements.ts';
 // A row that failed holds no identifier; the words are those of the index, which decides between two that race.
 const RESERVE = `
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
-                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at)
+                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route)
   SELECT @id, @network, @contract, @payer, @nonce, 'reserved', @bootId, @amount, @payTo, @validAfter, @validBefore,
-         @authorizationHash, @requestHash, @price, @clientHash, @identifierHash, @reservedAt
+         @authorizationHash, @requestHash, @price, @clientHash, @identifierHash, @reservedAt, @route
    WHERE (@maxOpen = 0
       OR (SELECT count(*) FROM usdc_payments WHERE payer = @payer AND state IN ${OPEN}) < @maxOpen)
      AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE identifier_hash = @identifierHash AND state <> 'failed')
   ON CONFLICT (network, contract, payer, nonce) DO UPDATE
      SET id = @id, state = 'reserved', boot_id = @bootId, request_hash = @requestHash, price = @price,
-         identifier_hash = @identifierHash, reserved_at = @reservedAt, transaction_hash = NULL, block = NULL, ended_at = NULL
+         identifier_hash = @identifierHash, reserved_at = @reservedAt, route = @route, transaction_hash = NULL, block = NULL, ended_at = NULL
    WHERE state = 'failed' AND reason = @reusableReason AND authorization_hash = @authorizationHash`;
 
 /** The port's writes, synchronous; each belongs into a transaction that took the write lock when it began. */

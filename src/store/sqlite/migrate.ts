@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
+import type Database from 'better-sqlite3';
 import { readMigrations } from '../schema-version.ts';
-import type { Sqlite } from './database.ts';
 
 /**
  * Applies the numbered files of a directory that this database has not seen, each in one transaction.
  * A database of a newer program is refused: its rows may mean something that this one does not know.
  */
-export function migrate(db: Sqlite, directory: string): void {
+export function migrate(db: Database.Database, directory: string): void {
   const done = Number(db.pragma('user_version', { simple: true }));
   const { migrations, newest } = readMigrations(directory);
   if (done > newest)

@@ -127,17 +127,16 @@ export function createUpstreams(deps: UpstreamsDeps): Upstreams {
   };
 }
 
-function openUpstream(
-  options: UpstreamOptions,
-  agent: Agent,
-  deps: Required<Omit<UpstreamsDeps, 'log'>> & Pick<UpstreamsDeps, 'log'>,
-): Upstream {
-  const { clock, userAgent, log, dial } = deps;
+type Parts = Required<Omit<UpstreamsDeps, 'log'>> & Pick<UpstreamsDeps, 'log'>;
+
+function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upstream {
+  const { clock, log } = deps;
   const { name, concurrency } = options;
   const limiter = createLimiter({ running: concurrency, waiting: concurrency * WAITING_PER_RUNNING });
   const breaker = createBreaker(clock);
   const cache = options.cache && createResponseCache<UpstreamResponse>(options.cache, clock);
   const share = createSingleFlight<UpstreamResponse>();
+  const exchange = createExchange(options, agent, deps);
 
   /** The order of a call: a place in the queue, the breaker, the exchange with its one retry. All of it under one deadline. */
   async function ask(request: UpstreamRequest, signal: AbortSignal | undefined): Promise<UpstreamResponse> {
@@ -152,31 +151,10 @@ function openUpstream(
     try {
       return await withinDeadline(timeoutMs, signal, work);
     } catch (error) {
-      if (error instanceof NoRoom)
-        throw new Unavailable('upstream_busy', `${name}: too many calls are waiting for it`, 2);
-      if (!(error instanceof ExchangeFailed)) throw error;
-      log?.warn({ upstream: name, origin, reason: error.message, err: error.cause }, 'an upstream failed');
-      throw new UpstreamFailed(name, error.message, error);
+      if (error instanceof ExchangeFailed)
+        log?.warn({ upstream: name, origin, reason: error.message, err: error.cause }, 'an upstream failed');
+      throw named(name, error);
     }
-  }
-
-  async function exchange(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResponse> {
-    const { accept, headers, method = 'GET', maxBytes = options.maxBytes } = request;
-    const sent = {
-      url: new URL(request.url),
-      method,
-      headers: { 'user-agent': userAgent, accept: accept ?? 'application/json', ...headers },
-      body: request.body,
-    };
-    const transport = options.transport ?? followRedirects.bind(null, agent, dial);
-    const once = () => transport(sent, Math.min(maxBytes, options.maxBytes), signal);
-    const repeatable = options.retries === 1 && method !== 'POST';
-    const got = await once().catch((error: unknown) => {
-      // Once, and only while the server cannot have begun to answer; a second read of the same thing changes nothing.
-      if (!repeatable || signal.aborted || !(error instanceof ExchangeFailed) || error.at === 'reading') throw error;
-      return once();
-    });
-    return { ...got, retrievedAtMs: clock.nowMs() };
   }
 
   async function askAndKeep(key: string, request: UpstreamRequest, signal?: AbortSignal): Promise<UpstreamResponse> {
@@ -206,6 +184,34 @@ function openUpstream(
   }
 
   return { name, fetch, jsonDated, json: async (request, schema) => (await jsonDated(request, schema))?.data ?? null };
+}
+
+/** What went wrong, in the words of an answer. */
+function named(name: string, error: unknown): unknown {
+  if (error instanceof NoRoom) return new Unavailable('upstream_busy', `${name}: too many calls are waiting for it`, 2);
+  return error instanceof ExchangeFailed ? new UpstreamFailed(name, error.message, error) : error;
+}
+
+/** One exchange with its one retry. */
+function createExchange(options: UpstreamOptions, agent: Agent, { clock, userAgent, dial }: Parts) {
+  return async (request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResponse> => {
+    const { accept, headers, method = 'GET', maxBytes = options.maxBytes } = request;
+    const sent = {
+      url: new URL(request.url),
+      method,
+      headers: { 'user-agent': userAgent, accept: accept ?? 'application/json', ...headers },
+      body: request.body,
+    };
+    const transport = options.transport ?? followRedirects.bind(null, agent, dial);
+    const once = () => transport(sent, Math.min(maxBytes, options.maxBytes), signal);
+    const repeatable = options.retries === 1 && method !== 'POST';
+    const got = await once().catch((error: unknown) => {
+      // Once, and only while the server cannot have begun to answer; a second read of the same thing changes nothing.
+      if (!repeatable || signal.aborted || !(error instanceof ExchangeFailed) || error.at === 'reading') throw error;
+      return once();
+    });
+    return { ...got, retrievedAtMs: clock.nowMs() };
+  };
 }
 
 /** Tells the breaker how it went; what the caller broke off says nothing about the server. */

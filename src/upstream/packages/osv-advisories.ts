@@ -1,8 +1,8 @@
 import { secondsOf } from '../timestamp.ts';
 import { type Flaw, mergeByAlias } from './aliases.ts';
 import { labelOfScore, type SeverityLabel, scoreVector } from './cvss.ts';
-import type { OsvQuestion } from './osv.ts';
 import { affectedParts, fixesOf } from './osv-fixes.ts';
+import type { OsvQuestion } from './osv-question.ts';
 import type { OsvRecord } from './osv-record.ts';
 
 /** How bad a flaw is; each part null where no record says. */

@@ -1,16 +1,10 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Upstream } from '../client/http.ts';
-import { ECOSYSTEMS, type EcosystemName } from './ecosystems.ts';
+import { ECOSYSTEMS } from './ecosystems.ts';
 import { type Advisory, readAdvisories } from './osv-advisories.ts';
+import type { OsvQuestion } from './osv-question.ts';
 import { type OsvRecord, recordSchema } from './osv-record.ts';
-
-/** A package, and one version of it or all that were published. Name and version in the form that `ECOSYSTEMS` gives. */
-export interface OsvQuestion {
-  readonly ecosystem: EcosystemName;
-  readonly name: string;
-  readonly version: string | null;
-}
 
 export interface Osv {
   /** Every advisory that is not withdrawn, each flaw once, newest first. None also where OSV does not know the package. */

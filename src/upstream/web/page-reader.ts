@@ -42,11 +42,7 @@ export function createPageReader(options: PageReaderOptions): PageReader {
   const all = new Set<Worker>();
 
   function start(): Worker {
-    const worker = new Worker(new URL('./page-worker.ts', import.meta.url), {
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB },
-      // Nothing of ours: no key is within reach of what reads strangers' pages.
-      env: {},
-    });
+    const worker = spawnWorker();
     all.add(worker);
     worker.unref();
     // A worker that was given up may still fail.
@@ -96,4 +92,12 @@ export function createPageReader(options: PageReaderOptions): PageReader {
       await Promise.all([...all].map((worker) => worker.terminate()));
     },
   };
+}
+
+function spawnWorker(): Worker {
+  return new Worker(new URL('./page-worker.ts', import.meta.url), {
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB },
+    // Nothing of ours: no key is within reach of what reads strangers' pages.
+    env: {},
+  });
 }

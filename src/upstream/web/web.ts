@@ -8,7 +8,7 @@ import type { DialOptions, TlsFacts } from '../guard/dial.ts';
 import { hostOf } from '../guard/guard.ts';
 import { createHostLimit } from '../guard/host-limit.ts';
 import { type Hop, type Landing, visit } from '../guard/visit.ts';
-import type { PageContent } from './page.ts';
+import type { PageContent, PageSource } from './page.ts';
 import { kindOfPage } from './page-kind.ts';
 import { createPageReader } from './page-reader.ts';
 import { judgeHeaders, type SecurityHeaders } from './security-headers.ts';
@@ -98,22 +98,12 @@ export function createWeb(options: WebOptions): Web & { close(): Promise<void> }
     measuredFrom,
     extract: (text, signal) =>
       landed(text, signal, async (landing, within) => {
-        const { url, status, headers } = landing;
+        const { url, status } = landing;
         requireSuccess(status, hostOf(url));
-        const contentType = headers['content-type'] ?? null;
-        const known = kindOfPage(contentType, null);
-        const bytes = known === 'other' ? null : await landing.read(MAX_PAGE_BYTES);
+        const source = await readSource(landing);
         const retrievedAtMs = clock.nowMs();
-        const kind = bytes === null ? 'other' : kindOfPage(contentType, bytes);
-        if (bytes === null || kind === 'other') {
-          throw new ExchangeFailed(
-            'reading',
-            `it answers ${contentType ? mediaTypeOf(contentType) : 'binary data'}, not a page`,
-          );
-        }
-        const contentLanguage = headers['content-language'] ?? null;
-        const content = await pages.read({ bytes, contentType, contentLanguage, kind }, within);
-        const named = contentType === null ? null : mediaTypeOf(contentType);
+        const content = await pages.read(source, within);
+        const named = source.contentType === null ? null : mediaTypeOf(source.contentType);
         return { ...content, finalUrl: url.href, status, contentType: named, retrievedAtMs };
       }),
     check: (text, signal) =>
@@ -135,6 +125,20 @@ function requireSuccess(status: number, host: string): void {
   if (status === 404 || status === 410)
     throw new NotFound(`${host} answers ${status}: it has no such page`, 'page_not_found');
   if (status < 200 || status > 299) throw new ExchangeFailed('reading', `it answers HTTP ${status}`);
+}
+
+/** The bytes of what is a page, by its type and its beginning. Throws ExchangeFailed for anything else, unread where its type says so. */
+async function readSource(landing: Landing): Promise<PageSource> {
+  const { headers } = landing;
+  const contentType = headers['content-type'] ?? null;
+  const known = kindOfPage(contentType, null);
+  const bytes = known === 'other' ? null : await landing.read(MAX_PAGE_BYTES);
+  const kind = bytes === null ? 'other' : kindOfPage(contentType, bytes);
+  if (bytes === null || kind === 'other') {
+    const what = contentType ? mediaTypeOf(contentType) : 'binary data';
+    throw new ExchangeFailed('reading', `it answers ${what}, not a page`);
+  }
+  return { bytes, contentType, contentLanguage: headers['content-language'] ?? null, kind };
 }
 
 /** What went wrong in the words of an answer; the host is the upstream. */

@@ -93,21 +93,8 @@ export function createWiki(upstream: Upstream, origin: string): Wiki {
         ...{ explaintext: '1', exsectionformat: 'plain', rvprop: 'timestamp', ppprop: 'disambiguation' },
       };
       const { data, ...rest } = required(upstream, await get(action(lang, params), articleSchema, signal));
-      const page = required(upstream, data.query, data.error).pages?.[0];
-      // A title of another project (`fr:Paris`) gives no page at all, a bad one an invalid page.
-      if (!page || isSet(page.missing) || isSet(page.invalid) || (page.ns ?? ARTICLES) !== ARTICLES) return null;
-      if (page.extract === undefined) throw new UpstreamFailed(upstream.name, 'answered without a text');
-      const article = {
-        title: page.title,
-        updatedAt: secondsOf(page.revisions?.[0]?.timestamp),
-        disambiguation: page.pageprops?.disambiguation !== undefined,
-        url: articleUrl(lang, page.title),
-        text: page.extract
-          .replace(/\n{3,}/g, '\n\n')
-          .trim()
-          .normalize('NFC'),
-      };
-      return { ...rest, data: article };
+      const article = articleOf(lang, upstream, data);
+      return article && { ...rest, data: article };
     },
   };
 }
@@ -127,6 +114,28 @@ function summaryOf(lang: string, { data, ...rest }: Dated<z.output<typeof summar
       summary: extract.trim() || null,
       image: shown ? { url: source, width, height, originalUrl: originalimage?.source ?? null } : null,
     },
+  };
+}
+
+/** Null where there is no such article. Throws where there is one without its text. */
+function articleOf(
+  lang: string,
+  upstream: Upstream,
+  { query, error }: z.output<typeof articleSchema>,
+): WikiArticle | null {
+  const page = required(upstream, query, error).pages?.[0];
+  // A title of another project (`fr:Paris`) gives no page at all, a bad one an invalid page.
+  if (!page || isSet(page.missing) || isSet(page.invalid) || (page.ns ?? ARTICLES) !== ARTICLES) return null;
+  if (page.extract === undefined) throw new UpstreamFailed(upstream.name, 'answered without a text');
+  return {
+    title: page.title,
+    updatedAt: secondsOf(page.revisions?.[0]?.timestamp),
+    disambiguation: page.pageprops?.disambiguation !== undefined,
+    url: articleUrl(lang, page.title),
+    text: page.extract
+      .replace(/\n{3,}/g, '\n\n')
+      .trim()
+      .normalize('NFC'),
   };
 }
 

@@ -1,6 +1,5 @@
 import { WORLD } from '../engine/owner.ts';
-import type { MoveOf, Trap } from '../moves/move.ts';
-import type { Handlers } from '../moves/perform.ts';
+import type { Handlers, MoveOf, Trap } from '../moves/move.ts';
 import type { Hex } from '../world/chain/keys.ts';
 import { balanceOf, moveWei, type View } from '../world/chain/state.ts';
 import { cancelCalldata, transferCalldata, USDC } from '../world/chain/token.ts';

@@ -142,3 +142,6 @@ export type Motif =
 
 export type MoveName = Primitive | Motif;
 export type MoveOf<Name extends Primitive> = Extract<Move, { readonly do: Name }>;
+
+/** What each kind of move does; it returns at once, and what it began goes on. */
+export type Handlers = { readonly [Name in Move['do']]?: (move: MoveOf<Name>) => unknown };

@@ -4,11 +4,8 @@ import { createFlooding } from '../actors/flood.ts';
 import { createOutsider } from '../actors/outsider.ts';
 import { CLIENTS, runAs } from '../engine/owner.ts';
 import type { World } from '../world/world.ts';
-import type { Move, MoveOf } from './move.ts';
+import type { Handlers, Move } from './move.ts';
 import { createTroubles } from './trouble-makers.ts';
-
-/** What each kind of move does; it returns at once, and what it began goes on. */
-export type Handlers = { readonly [Name in Move['do']]?: (move: MoveOf<Name>) => unknown };
 
 /** Plays moves in a world. */
 export function createPlayer(world: World, desk: Desk) {

@@ -4,8 +4,7 @@ import { LEDGER_QUERIES } from '../seam.ts';
 import type { Instance } from '../service/instance.ts';
 import { connectionsOf } from '../service/sqlite.ts';
 import type { World } from '../world/world.ts';
-import type { MoveOf } from './move.ts';
-import type { Handlers } from './perform.ts';
+import type { Handlers, MoveOf } from './move.ts';
 
 const GWEI = 1_000_000_000n;
 const WEI = 10n ** 18n;

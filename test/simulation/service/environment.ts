@@ -1,4 +1,5 @@
 import type { Scenario } from '../run/scenario.ts';
+import type { Accounts } from '../world/accounts.ts';
 import type { Chain } from '../world/chain/chain.ts';
 import { toHex } from '../world/chain/keys.ts';
 import { USDC } from '../world/chain/token.ts';
@@ -6,7 +7,6 @@ import type { Facilitator } from '../world/facilitator.ts';
 import { GATEWAY_WALLET, type Gateway } from '../world/gateway.ts';
 import { type LightningNode, MACAROON } from '../world/lightning.ts';
 import type { Providers } from '../world/providers.ts';
-import type { Accounts } from '../world/world.ts';
 
 /** Where buyers reach the service, whichever instance answers. */
 export const PUBLIC_ORIGIN = 'http://percall.test';

@@ -16,8 +16,8 @@ import type { LoadedService } from '../seam.ts';
 import { createCatalogue } from '../service/catalogue.ts';
 import { environmentOf } from '../service/environment.ts';
 import { createInstance, createLogSink, type Instance } from '../service/instance.ts';
+import { createAccounts } from './accounts.ts';
 import { createChain } from './chain/chain.ts';
-import { accountOf, type Hex, toHex } from './chain/keys.ts';
 import { createFacilitator } from './facilitator.ts';
 import { createGateway } from './gateway.ts';
 import { createHandings } from './handings.ts';
@@ -177,11 +177,3 @@ function namesOf({ instances, twin }: Scenario): string[] {
   const names = Array.from({ length: instances }, (_, at) => String.fromCharCode(97 + at));
   return twin ? [...names, 'twin'] : names;
 }
-
-function createAccounts(random: ReturnType<typeof createRandom>) {
-  const make = () => accountOf(random.bytes(32));
-  const elsewhere = { privateKey: random.bytes(32), address: toHex(random.bytes(20)) as Hex };
-  return { relayer: make(), seller: make(), facilitator: make(), outsider: make(), elsewhere };
-}
-
-export type Accounts = ReturnType<typeof createAccounts>;

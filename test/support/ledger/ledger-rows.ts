@@ -21,6 +21,7 @@ export function reservation(id: string, nonce: string, more: Partial<NewPayment>
     authorizationHash: hash32(`authorization ${nonce}`),
     price: 500n,
     requestHash: randomBytes(32),
+    route: '/v1/paid/chain/wallet',
     clientHash: randomBytes(32),
     identifierHash: null,
     reservedAt: 1_800_000_000_000,

@@ -30,7 +30,13 @@ export function seedLedger(file: string): void {
   const ended = (id: string, more: object) => put('usdc_payments', { ...payment, id, nonce: randomBytes(32), ...more });
   ended('a', {
     ...{ state: 'settled', transaction_hash: randomBytes(16), block: 9, identifier_hash: randomBytes(32) },
-    ...{ authorization_hash: randomBytes(32), price: 2n ** 62n, charged: 2n ** 62n, payer_has_code: 1 },
+    ...{
+      authorization_hash: randomBytes(32),
+      price: 2n ** 62n,
+      charged: 2n ** 62n,
+      payer_has_code: 1,
+      route: '/v1/paid/a',
+    },
   });
   ended('b', { state: 'failed', reason: 'cancelled, “said” the {chain}, \\ and "so" did we', checked_block: 5 });
   put('gateway_transfers', {
@@ -56,6 +62,7 @@ export function seedLedger(file: string): void {
     ...grant,
     state: 'claimed',
     answer: 'none',
+    route: '/v1/lightning/b',
     lease_holder: 'x',
     lease_until: 5,
   });

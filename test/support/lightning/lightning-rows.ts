@@ -31,7 +31,11 @@ export const grantOf = (name: string, more: Partial<NewClaim> = {}): NewClaim =>
   amountMsat: 25_000n,
   claimedAt: NOON,
   keepUntil: NOON + 360_000 + HOUR,
-  grant: { requestHash: hashOf(`request ${name}`), redeemUntil: NOON + 7 * DAY },
+  grant: {
+    requestHash: hashOf(`request ${name}`),
+    redeemUntil: NOON + 7 * DAY,
+    route: '/v1/lightning/chain/wallet',
+  },
   account: null,
   ...more,
 });

@@ -44,7 +44,7 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     const known = await ledger.find(key);
     const hash = randomBytes(32);
     const hashes = { requestHash: hash, clientHash: hash, identifierHash: null };
-    const terms = { amount, payTo, validAfter, validBefore, authorizationHash, price: amount };
+    const terms = { amount, payTo, validAfter, validBefore, authorizationHash, price: amount, route: '/v1/paid/a' };
     const id = await ledger.reserve({ ...key, ...terms, ...hashes }, known !== null);
     if (id === null) return null;
     await ledger.storeIntent(id, { signature, checkedBlock: fromBlock, payerHasCode: false, body: BODY });

@@ -59,7 +59,7 @@ describe('a valid proof', () => {
   it('is spent when our own routes have claimed it, and what they claim is not counted', async () => {
     const proof = fresh();
     const key = { network: NETWORK, paymentHash: Buffer.from(proof.paymentHash, 'hex'), payTo: Buffer.alloc(33, 2) };
-    const grant = { requestHash: Buffer.alloc(32), redeemUntil: NOW * 1000 + 1 };
+    const grant = { requestHash: Buffer.alloc(32), redeemUntil: NOW * 1000 + 1, route: '/v1/lightning/a' };
     const times = { claimedAt: NOW * 1000, keepUntil: NOW * 1000 + 1 };
     await opened.store.claim({ ...key, ...times, amountMsat: 1n, grant, account: null });
     expect((await settle(proof.body)).body).toEqual(DUPLICATE);

@@ -70,7 +70,7 @@ test('a claim is told by its payment hash on every network that is sold on, with
   const key = { network: 'lnbtc:0', paymentHash };
   const terms = { payTo: Buffer.alloc(33, 2), amountMsat: 25_000n };
   const claimedAt = 1_800_000_000_999;
-  const grant = { requestHash: hash32('request'), redeemUntil: claimedAt + 10_000 };
+  const grant = { requestHash: hash32('request'), route: '/v1/lightning/test', redeemUntil: claimedAt + 10_000 };
   const times = { claimedAt, keepUntil: claimedAt + 10_000, account: null };
   const claim = {
     rail: 'lightning',

@@ -155,7 +155,13 @@ test('Lightning is counted by what its store has done: offered, claimed once, de
   // The same room again, on a rail of its own.
   expect(await sample('payment_lightning_reply_bytes')).toBe(5);
   expect(await sample('payment_reply_bytes')).toBe(0);
-  const claim = { ...own, ...terms, ...times, grant: { requestHash, redeemUntil: now + 1000 }, account: null };
+  const claim = {
+    ...own,
+    ...terms,
+    ...times,
+    grant: { requestHash, redeemUntil: now + 1000, route: '/v1/lightning/a' },
+    account: null,
+  };
   expect(await watched.claim(claim)).toBe('claimed');
   expect(await watched.claim(claim)).toBe('duplicate');
   expect(await watched.claim({ ...foreign, ...terms, ...times, grant: null, account: null })).toBe('claimed');

@@ -24,6 +24,7 @@ const payment: ListedPayment = {
   block: 7,
   reservedAt: AT,
   endedAt: AT + 1000,
+  route: '/v1/paid/chain/wallet',
 };
 
 test('a status tells exact sums in their units, and how long the oldest payment has been open', () => {
@@ -48,13 +49,13 @@ test('a status with nothing open and without Lightning says so', () => {
 });
 
 test('a listed payment shows its hashes, and what is not there yet as - or null', () => {
-  const open = { ...payment, state: 'unknown', transaction: null, block: null, endedAt: null } as const;
+  const open = { ...payment, state: 'unknown', transaction: null, block: null, endedAt: null, route: null } as const;
   const [head, first, second] = listText([payment, open]);
-  expect(head?.split(/ +/)).toEqual(['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction']);
+  expect(head?.split(/ +/)).toEqual(['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction', 'route']);
   expect(first).toMatch(
-    /^0a +settled +0\.0015 +2026-01-31T23:59:59\.250Z +2026-02-01T00:00:00\.250Z +0x(01){32} +0x(ab){32}$/,
+    /^0a +settled +0\.0015 +2026-01-31T23:59:59\.250Z +2026-02-01T00:00:00\.250Z +0x(01){32} +0x(ab){32} +\/v1\/paid\/chain\/wallet$/,
   );
-  expect(second).toMatch(/ - +0x(01){32} +-$/);
+  expect(second).toMatch(/ - +0x(01){32} +- +-$/);
   expect(listJson([open])).toEqual({
     payments: [
       {
@@ -66,6 +67,7 @@ test('a listed payment shows its hashes, and what is not there yet as - or null'
         block: null,
         reservedAt: Math.floor(AT / 1000),
         endedAt: null,
+        route: null,
       },
     ],
   });
@@ -73,15 +75,25 @@ test('a listed payment shows its hashes, and what is not there yet as - or null'
 
 test('income is CSV with a header, CRLF, exact amounts, and no field that needs quotes', async () => {
   const income: Income[] = [
-    { rail: 'usdc', id: '0a', amount: 1500n, at: AT, hash: Buffer.alloc(32, 0xab), block: 7 },
-    { rail: 'lightning', id: null, amount: 25_000n, at: AT, hash: Buffer.alloc(32, 0xcd), block: null },
+    { rail: 'usdc', id: '0a', amount: 1500n, at: AT, hash: Buffer.alloc(32, 0xab), block: 7, route: '/v1/paid/a' },
+    {
+      rail: 'lightning',
+      id: null,
+      amount: 25_000n,
+      at: AT,
+      hash: Buffer.alloc(32, 0xcd),
+      block: null,
+      route: '/v1/lightning/b-c',
+    },
+    { rail: 'usdc', id: '0b', amount: 1n, at: AT, hash: Buffer.alloc(32, 0xef), block: 8, route: null },
   ];
   const csv = (await gathered(incomeCsv(income))).join('');
   expect(csv).toBe(
-    `rail,id,amount,unit,at,transaction,block\r\n` +
-      `usdc,0a,0.0015,USDC,2026-01-31T23:59:59.250Z,0x${'ab'.repeat(32)},7\r\n` +
-      `lightning,${'cd'.repeat(32)},25000,msat,2026-01-31T23:59:59.250Z,${'cd'.repeat(32)},\r\n`,
+    `rail,id,amount,unit,at,transaction,block,route\r\n` +
+      `usdc,0a,0.0015,USDC,2026-01-31T23:59:59.250Z,0x${'ab'.repeat(32)},7,/v1/paid/a\r\n` +
+      `lightning,${'cd'.repeat(32)},25000,msat,2026-01-31T23:59:59.250Z,${'cd'.repeat(32)},,/v1/lightning/b-c\r\n` +
+      `usdc,0b,0.000001,USDC,2026-01-31T23:59:59.250Z,0x${'ef'.repeat(32)},8,\r\n`,
   );
-  expect(csv.replaceAll('\r\n', '')).toMatch(/^[\w,.:-]*$/);
-  expect(await gathered(incomeCsv([]))).toEqual(['rail,id,amount,unit,at,transaction,block\r\n']);
+  expect(csv.replaceAll('\r\n', '')).toMatch(/^[\w,.:/-]*$/);
+  expect(await gathered(incomeCsv([]))).toEqual(['rail,id,amount,unit,at,transaction,block,route\r\n']);
 });

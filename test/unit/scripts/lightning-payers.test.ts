@@ -1,7 +1,8 @@
 import { NWCClient, NWCWalletService, NWCWalletServiceKeyPair } from '@getalby/sdk/nwc';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { NotPaid } from '../../../scripts/lib/lightning/lightning-not-paid.ts';
-import { type LightningPayer, payerFrom } from '../../../scripts/lib/lightning/lightning-payer.ts';
+import type { LightningPayer } from '../../../scripts/lib/lightning/lightning-payer.ts';
+import { payerFrom } from '../../../scripts/lib/lightning/payer-from-env.ts';
 import { type JsonAnswer, type JsonRequest, startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
 import { type LndRouter, startLndRouter } from '../../support/lightning/lnd-router.ts';
 import { type NostrRelay, startNostrRelay } from '../../support/lightning/nostr-relay.ts';

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { SettleResponse } from '@x402/core/types';
+import { pathOn } from '../../../catalogue/paths.ts';
 import { AppError, Unavailable } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Claim, LightningStore, ProofKey } from '../../../store/ports/proofs.ts';
@@ -58,10 +59,10 @@ export type Redeem<S> = (order: LightningOrder<S>, credential: Credential) => Pr
 export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   const { store, issuer, judge, serve, buyers, shared, clock, bootId } = options;
 
-  async function claim({ key, proof }: Judged): Promise<boolean> {
+  async function claim({ endpoint }: LightningOrder<S>, { key, proof }: Judged): Promise<boolean> {
     const now = clock.nowMs();
     const { payTo, amountMsat, requestHash } = proof;
-    const grant = { requestHash, redeemUntil: now + REDEEM_MS };
+    const grant = { requestHash, redeemUntil: now + REDEEM_MS, route: pathOn(endpoint, 'lightning') };
     // Who loses the race is served as a later presentation: the row says whether it is one.
     const kept = { claimedAt: now, keepUntil: now + KEEP_MS };
     return (await store.claim({ ...key, payTo, amountMsat, ...kept, grant, account: null })) === 'claimed';
@@ -94,7 +95,7 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   async function take(order: LightningOrder<S>, credential: Credential): Promise<Taken> {
     const judged = await judge(order, credential);
     const doubt = await doubtOf(judged, order.signal);
-    const isNew = !judged.claim && (await claim(judged));
+    const isNew = !judged.claim && (await claim(order, judged));
     // While the node has not confirmed the payment, it may not have been made.
     if (isNew && !doubt) buyers.add(order.client);
     const { key } = judged;

@@ -1,5 +1,6 @@
 import { isChainBusy } from '../../../chain/rpc/allowed.ts';
-import type { ChainClient, RpcCall, RpcOutcome } from '../../../chain/rpc/client.ts';
+import type { RpcCall } from '../../../chain/rpc/call.ts';
+import type { ChainClient, RpcOutcome } from '../../../chain/rpc/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { Outcome } from '../../settler.ts';

@@ -1,4 +1,5 @@
-import type { ChainClient, RpcCall, RpcOutcome } from '../../../chain/rpc/client.ts';
+import type { RpcCall } from '../../../chain/rpc/call.ts';
+import type { ChainClient, RpcOutcome } from '../../../chain/rpc/client.ts';
 import { toQuantity } from '../../../chain/rpc/wire.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { isRevert } from '../../evm/is-revert.ts';

@@ -1,6 +1,7 @@
 import { WORLD } from '../../engine/owner.ts';
 import type { Scheduler } from '../../engine/scheduler.ts';
-import { type CallResult, createExecutor, envOf, intrinsicGas, type Log } from './execute.ts';
+import { createExecutor, envOf, intrinsicGas } from './execute.ts';
+import type { CallResult, Log } from './frame.ts';
 import { type Hex, keccak, toHex } from './keys.ts';
 import { createMempool } from './mempool.ts';
 import { balanceOf, createState, moveWei, type View } from './state.ts';

@@ -1,48 +1,11 @@
 import { bytesWords, readerOf, word } from './abi.ts';
+import type { CallResult, Env, Frame, Log } from './frame.ts';
 import type { Hex } from './keys.ts';
-import { unitsOf, type View } from './state.ts';
+import { unitsOf } from './state.ts';
 import { SELECTORS, type Token, USDC } from './token.ts';
 import { askWallet } from './wallets.ts';
 
 export const MULTICALL3: Hex = '0xca11bde05977b3631167028862be2a173976ca11';
-
-export interface Log {
-  readonly address: Hex;
-  readonly topics: readonly Hex[];
-  readonly data: Hex;
-}
-
-/** What contracts see of the block and the transaction that they run in. */
-export interface Env {
-  readonly view: View;
-  readonly block: number;
-  /** Unix seconds. */
-  readonly timestamp: number;
-  /** Wei; 0 in calls that name none. */
-  readonly gasPrice: bigint;
-  readonly origin: Hex;
-  /** The service's own account, which griefers know. */
-  readonly relayer: Hex;
-  readonly logs: Log[];
-  log(address: Hex, topics: readonly Hex[], value: bigint | null): void;
-}
-
-/** One call of a contract; `used` grows while it runs. */
-export interface Frame {
-  readonly from: Hex;
-  readonly to: Hex;
-  readonly data: Hex;
-  readonly gas: number;
-  used: number;
-}
-
-export interface CallResult {
-  readonly ok: boolean;
-  readonly data: Hex;
-  readonly gasUsed: number;
-  /** Why it reverted; empty where it did not. */
-  readonly why: string;
-}
 
 export function envOf(given: Omit<Env, 'logs' | 'log'>): Env {
   const logs: Log[] = [];

@@ -1,5 +1,5 @@
 import { addressWord, bytesWords, readerOf, topicOf, word } from './abi.ts';
-import type { CallResult, Env, Frame } from './execute.ts';
+import type { CallResult, Env, Frame } from './frame.ts';
 import { type Hex, keccak, signerOf, toHex } from './keys.ts';
 import { moveWei, unitsOf, type View, WEI_PER_UNIT } from './state.ts';
 import { askWallet } from './wallets.ts';

@@ -1,4 +1,4 @@
-import type { RpcCall } from '../../../../src/chain/rpc/client.ts';
+import type { RpcCall } from '../../../../src/chain/rpc/call.ts';
 
 /** How a whole HTTP request, or what it says, may be wrong. */
 export type SimFault =

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { type Allowance, createAllowance } from '../../../../src/chain/rpc/allowance.ts';
 import { chainBusy, untilAllowed } from '../../../../src/chain/rpc/allowed.ts';
-import { PATIENCE_MS, type Rank, RESERVE, ranked } from '../../../../src/chain/rpc/rank.ts';
+import { PATIENCE_MS, type Rank, RESERVE } from '../../../../src/chain/rpc/rank.ts';
+import { ranked } from '../../../../src/chain/rpc/ranked.ts';
 import type { Member } from '../../../../src/chain/rpc/roster.ts';
 import { Unavailable } from '../../../../src/errors.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';

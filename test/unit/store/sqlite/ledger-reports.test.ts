@@ -51,7 +51,9 @@ async function pay(
 async function claim(amountMsat: bigint, own: boolean) {
   const store = createLightningStore(db);
   const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash: randomBytes(32) };
-  const grant = own ? { requestHash: randomBytes(32), redeemUntil: now + 1000 } : null;
+  const grant = own
+    ? { requestHash: randomBytes(32), redeemUntil: now + 1000, route: '/v1/lightning/fees/forecast' }
+    : null;
   const caps = { dailyCap: 10, clientCap: 10, newPayeeCap: 10 };
   const account = own ? null : { day: '2027-01-15', clientHash: randomBytes(32), ...caps };
   const terms = { payTo: randomBytes(33), amountMsat, claimedAt: now, keepUntil: now + 1000 };
@@ -116,6 +118,17 @@ test('a ledger from before the Lightning rail is read as it is, and not changed'
   expect(readFileSync(old).equals(before)).toBe(true);
 });
 
+test('a ledger from before routes were kept is told without them', async () => {
+  const ledger = openLedger();
+  const id = await pay(ledger, 'settled');
+  await claim(25_000n, true);
+  for (const table of ['usdc_payments', 'lightning_claims']) db.exec(`ALTER TABLE ${table} DROP COLUMN route`);
+  const reports = openLedgerReports(file);
+  expect(await reports.list(null, 10)).toMatchObject([{ id, route: null }]);
+  expect(await gathered(reports.income(0, now + 1))).toMatchObject([{ route: null }, { route: null }]);
+  await reports.close();
+});
+
 test('a ledger that is not there is not made', () => {
   expect(() => openLedgerReports(join(folder, 'none.db'))).toThrow();
 });
@@ -134,14 +147,15 @@ describe('the list', () => {
     await reports.close();
   });
 
-  test('never tells the payer, the request, the client or the signature', async () => {
+  test('tells the route, and never the payer, the parameters, the client or the signature', async () => {
     await pay(openLedger(), 'settling');
     const reports = openLedgerReports(file);
     const [payment] = await reports.list(null, 10);
     await reports.close();
     expect(Object.keys(payment ?? {}).sort()).toEqual(
-      ['id', 'state', 'amount', 'nonce', 'transaction', 'block', 'reservedAt', 'endedAt'].sort(),
+      ['id', 'state', 'amount', 'nonce', 'transaction', 'block', 'reservedAt', 'endedAt', 'route'].sort(),
     );
+    expect(payment?.route).toBe('/v1/paid/chain/wallet');
   });
 });
 
@@ -159,9 +173,33 @@ describe('the income', () => {
     const reports = openLedgerReports(file);
     const all = await gathered(reports.income(START, now + 1));
     expect(all).toEqual([
-      { rail: 'usdc', id: first, amount: 1500n, at: START, hash: Buffer.alloc(32, 0xab), block: 9 },
-      { rail: 'lightning', id: null, amount: 25_000n, at: START + 10, hash: paymentHash, block: null },
-      { rail: 'usdc', id: last, amount: 1500n, at: START + 20, hash: Buffer.alloc(32, 0xab), block: 9 },
+      {
+        rail: 'usdc',
+        id: first,
+        amount: 1500n,
+        at: START,
+        hash: Buffer.alloc(32, 0xab),
+        block: 9,
+        route: '/v1/paid/chain/wallet',
+      },
+      {
+        rail: 'lightning',
+        id: null,
+        amount: 25_000n,
+        at: START + 10,
+        hash: paymentHash,
+        block: null,
+        route: '/v1/lightning/fees/forecast',
+      },
+      {
+        rail: 'usdc',
+        id: last,
+        amount: 1500n,
+        at: START + 20,
+        hash: Buffer.alloc(32, 0xab),
+        block: 9,
+        route: '/v1/paid/chain/wallet',
+      },
     ]);
     expect((await gathered(reports.income(START + 1, now))).map(({ at }) => at)).toEqual([START + 10]);
     await reports.close();

@@ -59,7 +59,11 @@ describe('a proof of an offer', () => {
         ...{ network: MAINNET.id, paymentHash: expect.anything(), amountMsat: 25_000n, claimedAt: now, account: null },
         payTo: expect.anything(),
         keepUntil: now + 3650 * DAY_MS,
-        grant: { requestHash: expect.anything(), redeemUntil: now + WEEK_MS },
+        grant: {
+          requestHash: expect.anything(),
+          redeemUntil: now + WEEK_MS,
+          route: '/v1/lightning/test/rail',
+        },
       },
     ]);
     const found = await bench.real.findClaim(key);

@@ -1,0 +1,5 @@
+/** The two levels of a pino-like logger that the client needs. */
+export interface ChainLog {
+  info(fields: Record<string, unknown>, message: string): void;
+  warn(fields: Record<string, unknown>, message: string): void;
+}

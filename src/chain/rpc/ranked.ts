@@ -1,0 +1,11 @@
+import type { ChainClient } from './client.ts';
+import type { Rank } from './rank.ts';
+
+/** The same chain client. A request that names no rank has this one. */
+export function ranked(chain: ChainClient, rank: Rank): ChainClient {
+  return {
+    ...chain,
+    request: (method, params, options) => chain.request(method, params, { rank, ...options }),
+    batch: (calls, options) => chain.batch(calls, { rank, ...options }),
+  };
+}

@@ -1,0 +1,300 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Hex } from 'viem';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseParams } from '../../../src/catalogue/params.ts';
+import { listedPath } from '../../../src/catalogue/paths.ts';
+import { DISTRIBUTOR } from '../../../src/embedded/dex.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import {
+  activityOf,
+  ascending,
+  type Block,
+  type Created,
+  createdIn,
+  decimal,
+  gwei,
+  hourOf,
+  kindOf,
+  ONE,
+  rank,
+  rateOf,
+  readChain,
+  sum,
+  symbolOf,
+  type Trade,
+  tradesIn,
+  transfersIn,
+} from '../../support/chain/recount.ts';
+import { type RpcProxy, startRpcProxy } from '../../support/chain/rpc-proxy.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+
+// Every figure that the routes give of collected data is counted again from the node's own answers, block by block and with other code.
+
+/** Parsed JSON, compared field by field. */
+type Reply = ReturnType<typeof JSON.parse>;
+type Json = Record<string, never>;
+
+const POLL_MS = 250;
+/** Enough for some of everything that traffic does; the wait for it is most of the test's time. */
+const SECONDS_OF_TRAFFIC = 20;
+
+let network: EmbeddedNetwork;
+let proxy: RpcProxy;
+let service: Service;
+/** Blocks 1 up to the head, at which the chain stands still while they are compared. */
+let blocks: Block[];
+let head: Block;
+
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ traffic: true, blockTimeMs: 200 });
+  proxy = await startRpcProxy(network.rpcUrl);
+  service = await startService(network, {
+    env: {
+      RPC_URLS: `${network.rpcUrl},${proxy.url}`,
+      COLLECTOR_POLL_MS: String(POLL_MS),
+      COLLECTOR_REQUESTS_PER_SECOND: '50',
+      PROBE_INTERVAL_MS: '500',
+    },
+  });
+  await delay(SECONDS_OF_TRAFFIC * 1000);
+  await network.pauseMining();
+  blocks = await readChain(network);
+  head = blocks.at(-1)!;
+  await until(async () => {
+    const { freshness } = await get('/v1/deploys');
+    const { backfill } = service.deps.sources.collector.status();
+    const labelled = (await get('/v1/deploys?limit=200')).deploys.every(({ codeBytes }: Json) => codeBytes !== null);
+    return freshness.collected === head.number && backfill.share === 1 && backfill.logsShare === 1 && labelled;
+  });
+}, 120_000);
+afterAll(async () => {
+  await service?.stop();
+  await proxy?.stop();
+  await network?.stop();
+});
+
+async function until(holds: () => Promise<boolean>, withinMs = 20_000): Promise<void> {
+  const deadline = Date.now() + withinMs;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error('it did not come to that in time');
+    await delay(50);
+  }
+}
+
+async function get(path: string): Promise<Reply> {
+  const { status, body } = await service.get(path);
+  expect([path, status]).toEqual([path, 200]);
+  return JSON.parse(body);
+}
+
+/** What a buyer would get: parameters parsed, the reply checked against the published schema. */
+async function buy(path: string, query: Record<string, string> = {}): Promise<Reply> {
+  const endpoint = service.deps.catalogue.find((candidate) => listedPath(candidate) === `/v1/paid${path}`)!;
+  const params = parseParams(endpoint, query, true);
+  return endpoint.result.parse(await endpoint.run(params, service.deps.sources, AbortSignal.timeout(10_000)));
+}
+
+test('traffic left some of everything to count', () => {
+  const kinds = new Set(blocks.flatMap(({ transactions }) => transactions.map(kindOf)));
+  expect(kinds).toEqual(new Set(['deploy', 'nativeTransfer', 'tokenTransfer', 'contractCall']));
+  expect(tradesIn(network, blocks).filter(({ symbol }) => symbol === 'EURC').length).toBeGreaterThan(5);
+});
+
+test('network', async () => {
+  const reply = await get('/v1/network');
+  expect(reply).toMatchObject({
+    head: { number: head.number, hash: head.hash, at: head.at },
+    ...{ blocksCollected: blocks.length, firstCollected: 1, lagBlocks: 0, lagSeconds: 0 },
+    freshness: { head: head.number, collected: head.number, lagBlocks: 0, lagSeconds: 0 },
+  });
+});
+
+test('activity: blocks, transactions and operations of each hour', async () => {
+  const { hours, freshness } = await get('/v1/activity');
+  expect(hours.map(({ complete: _, ...hour }: Json) => hour)).toEqual(activityOf(blocks));
+  expect(freshness.collected).toBe(head.number);
+});
+
+test('deploys: every contract, its code’s length, its symbol, and how many an hour', async () => {
+  const expected = createdIn(blocks);
+  const { deploys, hours } = await buy('/deploys/history', { limit: '1000' });
+  expect(deploys).toHaveLength(expected.length);
+  const places = ({ address, deployer, transaction, block, at }: Created) => ({
+    address,
+    deployer,
+    transaction,
+    block,
+    at,
+  });
+  const byHash = (a: Created, b: Created) => ascending(b.block, a.block) || (a.transaction < b.transaction ? -1 : 1);
+  expect(deploys.map(places)).toEqual(expected.map(places).sort(byHash));
+  for (const { address, codeBytes, label } of deploys) {
+    const code = await network.rpc<Hex>('eth_getCode', [address, 'latest']);
+    expect(codeBytes).toBe(code.length / 2 - 1);
+    const symbol = await symbolOf(network, address);
+    if (symbol === null) expect(label ?? '').not.toContain('token');
+    else expect(label).toContain(`token "${symbol}"`);
+  }
+  const byHour = Map.groupBy(expected, ({ at }) => hourOf(at));
+  const counted = hours.filter((hour: { deploys: number }) => hour.deploys > 0);
+  expect(counted).toEqual(
+    [...byHour].map(([at, own]) => ({
+      at,
+      deploys: own.length,
+      deployers: new Set(own.map((entry) => entry.deployer)).size,
+    })),
+  );
+  expect((await get('/v1/deploys?limit=7')).deploys).toEqual(deploys.slice(0, 7));
+});
+
+describe('fees', () => {
+  test('now, floor and hours', async () => {
+    const reply = await get('/v1/fees');
+    expect(reply.baseFee).toEqual({ wei: String(head.baseFee), gwei: gwei(head.baseFee), block: head.number });
+    const fees = blocks.map(({ baseFee }) => baseFee).sort(ascending);
+    expect(reply.floorGwei).toBe(gwei(fees[0]!));
+    expect(reply.transferCostUsdc.native).toBe(decimal(21_000n * head.baseFee, 18));
+    const byHour = Map.groupBy(blocks, ({ at }) => hourOf(at));
+    expect(reply.hours).toEqual(
+      [...byHour].map(([at, own]) => {
+        const wei = own.map(({ baseFee }) => baseFee).sort(ascending);
+        const sum = wei.reduce((total, fee) => total + fee, 0n);
+        const use = own.reduce((total, { utilisation }) => total + utilisation, 0) / own.length;
+        const mean = (2n * sum + BigInt(wei.length)) / (2n * BigInt(wei.length));
+        return {
+          ...{ at, minGwei: gwei(wei[0]!), avgGwei: gwei(mean), maxGwei: gwei(wei.at(-1)!) },
+          utilisation: expect.closeTo(use, 5),
+        };
+      }),
+    );
+  });
+
+  test('forecast: band, trend and what operations took', async () => {
+    const reply = await buy('/fees/forecast');
+    const fees = blocks.map(({ baseFee }) => baseFee).sort(ascending);
+    expect(reply.band24h).toEqual({
+      ...{ minGwei: gwei(fees[0]!), p5Gwei: gwei(rank(fees, 5)), medianGwei: gwei(rank(fees, 50)) },
+      ...{ p95Gwei: gwei(rank(fees, 95)), maxGwei: gwei(fees.at(-1)!), blocks: fees.length },
+    });
+    expect(reply.now.wei).toBe(String(head.baseFee));
+    const steps = Map.groupBy(blocks, ({ at }) => Math.floor(at / 300) * 300);
+    expect(reply.utilisationTrend.points).toEqual(
+      [...steps].map(([at, own]) => ({
+        at,
+        utilisation: expect.closeTo(own.reduce((sum, { utilisation }) => sum + utilisation, 0) / own.length, 5),
+      })),
+    );
+    const taken = blocks.flatMap(({ transactions, receipts }) =>
+      receipts.map((receipt, index) => ({ kind: kindOf(transactions[index]!), receipt })),
+    );
+    for (const { type, gas, p50Usdc, p95Usdc, samples } of reply.operations) {
+      const own = taken
+        .filter(({ kind, receipt }) => kind === type && receipt.status === '0x1')
+        .map(({ receipt }) => receipt);
+      const used = own.map(({ gasUsed }) => Number(gasUsed)).sort(ascending);
+      const paid = own
+        .map(({ gasUsed, effectiveGasPrice }) => Number(BigInt(gasUsed) * BigInt(effectiveGasPrice)) / 1e18)
+        .sort(ascending);
+      expect(samples).toBe(own.length);
+      // Three digits: half a percent.
+      expect(Math.abs(gas / rank(used, 50) - 1)).toBeLessThan(0.0051);
+      expect(Math.abs(Number(p50Usdc) / rank(paid, 50) - 1)).toBeLessThan(0.0051);
+      expect(Math.abs(Number(p95Usdc) / rank(paid, 95) - 1)).toBeLessThan(0.0051);
+    }
+  });
+});
+
+describe('fx', () => {
+  test.each(['EURC', 'CALL'])('%s: last, window, sizes and venues', async (symbol) => {
+    const all = tradesIn(network, blocks).filter((trade) => trade.symbol === symbol);
+    // The network's prices stay within a band: nothing but dust is left out.
+    const counted = all.filter(({ usdcE9 }) => usdcE9 >= ONE);
+    const [usdc, base] = [sum(counted.map(({ usdcE9 }) => usdcE9)), sum(counted.map(({ baseE9 }) => baseE9))];
+    const reply = await buy('/fx/execution', { symbol, window: '1440' });
+    const last = counted.at(-1)!;
+    // Compared without rounding, a rate's place in the order does not hang on its eighth decimal.
+    const rates = [...counted].sort((a, b) => ascending(a.usdcE9 * b.baseE9, b.usdcE9 * a.baseE9));
+    const rate = (trade: Trade) => rateOf(trade.usdcE9, trade.baseE9);
+    expect(reply.last).toEqual({ rate: rate(last), at: last.at, block: last.block, transaction: last.transaction });
+    expect(reply.window).toEqual({
+      ...{ minutes: 1440, trades: counted.length, excluded: all.length - counted.length, complete: true },
+      ...{ volumeBase: decimal(base, 9), volumeUsdc: decimal(usdc, 9), vwap: rateOf(usdc, base) },
+      ...{ low: rate(rates[0]!), high: rate(rates.at(-1)!) },
+    });
+    const free = await get(`/v1/fx?symbol=${symbol}&window=1440`);
+    expect(free).toMatchObject({ symbol, last: reply.last, window: reply.window });
+
+    const vwap = Number(usdc) / Number(base);
+    for (const { fromUsdc, toUsdc, trades: count, slippageBps, vwap: own } of reply.sizes) {
+      const within = counted.filter(
+        ({ usdcE9 }) => usdcE9 >= BigInt(fromUsdc) * ONE && (toUsdc === null || usdcE9 < BigInt(toUsdc) * ONE),
+      );
+      expect(count).toBe(within.length);
+      if (within.length === 0) continue;
+      expect(own).toBe(rateOf(sum(within.map(({ usdcE9 }) => usdcE9)), sum(within.map(({ baseE9 }) => baseE9))));
+      const fair = within.map(({ baseE9 }) => Number(baseE9) * vwap);
+      const off = within.reduce((total, { usdcE9 }, index) => total + Math.abs(Number(usdcE9) - fair[index]!), 0);
+      expect(slippageBps).toBeCloseTo((off / fair.reduce((total, value) => total + value, 0)) * 10_000, 1);
+    }
+    const venues = Map.groupBy(counted, ({ venue, address }) => `${venue} ${address}`);
+    expect(reply.venues).toHaveLength(venues.size);
+    for (const { name, address, trades: count, volumeUsdc, share } of reply.venues) {
+      const within = venues.get(`${name} ${address}`)!;
+      const volume = sum(within.map(({ usdcE9 }) => usdcE9));
+      expect({ count, volumeUsdc }).toEqual({ count: within.length, volumeUsdc: decimal(volume, 9) });
+      expect(share).toBeCloseTo(Number(volume) / Number(usdc), 3);
+    }
+  });
+
+  test('a symbol that is not watched is 400 with those that are', async () => {
+    const { status, body } = await service.get('/v1/fx?symbol=DOGE');
+    expect([status, JSON.parse(body).errors]).toEqual([
+      400,
+      [{ path: 'symbol', message: 'not watched; one of EURC, CALL' }],
+    ]);
+  });
+});
+
+test('token: burns, payouts and price', async () => {
+  const moved = transfersIn(blocks);
+  const burns = moved.filter(({ address, to }) => address === network.projectToken && to.endsWith('dead'));
+  const payouts = moved.filter(({ address, from }) => address === network.usdc && from === DISTRIBUTOR);
+  const burned = decimal(sum(burns.map(({ amount }) => amount)), 18);
+  const paid = decimal(sum(payouts.map(({ amount }) => amount)), 6);
+  const last = tradesIn(network, blocks).findLast(({ symbol, usdcE9 }) => symbol === 'CALL' && usdcE9 >= ONE);
+  expect(await get('/v1/token')).toMatchObject({
+    token: { address: network.projectToken, symbol: 'CALL', decimals: 18 },
+    burned: { total: burned, last24h: burned, events: burns.length },
+    payouts: { totalUsdc: paid, last24hUsdc: paid, recipients: new Set(payouts.map(({ to }) => to)).size },
+    price: last ? { rate: rateOf(last.usdcE9, last.baseE9), block: last.block } : null,
+    note: null,
+  });
+});
+
+test('rpc: both endpoints by name, at the head', async () => {
+  const { endpoints } = await get('/v1/rpc');
+  expect(endpoints).toMatchObject(
+    [network.rpcUrl, proxy.url].map((url) => ({ name: new URL(url).host, url, ok: true, headLagBlocks: 0 })),
+  );
+  for (const { latencyMs } of endpoints) expect(latencyMs).toBeGreaterThan(0);
+  proxy.fault({ eth_blockNumber: 'refuse' });
+  await until(async () => (await get('/v1/rpc')).endpoints[1].ok === false);
+  proxy.fault({});
+  const report = (await buy('/rpc/health')).endpoints;
+  expect(report[0]).toMatchObject({ errorRate: 0, errors: { rpcError: 0 } });
+  expect(report[1].errors.rpcError).toBeGreaterThan(0);
+  expect(report[1].errorRate).toBeCloseTo(report[1].errors.rpcError / report[1].probes, 3);
+});
+
+test('bytes and ETag stay while nothing is written, and change with the next block', async () => {
+  // The probe writes too, now and then; between two of its rounds nothing does.
+  await until(async () => {
+    const first = await service.get('/v1/activity');
+    const again = await service.get('/v1/activity', { headers: { 'if-none-match': String(first.headers.etag) } });
+    return again.status === 304;
+  });
+  const before = await service.get('/v1/activity');
+  await network.mine();
+  await until(async () => (await get('/v1/activity')).freshness.collected === head.number + 1);
+  expect((await service.get('/v1/activity')).headers.etag).not.toBe(before.headers.etag);
+});

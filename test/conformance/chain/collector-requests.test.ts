@@ -1,0 +1,118 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { createSimChain } from '../../support/chain/arc-simulator/chain.ts';
+import { type Collecting, freshFile, startCollecting } from '../../support/chain/arc-simulator/collecting.ts';
+import { type SimNode, type SimNodeOptions, startSimNode } from '../../support/chain/arc-simulator/node.ts';
+import { createSwapScanner } from '../../support/chain/arc-simulator/swap-scanner.ts';
+import { createVirtualClock } from '../../support/chain/arc-simulator/virtual-clock.ts';
+
+// What the collector asks for, by the simulator's own count, under the limits of Arc's public endpoint.
+
+const GENESIS_MS = 1_795_000_000_000;
+const DAY_BLOCKS = 172_800;
+/** The public endpoint as measured. */
+const PUBLIC_LIMIT = { perSecond: 2, burst: 4 };
+
+const open: (Collecting | SimNode)[] = [];
+afterEach(async () => {
+  for (const part of open.splice(0)) await ('kill' in part ? part.kill() : part.stop());
+});
+
+async function begin(startBlock: number, transactions: number, more: Partial<SimNodeOptions> = {}) {
+  const clock = createVirtualClock(GENESIS_MS + startBlock * 500, 2);
+  const chain = createSimChain({ seed: 'requests', genesisMs: GENESIS_MS, transactions });
+  const node = await startSimNode({ chain, nowMs: clock.nowMs, limit: PUBLIC_LIMIT, ...more });
+  const collecting = startCollecting({
+    urls: [node.url],
+    clock,
+    file: freshFile(),
+    scanners: [createSwapScanner()],
+    timeoutMs: 20_000,
+  });
+  open.push(collecting, node);
+  return { clock, chain, node, collecting, startMs: clock.nowMs() };
+}
+
+/** The most requests that any `windowMs` saw. */
+function busiest(timesMs: readonly number[], windowMs: number): number {
+  return Math.max(...timesMs.map((from) => timesMs.filter((at) => at >= from && at < from + windowMs).length));
+}
+
+describe('a cold start on a chain with a day of history', () => {
+  test('the fees of 24 hours are there within 60 s, and the limit is never met', { timeout: 60_000 }, async () => {
+    const { clock, node, collecting, startMs } = await begin(DAY_BLOCKS + 5000, 0);
+    const { collector, db } = collecting;
+    await clock.until(startMs + 10_000);
+    // The newest hours come first.
+    const stored = db.prepare('SELECT count(*) AS blocks, max(at) - min(at) AS seconds FROM blocks').get();
+    expect((stored as { seconds: number }).seconds).toBeGreaterThan(3600);
+    await clock.until(startMs + 60_000);
+    const { backfill, head } = collector.status();
+    expect(backfill.feesShare).toBe(1);
+    const fees = db.prepare('SELECT count(*) AS blocks FROM blocks WHERE number > ?').get(head!.number - DAY_BLOCKS);
+    expect((fees as { blocks: number }).blocks).toBeGreaterThanOrEqual(DAY_BLOCKS - 6);
+    expect(node.refused()).toBe(0);
+    expect(busiest(node.requestsMs, 10_000)).toBeLessThan(20);
+  });
+
+  test('the window fills in the background while the head stays current', { timeout: 60_000 }, async () => {
+    const { clock, node, collecting, startMs } = await begin(20_000, 0);
+    const shares: number[] = [];
+    for (let second = 40; second <= 160; second += 40) {
+      await clock.until(startMs + second * 1000);
+      const { head, collected, backfill } = collecting.collector.status();
+      expect(head!.number - collected!.number).toBeLessThanOrEqual(4);
+      shares.push(backfill.share);
+    }
+    expect(shares).toEqual(shares.toSorted((a, b) => a - b));
+    expect(new Set(shares).size).toBe(shares.length);
+    const { blocksPerSecond, secondsLeft } = collecting.collector.status().backfill;
+    expect(blocksPerSecond).toBeGreaterThan(10);
+    expect(secondsLeft).toBeGreaterThan(0);
+    expect(node.requestsMs.length / 160).toBeLessThan(2);
+  });
+});
+
+describe('following 2 blocks a second', () => {
+  test.each([
+    ['with eth_getBlockReceipts', true],
+    ['without it', false],
+  ])('%s: under 2 HTTP requests a second in total, and never far behind', async (_, hasBlockReceipts) => {
+    const { clock, chain, node, collecting, startMs } = await begin(200, 8, { hasBlockReceipts });
+    for (let second = 30; second <= 300; second += 5) {
+      await clock.until(startMs + second * 1000);
+      const { collected } = collecting.collector.status();
+      expect(chain.headAt(clock.nowMs()) - collected!.number).toBeLessThanOrEqual(hasBlockReceipts ? 5 : 8);
+    }
+    expect(node.requestsMs.length / 300).toBeLessThan(2);
+    expect(busiest(node.requestsMs, 10_000)).toBeLessThan(20);
+    expect(node.refused()).toBe(0);
+    expect(collecting.collector.status()).toMatchObject({
+      backfill: { share: 1 },
+      counters: { failures: 0, reorgs: 0 },
+    });
+    // Every request is counted, but for the one that asked for the chain id.
+    expect(collecting.collector.status().counters.requests).toBe(node.requestsMs.length - 1);
+  });
+
+  test('no batch is longer than a node takes, nor a log span or a fee span', async () => {
+    const { clock, node, collecting, startMs } = await begin(20_000, 0);
+    const batches: number[] = [];
+    const spans: number[] = [];
+    const fees: number[] = [];
+    node.fault = (calls) => {
+      batches.push(calls.length);
+      for (const { method, params } of calls) {
+        if (method === 'eth_feeHistory') fees.push(Number(params[0]));
+        if (method !== 'eth_getLogs') continue;
+        const [{ fromBlock, toBlock }] = params as [{ fromBlock: string; toBlock: string }];
+        spans.push(Number(toBlock) - Number(fromBlock) + 1);
+      }
+      return null;
+    };
+    await clock.until(startMs + 60_000);
+    expect(collecting.collector.status().backfill).toMatchObject({ feesShare: 1, logsShare: 1 });
+    expect(Math.max(...batches)).toBeLessThanOrEqual(100);
+    expect(Math.max(...spans)).toBe(9999);
+    expect(Math.max(...fees)).toBe(1024);
+  });
+});

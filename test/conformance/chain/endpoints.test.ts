@@ -1,0 +1,304 @@
+import { encodeFunctionData, stringToHex } from 'viem';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { parseParams } from '../../../src/catalogue/params.ts';
+import { listedPath } from '../../../src/catalogue/paths.ts';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import { createAccount } from '../../../src/embedded/accounts.ts';
+import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { Sources } from '../../../src/endpoints/sources.ts';
+import { NotFound } from '../../../src/errors.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { NO_COLLECTOR } from '../../../src/store/chain/collector-status.ts';
+import { createChainReads } from '../../../src/store/chain/reads.ts';
+import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
+import { type ChainSources, SETTINGS } from '../../unit/endpoints/fixture.ts';
+
+// Figures are compared with the node's own answers, read by another path than the service's client and computed anew.
+type Hex = `0x${string}`;
+type Block = Record<'number' | 'hash' | 'timestamp' | 'baseFeePerGas', Hex> & { transactions: unknown[] };
+type Receipt = Record<'status' | 'blockNumber' | 'gasUsed' | 'effectiveGasPrice', Hex> & {
+  contractAddress: Hex | null;
+  logs: Record<'address' | 'logIndex' | 'data', Hex>[];
+};
+
+let chainNode: EmbeddedNetwork;
+let chain: OpenChainClient;
+let sources: ChainSources;
+let token: Hex;
+let legacy: Hex;
+const holder = createAccount().address;
+const recipient = createAccount().address;
+/** 100 gwei: left to itself the node may offer less than the next block's base fee, and drops the transaction then. */
+const AMPLE_FEE = { maxFeePerGas: '0x174876e800' };
+
+beforeAll(async () => {
+  chainNode = await startEmbeddedNetwork({ traffic: false });
+  chain = createChainClient({ rpcUrls: [chainNode.rpcUrl], chainId: chainNode.chainId, timeoutMs: 5000 });
+  await chainNode.pauseMining();
+  token = await chainNode.deploy('Token', ['Test Token', 'TST', 8]);
+  legacy = await chainNode.deploy('LegacyToken', [
+    stringToHex('Legacy', { size: 32 }),
+    stringToHex('OLD', { size: 32 }),
+    18n,
+  ]);
+  await chainNode.rpc('anvil_impersonateAccount', [holder]);
+  await chainNode.fundNative(holder, 5_000_000_000_000_000_001n);
+  await chainNode.fundUsdc(holder, 123_456_789n);
+  await send({
+    to: token,
+    data: encodeFunctionData({ abi: artifacts.Token.abi, functionName: 'mint', args: [holder, 250_000_000n] }),
+  });
+  sources = {
+    ...{ chain, clock: systemClock, usdc: chainNode.usdc, projectToken: token, collector: NO_COLLECTOR },
+    ...{ reads: createChainReads(emptyChainDatabase()), collected: SETTINGS },
+  };
+  await chainNode.resumeMining();
+});
+afterAll(async () => {
+  await chain?.close();
+  await chainNode?.stop();
+});
+
+/** One call as the service makes it: parameters parsed, the reply checked against the published schema. */
+async function ask<T>(path: string, query: Record<string, string> = {}): Promise<T> {
+  const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
+  const reply = await endpoint.run(parseParams(endpoint, query, true), sources as Sources, AbortSignal.timeout(10_000));
+  return endpoint.result.parse(reply) as T;
+}
+
+async function send(transaction: { to?: Hex; data?: Hex; value?: Hex; gas?: Hex }): Promise<Hex> {
+  const hash = await chainNode.rpc<Hex>('eth_sendTransaction', [{ from: holder, ...AMPLE_FEE, ...transaction }]);
+  await chainNode.mine();
+  return hash;
+}
+
+const quantity = async (method: string, params: readonly unknown[]) => BigInt(await chainNode.rpc<Hex>(method, params));
+const blockAt = (number: number | 'latest') =>
+  chainNode.rpc<Block>('eth_getBlockByNumber', [number === 'latest' ? number : `0x${number.toString(16)}`, false]);
+const view = (to: Hex, name: 'balanceOf' | 'totalSupply', args: readonly unknown[], block: number) => {
+  const data = encodeFunctionData({ abi: artifacts.Token.abi, functionName: name, args: [...args] });
+  return quantity('eth_call', [{ to, data }, `0x${block.toString(16)}`]);
+};
+/** A decimal string back to base units; throws unless it is exact. */
+function units(text: string, decimals: number): bigint {
+  const [whole = '', fraction = ''] = text.split('.');
+  if (fraction.length > decimals) throw new Error(`${text} has more than ${decimals} decimals`);
+  return BigInt(whole + fraction.padEnd(decimals, '0'));
+}
+const transfer = (to: Hex, amount: bigint) =>
+  encodeFunctionData({ abi: artifacts.Token.abi, functionName: 'transfer', args: [to, amount] });
+
+test('network', async () => {
+  const reply = await ask<{
+    chainId: number;
+    asOfBlock: number;
+    genesis: { hash: string; at: number };
+    head: { number: number; hash: string; at: number; ageSeconds: number };
+    blockTimeSeconds: number | null;
+    txPerSecond: number | null;
+  }>('/v1/network');
+  const [genesis, head] = [await blockAt(0), await blockAt(reply.asOfBlock)];
+  expect(BigInt(reply.chainId)).toBe(await quantity('eth_chainId', []));
+  expect(reply.genesis).toEqual({ hash: genesis.hash, at: Number(genesis.timestamp) });
+  expect(reply.head).toMatchObject({ number: reply.asOfBlock, hash: head.hash, at: Number(head.timestamp) });
+  expect(reply.head.ageSeconds).toBeGreaterThanOrEqual(0);
+  const start = Math.max(reply.asOfBlock - 200, 1);
+  const seconds = Number(head.timestamp) - Number((await blockAt(start)).timestamp);
+  if (seconds === 0) return expect(reply).toMatchObject({ blockTimeSeconds: null, txPerSecond: null });
+  const blockTime = seconds / (reply.asOfBlock - start);
+  expect(reply.blockTimeSeconds).toBeCloseTo(blockTime, 3);
+  const sample = [];
+  for (let number = Math.max(reply.asOfBlock - 19, 1); number <= reply.asOfBlock; number++)
+    sample.push(await blockAt(number));
+  const transactions = sample.reduce((sum, block) => sum + block.transactions.length, 0);
+  expect(reply.txPerSecond).toBeCloseTo(transactions / (sample.length * blockTime), 2);
+});
+
+describe('fees/estimate', () => {
+  test.each(['/v1/fees/estimate', '/v1/paid/fees/estimate'])('%s: gas times the base fee, exact', async (path) => {
+    const reply = await ask<{ asOfBlock: number; baseFeeGwei: string; costUsdc: string }>(path, { gas: '112519' });
+    const baseFee = BigInt((await blockAt(reply.asOfBlock)).baseFeePerGas);
+    expect(units(reply.baseFeeGwei, 9)).toBe(baseFee);
+    expect(units(reply.costUsdc, 18)).toBe(112_519n * baseFee);
+  });
+
+  test('the percentiles are those of the blocks themselves', async () => {
+    const reply = await ask<{
+      asOfBlock: number;
+      gas: number;
+      nextBaseFeeGwei: string;
+      costNextUsdc: string;
+      lastHour: { blocks: number; percentiles: { percentile: number; baseFeeGwei: string; costUsdc: string }[] };
+    }>('/v1/paid/fees/estimate');
+    expect(reply.gas).toBe(21_000);
+    expect(units(reply.costNextUsdc, 18)).toBe(21_000n * units(reply.nextBaseFeeGwei, 9));
+    expect(reply.lastHour.blocks).toBe(reply.asOfBlock + 1);
+    const fees: bigint[] = [];
+    for (let block = 0; block <= reply.asOfBlock; block++) fees.push(BigInt((await blockAt(block)).baseFeePerGas));
+    fees.sort((a, b) => (a < b ? -1 : Number(a > b)));
+    for (const { percentile, baseFeeGwei, costUsdc } of reply.lastHour.percentiles) {
+      const fee = fees[Math.ceil((percentile * fees.length) / 100) - 1]!;
+      expect(units(baseFeeGwei, 9)).toBe(fee);
+      expect(units(costUsdc, 18)).toBe(21_000n * fee);
+    }
+  });
+});
+
+describe('chain/wallet', () => {
+  type Wallet = Record<'usdc' | 'nativeUsdc' | 'type', string> &
+    Record<'asOfBlock' | 'transactionsSent', number> & {
+      projectToken: Record<'address' | 'symbol' | 'balance', string>;
+    };
+  const read = async (address: Hex) => await ask<Wallet>('/v1/paid/chain/wallet', { address });
+
+  test('a wallet, as of its block and not a later one', async () => {
+    const reply = await read(holder);
+    await send({ to: chainNode.usdc, data: transfer(recipient, 1_000_000n) });
+    const at = `0x${reply.asOfBlock.toString(16)}`;
+    expect(units(reply.usdc, 6)).toBe(await view(chainNode.usdc, 'balanceOf', [holder], reply.asOfBlock));
+    expect(units(reply.nativeUsdc, 18)).toBe(await quantity('eth_getBalance', [holder, at]));
+    expect(BigInt(reply.transactionsSent)).toBe(await quantity('eth_getTransactionCount', [holder, at]));
+    expect(reply).toMatchObject({ type: 'wallet', codeBytes: 0, usdc: '123.456789' });
+    expect(reply.projectToken).toEqual({ address: token.toLowerCase(), symbol: 'TST', balance: '2.5' });
+    expect(units((await read(recipient)).usdc, 6)).toBe(1_000_000n);
+  });
+
+  test('a contract has its code’s length; a delegated wallet stays a wallet', async () => {
+    const code = await chainNode.rpc<Hex>('eth_getCode', [token, 'latest']);
+    expect(await read(token)).toMatchObject({ type: 'contract', codeBytes: (code.length - 2) / 2 });
+    const delegated = createAccount().address;
+    await chainNode.rpc('anvil_setCode', [delegated, `0xef0100${token.slice(2)}`]);
+    await chainNode.mine();
+    expect(await read(delegated)).toMatchObject({ type: 'wallet', codeBytes: 23 });
+  });
+});
+
+describe('chain/token', () => {
+  test.each([
+    ['Token', () => token, { name: 'Test Token', symbol: 'TST', decimals: 8 }],
+    ['LegacyToken', () => legacy, { name: 'Legacy', symbol: 'OLD', decimals: 18 }],
+    ['Usdc', () => chainNode.usdc, { symbol: 'USDC', decimals: 6 }],
+  ] as const)('%s', async (_name, addressOf, expected) => {
+    const address = addressOf();
+    const reply = await ask<{
+      asOfBlock: number;
+      name: string;
+      symbol: string;
+      decimals: number | null;
+      totalSupply: string | null;
+      totalSupplyRaw: string;
+    }>('/v1/paid/chain/token', { address });
+    const supply = await view(address, 'totalSupply', [], reply.asOfBlock);
+    expect(BigInt(reply.totalSupplyRaw)).toBe(supply);
+    if (reply.decimals !== null) expect(units(reply.totalSupply!, reply.decimals)).toBe(supply);
+    expect(reply).toMatchObject(expected);
+  });
+
+  test.each([
+    ['a wallet', () => holder],
+    ['a contract that is no token', () => chainNode.multicall3],
+    ['the identity precompile', () => `0x${'4'.padStart(40, '0')}` as const],
+    ['the SHA-256 precompile', () => `0x${'2'.padStart(40, '0')}` as const],
+  ])('%s is 404', async (_what, addressOf) => {
+    await expect(ask('/v1/paid/chain/token', { address: addressOf() })).rejects.toBeInstanceOf(NotFound);
+  });
+});
+
+describe('chain/tx', () => {
+  interface Tx {
+    status: string;
+    block: number | null;
+    at: number | null;
+    from: string;
+    to: string | null;
+    contractCreated: string | null;
+    kind: string;
+    valueUsdc: string;
+    gasUsed: number | null;
+    feeUsdc: string | null;
+    transfers: {
+      token: string;
+      symbol: string | null;
+      from: string;
+      to: string;
+      amount: string | null;
+      amountRaw: string;
+      logIndex: number;
+    }[];
+  }
+  const read = async (hash: Hex) => await ask<Tx>('/v1/paid/chain/tx', { hash });
+
+  /** What the receipt and its block say, for any transaction. */
+  async function checkMined(hash: Hex, reply: Tx): Promise<Receipt> {
+    const receipt = await chainNode.rpc<Receipt>('eth_getTransactionReceipt', [hash]);
+    expect(reply.status).toBe(receipt.status === '0x1' ? 'success' : 'reverted');
+    expect(reply.block).toBe(Number(receipt.blockNumber));
+    expect(reply.at).toBe(Number((await blockAt(Number(receipt.blockNumber))).timestamp));
+    expect(reply.gasUsed).toBe(Number(receipt.gasUsed));
+    expect(units(reply.feeUsdc!, 18)).toBe(BigInt(receipt.gasUsed) * BigInt(receipt.effectiveGasPrice));
+    expect(reply.from).toBe(holder.toLowerCase());
+    return receipt;
+  }
+
+  test('a USDC transfer is one movement although the chain logs it twice', async () => {
+    const hash = await send({ to: chainNode.usdc, data: transfer(recipient, 2_500_000n) });
+    const reply = await read(hash);
+    const { logs } = await checkMined(hash, reply);
+    expect(logs).toHaveLength(2);
+    expect(reply.kind).toBe('tokenTransfer');
+    expect(reply.transfers).toEqual([
+      {
+        token: chainNode.usdc,
+        symbol: 'USDC',
+        decimals: 6,
+        from: holder.toLowerCase(),
+        to: recipient.toLowerCase(),
+        amount: '2.5',
+        amountRaw: '2500000',
+        logIndex: Number(logs[1]!.logIndex),
+      },
+    ]);
+  });
+
+  test('a token transfer, a native send, a deployment', async () => {
+    const tokenHash = await send({ to: token, data: transfer(recipient, 12_345_678n) });
+    const moved = await read(tokenHash);
+    await checkMined(tokenHash, moved);
+    expect(moved.transfers).toMatchObject([{ token: token.toLowerCase(), symbol: 'TST', amount: '0.12345678' }]);
+
+    const nativeHash = await send({ to: recipient, value: '0xde0b6b3a7640001' });
+    const sent = await read(nativeHash);
+    await checkMined(nativeHash, sent);
+    expect(sent).toMatchObject({
+      kind: 'nativeTransfer',
+      valueUsdc: '1.000000000000000001',
+      to: recipient.toLowerCase(),
+    });
+
+    const deployHash = await send({ data: '0x60016000f3' });
+    const created = await read(deployHash);
+    const { contractAddress } = await checkMined(deployHash, created);
+    expect(created).toMatchObject({ kind: 'deploy', to: null, contractCreated: contractAddress!.toLowerCase() });
+  });
+
+  test('reverted: the fee was paid, nothing moved', async () => {
+    const hash = await send({ to: token, data: transfer(recipient, 10n ** 30n), gas: '0x186a0' });
+    const reply = await read(hash);
+    await checkMined(hash, reply);
+    expect(reply).toMatchObject({ status: 'reverted', transfers: [] });
+  });
+
+  test('pending until it is mined; an unknown hash is 404', async () => {
+    await chainNode.pauseMining();
+    const hash = await chainNode.rpc<Hex>('eth_sendTransaction', [
+      { from: holder, to: recipient, value: '0x1', ...AMPLE_FEE },
+    ]);
+    expect(await read(hash)).toMatchObject({ status: 'pending', block: null, at: null, gasUsed: null, feeUsdc: null });
+    await chainNode.mine();
+    await checkMined(hash, await read(hash));
+    await chainNode.resumeMining();
+    await expect(read(`0x${'ab'.repeat(32)}`)).rejects.toBeInstanceOf(NotFound);
+  });
+});

@@ -1,0 +1,66 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+
+const POLL_MS = 250;
+
+let network: EmbeddedNetwork;
+let service: Service;
+
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ traffic: false });
+});
+afterEach(async () => {
+  await service.stop();
+});
+afterAll(async () => {
+  await network?.stop();
+});
+
+async function health() {
+  const { status: code, headers, body } = await service.get('/v1/health');
+  return { code, headers, ...JSON.parse(body) };
+}
+
+/** Waits until health has this status, or fails with the last answer. */
+async function until(status: string, withinMs = 10_000): Promise<void> {
+  const deadline = Date.now() + withinMs;
+  let last = await health();
+  while (last.status !== status) {
+    if (Date.now() > deadline) throw new Error(`not ${status} in time: ${JSON.stringify(last)}`);
+    await delay(25);
+    last = await health();
+  }
+}
+
+test('503 with its own body while the head stands still, and 200 within two polls of the next block', async () => {
+  service = await startService(network, { env: { COLLECTOR_POLL_MS: String(POLL_MS), HEALTH_STALLED_SECONDS: '2' } });
+  await until('ok');
+  expect((await health()).code).toBe(200);
+  await network.pauseMining();
+  await until('stalled');
+  const { code, headers, thresholds, readings } = await health();
+  expect({ code, thresholds }).toMatchObject({ code: 503, thresholds: { stalledSeconds: 2 } });
+  expect(readings.headMovedSecondsAgo).toBeGreaterThan(2);
+  expect(headers).toMatchObject({ 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' });
+  await network.mine();
+  // Half a second beside the two polls, for the reads themselves on a busy machine.
+  await until('ok', 2 * POLL_MS + 500);
+  expect((await health()).code).toBe(200);
+  await network.resumeMining();
+});
+
+test('503 while the collector is behind a head that ran away, and 200 when it has caught up', async () => {
+  service = await startService(network, {
+    env: { COLLECTOR_REQUESTS_PER_SECOND: '3', COLLECTOR_POLL_MS: '300', HEALTH_LAG_BLOCKS: '10' },
+  });
+  await until('ok');
+  await network.mine(200);
+  await until('lagging');
+  const { code, readings, freshness } = await health();
+  expect(code).toBe(503);
+  expect(readings.lagBlocks).toBe(freshness.head - freshness.collected);
+  await until('ok', 20_000);
+  expect((await health()).code).toBe(200);
+});

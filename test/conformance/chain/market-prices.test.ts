@@ -1,0 +1,76 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { marketPrices } from '../../../src/endpoints/market-prices.ts';
+import { ascending, decimal, ONE, rateOf, readChain, sum, type Trade, tradesIn } from '../../support/chain/recount.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+
+// Two bouts of trading with a day between them, by the chain's time; each figure is counted again from the node's own receipts.
+
+const SECONDS_OF_TRAFFIC = 6;
+const DAY = 86_400;
+
+let network: EmbeddedNetwork;
+let service: Service;
+
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ traffic: true, blockTimeMs: 200 });
+  await delay(SECONDS_OF_TRAFFIC * 1000);
+  await network.rpc('evm_increaseTime', [DAY]);
+  await delay(SECONDS_OF_TRAFFIC * 1000);
+  await network.pauseMining();
+  const env = { COLLECTOR_POLL_MS: '250', COLLECTOR_REQUESTS_PER_SECOND: '50' };
+  service = await startService(network, { env });
+  const head = Number(await network.rpc('eth_blockNumber'));
+  const deadline = Date.now() + 40_000;
+  const isRead = () => {
+    const { collected, backfill } = service.deps.sources.collector.status();
+    return collected?.number === head && backfill.share === 1 && backfill.logsShare === 1;
+  };
+  while (!isRead()) {
+    if (Date.now() > deadline) throw new Error('the chain was not collected in time');
+    await delay(50);
+  }
+}, 120_000);
+afterAll(async () => {
+  await service?.stop();
+  await network?.stop();
+});
+
+interface Pair {
+  symbol: string;
+  token: string;
+  trades1h: number;
+  change24h: string | null;
+}
+
+test('every pair is what a recount of the chain gives', async () => {
+  const sources = service.deps.sources;
+  const reply = marketPrices.result.parse(await marketPrices.run({}, sources, AbortSignal.timeout(10_000)));
+  const pairs = reply.pairs as Pair[];
+  expect(pairs.map(({ symbol, token }) => [symbol, token])).toEqual([
+    ['EURC', network.eurc],
+    ['CALL', network.projectToken],
+  ]);
+  const blocks = await readChain(network);
+  const until = blocks.at(-1)!.at;
+  const rate = (trade: Trade | undefined) => (trade ? rateOf(trade.usdcE9, trade.baseE9) : null);
+  for (const pair of pairs) {
+    // The network's prices stay within a band: nothing but dust is left out.
+    const counted = tradesIn(network, blocks).filter(({ symbol, usdcE9 }) => symbol === pair.symbol && usdcE9 >= ONE);
+    const hour = counted.filter(({ at }) => at > until - 3600);
+    const rates = [...hour].sort((a, b) => ascending(a.usdcE9 * b.baseE9, b.usdcE9 * a.baseE9));
+    const [usdc, base] = [sum(hour.map(({ usdcE9 }) => usdcE9)), sum(hour.map(({ baseE9 }) => baseE9))];
+    const [last, dayAgo] = [counted.at(-1), counted.findLast(({ at }) => at <= until - DAY)];
+    const change = dayAgo ? expect.closeTo((Number(rate(last)) / Number(rate(dayAgo)) - 1) * 100, 3) : null;
+    expect({ ...pair, change24h: pair.change24h === null ? null : Number(pair.change24h) }).toEqual({
+      ...{ symbol: pair.symbol, token: pair.token, last: last ? { rate: rate(last), at: last.at } : null },
+      ...{ ageSeconds: last ? expect.any(Number) : null, trades1h: hour.length, volumeUsdc1h: decimal(usdc, 9) },
+      ...{ vwap1h: base > 0n ? rateOf(usdc, base) : null, low1h: rate(rates[0]), high1h: rate(rates.at(-1)) },
+      ...{ complete1h: true, change24h: change },
+    });
+  }
+  // Of the pair that is traded most there was something to count, in both bouts.
+  expect(pairs[0]).toMatchObject({ last: { rate: expect.any(String) }, change24h: expect.any(String) });
+  expect(pairs[0]?.trades1h).toBeGreaterThan(0);
+});

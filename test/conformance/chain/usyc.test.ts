@@ -1,0 +1,144 @@
+import { encodeFunctionData, type Hex, parseAbi } from 'viem';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
+import { send } from '../../../src/embedded/contracts.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { deployUsyc } from '../../../src/embedded/usyc.ts';
+import { chainUsyc } from '../../../src/endpoints/chain-usyc.ts';
+import { UpstreamFailed } from '../../../src/errors.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { decimal } from '../../support/chain/recount.ts';
+
+// The oracle is a contract on a real EVM; what it said is read again by another path than the service's client, and counted anew.
+
+const PUBLISHER: Hex = `0x${'9b'.repeat(20)}`;
+const DAY = 86_400;
+const E18 = 10n ** 18n;
+/** As Chainlink declares it, not as our contract does. */
+const AGGREGATOR = parseAbi([
+  'function latestRoundData() view returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)',
+  'function getRoundData(uint80) view returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)',
+]);
+
+interface Reply {
+  priceUsd: string;
+  round: string;
+  updatedAt: number;
+  growth: { annualised7d: string | null; annualised30d: string | null };
+  supplyOnChain: string | null;
+  history: { round: string; at: number; usd: string }[];
+  asOfBlock: number;
+}
+
+let network: EmbeddedNetwork;
+let chain: OpenChainClient;
+let usyc: { token: Hex; oracle: Hex };
+
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 5000 });
+  usyc = await deployUsyc(network);
+  await network.rpc('anvil_impersonateAccount', [PUBLISHER]);
+  await network.fundNative(PUBLISHER, 10n ** 20n);
+  await network.pauseMining();
+});
+afterAll(async () => {
+  await chain?.close();
+  await network?.stop();
+});
+
+async function ask(contracts = usyc): Promise<Reply> {
+  const sources = { chain, clock: systemClock, usyc: contracts };
+  return chainUsyc.result.parse(await chainUsyc.run({}, sources, AbortSignal.timeout(10_000))) as unknown as Reply;
+}
+
+/** The words of a round, as the node itself answers. */
+async function roundData(oracle: Hex, id: bigint, block: number) {
+  const input = encodeFunctionData({ abi: AGGREGATOR, functionName: 'getRoundData', args: [id] });
+  const returned = await network.rpc<Hex>('eth_call', [{ to: oracle, data: input }, `0x${block.toString(16)}`]);
+  const words = (returned.slice(2).match(/.{64}/g) ?? []).map((word) => BigInt(`0x${word}`));
+  return { round: words[0]!.toString(), at: Number(words[3]), usd: decimal(words[1]!, 18) };
+}
+
+async function publish(oracle: Hex, answer: bigint, at: number): Promise<void> {
+  const call = { abi: artifacts.Oracle.abi, functionName: 'publish', args: [answer, BigInt(at)] };
+  await send(network.rpc, { from: PUBLISHER, to: oracle, data: encodeFunctionData(call) });
+  await network.mine();
+}
+
+/** By logarithms, where the service takes a power. */
+function growthOver(history: Reply['history'], days: number): number {
+  const [last] = history;
+  const since = history.filter(({ at }) => at <= last!.at - days * DAY)[0]!;
+  const years = (last!.at - since.at) / (365 * DAY);
+  return Math.expm1(Math.log(Number(last!.usd) / Number(since.usd)) / years) * 100;
+}
+
+test('nine weeks of prices: the last 35 rounds, growth and supply are those of the contracts', async () => {
+  const reply = await ask();
+  expect(reply.history).toHaveLength(35);
+  expect(reply.history[0]).toEqual({ round: reply.round, at: reply.updatedAt, usd: reply.priceUsd });
+  for (const [back, shown] of reply.history.entries()) {
+    expect(shown).toEqual(await roundData(usyc.oracle, 45n - BigInt(back), reply.asOfBlock));
+  }
+  expect(reply.supplyOnChain).toBe('18250433.120977');
+  const { annualised7d, annualised30d } = reply.growth;
+  expect(Number(annualised7d)).toBeCloseTo(growthOver(reply.history, 7), 3);
+  expect(Number(annualised30d)).toBeCloseTo(growthOver(reply.history, 30), 3);
+  // What the price is made to gain: 0.0137 % on five days of seven.
+  expect(Number(annualised30d)).toBeGreaterThan(3);
+  expect(Number(annualised30d)).toBeLessThan(4);
+});
+
+test('a new round is there with the next answer, the rest moves back by one', async () => {
+  const before = await ask();
+  await publish(usyc.oracle, 2n * E18, before.updatedAt + DAY);
+  const after = await ask();
+  expect(after).toMatchObject({ priceUsd: '2', round: '46', updatedAt: before.updatedAt + DAY });
+  expect(after.history.slice(1)).toEqual(before.history.slice(0, -1));
+  expect(after.asOfBlock).toBeGreaterThan(before.asOfBlock);
+});
+
+describe('other oracles', () => {
+  const deploy = (decimals: number, phase: number, answers: bigint[], times: number[]) =>
+    network.deploy('Oracle', [decimals, phase, answers, times.map(BigInt)]);
+  const T = 1_790_000_000;
+
+  test('8 decimals, in the second phase of a proxy: its history begins with the phase', async () => {
+    const oracle = await deploy(8, 2, [113_000_000n, 113_000_001n, 113_826_451n], [T, T + DAY, T + 2 * DAY]);
+    const reply = await ask({ ...usyc, oracle });
+    const first = (2n << 64n) + 1n;
+    expect(reply.history).toEqual([
+      { round: `${first + 2n}`, at: T + 2 * DAY, usd: '1.13826451' },
+      { round: `${first + 1n}`, at: T + DAY, usd: '1.13000001' },
+      { round: `${first}`, at: T, usd: '1.13' },
+    ]);
+    expect(reply.growth).toEqual({ annualised7d: null, annualised30d: null });
+  });
+
+  test('a round without a price ends the history', async () => {
+    const oracle = await deploy(18, 0, [E18, 0n, E18, 2n * E18], [T, T + DAY, T + 2 * DAY, T + 10 * DAY]);
+    expect((await ask({ ...usyc, oracle })).history.map(({ round }) => round)).toEqual(['4', '3']);
+  });
+
+  test('a price that falls has a negative growth', async () => {
+    const oracle = await deploy(18, 0, [E18, (E18 * 999n) / 1000n], [T, T + 7 * DAY]);
+    const { growth } = await ask({ ...usyc, oracle });
+    expect(Number(growth.annualised7d)).toBeCloseTo(Math.expm1(Math.log(0.999) * (365 / 7)) * 100, 3);
+  });
+
+  test.each([
+    ['an oracle without a round', () => deploy(18, 0, [], [])],
+    ['one whose price is negative', () => deploy(18, 0, [-1n], [T])],
+    ['a token', async () => usyc.token],
+    ['an account without code', async () => PUBLISHER],
+  ])('%s is a failing source, never an answer', async (_what, where) => {
+    await expect(ask({ ...usyc, oracle: await where() })).rejects.toBeInstanceOf(UpstreamFailed);
+  });
+
+  test('a token that is none leaves the supply unknown', async () => {
+    const { round, priceUsd } = await ask();
+    expect(await ask({ ...usyc, token: PUBLISHER })).toMatchObject({ supplyOnChain: null, round, priceUsd });
+  });
+});

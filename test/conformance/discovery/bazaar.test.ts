@@ -1,0 +1,115 @@
+import { x402Client } from '@x402/core/client';
+import type { PaymentPayload, PaymentRequired } from '@x402/core/types';
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import {
+  bazaarResourceServerExtension,
+  type DiscoveryExtension,
+  declareDiscoveryExtension,
+  extractDiscoveryInfo,
+  validateAndExtract,
+  validateDiscoveryExtensionSpec,
+} from '@x402/extensions/bazaar';
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { describe, expect, test } from 'vitest';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { entriesOn, listedPath, pathOn } from '../../../src/catalogue/paths.ts';
+import { createOffer } from '../../../src/payment/open-offers.ts';
+import { bazaarExtension } from '../../../src/payment/protocols/x402/bazaar.ts';
+import { decodePayment, encodeHeader } from '../../../src/payment/protocols/x402/header.ts';
+import { challengeOf } from '../../support/service/challenge-of.ts';
+import { TERMS } from '../../support/service/terms.ts';
+
+const paid = entriesOn(catalogue, 'paid');
+const priced = [...new Set([...paid, ...entriesOn(catalogue, 'lightning')])];
+
+interface Wire {
+  readonly info: { input: { queryParams: Record<string, unknown> }; output: { example: object } };
+  readonly schema: {
+    properties: {
+      input: { properties: { queryParams: object } };
+      output: { properties: { example: object } };
+    };
+  };
+}
+/** The extension as it comes out of a header. */
+const wireOf = (endpoint: (typeof priced)[number]) =>
+  JSON.parse(JSON.stringify(bazaarExtension(endpoint))).bazaar as Wire & DiscoveryExtension & Record<string, unknown>;
+
+describe('the official library', () => {
+  test.each(priced.map((endpoint) => [listedPath(endpoint), endpoint] as const))(
+    'holds the extension of %s for valid, by its rules and by its own schema',
+    (_path, endpoint) => {
+      const wire = wireOf(endpoint);
+      expect(validateDiscoveryExtensionSpec(wire)).toEqual({ valid: true });
+      expect(validateAndExtract(wire)).toEqual({ valid: true, info: wire.info });
+      expect(wire.info.input.queryParams).toEqual(
+        Object.fromEntries(
+          Object.entries(endpoint.example.params).map(([name, value]) => [
+            name,
+            endpoint.params.shape[name]?.meta()?.type === 'integer' ? Number(value) : value,
+          ]),
+        ),
+      );
+    },
+  );
+
+  test('would make the very same of the same declaration', () => {
+    for (const endpoint of priced) {
+      const { info, schema } = wireOf(endpoint);
+      const { input, output } = schema.properties;
+      const declared = declareDiscoveryExtension({
+        input: info.input.queryParams,
+        inputSchema: input.properties.queryParams as Record<string, unknown>,
+        output: {
+          example: info.output.example,
+          schema: output.properties.example as Record<string, unknown>,
+        },
+      });
+      const adapter = { getPath: () => listedPath(endpoint) };
+      const asked = { method: 'GET', adapter, routePattern: listedPath(endpoint) };
+      const official = bazaarResourceServerExtension.enrichDeclaration?.(declared.bazaar, asked);
+      expect(wireOf(endpoint)).toEqual(official);
+    }
+    expect(priced).toHaveLength(23);
+  });
+
+  test.each([
+    ['an example that is not what the schema says', (wire: Wire) => ({ ...wire.info.output, example: [] })],
+    ['an output without a type', (wire: Wire) => ({ example: wire.info.output.example })],
+  ])('refuses %s', (_what, change) => {
+    const wire = wireOf(paid[0]!);
+    const changed = { ...wire, info: { ...wire.info, output: change(wire) } } as unknown as DiscoveryExtension;
+    expect(validateAndExtract(changed).valid).toBe(false);
+  });
+});
+
+describe('a stock client', () => {
+  const usdc = { network: TERMS.network, asset: TERMS.usdc, maxAmountPerPayment: '5000' };
+  const client = new x402Client()
+    .register('eip155:5042', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
+    .setSpendControls({ allowedAssets: [usdc] });
+
+  test('echoes the extension in a payment that we take and that a facilitator can list', async () => {
+    const sizes: number[] = [];
+    for (const endpoint of paid) {
+      const path = pathOn(endpoint, 'paid');
+      const query = new URLSearchParams(endpoint.example.params).toString();
+      const header = challengeOf(createOffer(endpoint, TERMS))(query ? `${path}?${query}` : path);
+      const demand = JSON.parse(Buffer.from(header, 'base64').toString('utf8')) as PaymentRequired;
+      const payment = (await client.createPaymentPayload(demand)) as PaymentPayload;
+      expect(payment.extensions?.bazaar, path).toEqual(wireOf(endpoint));
+      const presented = encodeHeader(payment);
+      expect(decodePayment(presented).extensions).toHaveProperty('bazaar');
+      sizes.push(presented.length);
+      expect(extractDiscoveryInfo(payment, payment.accepted)).toMatchObject({
+        resourceUrl: TERMS.publicOrigin + path,
+        method: 'GET',
+        description: endpoint.summary,
+        discoveryInfo: wireOf(endpoint).info,
+      });
+    }
+    expect(sizes).toHaveLength(21);
+    // What nginx takes of a request's header lines.
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(8 * 1024 - 'PAYMENT-SIGNATURE: \r\n'.length);
+  });
+});

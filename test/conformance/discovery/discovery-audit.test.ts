@@ -1,0 +1,137 @@
+import {
+  type AuditWarning,
+  checkEndpointSchema,
+  checkL2ForOpenAPI,
+  checkL4ForOpenAPI,
+  discoverOriginSchema,
+  type EndpointMethodAdvisory,
+  getOpenAPI,
+  getWarningsForFavicon,
+  getWarningsForL2,
+  getWarningsForL3,
+  getWarningsForL4,
+  getWarningsForLegacyWellKnown,
+  getWarningsForOpenAPI,
+  isOpenApiParseFailure,
+  probeLegacyWellKnown,
+  validatePaymentRequiredDetailed,
+} from '@agentcash/discovery';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { entriesOn, pathOn, surfacesOf } from '../../../src/catalogue/paths.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+
+let network: EmbeddedNetwork;
+let service: Service;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ lightning: true });
+  service = await startService(network);
+});
+afterAll(async () => {
+  await service.stop();
+  await network.stop();
+});
+
+/**
+ * What the audit may find without anybody being misled: more routes than fit a model's context at once (the same detail is sold on two rails),
+ * no icon, and the manifest that older crawlers still read.
+ */
+const KNOWN = ['L2_ROUTE_COUNT_HIGH', 'FAVICON_MISSING', 'LEGACY_WELL_KNOWN_FOUND'];
+const unexpected = (found: readonly AuditWarning[]) =>
+  found.filter(({ code, severity }) => severity === 'error' || !KNOWN.includes(code));
+
+/** What the auditor's library says of one route and method: from the OpenAPI document, or from the route itself. */
+async function adviceOn(path: string, probe: boolean, method = 'GET'): Promise<EndpointMethodAdvisory> {
+  const checked = await checkEndpointSchema({ url: service.origin + path, probe });
+  const advice = checked.found ? checked.advisories.find((one) => one.method === method) : undefined;
+  if (!advice) throw new Error(`${path} was not found: ${JSON.stringify(checked)}`);
+  return advice;
+}
+
+async function readOpenApi() {
+  const source = await getOpenAPI(service.origin);
+  const read = source.isOk() ? source.value : null;
+  if (read === null || isOpenApiParseFailure(read)) throw new Error('the OpenAPI document was not read');
+  return read;
+}
+
+describe('the audit of @agentcash/discovery', () => {
+  test('finds nothing wrong with the OpenAPI document, its routes, its guidance and the rest of the origin', async () => {
+    const openApi = await readOpenApi();
+    const listed = checkL2ForOpenAPI(openApi);
+    const rest = await probeLegacyWellKnown(service.origin);
+    const favicon = await getWarningsForFavicon(service.origin);
+    const found = [
+      ...getWarningsForOpenAPI(openApi),
+      ...getWarningsForL2(listed),
+      ...getWarningsForL4(checkL4ForOpenAPI(openApi)),
+      ...getWarningsForLegacyWellKnown(rest._unsafeUnwrap()),
+      ...favicon._unsafeUnwrap(),
+    ];
+    expect(unexpected(found)).toEqual([]);
+    // It has looked: the manifest is there, and so is what it counts.
+    expect(found.map(({ code }) => code)).toEqual(
+      expect.arrayContaining(['L2_ROUTE_COUNT_HIGH', 'LEGACY_WELL_KNOWN_FOUND']),
+    );
+  });
+
+  test('reads every route of the catalogue as paid or open, with its price', async () => {
+    const { routes } = checkL2ForOpenAPI(await readOpenApi());
+    const said = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]));
+    const wanted = service.deps.catalogue.flatMap((endpoint) =>
+      surfacesOf(endpoint).map((surface) => [`GET ${pathOn(endpoint, surface)}`, endpoint.price] as const),
+    );
+    expect(wanted).toHaveLength(53);
+    for (const [route, price] of wanted) {
+      const terms = price
+        ? { authMode: 'paid', price: `${price.usd} USD`, pricingMode: 'fixed', protocols: ['x402'] }
+        : { authMode: 'unprotected' };
+      expect(said.get(route), route).toMatchObject(terms);
+    }
+    for (const [route, { authMode }] of said) expect([route, authMode]).toEqual([route, expect.any(String)]);
+  });
+
+  test('finds nothing wrong with any route as the document describes it', async () => {
+    const paths = service.deps.catalogue.flatMap((endpoint) => surfacesOf(endpoint).map((at) => pathOn(endpoint, at)));
+    for (const path of paths) expect([path, getWarningsForL3(await adviceOn(path, false))]).toEqual([path, []]);
+  });
+
+  test('finds nothing wrong with the 402 of any USDC route, asked without parameters, by GET and by HEAD', async () => {
+    const paid = entriesOn(service.deps.catalogue, 'paid');
+    for (const endpoint of paid) {
+      const path = pathOn(endpoint, 'paid');
+      const [advice, head] = [await adviceOn(path, true), await adviceOn(path, true, 'HEAD')];
+      expect([path, getWarningsForL3(advice), getWarningsForL3(head)]).toEqual([path, [], []]);
+      const { valid, version, issues, normalized } = validatePaymentRequiredDetailed(advice.paymentRequiredBody);
+      expect({ path, valid, version, issues }).toEqual({ path, valid: true, version: 2, issues: [] });
+      expect(normalized).toMatchObject({ hasInputSchema: true, hasOutputSchema: true });
+      expect(advice.paymentOptions).toMatchObject([{ amount: String(endpoint.price?.units), network: 'eip155:5042' }]);
+    }
+    expect(paid).toHaveLength(21);
+  });
+
+  test('finds nothing wrong with the 402 of a Lightning route', async () => {
+    const advice = await adviceOn('/v1/lightning/fees/estimate', true);
+    expect(getWarningsForL3(advice)).toEqual([]);
+    expect(validatePaymentRequiredDetailed(advice.paymentRequiredBody)).toMatchObject({ valid: true, issues: [] });
+    expect(advice.paymentOptions).toMatchObject([{ asset: 'BTC', network: network.lightning?.network }]);
+  });
+
+  test('offers agents the short text at once', async () => {
+    const found = await discoverOriginSchema({ target: service.origin });
+    const { body } = await service.get('/llms.txt');
+    expect(found).toMatchObject({ found: true, trustTier: 'origin_hosted', guidance: body });
+  });
+
+  test('would find a 402 without schemas, and an operation without terms', () => {
+    const bare = { x402Version: 2, resource: { url: 'https://a.example' }, accepts: [] };
+    const codes = validatePaymentRequiredDetailed(bare).issues.map(({ code }) => code);
+    expect(codes).toEqual(['X402_ACCEPTS_EMPTY', 'SCHEMA_INPUT_MISSING', 'SCHEMA_OUTPUT_MISSING']);
+    const routes = [{ path: '/x', method: 'GET', summary: 'X', authMode: 'paid' }] as const;
+    const found = getWarningsForL2({ routes: [...routes], source: 'openapi' });
+    expect(unexpected(found).map(({ code }) => code)).toEqual([
+      'L2_PRICE_MISSING_ON_PAID',
+      'L2_PROTOCOLS_MISSING_ON_PAID',
+    ]);
+  });
+});

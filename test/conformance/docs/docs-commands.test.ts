@@ -1,0 +1,123 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { commandsOf, readText } from '../../support/documents.ts';
+import { type Examples, openExamples, ROOT } from '../../support/service/shown-code.ts';
+
+// The commands of docs/ are taken from there and run as they stand, with the addresses and keys of a local service.
+
+const paying = commandsOf(readText('docs/paying.md'));
+const selling = commandsOf(readText('docs/selling.md'));
+const operating = commandsOf(readText('docs/operating.md'));
+const hasCurl = spawnSync('curl', ['--version']).status === 0;
+
+let examples: Examples;
+beforeAll(async () => {
+  examples = await openExamples({ lightning: true });
+});
+afterAll(() => examples?.stop());
+
+/** The one command that matches. */
+function shown(commands: readonly string[], pattern: RegExp): string {
+  const found = commands.filter((command) => pattern.test(command));
+  expect(found, `commands that match ${pattern}`).toHaveLength(1);
+  return String(found[0]);
+}
+
+/** Runs a command line in the repository, as somebody would paste it, after each placeholder was replaced once. */
+async function run(command: string, placeholders: Record<string, string>, env: Record<string, string> = {}) {
+  let line = command;
+  for (const [placeholder, value] of Object.entries(placeholders)) {
+    expect(line).toContain(placeholder);
+    line = line.replace(placeholder, value);
+  }
+  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+    const given = { PATH: process.env.PATH, HOME: process.env.HOME, NO_PROXY: '*', ...env };
+    execFile('sh', ['-c', line], { cwd: ROOT, env: given }, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+    });
+  });
+}
+
+describe('docs/paying.md', () => {
+  test('shows free URLs that answer', async () => {
+    const urls = paying.flatMap((line) => /^curl '?http:\/\/127\.0\.0\.1:4021(\/[^\s']*)/.exec(line)?.[1] ?? []);
+    expect(urls.length).toBeGreaterThanOrEqual(6);
+    for (const path of urls) expect([path, (await examples.service.get(path)).status]).toEqual([path, 200]);
+  });
+
+  test('shows how npm run pay buys in USDC', async () => {
+    const { network, service } = examples;
+    const command = shown(paying, /^BUYER_PRIVATE_KEY=/);
+    const { code, stderr } = await run(command, { '0x…': network.buyer.privateKey, 'https://HOST': service.origin });
+    expect(stderr).toMatch(/^paid: +0\.0005 USDC, transaction 0x[0-9a-f]{64}$/m);
+    expect(code).toBe(0);
+  });
+
+  test('shows how npm run pay buys in sats from the demo’s buyer', async () => {
+    const { network, service } = examples;
+    const asked = /'https:\/\/HOST\/.*$/.exec(shown(paying, /^NWC_PAYER=/))?.[0] ?? '';
+    const { code, stderr } = await run(shown(paying, /^PAYER_URL=/), {
+      'http://127.0.0.1:PORT/pay': String(network.lightning?.payUrl),
+      '…': asked.replace('https://HOST', service.origin),
+    });
+    expect(stderr).toMatch(/^paid: +\d+ sat by PAYER_URL, payment hash [0-9a-f]{64}$/m);
+    expect(code).toBe(0);
+  });
+});
+
+describe.skipIf(!hasCurl)(`docs/selling.md${hasCurl ? '' : ' (skipped: curl is not on this machine)'}`, () => {
+  test('shows how a route is listed: the URL is read, and that of a private address is refused', async () => {
+    const { service } = examples;
+    const { stdout } = await run(shown(selling, /\/v1\/market /), {
+      'https://HOST': service.origin,
+      'https://seller.example': 'https://127.0.0.1',
+    });
+    expect(JSON.parse(stdout)).toMatchObject({ code: 'url_not_public', charged: false });
+  });
+
+  test('shows how a proof is settled: a body of another form is refused with the reason that the table names', async () => {
+    const { service, write } = examples;
+    const { stdout } = await run(shown(selling, /\/facilitator\/settle /), {
+      'https://HOST': service.origin,
+      'payment.json': write('payment.json', '{ "x402Version": 2 }'),
+    });
+    expect(JSON.parse(stdout)).toMatchObject({ success: false, errorReason: 'invalid_request' });
+  });
+});
+
+describe('docs/operating.md', () => {
+  const environment = () => ({ DATA_DIR: examples.service.dataDir });
+
+  test('shows how the ledger is looked at while the service runs', async () => {
+    const status = await run(shown(operating, /ledger -- status/), {}, environment());
+    expect([status.code, status.stdout]).toEqual([0, expect.stringMatching(/usdc +settled +1\b/)]);
+    const list = await run(shown(operating, /ledger -- list/), {}, environment());
+    expect([list.code, list.stdout]).toEqual([0, expect.not.stringContaining('settled')]);
+    const sales = join(examples.folder, 'sales.csv');
+    expect(await run(shown(operating, /ledger -- export/), { 'sales.csv': sales }, environment())).toMatchObject({
+      code: 0,
+    });
+    // Nothing of npm's own stands above the table.
+    expect(readFileSync(sales, 'utf8').split('\r\n')[0]).toMatch(/^[a-z_]+(,[a-z_]+)+$/);
+  });
+
+  test('shows a reconcile that leaves a running service alone, because the service does it by itself', async () => {
+    const configured = { ...embeddedEnvironment(examples.network), ...environment() };
+    const { code, stderr } = await run(shown(operating, /ledger -- reconcile/), {}, configured);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('reconciles by itself')]);
+  });
+
+  test('shows how the ledger and the chain data are copied', async () => {
+    const copies = join(examples.folder, 'copies');
+    mkdirSync(copies);
+    const ledger = await run(shown(operating, /backup -- --to/), { '/backups': copies }, environment());
+    expect([ledger.code, ledger.stderr]).toEqual([0, expect.stringContaining('copied and checked')]);
+    // Without `--every` it ends after one copy.
+    const chain = shown(operating, /backup -- --chain/).replace(/ --every \d+$/, '');
+    expect(await run(chain, { '/srv/replica': copies }, environment())).toMatchObject({ code: 0 });
+    expect(readdirSync(copies).sort()).toEqual(['chain.db', expect.stringMatching(/^ledger-\d{8}T\d{6}Z\.db$/)]);
+  });
+});

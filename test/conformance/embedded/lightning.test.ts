@@ -1,0 +1,188 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { buyOverLightning } from '../../../scripts/lib/demo/buy-over-lightning.ts';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+
+let network: EmbeddedNetwork;
+let lightning: EmbeddedLightning;
+let service: Service;
+
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ lightning: true });
+  lightning = network.lightning!;
+  service = await startService(network);
+});
+afterAll(async () => {
+  await service?.stop();
+  await network?.stop();
+});
+
+/** One request to the LND face, by default with its macaroon. */
+async function lnd(method: string, path: string, body?: object, macaroon: string | null = lightning.macaroon) {
+  const answer = await fetch(`${lightning.lndUrl}${path}`, {
+    method,
+    headers: macaroon === null ? {} : { 'Grpc-Metadata-macaroon': macaroon },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+}
+
+async function pay(body: unknown, path = '') {
+  const answer = await fetch(`${lightning.payUrl}${path}`, { method: 'POST', body: JSON.stringify(body) });
+  return { status: answer.status, body: (await answer.json()) as { preimage?: string; error?: string } };
+}
+
+const order = (changes: object = {}) => ({
+  value_msat: '5000',
+  description_hash: randomBytes(32).toString('base64'),
+  expiry: '300',
+  ...changes,
+});
+
+async function issue(changes: object = {}): Promise<string> {
+  const { body } = await lnd('POST', '/v1/invoices', order(changes));
+  return String(body.payment_request);
+}
+
+const hashOf = (invoice: string) => Buffer.from(decodeInvoice(invoice)!.paymentHash).toString('hex');
+const stateOf = async (invoice: string) => (await lnd('GET', `/v1/invoice/${hashOf(invoice)}`)).body;
+
+describe('the seller’s node looks like LND', () => {
+  test('tells who it is, and makes invoices that say what was ordered', async () => {
+    expect((await lnd('GET', '/v1/getinfo')).body).toMatchObject({ identity_pubkey: lightning.nodeId });
+    const { body } = await lnd('POST', '/v1/invoices', order());
+    const invoice = decodeInvoice(body.payment_request)!;
+    expect(invoice).toMatchObject({ currency: 'bc', amountMsat: 5000n, expirySeconds: 300 });
+    expect(Buffer.from(String(body.r_hash), 'base64').equals(invoice.paymentHash)).toBe(true);
+  });
+
+  test.each([
+    ['without', null],
+    ['with another', 'ab'.repeat(32)],
+  ])('opens to nobody %s macaroon', async (_name, macaroon) => {
+    for (const [method, path] of [
+      ['GET', '/v1/getinfo'],
+      ['POST', '/v1/invoices'],
+      ['GET', `/v1/invoice/${'00'.repeat(32)}`],
+    ] as const) {
+      const answer = await lnd(method, path, method === 'POST' ? order() : undefined, macaroon);
+      expect(answer.status).toBe(500);
+      expect(answer.body).not.toHaveProperty('payment_request');
+    }
+  });
+
+  test.each([
+    ['no amount', { value_msat: '0' }],
+    ['an amount that is none', { value_msat: '1e3' }],
+    ['no description hash', { description_hash: '' }],
+    ['a short description hash', { description_hash: 'AAAA' }],
+    ['no time', { expiry: '0' }],
+  ])('makes no invoice for %s', async (_name, changes) => {
+    expect((await lnd('POST', '/v1/invoices', order(changes))).status).toBe(400);
+  });
+
+  test('says of its macaroon that it cannot spend', async () => {
+    const check = async (entity: string, action: string) =>
+      (await lnd('POST', '/v1/macaroon/checkpermissions', { permissions: [{ entity, action }] })).body;
+    expect(await check('invoices', 'write')).toEqual({ valid: true });
+    expect(await check('offchain', 'write')).toEqual({ valid: false });
+    expect(await check('onchain', 'write')).toEqual({ valid: false });
+    expect((await lnd('POST', '/v1/macaroon/checkpermissions')).body).toEqual({ valid: false });
+  });
+
+  test('knows which of its invoices are paid, and no others', async () => {
+    const invoice = await issue();
+    expect(await stateOf(invoice)).toMatchObject({ state: 'OPEN', amt_paid_msat: '0' });
+    await lightning.pay(invoice);
+    expect(await stateOf(invoice)).toMatchObject({ state: 'SETTLED', amt_paid_msat: '5000' });
+    expect((await lnd('GET', `/v1/invoice/${'00'.repeat(32)}`)).status).toBe(404);
+    expect((await lnd('GET', '/v1/channels')).status).toBe(404);
+  });
+});
+
+describe('the buyer’s node pays over HTTP', () => {
+  test('an invoice, once: asked again or twice at once, it tells the same preimage', async () => {
+    const invoice = await issue({ value_msat: '1' });
+    const answers = await Promise.all([pay({ invoice }), pay({ invoice })]);
+    answers.push(await pay({ invoice }));
+    for (const { status, body } of answers) {
+      expect(status).toBe(200);
+      expect(createHash('sha256').update(String(body.preimage), 'hex').digest('hex')).toBe(hashOf(invoice));
+    }
+    expect((await stateOf(invoice)).amt_paid_msat).toBe('1');
+  });
+
+  test('many invoices at once, each for its own preimage', async () => {
+    const invoices = await Promise.all(Array.from({ length: 30 }, (_, i) => issue({ value_msat: `${1000 + i}` })));
+    const preimages = await Promise.all(invoices.map((invoice) => lightning.pay(invoice)));
+    const hashes = preimages.map((preimage) => createHash('sha256').update(preimage, 'hex').digest('hex'));
+    expect(hashes).toEqual(invoices.map(hashOf));
+  });
+
+  test('but nothing that cannot be paid', async () => {
+    expect(await pay({ invoice: 'lnbc1' })).toEqual({ status: 402, body: { error: 'not a BOLT11 invoice' } });
+    // More than the channel holds.
+    const large = await issue({ value_msat: '2000000000000' });
+    expect(await pay({ invoice: large })).toMatchObject({
+      status: 402,
+      body: { error: expect.stringContaining('route not found') },
+    });
+    expect(await stateOf(large)).toMatchObject({ state: 'OPEN' });
+    expect((await pay({})).status).toBe(400);
+    expect((await pay([])).status).toBe(400);
+    expect((await pay({}, '/elsewhere')).status).toBe(404);
+  });
+});
+
+test('the service sells through it: the demonstration’s purchase holds, and shows no preimage', async () => {
+  const lines: string[] = [];
+  const wallet = (address: string) => `/v1/lightning/chain/wallet?address=${address}`;
+  await buyOverLightning({
+    lightning,
+    origin: service.origin,
+    calls: { paid: wallet(network.buyer.address), other: wallet(network.seller) },
+    say: (line) => lines.push(line),
+    stopping: new AbortController().signal,
+  });
+  const told = lines.join('\n');
+  expect(told).toContain('4 sat through the channel');
+  expect(told).toContain('duplicate_settlement');
+  const [invoice] = /lnbc[0-9a-z]{100,}/.exec(told) ?? [];
+  expect(told).not.toContain(await lightning.pay(String(invoice)));
+});
+
+test('what a bitcoin costs can be set', async () => {
+  lightning.exchanges.set('32000');
+  const answer = await fetch(`${lightning.exchanges.urls.coinbase}/products/BTC-USD/ticker`);
+  expect(await answer.json()).toMatchObject({ price: '32000' });
+});
+
+test('a network has no Lightning unless asked', async () => {
+  const plain = await startEmbeddedNetwork();
+  expect(plain.lightning).toBeNull();
+  await plain.stop();
+});
+
+test('its time moves forward on demand; what has expired is not paid; after stop nobody answers', async () => {
+  const own = await startEmbeddedLightning({ network: 'testnet' });
+  const face = { headers: { 'Grpc-Metadata-macaroon': own.macaroon }, method: 'POST', body: JSON.stringify(order()) };
+  const make = async () => {
+    const answer = await fetch(`${own.lndUrl}/v1/invoices`, face);
+    return String(((await answer.json()) as { payment_request: string }).payment_request);
+  };
+  const early = await make();
+  const { createdAt } = decodeInvoice(early)!;
+  own.setTime(createdAt + 301);
+  await expect(own.pay(early)).rejects.toThrow('expired');
+  const late = await make();
+  expect(decodeInvoice(late)).toMatchObject({ currency: 'tb', createdAt: createdAt + 301 });
+  own.setTime(createdAt);
+  expect(decodeInvoice(await make())!.createdAt).toBe(createdAt + 301);
+  await own.pay(late);
+  await Promise.all([own.stop(), own.stop()]);
+  for (const url of [own.lndUrl, own.payUrl, own.exchanges.urls.kraken])
+    await expect(fetch(url)).rejects.toThrow('fetch failed');
+});

@@ -1,0 +1,207 @@
+import { existsSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Abi, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
+import { send } from '../../../src/embedded/contracts.ts';
+import { DISTRIBUTOR } from '../../../src/embedded/dex.ts';
+import { freePort } from '../../../src/embedded/free-port.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+
+interface Block {
+  number: Hex;
+  timestamp: Hex;
+  gasLimit: Hex;
+  baseFeePerGas: Hex;
+  transactions: { hash: Hex; from: Hex; to: Hex | null; input: Hex; maxFeePerGas: Hex }[];
+}
+
+let network: EmbeddedNetwork;
+const logged: string[] = [];
+
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ traffic: true, seed: 7, log: (line) => logged.push(line) });
+});
+
+afterAll(() => network?.stop());
+
+const height = async () => Number(await network.rpc<Hex>('eth_blockNumber'));
+const block = (number: number | 'latest') => {
+  const tag = number === 'latest' ? number : `0x${number.toString(16)}`;
+  return network.rpc<Block>('eth_getBlockByNumber', [tag, true]);
+};
+
+describe('a network with traffic', () => {
+  test('has Arc’s chain id, gas limit and base fee floor, and no accounts of the node’s own', async () => {
+    expect(Number(await network.rpc<Hex>('eth_chainId'))).toBe(5042);
+    const latest = await block('latest');
+    expect(Number(latest.gasLimit)).toBe(30_000_000);
+    expect(BigInt(latest.baseFeePerGas)).toBe(20_000_000_000n);
+    const accounts = await network.rpc<Hex[]>('eth_accounts');
+    expect(accounts).not.toContain('0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266');
+  });
+
+  test('makes two blocks a second, stamped with wall time, equal stamps included', async () => {
+    const first = await height();
+    const began = performance.now();
+    const stamps: number[] = [];
+    let seen = first;
+    while (seen < first + 12) {
+      const now = await height();
+      if (now > seen) {
+        const stamp = Number((await block(now)).timestamp);
+        stamps.push(stamp);
+        // Never ahead of the wall clock, and behind it only by what a busy machine takes to tell.
+        expect(stamp - Date.now() / 1000).toBeLessThan(1);
+        expect(Date.now() / 1000 - stamp).toBeLessThan(10);
+        seen = now;
+      }
+      await delay(20);
+    }
+    const paceMs = (performance.now() - began) / (seen - first);
+    expect(paceMs).toBeGreaterThan(400);
+    expect(paceMs).toBeLessThan(2000);
+    expect(new Set(stamps).size, 'some blocks share a second').toBeLessThan(stamps.length);
+    expect(
+      [...stamps].sort((a, b) => a - b),
+      'never backwards',
+    ).toEqual(stamps);
+  });
+
+  test('the traffic holds transfers of three kinds, deployments, swaps, burns and payouts; none failed, none offered too little', async () => {
+    const seen = { native: 0, usdc: 0, token: 0, deploy: 0, swap: 0, burn: 0, payout: 0 };
+    // The first blocks prepare the pools.
+    const first = 6;
+    const deadline = Date.now() + 25_000;
+    for (let next = first; Date.now() < deadline && Math.min(...Object.values(seen)) === 0; ) {
+      if (next > (await height())) {
+        await delay(100);
+        continue;
+      }
+      for (const tx of (await block(next)).transactions) {
+        seen[kindOf(tx)] += 1;
+        expect(BigInt(tx.maxFeePerGas)).toBe(100_000_000_000n);
+        const receipt = await network.rpc<{ status: Hex }>('eth_getTransactionReceipt', [tx.hash]);
+        expect(receipt.status).toBe('0x1');
+      }
+      next += 1;
+    }
+    expect(Math.min(...Object.values(seen)), JSON.stringify(seen)).toBeGreaterThan(0);
+    expect(logged).toEqual([]);
+  });
+});
+
+function kindOf({ from, to, input }: Block['transactions'][number]) {
+  if (to === null) return 'deploy';
+  if (to === network.pools!.trader) return 'swap';
+  if (input === '0x') return 'native';
+  if (to === network.usdc) return from === DISTRIBUTOR ? 'payout' : 'usdc';
+  return to === network.projectToken && input.slice(34, 74).endsWith('dead') ? 'burn' : 'token';
+}
+
+describe('parts', () => {
+  const multicall = artifacts.Multicall3.abi as Abi;
+  const balanceOf = (account: Hex) =>
+    encodeFunctionData({ abi: artifacts.Usdc.abi, functionName: 'balanceOf', args: [account] });
+
+  async function aggregate3(calls: { target: Hex; allowFailure: boolean; callData: Hex }[]) {
+    const data = encodeFunctionData({ abi: multicall, functionName: 'aggregate3', args: [calls] });
+    const answer = await network.rpc<Hex>('eth_call', [{ to: network.multicall3, data }, 'latest']);
+    const result = decodeFunctionResult({ abi: multicall, functionName: 'aggregate3', data: answer });
+    return result as { success: boolean; returnData: Hex }[];
+  }
+
+  test('Multicall3 gives each call its outcome, and fails as a whole when a failure is not allowed', async () => {
+    const unknown: Hex = '0xdeadbeef';
+    const [balance, failed] = await aggregate3([
+      { target: network.usdc, allowFailure: false, callData: balanceOf(network.buyer.address) },
+      { target: network.usdc, allowFailure: true, callData: unknown },
+    ]);
+    expect(balance).toMatchObject({ success: true });
+    expect(BigInt(balance!.returnData)).toBe(10_000_000n);
+    expect(failed).toEqual({ success: false, returnData: '0x' });
+    const strict = [{ target: network.usdc, allowFailure: false, callData: unknown }];
+    await expect(aggregate3(strict)).rejects.toThrow('Multicall3: call failed');
+  });
+
+  test('funding adds to what an account has, on either face', async () => {
+    await Promise.all([network.fundUsdc(network.seller, 5n), network.fundUsdc(network.seller, 6n)]);
+    const data = balanceOf(network.seller);
+    expect(BigInt(await network.rpc<Hex>('eth_call', [{ to: network.usdc, data }, 'latest']))).toBe(11n);
+    await Promise.all([network.fundNative(network.seller, 1n), network.fundNative(network.seller, 2n)]);
+    expect(BigInt(await network.rpc<Hex>('eth_getBalance', [network.seller, 'latest']))).toBe(3n);
+    expect(BigInt(await network.rpc<Hex>('eth_getBalance', [network.buyer.address, 'latest']))).toBe(0n);
+  });
+
+  test('paused, there are only the blocks that are asked for; resumed, they flow again', async () => {
+    await network.pauseMining();
+    const before = await height();
+    await delay(1200);
+    expect(await height()).toBe(before);
+    await network.mine(3);
+    expect(await height()).toBe(before + 3);
+    const token = await network.deploy('Token', ['Coin', 'COIN', 6]);
+    expect(await network.rpc<Hex>('eth_getCode', [token, 'latest'])).toBe(artifacts.Token.runtime);
+    await network.resumeMining();
+    await delay(1300);
+    expect(await height()).toBeGreaterThanOrEqual(before + 5);
+  });
+});
+
+test('a transaction is mined although the node expected a lower fee when it was sent', async () => {
+  await network.pauseMining();
+  // Behind the miner's back: from here until Arc's fee is set, the node reckons with EIP-1559's, which falls by an eighth a block.
+  await network.rpc('evm_mine');
+  await network.rpc('evm_mine');
+  await network.rpc('anvil_impersonateAccount', [network.relayer.address]);
+  const hash = await send(network.rpc, { from: network.relayer.address, to: network.seller, value: '0x1' });
+  await network.rpc('anvil_setNextBlockBaseFeePerGas', ['0x4a817c800']);
+  await network.mine();
+  expect(await network.rpc('eth_getTransactionReceipt', [hash])).toMatchObject({ status: '0x1' });
+  await network.resumeMining();
+});
+
+test('EURC and the project token say what they are, and pools are there only when asked for', async () => {
+  const started = performance.now();
+  const plain = await startEmbeddedNetwork();
+  try {
+    expect(performance.now() - started).toBeLessThan(5000);
+    expect(plain.pools).toBeNull();
+    const read = async (to: Hex, functionName: string) => {
+      const data = encodeFunctionData({ abi: artifacts.Token.abi, functionName });
+      const answer = await plain.rpc<Hex>('eth_call', [{ to, data }, 'latest']);
+      return decodeFunctionResult({ abi: artifacts.Token.abi, functionName, data: answer });
+    };
+    for (const [token, symbol, decimals] of [
+      [plain.eurc, 'EURC', 6],
+      [plain.projectToken, 'CALL', 18],
+    ] as const) {
+      expect([await read(token, 'symbol'), await read(token, 'decimals')]).toEqual([symbol, decimals]);
+    }
+  } finally {
+    await plain.stop();
+  }
+  // As Arc's own pool of EURC and USDC: the same tokens, fee and grid.
+  expect(network.pools?.v4PoolId).toBe('0xeb0fd02fb8044d5514fb6e165ee134fd547eff0378bb33b76f4b81d8b03bd1ae');
+});
+
+test('a free port is one that nobody has', async () => {
+  const taken = Number(new URL(network.rpcUrl).port);
+  await expect(freePort(taken)).rejects.toThrow(`port ${taken} cannot be served on`);
+  const port = await freePort();
+  expect(port).toBeGreaterThan(0);
+  expect(await freePort(port)).toBe(port);
+});
+
+test('a port that is taken is told in the node’s own words', async () => {
+  const port = Number(new URL(network.rpcUrl).port);
+  await expect(startEmbeddedNetwork({ port })).rejects.toThrow(/did not start.*address.*in use/is);
+});
+
+test('stop leaves no process and no directory behind, and may be called twice', async () => {
+  const short = await startEmbeddedNetwork({ traffic: true });
+  expect(process.kill(short.pid, 0)).toBe(true);
+  await Promise.all([short.stop(), short.stop()]);
+  expect(() => process.kill(short.pid, 0)).toThrow('ESRCH');
+  expect(existsSync(short.dataDir)).toBe(false);
+});

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { describeServices } from '../../support/ledger/on-ledgers.ts';
+import { until } from '../../support/service/crew.ts';
+import { latchedEndpoint } from '../../support/service/latch.ts';
+import { type Answer, type Service, startService } from '../../support/service/service.ts';
+import { decoded, newBuyer, present } from '../../support/usdc/buyer.ts';
+import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
+import { type LocalFacilitator, startLocalFacilitator } from '../../support/usdc/local-facilitator.ts';
+
+let network: EmbeddedNetwork;
+let facilitator: LocalFacilitator;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  facilitator = await startLocalFacilitator(network);
+});
+afterAll(async () => {
+  await facilitator.stop();
+  await network.stop();
+});
+
+const errorOf = (answer: Answer) => [answer.status, decoded(answer, 'payment-required').error];
+
+describeServices('a third party’s facilitator', (ledgerEnv) => {
+  const latch = latchedEndpoint();
+  let service: Service;
+  beforeAll(async () => {
+    const env = {
+      ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url, RELAYER_PRIVATE_KEY: '' },
+      ...{ REMOTE_FACILITATOR_TIMEOUT_MS: '2000', SETTLE_WAIT_MS: '3000', RECONCILE_INTERVAL_MS: '100' },
+      ...{ RECEIPT_POLL_MS: '50', ...(await ledgerEnv()) },
+    };
+    service = await startService(network, { env, catalogue: [latch.endpoint] });
+    await until('it is ready', async () => (await service.get('/readyz')).status === 200);
+  });
+  afterAll(() => service.stop());
+
+  /** How many of ten honest buyers are served at the first try. */
+  async function servedOfTen(): Promise<number> {
+    const payments = await Promise.all(
+      Array.from({ length: 10 }, async () => (await newBuyer(network)).sign(service.origin, latch.path)),
+    );
+    const answers = await Promise.all(payments.map((payment) => present(service.origin, latch.path, payment)));
+    return answers.filter(({ status }) => status === 200).length;
+  }
+
+  const pool = () => network.rpc<{ pending: string }>('txpool_status', []);
+
+  test('still serves honest buyers while contract payers accept in simulation and refuse in settlement', async () => {
+    const payers = await Promise.all(Array.from({ length: 6 }, () => newContractPayer(network, CODE.agrees)));
+    const payments = await Promise.all(payers.map((payer) => payer.sign(service.origin, latch.path)));
+    latch.close();
+    // Each from an address of its own: contracts of one client are asked for so many signatures a minute.
+    const answers = payments.map((payment, at) => present(service.origin, latch.path, payment, `127.0.0.${20 + at}`));
+    await until('all are served', () => latch.waiting() === payers.length);
+    await network.pauseMining();
+    latch.open();
+    await until('all are sent', async () => Number((await pool()).pending) >= payers.length);
+    for (const payer of payers) await payer.become(CODE.silent);
+    await network.resumeMining();
+    expect(await servedOfTen()).toBe(10);
+    for (const answer of await Promise.all(answers)) {
+      expect(answer.status).not.toBe(200);
+      if (answer.status === 503) expect(JSON.parse(answer.body)).toMatchObject({ charged: 'unknown' });
+    }
+    // They are tried again meanwhile, which closes nothing either.
+    expect(await servedOfTen()).toBe(10);
+    for (const [at, payer] of payers.entries()) {
+      const next = async () =>
+        present(service.origin, latch.path, await payer.sign(service.origin, latch.path), `127.0.0.${20 + at}`);
+      // It is refused once the service has stopped to watch for its settlement, a moment after its answer at the latest.
+      await until('it is refused', async () => (await next()).status === 429);
+      await payer.become(CODE.agrees);
+      const { status, body } = await next();
+      expect([status, JSON.parse(body).code]).toEqual([429, 'payer_refused']);
+    }
+  });
+
+  test('is not asked to settle for a payer that agrees only where gas costs nothing', async () => {
+    const payer = await newContractPayer(network, CODE.agreesInFreeTrials);
+    const answer = await present(service.origin, latch.path, await payer.sign(service.origin, latch.path));
+    expect(errorOf(answer)).toEqual([402, 'invalid_exact_evm_transaction_simulation_failed']);
+    const settles = facilitator.asked.filter(({ path }) => path === '/settle').map((asked) => JSON.stringify(asked));
+    expect(settles.filter((asked) => asked.toLowerCase().includes(payer.address.toLowerCase()))).toEqual([]);
+  });
+
+  test('gets no authorization that is good for longer than clients sign for, whose outcome would be open as long', async () => {
+    const buyer = await newBuyer(network);
+    const week = 604_900n;
+    const now = BigInt(Math.floor(Date.now() / 1000));
+    const far = await buyer.sign(service.origin, latch.path, { validBefore: now + week + 3600n });
+    const reason = 'invalid_exact_evm_payload_authorization_valid_before';
+    expect(errorOf(await present(service.origin, latch.path, far))).toEqual([402, reason]);
+    const near = await buyer.sign(service.origin, latch.path, { validBefore: now + week });
+    expect((await present(service.origin, latch.path, near)).status).toBe(200);
+  });
+});

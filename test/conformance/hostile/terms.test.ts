@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { describeServices } from '../../support/ledger/on-ledgers.ts';
+import { latchedEndpoint } from '../../support/service/latch.ts';
+import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
+import { type Answer, type Service, startService } from '../../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+import { signForGateway } from '../../support/usdc/gateway-payment.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
+import { headerOf, payloadOf, type Requirement, signAuthorization } from '../../support/usdc/payments.ts';
+
+const WALLET = `0x${'77'.repeat(20)}` as const;
+const REVERTED = 'invalid_exact_evm_transaction_failed';
+let network: EmbeddedNetwork;
+let gateway: GatewayStandIn;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  gateway = await startGatewayStandIn(network.chainId, WALLET);
+});
+afterAll(async () => {
+  await gateway.stop();
+  await network.stop();
+});
+
+const errorOf = (answer: Answer) => [answer.status, decoded(answer, 'payment-required').error];
+
+describeServices('an authorization that has failed once', (ledgerEnv) => {
+  const cheap = latchedEndpoint('/test/cheap', '0.0005');
+  const dear = moodyEndpoint('/test/dear', '0.002');
+  const dearPath = '/v1/paid/test/dear';
+  let service: Service;
+  beforeAll(async () => {
+    const env = { GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET, ...(await ledgerEnv()) };
+    service = await startService(network, { env, catalogue: [cheap.endpoint, dear.endpoint] });
+  });
+  afterAll(() => service.stop());
+
+  const transactionsSent = async () =>
+    Number(await network.rpc('eth_getTransactionCount', [network.relayer.address, 'latest']));
+
+  /** The accepted entry of a route, the plain one or the Gateway's. */
+  async function requirementAt(path: string, rail: 'plain' | 'gateway'): Promise<Requirement> {
+    const accepts = decoded(await service.get(path), 'payment-required').accepts as Requirement[];
+    return accepts[rail === 'plain' ? 0 : 1] as Requirement;
+  }
+
+  /** A payment for the cheap route whose settlement fails, because the money is gone when the handler has run. */
+  async function failOnChain() {
+    const buyer = await newBuyer(network, 500n);
+    const payment = await buyer.sign(service.origin, cheap.path);
+    cheap.close();
+    const answer = present(service.origin, cheap.path, payment);
+    await cheap.started();
+    await network.fundUsdc(buyer.address, -500n);
+    cheap.open();
+    expect(errorOf(await answer)).toEqual([402, REVERTED]);
+    // What is given in a block's own time would count as having been there.
+    await network.mine();
+    await network.fundUsdc(buyer.address, 10_000n);
+    return { ...buyer, payment };
+  }
+
+  async function failAtGateway() {
+    const buyer = await newBuyer(network, 0n);
+    gateway.deposit(buyer.address, 10_000n);
+    gateway.fault('refuses');
+    const requirement = await requirementAt(cheap.path, 'gateway');
+    const authorization = signForGateway(buyer.privateKey, requirement, WALLET);
+    const payment = { authorization, requirement, header: headerOf(payloadOf(authorization, requirement)) };
+    expect((await present(service.origin, cheap.path, payment)).status).toBe(402);
+    gateway.fault(null);
+    return { ...buyer, payment };
+  }
+
+  const presentAs = (path: string, authorization: Payment['authorization'], requirement: Requirement) =>
+    present(service.origin, path, { header: headerOf(payloadOf(authorization, requirement)) });
+
+  test('cannot pay for a dearer call with the same nonce', async () => {
+    const { address, privateKey, payment } = await failOnChain();
+    const sent = await transactionsSent();
+    const requirement = await requirementAt(dearPath, 'plain');
+    const { nonce } = payment.authorization;
+    const changed = signAuthorization(privateKey, requirement, { nonce });
+    const runs = dear.runs();
+    expect(errorOf(await presentAs(dearPath, changed, requirement))).toEqual([402, 'payment_already_used']);
+    expect([dear.runs(), await transactionsSent(), await balanceOf(network, address)]).toEqual([runs, sent, 10_000n]);
+  });
+
+  test('cannot be replaced by one with the same nonce and another time or signature', async () => {
+    const { address, privateKey, payment } = await failOnChain();
+    const sent = await transactionsSent();
+    const { authorization, requirement } = payment;
+    const { nonce, validBefore, signature } = authorization;
+    const mirrored = Buffer.concat([signature.subarray(0, 64), Buffer.from([signature[64] === 27 ? 0 : 1])]);
+    const others = [
+      signAuthorization(privateKey, requirement, { nonce, validBefore: validBefore - 1n }),
+      signAuthorization(privateKey, requirement, { nonce, validBefore, validAfter: 1n }),
+      { ...authorization, signature: mirrored },
+    ];
+    for (const other of others) {
+      expect(errorOf(await presentAs(cheap.path, other, requirement))).toEqual([402, 'payment_already_used']);
+    }
+    expect([await transactionsSent(), await balanceOf(network, address)]).toEqual([sent, 10_000n]);
+  });
+
+  test('still buys what it was signed for, once, when its first presenter shows it again', async () => {
+    const { address, payment } = await failOnChain();
+    const answer = await present(service.origin, cheap.path, payment);
+    expect([answer.status, await balanceOf(network, address)]).toEqual([200, 9500n]);
+  });
+
+  test('cannot pay for a dearer call over the Gateway either', async () => {
+    const { address, privateKey, payment } = await failAtGateway();
+    const requirement = await requirementAt(dearPath, 'gateway');
+    const changed = signForGateway(privateKey, requirement, WALLET, { nonce: payment.authorization.nonce });
+    expect(errorOf(await presentAs(dearPath, changed, requirement))).toEqual([402, 'payment_already_used']);
+    expect(gateway.depositOf(address)).toBe(10_000n);
+    const answer = await present(service.origin, cheap.path, payment);
+    expect([answer.status, gateway.depositOf(address)]).toEqual([200, 9500n]);
+  });
+});

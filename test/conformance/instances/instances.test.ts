@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { type Postgres, startPostgres } from '../../../scripts/lib/ledger/postgres.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
+import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
+import { presentUntilServed, servedBy, until, usesOf } from '../../support/service/crew.ts';
+import { type Instances, leaderOf, startInstances } from '../../support/service/instances.ts';
+import { call } from '../../support/service/service.ts';
+import { balanceOf, newBuyer, present } from '../../support/usdc/buyer.ts';
+
+// Processes are started and killed: that takes seconds each where others work too.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+const PATH = '/v1/paid/fees/estimate';
+
+describePostgres('instances over one ledger', () => {
+  describe.each(process.env.SLOW ? [2, 4] : [4])('%i of them', (count) => {
+    let network: EmbeddedNetwork;
+    let postgres: Postgres;
+    let service: Instances;
+    let buyer: Awaited<ReturnType<typeof newBuyer>>;
+    beforeAll(async () => {
+      network = await startEmbeddedNetwork();
+      postgres = await startPostgres();
+      await postgres.createDatabase('ledger');
+      service = await startInstances(network, postgres.url('ledger'), count, { FACILITATOR_PER_MINUTE: '150' });
+      buyer = await newBuyer(network, 50_000_000n);
+    });
+    afterAll(async () => {
+      await service?.stop();
+      await postgres?.stop();
+      await network?.stop();
+    });
+
+    test('one of them leads, and all say that they are ready', async () => {
+      await until('all know each other, and one leads', async () => {
+        const told = await Promise.all(service.origins.map((origin) => call(origin, '/readyz')));
+        const standing = told.map(({ body }) => JSON.parse(body).checks.instances);
+        const leading = standing.filter(({ leads }) => leads);
+        return leading.length === 1 && standing.every(({ living }) => living === count);
+      });
+      expect(await leaderOf(service)).toBe(0);
+    });
+
+    test('128 presentations of one payment over all of them are one sale', async () => {
+      const payment = await buyer.sign(service.origin, PATH);
+      const answers = await Promise.all(
+        Array.from({ length: 128 }, () => present(service.origin, PATH, payment).catch(() => null)),
+      );
+      const others = answers.filter((answer) => answer?.status !== 200 && answer?.status !== 409);
+      expect(others.map((answer) => answer && [answer.status, answer.body])).toEqual([]);
+      const served = answers.filter((answer) => answer?.status === 200);
+      expect(new Set(served.map((answer) => answer?.body)).size).toBe(1);
+      expect(await usesOf(network, payment)).toBe(1);
+      const again = await presentUntilServed(service.origin, PATH, payment);
+      expect(again.body).toBe(served[0]?.body);
+      const rows = await service.ask<{ n: string }>('SELECT count(*) AS n FROM usdc_payments WHERE nonce = $1', [
+        Buffer.from(payment.authorization.nonce),
+      ]);
+      expect(rows).toEqual([{ n: '1' }]);
+    });
+
+    test('each sells, whoever settles, and what all have sold is what the seller has', async () => {
+      const payments = await Promise.all(Array.from({ length: count * 6 }, () => buyer.sign(service.origin, PATH)));
+      const answers = await Promise.all(payments.map((payment) => presentUntilServed(service.origin, PATH, payment)));
+      expect(new Set(answers.map(servedBy)).size).toBe(count);
+      const [sum] = await service.ask<{ sum: string }>(
+        "SELECT coalesce(sum(amount), 0) AS sum FROM usdc_payments WHERE state = 'settled'",
+      );
+      expect(BigInt(sum?.sum ?? 0)).toBe(await balanceOf(network, network.seller));
+    });
+
+    test('one Lightning proof is claimed once, and a client’s minute is one for all', async () => {
+      const proof = proofNow();
+      const ends = await settleOver(
+        service.origin,
+        Array.from({ length: 128 }, () => proof),
+        32,
+      );
+      expect(ends.filter((end) => end === 'success')).toHaveLength(1);
+      const more = await settleOver(service.origin, Array.from({ length: 40 }, proofNow), 8);
+      expect(more.filter((end) => end === 'success').length).toBe(150 - 128);
+    });
+  });
+});

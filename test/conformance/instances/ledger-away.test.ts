@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
+import { payFor, presentProof } from '../../support/lightning/lightning-buyer.ts';
+import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
+import { type DatabaseProxy, startDatabaseProxy } from '../../support/postgres/database-proxy.ts';
+import { freshDatabase } from '../../support/postgres/postgres-run.ts';
+import { presentUntilServed, until, usesOf } from '../../support/service/crew.ts';
+import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
+import { type Answer, call, type Service, startService } from '../../support/service/service.ts';
+import { newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const PATH = '/v1/paid/test/moody';
+/** Short, so that a wire that went deaf is found out soon; readiness has its own time. */
+const TIMES = { LEDGER_STATEMENT_TIMEOUT_MS: '300', LEDGER_CONNECT_TIMEOUT_MS: '600' };
+/** Whoever asks whether to send calls here waits so long, and no longer. */
+const READY_WITHIN_MS = 3000;
+/** Routes that cost nothing and tell nothing of the ledger. */
+const FREE = ['/livez', '/v1/paid', '/openapi.json', '/facilitator/supported', '/.well-known/x402', '/metrics', '/'];
+
+const moody = moodyEndpoint();
+const problem = ({ status, body }: Answer) => {
+  const { code, charged } = JSON.parse(body) as { code: string; charged: unknown };
+  return [status, code, charged];
+};
+
+describePostgres('while the ledger is away', () => {
+  let network: EmbeddedNetwork;
+  let proxy: DatabaseProxy;
+  let service: Service;
+  let buyer: Awaited<ReturnType<typeof newBuyer>>;
+  beforeAll(async () => {
+    network = await startEmbeddedNetwork({ lightning: true });
+    proxy = await startDatabaseProxy(await freshDatabase());
+    service = await startService(network, {
+      catalogue: [moody.endpoint],
+      env: {
+        ...{ LEDGER_URL: proxy.url, COLLECTOR: 'off', RECONCILE_INTERVAL_MS: '300', ...TIMES },
+        ...{ LIGHTNING_INVOICES_PER_MINUTE: '1000', LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '1000' },
+      },
+    });
+    buyer = await newBuyer(network);
+    await until('it is ready', async () => (await service.get('/readyz')).status === 200);
+  });
+  afterAll(async () => {
+    await service?.stop();
+    await proxy?.stop();
+    await network?.stop();
+  });
+
+  const failing = (answer: Answer): string[] =>
+    Object.entries(JSON.parse(answer.body).checks as Record<string, { ok: boolean }>)
+      .filter(([, { ok }]) => !ok)
+      .map(([name]) => name);
+
+  const lightning = () => network.lightning!;
+  const sign = (tag: string): Promise<Payment> => buyer.sign(service.origin, `${PATH}?tag=${tag}`);
+
+  describe.each(['away', 'swallow'] as const)('(%s)', (how) => {
+    let payment: Payment;
+    let proof: Awaited<ReturnType<typeof payFor>>;
+    beforeAll(async () => {
+      payment = await sign(how);
+      proof = await payFor(lightning().pay, service.origin, `${moody.path}?tag=${how}`);
+      proxy[how]();
+    });
+    afterAll(() => proxy.heal());
+
+    test('readiness says so, in time, and names it', async () => {
+      const ask = async () => {
+        const late = AbortSignal.timeout(READY_WITHIN_MS);
+        const answer = await fetch(`${service.origin}/readyz`, { signal: late });
+        return { status: answer.status, headers: {}, body: await answer.text() };
+      };
+      let told = await ask();
+      // A reading from before serves all who ask for a second.
+      await until('it says so', async () => {
+        told = await ask();
+        return told.status !== 200;
+      });
+      expect(problem(told)).toEqual([503, 'not_ready', false]);
+      expect(failing(told)).toContain('ledger');
+    });
+
+    test('what is sold for USDC is refused before its handler runs, and whether the payment was taken before is not known', async () => {
+      const before = moody.runs();
+      const answer = await present(service.origin, `${PATH}?tag=${how}`, payment);
+      expect(problem(answer)).toEqual([503, 'ledger_unavailable', 'unknown']);
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+      expect(moody.runs()).toBe(before);
+      expect(await usesOf(network, payment)).toBe(0);
+    });
+
+    test('no invoice is offered, and a proof stays good', async () => {
+      const before = moody.runs();
+      expect(problem(await call(service.origin, moody.path))).toEqual([503, 'ledger_unavailable', false]);
+      const answer = await presentProof(service.origin, `${moody.path}?tag=${how}`, proof);
+      expect(problem(answer)).toEqual([503, 'ledger_unavailable', 'unknown']);
+      expect(moody.runs()).toBe(before);
+    });
+
+    test('the facilitator claims nothing and says why, in its own words', async () => {
+      expect(await settleOver(service.origin, [proofNow()], 1)).toEqual(['replay_store_unavailable']);
+      expect(problem(await service.get('/facilitator'))[0]).toBe(503);
+    });
+
+    test('free routes and challenges go on', async () => {
+      const answers = await Promise.all(FREE.map(async (path) => [path, (await service.get(path)).status]));
+      expect(answers).toEqual(FREE.map((path) => [path, 200]));
+      expect((await service.get(PATH)).status).toBe(402);
+    });
+
+    test('and once it is back everything goes on by itself, with what was paid or promised before', async () => {
+      proxy.heal();
+      await until('it is ready again', async () => (await service.get('/readyz')).status === 200);
+      await presentUntilServed(service.origin, `${PATH}?tag=${how}`, payment);
+      expect(await usesOf(network, payment)).toBe(1);
+      expect(await transfersOf(network, payment)).toBe(how === 'away' ? 1 : 2);
+      await until('the proof is served', async () => {
+        const answer = await presentProof(service.origin, `${moody.path}?tag=${how}`, proof);
+        return answer.status === 200;
+      });
+      expect(await settleOver(service.origin, [proofNow()], 1)).toEqual(['success']);
+    });
+  });
+
+  test('a ledger that only stumbles is no bug, and a broken rule still is one', async () => {
+    proxy.cut();
+    const again = await sign('stumble');
+    const answer = await presentUntilServed(service.origin, `${PATH}?tag=stumble`, again);
+    expect(answer.status).toBe(200);
+    const { lightningStore } = service.deps;
+    const broken = { network: 'x', paymentHash: Buffer.alloc(5), payTo: Buffer.alloc(33), amountMsat: 1n };
+    const claim = { ...broken, claimedAt: 1, keepUntil: 2, grant: null, account: null };
+    const error = await lightningStore.claim(claim).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ name: 'LedgerDatabaseError', code: '23514' });
+  });
+});

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
+import { type DatabaseProxy, startDatabaseProxy } from '../../support/postgres/database-proxy.ts';
+import { freshDatabase } from '../../support/postgres/postgres-run.ts';
+import { presentUntilServed, until, usesOf } from '../../support/service/crew.ts';
+import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+import { newBuyer, type Payment } from '../../support/usdc/buyer.ts';
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const PATH = '/v1/paid/test/moody';
+/** A client that waits longer than many do, and shorter than the database's own client takes to find out that nobody is there (11 s). */
+const CLIENT_GIVES_UP_MS = 8000;
+const moody = moodyEndpoint();
+
+// With the ledger's time-outs as they are by default: what a buyer meets.
+describePostgres('a ledger from which nothing comes any more', () => {
+  let network: EmbeddedNetwork;
+  let proxy: DatabaseProxy;
+  let service: Service;
+  let buyer: Awaited<ReturnType<typeof newBuyer>>;
+  beforeAll(async () => {
+    network = await startEmbeddedNetwork();
+    proxy = await startDatabaseProxy(await freshDatabase());
+    service = await startService(network, {
+      catalogue: [moody.endpoint],
+      env: { LEDGER_URL: proxy.url, COLLECTOR: 'off', SETTLE_WAIT_MS: '1500' },
+    });
+    buyer = await newBuyer(network);
+    await until('it is ready', async () => (await service.get('/readyz')).status === 200);
+  });
+  afterAll(async () => {
+    proxy?.heal();
+    await service?.stop();
+    await proxy?.stop();
+    await network?.stop();
+  });
+
+  const show = async ({ header }: Payment) => {
+    const signal = AbortSignal.timeout(CLIENT_GIVES_UP_MS);
+    const answer = await fetch(service.origin + PATH, { headers: { 'payment-signature': header }, signal });
+    const { code, charged } = (await answer.json()) as { code: string; charged: unknown };
+    return [answer.status, code, charged];
+  };
+
+  test('is told to the buyer before his client gives up: nothing runs or is charged, and the same payment buys later', async () => {
+    const payments = await Promise.all([1, 2, 3].map(() => buyer.sign(service.origin, PATH)));
+    const before = moody.runs();
+    proxy.swallow();
+    const refused = [503, 'ledger_unavailable', 'unknown'];
+    expect(await Promise.all(payments.map(show))).toEqual([refused, refused, refused]);
+    expect(moody.runs()).toBe(before);
+    proxy.heal();
+    const uses = () => Promise.all(payments.map((payment) => usesOf(network, payment)));
+    expect(await uses()).toEqual([0, 0, 0]);
+    // Together: each finds out about one of the connections that are deaf for good.
+    await Promise.all(payments.map((payment) => presentUntilServed(service.origin, PATH, payment)));
+    expect(await uses()).toEqual([1, 1, 1]);
+  });
+
+  test('does not have a payment said to be uncharged that was sent before', async () => {
+    const payment = await buyer.sign(service.origin, PATH);
+    await network.pauseMining();
+    expect(await show(payment)).toEqual([503, 'settlement_unknown', 'unknown']);
+    await network.resumeMining();
+    await until('it is on the chain', async () => (await usesOf(network, payment)) === 1);
+    proxy.swallow();
+    expect(await show(payment)).toEqual([503, 'ledger_unavailable', 'unknown']);
+    proxy.heal();
+    await presentUntilServed(service.origin, PATH, payment);
+    expect(await usesOf(network, payment)).toBe(1);
+  });
+});

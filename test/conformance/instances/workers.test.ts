@@ -1,0 +1,270 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { childrenOf } from '../../../scripts/lib/child-processes.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { ask } from '../../support/ledger/kill-ledger.ts';
+import { payFor, presentProof } from '../../support/lightning/lightning-buyer.ts';
+import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
+import {
+  isAlive,
+  presentUntilServed,
+  servedBy,
+  stateOf,
+  sums,
+  until,
+  untilNothingIsOpen,
+  usesOf,
+} from '../../support/service/crew.ts';
+import { createProcess } from '../../support/service/process.ts';
+import { type Answer, call } from '../../support/service/service.ts';
+import { newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+
+// Processes are started and killed: that takes seconds each where others work too.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+
+const PATH = '/v1/paid/fees/estimate';
+const WORKERS = 2;
+/** Settle calls a minute and client: more than the race for one proof needs. */
+const PER_MINUTE = 150;
+
+let network: EmbeddedNetwork;
+let folder: string;
+let file: string;
+let service: Awaited<ReturnType<typeof createProcess>>;
+let buyer: Awaited<ReturnType<typeof newBuyer>>;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ lightning: true });
+  buyer = await newBuyer(network, 50_000_000n);
+});
+afterAll(() => network.stop());
+
+const sign = () => buyer.sign(service.origin, PATH);
+const signMany = (count: number) => Promise.all(Array.from({ length: count }, sign));
+const show = (payment: Payment) => present(service.origin, PATH, payment);
+const kindsOf = (answers: readonly Answer[], pick: (answer: Answer) => unknown) => [...new Set(answers.map(pick))];
+const crew = () => childrenOf(service.pid());
+
+/** A crew over a folder of its own. */
+async function start(env: Record<string, string> = {}): Promise<void> {
+  folder = mkdtempSync(join(tmpdir(), 'percall-workers-'));
+  file = join(folder, 'ledger.db');
+  const all = { WORKERS: String(WORKERS), FACILITATOR_PER_MINUTE: String(PER_MINUTE), PAYER_MAX_OPEN: '0', ...env };
+  service = await createProcess(network, folder, { REDELIVERY_MAX: '100', ...all });
+  await service.start();
+  await until('every API process serves', async () => (await metric('api_processes')) === WORKERS);
+}
+async function end(): Promise<void> {
+  await service.kill();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function metric(name: string): Promise<number | null> {
+  const { body } = await call(service.origin, '/metrics');
+  const line = body.split('\n').find((text) => text.startsWith(`${name} `));
+  return line === undefined ? null : Number(line.slice(name.length + 1));
+}
+
+/** Calls until an API process other than that one has answered. */
+async function answerOfAnother(than: Answer, make: () => Promise<Answer>): Promise<Answer> {
+  for (let tries = 0; tries < 40; tries++) {
+    const answer = await make();
+    if (servedBy(answer) !== servedBy(than)) return answer;
+  }
+  throw new Error('the same API process answers every call');
+}
+
+/** Every payment was charged once and its answer is there, or it was not charged and can still buy. Returns how many had been charged. */
+async function judge(payments: readonly Payment[], heard: readonly (Answer | null)[]): Promise<number> {
+  const charged = await Promise.all(payments.map((payment) => usesOf(network, payment)));
+  payments.forEach((_, at) => {
+    expect(charged[at]).toBeLessThanOrEqual(1);
+    if (heard[at]?.status === 200) expect(charged[at]).toBe(1);
+  });
+  const again = await Promise.all(payments.map((payment) => presentUntilServed(service.origin, PATH, payment)));
+  await untilNothingIsOpen(file);
+  for (const [at, payment] of payments.entries()) {
+    expect(await usesOf(network, payment)).toBe(1);
+    expect(stateOf(file, payment)).toBe('settled');
+    if (heard[at]?.status === 200) expect(again[at]?.body).toBe(heard[at]?.body);
+  }
+  return charged.filter((uses) => uses === 1).length;
+}
+
+describe('two API processes', () => {
+  let before: bigint;
+  beforeAll(async () => {
+    await start();
+    before = (await sums(network, file)).chain;
+  });
+  afterAll(end);
+
+  test('both sell, what one sold the other delivers again, and the chain has what the ledger says', async () => {
+    const answers = [];
+    for (let round = 0; round < 4; round++) {
+      const payment = await sign();
+      const sold = await show(payment);
+      expect(sold.status).toBe(200);
+      const again = await answerOfAnother(sold, () => show(payment));
+      expect([again.status, again.body]).toEqual([200, sold.body]);
+      expect(again.headers['payment-response']).toBe(sold.headers['payment-response']);
+      expect(await usesOf(network, payment)).toBe(1);
+      answers.push(sold, again);
+    }
+    expect(kindsOf(answers, servedBy)).toHaveLength(WORKERS);
+    const { chain, ledger } = await sums(network, file);
+    expect(chain - before).toBe(ledger);
+  });
+
+  test('128 presentations of one payment at once, over both: one charge and one answer', async () => {
+    const payment = await sign();
+    const answers = await Promise.all(Array.from({ length: 128 }, () => show(payment)));
+    expect(kindsOf(answers, servedBy)).toHaveLength(WORKERS);
+    const served = answers.filter(({ status }) => status === 200);
+    expect(served.length).toBeGreaterThan(0);
+    expect(kindsOf(served, ({ body }) => body)).toHaveLength(1);
+    // 402 where somebody came so late that the answer had been delivered as often as it is.
+    expect(
+      kindsOf(answers, ({ status }) => status).filter((status) => ![200, 409, 402].includes(Number(status))),
+    ).toEqual([]);
+    expect(await usesOf(network, payment)).toBe(1);
+  });
+
+  test('a hundred different payments at once all settle, whoever serves them', async () => {
+    const payments = await signMany(100);
+    const answers = await Promise.all(payments.map(show));
+    expect(kindsOf(answers, ({ status }) => status)).toEqual([200]);
+    expect(kindsOf(answers, servedBy)).toHaveLength(WORKERS);
+    const { chain, ledger } = await sums(network, file);
+    expect(chain - before).toBe(ledger);
+  });
+
+  test('a balance for one of two payments sells one of them', async () => {
+    const poor = await newBuyer(network, 500n);
+    const payments = await Promise.all([poor.sign(service.origin, PATH), poor.sign(service.origin, PATH)]);
+    const answers = await Promise.all(payments.map(show));
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual(1);
+    expect(statuses.filter((status) => status === 402).length).toBeGreaterThanOrEqual(1);
+    const uses = await Promise.all(payments.map((payment) => usesOf(network, payment)));
+    expect(uses).toEqual(statuses.map((status) => (status === 200 ? 1 : 0)));
+  });
+
+  test('a proof that the facilitator is brought 128 times, over both, is claimed once; the limit a minute is one for both', async () => {
+    const ends = await settleOver(service.origin, Array(128).fill(proofNow()), 64);
+    expect(ends.filter((one) => one === 'success')).toHaveLength(1);
+    expect(ends.filter((one) => one === 'duplicate_settlement')).toHaveLength(127);
+    const more = await settleOver(service.origin, Array.from({ length: 64 }, proofNow), 32);
+    expect(more.filter((one) => one === 'success')).toHaveLength(PER_MINUTE - 128);
+    expect(more.filter((one) => one === 'rate_limited')).toHaveLength(64 - (PER_MINUTE - 128));
+  });
+
+  test('a Lightning proof is claimed once, and both give its one answer', async () => {
+    const path = '/v1/lightning/rpc/health';
+    const proof = await payFor(network.lightning!.pay, service.origin, path);
+    const answers = await Promise.all(Array.from({ length: 32 }, () => presentProof(service.origin, path, proof)));
+    const again = await Promise.all(Array.from({ length: 20 }, () => presentProof(service.origin, path, proof)));
+    expect(kindsOf(again, ({ status }) => status)).toEqual([200]);
+    expect(kindsOf(again, servedBy)).toHaveLength(WORKERS);
+    const served = [...answers, ...again].filter(({ status }) => status === 200);
+    expect(kindsOf(served, ({ body }) => body)).toHaveLength(1);
+    const claims = `SELECT count(*) FROM lightning_claims WHERE payment_hash = x'${proof.paymentHash}'`;
+    expect(ask<number>(file, claims)).toBe(1);
+  });
+
+  test('what is collected is read by both, and the figures of either are those of all', async () => {
+    const collectedOf = ({ body }: Answer) => JSON.parse(body).freshness.collected as number;
+    const before = await call(service.origin, '/v1/fees');
+    await network.mine(3);
+    await until('both tell of new blocks', async () => {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => call(service.origin, '/v1/fees')));
+      const areNewer = answers.every((answer) => collectedOf(answer) > collectedOf(before));
+      return areNewer && kindsOf(answers, servedBy).length === WORKERS;
+    });
+    const counted = await metric('payment_moves_total{rail="usdc",state="settled"}');
+    expect(counted).toBe(ask<number>(file, "SELECT count(*) FROM usdc_payments WHERE state = 'settled'"));
+    const other = await metric('payment_settlement_duration_seconds_count{outcome="settled"}');
+    expect(other).toBe(counted);
+    const { checks } = JSON.parse((await call(service.origin, '/readyz')).body);
+    expect(checks).toMatchObject({ primary: { ok: true }, settlement: { ok: true } });
+  });
+
+  test('no other service gets the data directory', async () => {
+    const second = await createProcess(network, folder, { WORKERS: '1' });
+    await expect(second.start()).rejects.toThrow(/another process serves the ledger/);
+  });
+});
+
+describe('when something dies', () => {
+  // Each leaves it running, but for the last.
+  beforeAll(() => start({ LIGHTNING_RECEIVER: '' }));
+  afterAll(end);
+
+  test('an API process, by kill -9: others serve on, it is replaced, and nobody is charged for nothing', async () => {
+    let charged = 0;
+    // In a single round all may have had their answers already: a block can be mined at any moment of it.
+    let unanswered = 0;
+    for (const afterMs of [60, 200, 350]) {
+      const [victim] = crew();
+      const payments = await signMany(12);
+      const answers = payments.map((payment) => show(payment).catch(() => null));
+      await delay(afterMs);
+      process.kill(victim!, 'SIGKILL');
+      const heard = await Promise.all(answers);
+      expect(heard.filter((answer) => answer?.status === 200).length).toBeGreaterThan(0);
+      unanswered += heard.filter((answer) => answer === null).length;
+      charged += await judge(payments, heard);
+      await until('another serves in its place', async () => (await metric('api_processes')) === WORKERS);
+      expect(crew()).not.toContain(victim);
+    }
+    expect(unanswered).toBeGreaterThan(0);
+    expect(charged).toBeGreaterThan(0);
+    expect(await metric('api_process_restarts_total')).toBe(3);
+  });
+
+  test('the primary, by kill -9: its API processes leave, and the next start brings everything to its end', async () => {
+    for (const afterMs of [60, 350]) {
+      const orphans = crew();
+      const payments = await signMany(12);
+      const answers = payments.map((payment) => show(payment).catch(() => null));
+      await delay(afterMs);
+      await service.kill();
+      const heard = await Promise.all(answers);
+      await until('no API process is left', () => !orphans.some(isAlive));
+      await service.start();
+      await judge(payments, heard);
+    }
+  });
+
+  test('a primary that is started again at once waits for the API processes of the one before', async () => {
+    const orphans = crew();
+    // Too busy to notice that the primary is gone, as one that waits for a disk.
+    for (const pid of orphans) process.kill(pid, 'SIGSTOP');
+    await service.kill();
+    const started = service.start();
+    await delay(1500);
+    expect(orphans.every(isAlive)).toBe(true);
+    for (const pid of orphans) process.kill(pid, 'SIGCONT');
+    await started;
+    expect(orphans.some(isAlive)).toBe(false);
+  });
+
+  test('nothing: a stop lets every answer out first and ends with 0', async () => {
+    const pids = crew();
+    const payments = await signMany(8);
+    const answers = payments.map(show);
+    const underWay = "SELECT count(*) FROM usdc_payments WHERE state IN ('reserved', 'settling')";
+    await until('a call is under way', () => ask<number>(file, underWay) > 0);
+    const stopped = service.stop();
+    const heard = await Promise.all(answers.map((answer) => answer.catch(() => null)));
+    expect(await stopped).toBe(0);
+    expect(pids.some(isAlive)).toBe(false);
+    for (const [at, payment] of payments.entries()) {
+      expect(heard[at] === null || heard[at]?.status === 200).toBe(true);
+      expect(await usesOf(network, payment)).toBe(heard[at] === null ? 0 : 1);
+    }
+    expect(heard.filter((answer) => answer !== null).length).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,429 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
+import { defineEndpoint, type Endpoint } from '../../../src/catalogue/endpoint.ts';
+import { startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import type { Sources } from '../../../src/endpoints/sources.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
+import {
+  type LightningProof,
+  offeredBy,
+  payFor,
+  presentProof,
+  proofHeader,
+} from '../../support/lightning/lightning-buyer.ts';
+import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
+import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
+import { call } from '../../support/service/service.ts';
+import { decoded } from '../../support/usdc/buyer.ts';
+
+/** What may go wrong around a buyer who has paid, and what a buyer who has not may try. */
+const moody = moodyEndpoint();
+/** Goes on after its buyer has left. */
+const slow = moodyEndpoint('/test/slow');
+const large = largeEndpoint(400_000);
+
+/** Its answers take so many bytes each. */
+function largeEndpoint(bytes: number) {
+  let runs = 0;
+  const path = '/test/large';
+  const endpoint: Endpoint<Sources> = defineEndpoint({
+    path,
+    access: 'paid',
+    priceUsd: '0.0005',
+    label: 'Large',
+    summary: 'Answers with many bytes.',
+    params: z.object({ tag: z.string().default('none') }),
+    result: z.strictObject({ text: z.string() }),
+    example: { params: {}, result: { text: 'x' } },
+    run: async () => {
+      runs += 1;
+      return { text: 'x'.repeat(bytes) };
+    },
+  });
+  return { endpoint, path: `/v1/lightning${path}`, runs: () => runs };
+}
+
+let lightning: EmbeddedLightning;
+let service: LightningService;
+
+const buy = (path: string, shop = service) => payFor(lightning.pay, shop.origin, path);
+const present = (path: string, proof: { header: string }, shop = service) => presentProof(shop.origin, path, proof);
+const problem = (body: string) => JSON.parse(body) as { code: string; charged: unknown; detail: string };
+const refusal = (answer: Awaited<ReturnType<typeof call>>) => String(decoded(answer, 'payment-required').error);
+const keyOf = ({ paymentHash }: LightningProof) => ({
+  network: lightning.network,
+  paymentHash: Buffer.from(paymentHash, 'hex'),
+});
+const claimOf = (proof: LightningProof, shop = service) => shop.deps.lightningStore.findClaim(keyOf(proof));
+const loseKeptReply = ({ paymentHash }: LightningProof, shop = service) =>
+  shop.sql(`DELETE FROM lightning_kept_replies WHERE payment_hash = x'${paymentHash}'`);
+
+let tag = 0;
+/** A request that nobody has made before. */
+const fresh = (path = moody.path) => `${path}?tag=h${++tag}`;
+
+/** A shop of its own over the same node, for the length of a test. */
+async function withShop(
+  run: (shop: LightningService) => Promise<void>,
+  options: Parameters<typeof startLightningService>[1] = {},
+  node = lightning,
+): Promise<void> {
+  const shop = await startLightningService(node, { catalogue: [moody.endpoint], ...options });
+  try {
+    await run(shop);
+  } finally {
+    await shop.stop();
+  }
+}
+
+beforeAll(async () => {
+  lightning = await startEmbeddedLightning();
+  service = await startLightningService(lightning, { catalogue: [moody.endpoint, slow.endpoint] });
+});
+afterAll(async () => {
+  await service?.stop();
+  await lightning?.stop();
+});
+beforeEach(() => {
+  moody.recover();
+  moody.slow(0);
+});
+
+describe('a buyer who hangs up', () => {
+  /** Presents a proof and waits so long for an answer. */
+  const hurried = (path: string, proof: LightningProof, ms: number) =>
+    fetch(service.origin + path, { headers: { 'payment-signature': proof.header }, signal: AbortSignal.timeout(ms) })
+      .then(async (answer) => ({ status: answer.status, body: await answer.text() }))
+      .catch(() => null);
+
+  test('sooner than the source answers gets the kept reply, and drives the source once', async () => {
+    const path = fresh(slow.path);
+    const proof = await buy(path);
+    const runs = slow.runs();
+    slow.slow(1500);
+    const heard = [];
+    for (let attempt = 0; attempt < 4; attempt++) {
+      heard.push(await hurried(path, proof, 300));
+      await delay(50);
+    }
+    const answers = heard.filter((answer) => answer?.status === 200);
+    expect(answers).toHaveLength(3);
+    expect(new Set(answers.map((answer) => answer?.body)).size).toBe(1);
+    expect(slow.runs()).toBe(runs + 1);
+  });
+
+  test('before anything was sent has had no delivery', async () => {
+    const path = fresh(slow.path);
+    const proof = await buy(path);
+    slow.slow(200);
+    await hurried(path, proof, 100);
+    await expect.poll(async () => (await claimOf(proof))?.grant?.answered).toBe(true);
+    expect((await claimOf(proof))?.grant).toMatchObject({ state: 'claimed', deliveredAt: null });
+    slow.slow(0);
+    expect((await present(path, proof)).status).toBe(200);
+    await expect.poll(async () => (await claimOf(proof))?.grant?.state).toBe('delivered');
+  });
+});
+
+describe('a claim holds', () => {
+  test('although the invoice ran out between the judgement and the claim', async () => {
+    const times: number[] = [];
+    const clock: Clock = { ...systemClock, nowMs: () => times.shift() ?? Date.now() };
+    await withShop(
+      async (shop) => {
+        const path = fresh();
+        const proof = await payFor(lightning.pay, shop.origin, path);
+        loseKeptReply(proof, shop);
+        moody.fail(undefined, 1);
+        const invoice = decodeInvoice(proof.requirement.extra.invoice);
+        const last = (invoice!.createdAt + 300 + 60) * 1000 + 999;
+        times.push(last, last + 1);
+        expect((await present(path, proof, shop)).status).toBe(502);
+        expect(times).toEqual([]);
+        expect((await claimOf(proof, shop))?.claimedAt).toBe(last + 1);
+        expect((await present(path, proof, shop)).status).toBe(200);
+      },
+      { clock },
+    );
+  });
+
+  test('whatever becomes of the node: another one, on another network, or none', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'percall-hardships-'));
+    const env = { PUBLIC_ORIGIN: 'http://shop.example' };
+    const [granted, paid, later, unpaid] = [fresh(), fresh(), fresh(), fresh()];
+    const elsewhere = await startEmbeddedLightning();
+    const testnet = await startEmbeddedLightning({ network: 'testnet' });
+    try {
+      const proofs = new Map<string, LightningProof>();
+      await withShop(
+        async (shop) => {
+          for (const path of [granted, paid, later]) proofs.set(path, await buy(path, shop));
+          loseKeptReply(proofs.get(granted)!, shop);
+          moody.fail(undefined, 1);
+          expect((await present(granted, proofs.get(granted)!, shop)).status).toBe(502);
+        },
+        { dataDir, env },
+      );
+      await withShop(
+        async (shop) => {
+          expect(offeredBy(await call(shop.origin, unpaid)).payTo).toBe(elsewhere.nodeId);
+          expect((await present(granted, proofs.get(granted)!, shop)).status).toBe(200);
+        },
+        { dataDir, env },
+        elsewhere,
+      );
+      await withShop(
+        async (shop) => {
+          expect(offeredBy(await call(shop.origin, unpaid)).network).toBe(testnet.network);
+          const answers = [granted, later].map((path) => present(path, proofs.get(path)!, shop));
+          for (const answer of await Promise.all(answers)) {
+            expect(answer.status).toBe(200);
+            expect(decoded(answer, 'payment-response').network).toBe(lightning.network);
+          }
+          const other = await present(fresh(), proofs.get(paid)!, shop);
+          expect([other.status, refusal(other)]).toEqual([402, 'invalid_exact_lnbtc_request_mismatch']);
+          shop.sql(`DELETE FROM lightning_invoices WHERE payment_hash = x'${proofs.get(paid)!.paymentHash}'`);
+          expect(refusal(await present(paid, proofs.get(paid)!, shop))).toBe('network_mismatch');
+        },
+        { dataDir, env },
+        testnet,
+      );
+      await withShop(
+        async (shop) => {
+          expect((await present(later, proofs.get(later)!, shop)).status).toBe(200);
+          const used = await present(unpaid, proofs.get(later)!, shop);
+          expect([used.status, refusal(used)]).toEqual([402, 'duplicate_settlement']);
+          expect(decoded(used, 'payment-required').accepts).toEqual([]);
+        },
+        { dataDir, env: { ...env, LIGHTNING_RECEIVER: 'none' } },
+      );
+    } finally {
+      await elsewhere.stop();
+      await testnet.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('an error to somebody who has paid says what is true', () => {
+  const SEVEN_DAYS = '7 days';
+
+  test('before the claim: the proof must be shown again while the invoice lasts', async () => {
+    await withShop(async (shop) => {
+      const path = fresh();
+      const proof = await buy(path, shop);
+      shop.sql("CREATE TRIGGER full BEFORE INSERT ON lightning_claims BEGIN SELECT RAISE(ABORT, 'full'); END");
+      const answer = await present(path, proof, shop);
+      expect(answer.status).toBeGreaterThanOrEqual(500);
+      expect(problem(answer.body).charged).toBe('unknown');
+      expect(problem(answer.body).detail).not.toContain(SEVEN_DAYS);
+      expect(problem(answer.body).detail).toContain('360 seconds');
+      expect(await claimOf(proof, shop)).toBeNull();
+      shop.sql('DROP TRIGGER full');
+      expect((await present(path, proof, shop)).status).toBe(200);
+    });
+  });
+
+  test('after a bug of ours, by the code that every bug has, without its message', async () => {
+    const path = fresh();
+    const proof = await buy(path);
+    loseKeptReply(proof);
+    moody.fail(new Error('a secret of the house') as never, 1);
+    const answer = await present(path, proof);
+    expect(answer.status).toBe(500);
+    expect(answer.body).not.toContain('secret');
+    expect(problem(answer.body)).toMatchObject({ code: 'internal', charged: 'unknown' });
+    expect(problem(answer.body).detail).toContain(SEVEN_DAYS);
+    expect((await present(path, proof)).status).toBe(200);
+  });
+
+  test('while a shared node cannot confirm: the proof is kept for seven days, and served once it can', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'percall-hardships-'));
+    const env = { PUBLIC_ORIGIN: 'http://shop.example', LIGHTNING_NODE_SHARED: 'true' };
+    let shiftMs = 0;
+    const clock: Clock = { ...systemClock, nowMs: () => Date.now() + shiftMs };
+    const path = fresh();
+    try {
+      let proof: LightningProof | null = null;
+      await withShop(
+        async (shop) => {
+          proof = await buy(path, shop);
+        },
+        { dataDir, env },
+      );
+      const away = { ...env, LIGHTNING_NODE_URL: 'http://127.0.0.1:9' };
+      await withShop(
+        async (shop) => {
+          const answer = await present(path, proof!, shop);
+          expect([answer.status, problem(answer.body).code]).toEqual([503, 'lightning_unavailable']);
+          expect(problem(answer.body).detail).toContain(SEVEN_DAYS);
+        },
+        { dataDir, env: away, clock },
+      );
+      shiftMs = 6 * 24 * 3600_000;
+      const runs = moody.runs();
+      await withShop(
+        async (shop) => {
+          expect((await present(path, proof!, shop)).status).toBe(503);
+        },
+        { dataDir, env: away, clock },
+      );
+      expect(moody.runs()).toBe(runs);
+      await withShop(async (shop) => expect((await present(path, proof!, shop)).status).toBe(200), {
+        dataDir,
+        env,
+        clock,
+      });
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('one proof is one answer', () => {
+  const settle = (body: unknown) =>
+    call(service.origin, '/facilitator/settle', { method: 'POST', body: JSON.stringify(body) });
+
+  test('even if somebody who carried the payment has claimed its hash for another node', async () => {
+    const path = fresh();
+    const proof = await buy(path);
+    const preimage = Buffer.from(proof.preimage, 'hex');
+    const theirs = lightningProof({ preimage, createdAt: Math.floor(Date.now() / 1000) });
+    expect(JSON.parse((await settle(theirs.body)).body)).toMatchObject({
+      success: true,
+      transaction: proof.paymentHash,
+    });
+    const answers = await Promise.all(Array.from({ length: 8 }, () => present(path, proof)));
+    const served = answers.filter(({ status }) => status === 200);
+    expect(served.length).toBeGreaterThan(0);
+    expect(new Set(served.map(({ body }) => body)).size).toBe(1);
+    expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true);
+    expect((await present(path, proof)).body).toBe(served[0]?.body);
+    const paymentPayload = JSON.parse(Buffer.from(proof.header, 'base64').toString('utf8'));
+    for (const body of [theirs.body, { x402Version: 2, paymentPayload, paymentRequirements: proof.requirement }]) {
+      expect(JSON.parse((await settle(body)).body)).toMatchObject({ errorReason: 'duplicate_settlement' });
+    }
+  });
+
+  test('for its request in every form that the line may have, and for no other', async () => {
+    const path = fresh();
+    const proof = await buy(path);
+    const first = await present(path, proof);
+    const raw = (target: string) => rawGet(service.origin, target, proof.header);
+    expect(await raw(path)).toMatchObject([{ status: 200, body: first.body }]);
+    expect(await raw(`http://evil.example${path}`)).toMatchObject([{ status: 200, body: first.body }]);
+    const others = [`${path}&`, `${path.replace('=h', '=%68')}`, `${path}#`, `${path}?`, path.replace('?', '?&')];
+    for (const target of others) {
+      const [answer] = await raw(target);
+      expect([400, 402], target).toContain(answer?.status);
+    }
+    for (const target of [`/${path}`, path.replace('/test', '//test')]) {
+      expect((await raw(target))[0]?.status, target).toBe(404);
+    }
+    // Its path is the landing page's, which sells nothing.
+    const [page] = await raw(`http://evil.example?${path}`);
+    expect([page?.status, page?.body.startsWith('<!doctype html>')]).toEqual([200, true]);
+  });
+
+  test('on one connection with its requests in a row: one run, and both get the bytes or are told to wait', async () => {
+    const path = fresh();
+    const proof = await buy(path);
+    moody.slow(100);
+    const runs = moody.runs();
+    const answers = await rawGet(service.origin, path, proof.header, 3);
+    expect(answers.map(({ status }) => status)).toEqual([200, 409, 409]);
+    expect(moody.runs()).toBe(runs + 1);
+  });
+});
+
+/** The same GET so many times in a row, without waiting, on one connection. */
+function rawGet(origin: string, target: string, proof: string, times = 1) {
+  const { hostname, port } = new URL(origin);
+  return new Promise<{ status: number; body: string }[]>((resolve, reject) => {
+    const socket = connect(Number(port), hostname);
+    const one = (last: boolean) =>
+      `GET ${target} HTTP/1.1\r\nHost: evil.example\r\nPayment-Signature: ${proof}\r\n${last ? 'Connection: close\r\n' : ''}\r\n`;
+    socket.write(Array.from({ length: times }, (_, at) => one(at === times - 1)).join(''));
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk.toString('utf8');
+    });
+    socket.on('error', reject);
+    socket.on('close', () => {
+      const answers = text.split(/(?=HTTP\/1\.1 \d{3})/).filter(Boolean);
+      const read = (answer: string) => ({
+        status: Number(answer.slice(9, 12)),
+        body: answer.split('\r\n\r\n')[1] ?? '',
+      });
+      resolve(answers.map(read));
+    });
+  });
+}
+
+describe('who has not paid', () => {
+  test('and hangs up while the node makes an invoice is no failure of ours', async () => {
+    const { url, stop } = await startJsonServer(async ({ line, headers, body }) => {
+      const [method, path] = line.split(' ') as [string, string];
+      if (method === 'POST') await delay(400);
+      const macaroon = { 'Grpc-Metadata-macaroon': String(headers['grpc-metadata-macaroon']) };
+      const sent = method === 'POST' ? { method, body: JSON.stringify(body) } : { method };
+      const answer = await fetch(`${lightning.lndUrl}${path}`, { headers: macaroon, ...sent });
+      return { status: answer.status, body: (await answer.json()) as object };
+    });
+    try {
+      await withShop(
+        async (shop) => {
+          const gone = fetch(shop.origin + fresh(), { signal: AbortSignal.timeout(100) }).catch(() => null);
+          expect(await gone).toBeNull();
+          await delay(500);
+          expect((await call(shop.origin, fresh())).status).toBe(402);
+          const metrics = (await call(shop.origin, '/metrics')).body;
+          const counted = metrics
+            .split('\n')
+            .filter((line) => line.startsWith('http_requests_total') && line.includes(moody.path));
+          expect(counted.map((line) => /status="(\d+)"/.exec(line)?.[1]).sort()).toEqual(['402', '499']);
+        },
+        { env: { LIGHTNING_NODE_URL: url } },
+      );
+    } finally {
+      await stop();
+    }
+  });
+
+  test('fills half of the room for replies and no more, and who has paid is served all the same', async () => {
+    await withShop(
+      async (shop) => {
+        const path = `${large.path}?tag=${++tag}`;
+        const proof = await buy(path, shop);
+        const ask = (from: string) => call(shop.origin, `${large.path}?tag=${++tag}`, { from });
+        const statuses = [];
+        for (const client of [1, 1, 1, 2, 2]) statuses.push((await ask(`127.0.1.${client}`)).status);
+        // Of four fifths of two mebibytes, and never more than is left.
+        expect(statuses).toEqual([402, 402, 503, 402, 503]);
+        const full = await ask('127.0.1.3');
+        expect(problem(full.body)).toMatchObject({ code: 'reply_store_full', charged: false });
+        expect(full.headers['retry-after']).toBeDefined();
+        expect(await shop.deps.lightningStore.bodyBytes()).toBeLessThan(2 * 1024 * 1024);
+        const refused = await present(path, { header: proofHeader(proof.requirement, '00'.repeat(32)) }, shop);
+        expect([refused.status, refusal(refused)]).toEqual([402, 'invalid_exact_lnbtc_preimage_hash_mismatch']);
+        expect(decoded(refused, 'payment-required').accepts).toEqual([]);
+        const runs = large.runs();
+        expect((await present(path, proof, shop)).status).toBe(200);
+        expect(large.runs()).toBe(runs + 1);
+        // The reply behind the paid offer has left the room; then it is full again but for the reserve of who has paid.
+        const after = [];
+        for (const from of ['127.0.1.3', '127.0.1.4', '127.0.0.1']) after.push((await ask(from)).status);
+        expect(after).toEqual([402, 503, 402]);
+      },
+      { catalogue: [large.endpoint], env: { REPLY_STORE_MB: '4' } },
+    );
+  });
+});

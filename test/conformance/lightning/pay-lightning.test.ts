@@ -1,0 +1,241 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type JsonServer, startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
+import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
+import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
+import { type LndRouter, startLndRouter } from '../../support/lightning/lnd-router.ts';
+import { type ShakySeller, startShakySeller } from '../../support/lightning/shaky-seller.ts';
+import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
+
+const PAY = join(import.meta.dirname, '../../../scripts/pay.ts');
+const moody = moodyEndpoint();
+
+let lightning: EmbeddedLightning;
+let service: LightningService;
+let seller: ShakySeller;
+let folder: string;
+
+beforeAll(async () => {
+  lightning = await startEmbeddedLightning();
+  seller = await startShakySeller();
+  service = await startLightningService(lightning, {
+    catalogue: [moody.endpoint],
+    env: { PUBLIC_ORIGIN: seller.origin },
+  });
+  seller.standBefore(service.origin);
+});
+afterAll(async () => {
+  await seller?.stop();
+  await service?.stop();
+  await lightning?.stop();
+});
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'percall-pay-'));
+  seller.reset();
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+let tag = 0;
+/** A request that nobody has made before. */
+const fresh = (origin = seller.origin) => `${origin}${moody.path}?tag=p${++tag}`;
+
+/** The command line in a directory of its own; whatever was shown to the seller must not be in what it prints. */
+async function pay(args: string[], env: Record<string, string> = { PAYER_URL: lightning.payUrl }) {
+  const told = await new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+    execFile(process.execPath, [PAY, ...args], { cwd: folder, env }, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+    });
+  });
+  for (const { preimage } of seller.shown) expect(told.stdout + told.stderr).not.toContain(preimage);
+  return told;
+}
+
+/** Proofs left in the directory. */
+const left = () => readdirSync(folder).map((name) => join(folder, name));
+const proofIn = (path: string) =>
+  JSON.parse(readFileSync(path, 'utf8')) as { preimage: string | null; invoice: string };
+
+describe('a call is bought over Lightning', () => {
+  test('for what was asked, with the answer on standard output and nothing left behind', async () => {
+    const { code, stdout, stderr } = await pay([fresh()]);
+    expect(code, stderr).toBe(0);
+    expect(JSON.parse(stdout)).toHaveProperty('run');
+    expect(stderr).toMatch(/asked: +1 sat on lnbtc:000000000019d6689c085ae165831e93/);
+    expect(stderr).toContain('0.0005 USD, at 64000 USD a bitcoin');
+    expect(stderr).toMatch(/paid: +1 sat by PAYER_URL, payment hash [0-9a-f]{64}/);
+    expect(left()).toEqual([]);
+    expect(seller.shown).toHaveLength(1);
+  });
+
+  test('once, however often the proof must be shown', async () => {
+    seller.refuseProofs(503, 1);
+    const { code, stderr } = await pay([fresh()]);
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain('status 503; the same payment again in 1 s');
+    expect(seller.shown).toHaveLength(2);
+    expect(seller.shown[1]).toEqual(seller.shown[0]);
+    expect(left()).toEqual([]);
+  });
+});
+
+describe('nothing is paid', () => {
+  test.each<[string, () => string[], Record<string, string> | undefined, number, string]>([
+    ['in a dry run', () => [fresh(), '--dry-run'], {}, 0, 'dry run'],
+    ['above the ceiling', () => [fresh(), '--max-sats', '0'], undefined, 1, '1 sat is above the ceiling of 0 sat'],
+    ['without a payer', () => [fresh()], {}, 2, 'a payer is needed'],
+    [
+      'in USDC where only sats are taken',
+      () => [fresh(), '--rail', 'usdc'],
+      { BUYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` },
+      1,
+      'nothing on offer is a plain USDC',
+    ],
+    [
+      'for a request of another origin',
+      () => [fresh(service.origin)],
+      undefined,
+      1,
+      'invalid_exact_lnbtc_request_mismatch',
+    ],
+    ['on a rail that is none', () => [fresh(), '--rail', 'gold'], undefined, 2, '--rail is usdc or lightning'],
+    ['for a part of a sat', () => [fresh(), '--max-sats', '1.5'], undefined, 2, '--max-sats is a whole number'],
+  ])('%s', async (_name, args, env, status, reason) => {
+    const { code, stdout, stderr } = await pay(args(), env);
+    expect({ code, stdout, shown: seller.shown }).toEqual({ code: status, stdout: '', shown: [] });
+    expect(stderr).toContain(reason);
+    expect(left()).toEqual([]);
+  });
+});
+
+test('nothing is paid for an offer that says it is for another URL', async () => {
+  const url = fresh();
+  seller.sellAs(`${url}&more=1`);
+  const { code, stdout, stderr } = await pay([url]);
+  expect({ code, stdout, shown: seller.shown, left: left() }).toEqual({ code: 1, stdout: '', shown: [], left: [] });
+  expect(stderr).toContain('invalid_exact_lnbtc_request_mismatch');
+  expect(stderr).toContain('nothing was paid');
+  seller.sellAs(url);
+  expect((await pay([url])).code).toBe(0);
+});
+
+describe('who paid can redeem later', () => {
+  test('when the seller fails: the proof is kept for its owner alone, and buys the answer', async () => {
+    seller.refuseProofs(402, 1);
+    const failed = await pay([fresh()]);
+    expect(failed).toMatchObject({ code: 1, stdout: '' });
+    const [path = ''] = left();
+    expect(failed.stderr).toContain(`redeem it with --proof ${path}`);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(proofIn(path).preimage).toMatch(/^[0-9a-f]{64}$/);
+
+    // No payer is needed: nothing is paid.
+    const redeemed = await pay(['--proof', path], {});
+    expect(redeemed.code, redeemed.stderr).toBe(0);
+    expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
+    expect(left()).toEqual([]);
+  });
+
+  test('a proof that was changed is not shown', async () => {
+    seller.refuseProofs(402, 1);
+    await pay([fresh()]);
+    const [path = ''] = left();
+    writeFileSync(path, JSON.stringify({ ...proofIn(path), preimage: '00'.repeat(32) }));
+    seller.reset();
+    const { code, stderr } = await pay(['--proof', path]);
+    expect({ code, shown: seller.shown }).toEqual({ code: 1, shown: [] });
+    expect(stderr).toContain('invalid_exact_lnbtc_payer_preimage_hash_mismatch');
+    expect(left()).toEqual([path]);
+  });
+});
+
+describe('a payer that cannot be trusted', () => {
+  /** Stands before the buyer's node. */
+  let payer: JsonServer;
+  let mood: 'refuses' | 'lies' | 'forgets' | 'well' = 'well';
+  let paid = 0;
+  beforeAll(async () => {
+    payer = await startJsonServer(async ({ body }) => {
+      if (mood === 'refuses') return { status: 402, body: { error: 'no funds' } };
+      if (mood === 'lies') return { status: 200, body: { preimage: '5e'.repeat(32) } };
+      paid += 1;
+      const preimage = await lightning.pay(String(body.invoice));
+      return mood === 'forgets' ? { status: 500, body: { error: 'lost' } } : { status: 200, body: { preimage } };
+    });
+  });
+  afterAll(() => payer.stop());
+  const env = () => ({ PAYER_URL: payer.url });
+
+  test('that refuses has cost nothing', async () => {
+    mood = 'refuses';
+    const { code, stderr } = await pay([fresh()], env());
+    expect({ code, left: left(), shown: seller.shown }).toEqual({ code: 1, left: [], shown: [] });
+    expect(stderr).toContain('PAYER_URL did not pay: no funds; nothing was paid');
+  });
+
+  test.each([
+    ['lies', 'invalid_exact_lnbtc_payer_preimage_hash_mismatch'],
+    ['forgets', 'lost'],
+  ] as const)('that %s leaves it open, and can be asked again without paying again', async (how, reason) => {
+    mood = how;
+    paid = 0;
+    const { code, stderr } = await pay([fresh()], env());
+    expect({ code, shown: seller.shown }).toEqual({ code: 1, shown: [] });
+    expect(stderr).toContain(reason);
+    expect(stderr).toMatch(/whether it was paid is open \(payment hash [0-9a-f]{64}\)/);
+    const [path = ''] = left();
+    expect(proofIn(path).preimage).toBeNull();
+
+    mood = 'well';
+    const redeemed = await pay(['--proof', path], env());
+    expect(redeemed.code, redeemed.stderr).toBe(0);
+    expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
+    expect(left()).toEqual([]);
+    expect(paid).toBe(how === 'lies' ? 1 : 2);
+  });
+});
+
+describe('an LND node that pays', () => {
+  let router: LndRouter;
+  let paid = 0;
+  beforeAll(async () => {
+    router = await startLndRouter(async (invoice) => {
+      paid += 1;
+      const [preimage, hash] = [await lightning.pay(invoice), decodeInvoice(invoice)?.paymentHash ?? Buffer.of()];
+      router.payments.set(Buffer.from(hash).toString('hex'), [{ status: 'SUCCEEDED', payment_preimage: preimage }]);
+      // The node pays, and its answer is lost.
+      return [{ status: 'IN_FLIGHT' }];
+    });
+  });
+  afterAll(() => router.stop());
+  const env = () => ({ LND_PAYER_URL: router.url, LND_PAYER_MACAROON: router.macaroon });
+
+  test('and whose answer is lost is found to have paid, and is never asked to pay again', async () => {
+    const { code, stderr } = await pay([fresh()], env());
+    expect({ code, shown: seller.shown }).toEqual({ code: 1, shown: [] });
+    expect(stderr).toMatch(/whether it was paid is open \(payment hash [0-9a-f]{64}\)/);
+    const [path = ''] = left();
+
+    router.instead = { status: 404, body: '{"code":5,"message":"Not Found","details":[]}' };
+    const open = await pay(['--proof', path], env());
+    expect({ code: open.code, left: left() }).toEqual({ code: 1, left: [path] });
+    expect(open.stderr).toContain('whether it was paid is open');
+
+    router.instead = null;
+    const redeemed = await pay(['--proof', path], env());
+    expect(redeemed.code, redeemed.stderr).toBe(0);
+    expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
+    expect({ left: left(), paid }).toEqual({ left: [], paid: 1 });
+  });
+});
+
+test('a file that holds no proof is told, and so is a proof with a URL beside it', async () => {
+  const path = join(folder, 'other.json');
+  writeFileSync(path, '{"url":"http://127.0.0.1"}');
+  expect(await pay(['--proof', path])).toMatchObject({ code: 1, stderr: expect.stringContaining('holds no proof') });
+  expect(await pay(['--proof', join(folder, 'none')])).toMatchObject({ code: 1 });
+  expect(await pay(['--proof', path, fresh()])).toMatchObject({ code: 2 });
+});

@@ -1,0 +1,294 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { BatchEvmScheme } from '@circle-fin/x402-batching/client';
+import { x402Client } from '@x402/core/client';
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { wrapFetchWithPayment } from '@x402/fetch';
+import { privateKeyToAccount } from 'viem/accounts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import { until } from '../../support/service/crew.ts';
+import { createProcess } from '../../support/service/process.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, present } from '../../support/usdc/buyer.ts';
+import { signForGateway } from '../../support/usdc/gateway-payment.ts';
+import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
+import { type LocalFacilitator, startLocalFacilitator } from '../../support/usdc/local-facilitator.ts';
+import { headerOf, payloadOf, type Requirement } from '../../support/usdc/payments.ts';
+
+const WALLET = `0x${'77'.repeat(20)}` as const;
+const PATH = '/v1/paid/fees/estimate';
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+interface Found {
+  payments: { rail: string; state: string; transaction: string; block: number | null; explorerUrl: string | null }[];
+}
+
+let network: EmbeddedNetwork;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+});
+afterAll(async () => {
+  await network.stop();
+});
+
+const lookup = async (service: Service, id: string): Promise<Found> =>
+  JSON.parse((await service.get(`/v1/payments/${id}`)).body);
+
+const readiness = async (service: Service) => {
+  const { status, body } = await service.get('/readyz');
+  return { status, checks: JSON.parse(body).checks };
+};
+
+const spendable = () => ({
+  allowedAssets: [{ network: 'eip155:5042' as const, asset: network.usdc, maxAmountPerPayment: '5000' }],
+});
+
+describe('a facilitator of others in place of our relayer', () => {
+  let facilitator: LocalFacilitator;
+  let service: Service;
+  beforeAll(async () => {
+    facilitator = await startLocalFacilitator(network, 'a-token');
+    const env = {
+      ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url, REMOTE_FACILITATOR_TOKEN: 'a-token' },
+      ...{ RELAYER_PRIVATE_KEY: '', REMOTE_FACILITATOR_TIMEOUT_MS: '600', SETTLE_WAIT_MS: '1500' },
+      ...{ RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50', EXPLORER_URL: 'https://explorer.example' },
+    };
+    service = await startService(network, { env });
+    await until('it is ready', async () => (await readiness(service)).status === 200);
+  });
+  afterAll(async () => {
+    await service.stop();
+    await facilitator.stop();
+  });
+
+  test('settles for the stock client without any key of ours, once and exactly', async () => {
+    const { address, privateKey } = await newBuyer(network);
+    const signer = privateKeyToAccount(bytesToHex(privateKey));
+    const client = new x402Client().register('eip155:5042', new ExactEvmScheme(signer)).setSpendControls(spendable());
+    const before = await balanceOf(network, address);
+    const answer = await wrapFetchWithPayment(fetch, client)(service.origin + PATH);
+    expect(answer.status).toBe(200);
+    const receipt = JSON.parse(atob(String(answer.headers.get('payment-response'))));
+    expect(before - (await balanceOf(network, address))).toBe(BigInt(receipt.amount));
+    const { payments } = await lookup(service, receipt.transaction);
+    expect(payments).toMatchObject([{ rail: 'usdc', state: 'settled', transaction: receipt.transaction }]);
+    expect(payments[0]?.explorerUrl).toBe(`https://explorer.example/tx/${receipt.transaction}`);
+    expect(payments[0]?.block).toBeGreaterThan(0);
+  });
+
+  test('is named in /readyz, which asks it and not our purse', async () => {
+    expect(await readiness(service)).toMatchObject({
+      status: 200,
+      checks: { facilitator: { ok: true }, settlement: { ok: true } },
+    });
+  });
+
+  test('that refuses costs nothing; one that never answers leaves the payment unknown until the chain tells, and then the answer', async () => {
+    const buyer = await newBuyer(network);
+    facilitator.fault('refuses');
+    const refused = await present(service.origin, PATH, await buyer.sign(service.origin, PATH));
+    expect([refused.status, decoded(refused, 'payment-response').success]).toEqual([402, false]);
+    facilitator.fault('hangs after');
+    const payment = await buyer.sign(service.origin, PATH);
+    const first = await present(service.origin, PATH, payment);
+    facilitator.fault(null);
+    // The money had moved: either the chain told within the wait, or the same payment gets the answer later.
+    let answer = first;
+    await until('the answer is there', async () => {
+      if (answer.status === 503) expect(JSON.parse(answer.body).charged).toBe('unknown');
+      if (answer.status !== 200) answer = await present(service.origin, PATH, payment);
+      return answer.status === 200;
+    });
+    expect(await balanceOf(network, buyer.address)).toBe(1_000_000n - BigInt(payment.requirement.amount));
+  });
+});
+
+test('a facilitator that does not settle on our network makes the service unready, and says which', async () => {
+  const other = await startGatewayStandIn(1, WALLET);
+  const env = { SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: `${other.url}/v1/x402`, RECONCILE_INTERVAL_MS: '100' };
+  const service = await startService(network, { env });
+  await until(
+    'the facilitator was asked',
+    async () => !(await readiness(service)).checks.facilitator.detail.includes('not asked'),
+  );
+  expect(await readiness(service)).toMatchObject({
+    status: 503,
+    checks: { facilitator: { ok: false, detail: expect.stringMatching(/does not list this network/) } },
+  });
+  await service.stop();
+  await other.stop();
+});
+
+describe('the Gateway beside our relayer', () => {
+  let gateway: GatewayStandIn;
+  let service: Service;
+  beforeAll(async () => {
+    gateway = await startGatewayStandIn(network.chainId, WALLET);
+    const env = {
+      ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET, GATEWAY_TIMEOUT_MS: '600' },
+      ...{ SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
+      ...{ EXPLORER_URL: 'https://explorer.example' },
+    };
+    service = await startService(network, { env });
+    await until('the Gateway is fine', async () => (await readiness(service)).checks.gateway?.detail === undefined);
+  });
+  afterAll(async () => {
+    await service.stop();
+    await gateway.stop();
+  });
+
+  async function accepts(): Promise<Requirement[]> {
+    return decoded(await service.get(PATH), 'payment-required').accepts as Requirement[];
+  }
+
+  /** A payment by somebody with this much in the Gateway and nothing on the chain. */
+  async function batched(units: bigint, overrides?: Parameters<typeof signForGateway>[3]) {
+    const { privateKey, address } = await newBuyer(network, 0n);
+    gateway.deposit(address, units);
+    const requirement = (await accepts())[1] as Requirement;
+    const authorization = signForGateway(privateKey, requirement, WALLET, overrides);
+    return { address, requirement, authorization, header: headerOf(payloadOf(authorization, requirement)) };
+  }
+
+  test('is a second entry of every challenge, and the plain one still sells', async () => {
+    const [plain, second, ...more] = await accepts();
+    expect(more).toEqual([]);
+    expect(plain?.extra).toMatchObject({ name: 'USDC' });
+    expect(second).toEqual({
+      ...plain,
+      extra: { name: 'GatewayWalletBatched', version: '1', verifyingContract: WALLET },
+    });
+    const buyer = await newBuyer(network);
+    const sold = await present(service.origin, PATH, await buyer.sign(service.origin, PATH));
+    expect([sold.status, decoded(sold, 'payment-response').transaction]).toEqual([200, expect.stringMatching(/^0x/)]);
+    expect((await readiness(service)).checks.gateway).toEqual({ ok: true });
+  });
+
+  test('sells to Circle’s own client, once; its transfer is found by its id, and by its batch when there is one', async () => {
+    const { privateKey, address } = await newBuyer(network, 0n);
+    const account = privateKeyToAccount(bytesToHex(privateKey));
+    gateway.deposit(address, 1000n);
+    const signTypedData = (typed: object) => account.signTypedData(typed as never);
+    const scheme = new BatchEvmScheme({ address: account.address, signTypedData });
+    const client = new x402Client(
+      (_version, offered) =>
+        offered.find(({ extra }) => extra?.name === 'GatewayWalletBatched') ?? (offered[0] as never),
+    )
+      .register('eip155:5042', scheme as never)
+      .setSpendControls(spendable());
+    const pay = wrapFetchWithPayment(fetch, client);
+    const answer = await pay(service.origin + PATH);
+    expect(answer.status).toBe(200);
+    const receipt = JSON.parse(atob(String(answer.headers.get('payment-response'))));
+    expect(receipt).toMatchObject({ success: true, payer: address, transaction: expect.stringMatching(UUID) });
+    expect(gateway.depositOf(address)).toBe(1000n - BigInt(receipt.amount));
+    const sent = await lookup(service, receipt.transaction);
+    expect(sent.payments).toMatchObject([{ rail: 'usdc', state: 'settled', transaction: receipt.transaction }]);
+    expect(sent.payments[0]).toMatchObject({ block: null, explorerUrl: null });
+    const hash = gateway.batch();
+    await until('the batch is known', async () => (await service.get(`/v1/payments/${hash}`)).status === 200);
+    const [found] = (await lookup(service, receipt.transaction)).payments;
+    expect(found).toMatchObject({ transaction: hash, explorerUrl: `https://explorer.example/tx/${hash}` });
+    expect((await lookup(service, hash)).payments).toContainEqual(found);
+  });
+
+  test('gives the same payment the same answer, charges it once, and sells nobody else anything for it', async () => {
+    const payment = await batched(5000n);
+    const first = await present(service.origin, PATH, payment);
+    const again = await present(service.origin, PATH, payment);
+    expect([first.status, again.status, again.body]).toEqual([200, 200, first.body]);
+    expect(again.headers['payment-response']).toBe(first.headers['payment-response']);
+    const stranger = await present(service.origin, PATH, payment, '127.0.0.9');
+    expect(stranger.status).toBe(402);
+    expect(gateway.depositOf(payment.address)).toBe(5000n - BigInt(payment.requirement.amount));
+  });
+
+  const settlesAsked = () => gateway.asked.filter(({ path }) => path === '/v1/x402/settle').length;
+
+  test('refuses before the handler what the Gateway would not take or holds no deposit for, and after it what it did not take', async () => {
+    const short = await batched(5000n, { validBefore: BigInt(Math.floor(Date.now() / 1000) + 3600) });
+    const refused = await present(service.origin, PATH, short);
+    expect(decoded(refused, 'payment-required').error).toBe('authorization_validity_too_short');
+    const price = BigInt(short.requirement.amount);
+    for (const deposit of [0n, price - 1n]) {
+      const settles = settlesAsked();
+      const poor = await present(service.origin, PATH, await batched(deposit));
+      expect([poor.status, decoded(poor, 'payment-required').error]).toEqual([402, 'insufficient_balance']);
+      expect([poor.headers['payment-response'], settlesAsked()]).toEqual([undefined, settles]);
+    }
+    gateway.fault('refuses');
+    const payment = await batched(price);
+    const unpaid = await present(service.origin, PATH, payment);
+    gateway.fault(null);
+    expect([unpaid.status, decoded(unpaid, 'payment-response')]).toMatchObject([
+      402,
+      { success: false, transaction: '' },
+    ]);
+    expect(gateway.depositOf(payment.address)).toBe(price);
+    // The plain entry's extra over a Gateway signature: signed for another contract.
+    const { authorization } = await batched(5000n);
+    const [plain] = await accepts();
+    const mixed = headerOf(payloadOf(authorization, plain as Requirement));
+    const wrong = await present(service.origin, PATH, { header: mixed });
+    expect(decoded(wrong, 'payment-required').error).toBe('invalid_exact_evm_signature');
+  });
+
+  test('that hangs after it took the money leaves the payment unknown, and the same payment gets the answer', async () => {
+    const payment = await batched(5000n);
+    gateway.fault('hangs after');
+    let answer = await present(service.origin, PATH, payment);
+    gateway.fault(null);
+    await until('the answer is there', async () => {
+      expect([200, 503, 409]).toContain(answer.status);
+      if (answer.status !== 200) answer = await present(service.origin, PATH, payment);
+      return answer.status === 200;
+    });
+    expect(gateway.depositOf(payment.address)).toBe(5000n - BigInt(payment.requirement.amount));
+  });
+
+  test('sells over several processes, and a payment that a kill -9 left open gets its answer from the next start', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'percall-rails-'));
+    const [kept, left] = [await batched(5000n), await batched(5000n)];
+    const env = {
+      ...{ WORKERS: '2', GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET },
+      ...{ SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
+    };
+    const crew = await createProcess(network, folder, env);
+    await crew.start();
+    expect((await present(crew.origin, PATH, kept)).status).toBe(200);
+    gateway.fault('hangs after');
+    const broken = present(crew.origin, PATH, left).catch(() => null);
+    await until('the money has moved', () => gateway.depositOf(left.address) < 5000n);
+    await crew.kill();
+    gateway.fault(null);
+    expect((await broken)?.status).not.toBe(200);
+    await crew.start();
+    await until('the answer is there', async () => (await present(crew.origin, PATH, left)).status === 200);
+    expect((await present(crew.origin, PATH, kept)).status).toBe(200);
+    for (const { address, requirement } of [kept, left])
+      expect(gateway.depositOf(address)).toBe(5000n - BigInt(requirement.amount));
+    await crew.kill();
+    rmSync(folder, { recursive: true, force: true });
+  }, 60_000);
+
+  test('that is away sells nothing over it, charges nobody, and leaves the plain way as it was', async () => {
+    const payment = await batched(5000n);
+    const off = await startService(network, {
+      env: { GATEWAY: 'on', GATEWAY_URL: 'http://127.0.0.1:9', GATEWAY_WALLET_ADDRESS: WALLET },
+    });
+    const refused = await present(off.origin, PATH, payment);
+    expect([refused.status, JSON.parse(refused.body).charged]).toEqual([502, false]);
+    const buyer = await newBuyer(network);
+    expect((await present(off.origin, PATH, await buyer.sign(off.origin, PATH))).status).toBe(200);
+    await until(
+      'the Gateway was asked',
+      async () => (await readiness(off)).checks.gateway.detail !== 'not offered well: not asked yet',
+    );
+    expect(await readiness(off)).toMatchObject({ status: 200, checks: { gateway: { ok: true } } });
+    await off.stop();
+    expect(gateway.depositOf(payment.address)).toBe(5000n);
+  });
+});

@@ -1,0 +1,313 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { createChainClient } from '../../../src/chain/rpc/client.ts';
+import { createHeads } from '../../../src/chain/rpc/heads.ts';
+import { createAccount } from '../../../src/embedded/accounts.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { systemClock as clock } from '../../../src/lib/clock.ts';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import type { Authorization } from '../../../src/payment/authorization.ts';
+import { createChainCheck } from '../../../src/payment/evm/chain-check.ts';
+import { createEvidence } from '../../../src/payment/evm/evidence.ts';
+import { createTokenWatch } from '../../../src/payment/evm/token-watch.ts';
+import type { Intent, Outcome } from '../../../src/payment/settler.ts';
+import type { MinedCost } from '../../../src/payment/settlers/relayer/mined.ts';
+import { createRelayer } from '../../../src/payment/settlers/relayer/relayer.ts';
+import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import { type FaultProxy, startFaultProxy } from '../../support/chain/fault-proxy.ts';
+import { balanceOf } from '../../support/usdc/buyer.ts';
+import { newOutsider } from '../../support/usdc/outsider.ts';
+import { newKey, type Requirement, signAuthorization } from '../../support/usdc/payments.ts';
+import { randomIntent } from '../../support/usdc/token-node.ts';
+
+// The relayer itself, on a real node with Arc's block gas, contracts and fees: how many transactions it makes of what waits, and what they cost.
+
+const PRICE = 1000n;
+/** Burns all the gas that it is given. */
+const ENDLESS = '0x5b600056';
+let network: EmbeddedNetwork;
+let proxy: FaultProxy;
+const closing: (() => Promise<unknown>)[] = [];
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  proxy = await startFaultProxy(network.rpcUrl);
+});
+afterEach(async () => {
+  proxy.play({});
+  for (const close of closing.splice(0)) await close();
+});
+afterAll(async () => {
+  await proxy.stop();
+  await network.stop();
+});
+
+async function open({ blockSharePercent = 60, isCareful = false } = {}) {
+  const { usdc, chainId } = network;
+  const [account, seller] = [createAccount(), createAccount().address];
+  await network.fundNative(account.address, 10n ** 20n);
+  const chain = createChainClient({ rpcUrls: [proxy.url], chainId, timeoutMs: 2000 });
+  const wallet = createWallet(account.privateKey, chainId);
+  const heads = createHeads([network.wsUrl], { info: () => {}, warn: () => {} });
+  const token = createTokenWatch({
+    ...{ chain, usdc, payTo: seller, sender: () => wallet.address, clock },
+    log: { error: () => {}, info: () => {} },
+  });
+  const mined: MinedCost[] = [];
+  const noted: string[][] = [];
+  const relayer = createRelayer({
+    ...{ chain, usdc, wallet, clock, pollMs: 200, gatherMs: 100, blockSharePercent, stallMs: 20_000 },
+    check: createChainCheck(chain, usdc, () => wallet.address),
+    evidence: createEvidence(chain, usdc),
+    token,
+    isCareful: () => isCareful,
+    onHead: heads.listen,
+    noteBroadcast: async (entries) => {
+      noted.push(entries.map(({ id }) => id));
+      return new Set(entries.map(({ id }) => id));
+    },
+    onMined: (cost) => mined.push(cost),
+    log: { warn: () => {} },
+  });
+  closing.push(async () => {
+    await relayer.stop();
+    heads.close();
+    await chain.close();
+  });
+  const terms = { amount: String(PRICE), payTo: seller, asset: usdc, network: `eip155:${chainId}` };
+  const requirement = { ...terms, scheme: 'exact', maxTimeoutSeconds: 604_900, extra: {} } satisfies Requirement;
+
+  async function newIntent(
+    units = 5n * PRICE,
+    overrides: Parameters<typeof signAuthorization>[2] = {},
+  ): Promise<Intent & { privateKey: Uint8Array; address: `0x${string}` }> {
+    const { privateKey, address } = newKey();
+    await network.fundUsdc(address, units);
+    const authorization: Authorization = signAuthorization(privateKey, requirement, overrides);
+    return { ...randomIntent({ authorization }), privateKey, address };
+  }
+  const someIntents = async (count: number) => {
+    const intents = [];
+    for (let made = 0; made < count; made++) intents.push(await newIntent());
+    return intents;
+  };
+  const settle = (intents: readonly Intent[]): Promise<Outcome[]> => Promise.all(relayer.settle(intents));
+  const earned = () => balanceOf(network, seller);
+  return { relayer, token, wallet, mined, noted, newIntent, someIntents, settle, earned };
+}
+
+const kinds = (outcomes: readonly Outcome[]) => outcomes.map(({ kind }) => kind);
+const SETTLED = 'settled';
+const FAILED = { kind: 'failed', reason: 'invalid_exact_evm_transaction_failed' };
+const count = (all: readonly MinedCost[], of: (cost: MinedCost) => number) =>
+  all.reduce((sum, cost) => sum + of(cost), 0);
+
+describe('what waits together', () => {
+  test('a hundred payments are settled in one transaction, at less than 0.8 of the gas of a lone one each', async () => {
+    const { settle, someIntents, mined, earned } = await open();
+    const [lone, ...hundred] = await someIntents(101);
+    expect(kinds(await settle(lone ? [lone] : []))).toEqual([SETTLED]);
+    const alone = Number(mined[0]?.gasUsed);
+    mined.length = 0;
+    expect(kinds(await settle(hundred))).toEqual(Array(100).fill(SETTLED));
+    expect(mined.map(({ payments, settled }) => [payments, settled])).toEqual([[100, 100]]);
+    const each = count(mined, ({ gasUsed }) => Number(gasUsed)) / 100;
+    process.stderr.write(`gas: ${alone} alone, ${each} each of a hundred: ${(each / alone).toFixed(3)}\n`);
+    expect(each / alone).toBeLessThanOrEqual(0.8);
+    expect(await earned()).toBe(101n * PRICE);
+  });
+
+  test('what is too much for one transaction goes in several, each within its share of the block', async () => {
+    const { settle, someIntents, mined, earned } = await open({ blockSharePercent: 10 });
+    expect(kinds(await settle(await someIntents(60)))).toEqual(Array(60).fill(SETTLED));
+    expect(mined.length).toBeGreaterThan(2);
+    expect(mined.length).toBeLessThan(6);
+    expect(mined.every(({ gasUsed }) => gasUsed <= 3_000_000n)).toBe(true);
+    expect(await earned()).toBe(60n * PRICE);
+  });
+});
+
+describe('a payment that comes alone', () => {
+  test('goes out at once: noted, then sent, with no other question before', async () => {
+    const { settle, someIntents, mined, noted } = await open();
+    const [first, second] = await someIntents(2);
+    await settle(first ? [first] : []);
+    const calls: string[] = [];
+    proxy.play({
+      fate: ({ method }) => {
+        calls.push(method);
+        return 'pass';
+      },
+    });
+    expect(kinds(await settle(second ? [second] : []))).toEqual([SETTLED]);
+    // The newest block is read meanwhile, where the last reading is not fresh.
+    const asked = calls.filter((method) => method !== 'eth_getBlockByNumber');
+    expect(asked[0]).toBe('eth_sendRawTransaction');
+    expect(new Set(asked.slice(1))).toEqual(new Set(['eth_getTransactionReceipt']));
+    expect(noted).toEqual([[first?.id], [second?.id]]);
+    expect(mined.every(({ payments }) => payments === 1)).toBe(true);
+  });
+});
+
+describe('a payment that would not go through', () => {
+  test('is left out of the batch, and costs no gas', async () => {
+    const { settle, someIntents, newIntent, mined, earned } = await open();
+    const [good, poor] = [await someIntents(9), await newIntent(PRICE - 1n)];
+    const outcomes = await settle([...good.slice(0, 4), poor, ...good.slice(4)]);
+    expect(outcomes[4]).toEqual(FAILED);
+    expect(kinds(outcomes).filter((kind) => kind === SETTLED)).toHaveLength(9);
+    expect(mined.map(({ payments, settled }) => [payments, settled])).toEqual([[9, 9]]);
+    expect(await earned()).toBe(9n * PRICE);
+  });
+
+  test('as five hundred over balances that moved away costs no gas either', async () => {
+    const { settle, newIntent, mined } = await open();
+    const { privateKey, authorization } = await newIntent(0n);
+    const requirement = {
+      amount: '1000',
+      payTo: bytesToHex(authorization.to),
+      asset: network.usdc,
+      network: `eip155:${network.chainId}`,
+    };
+    const terms = { ...requirement, scheme: 'exact', maxTimeoutSeconds: 600, extra: {} };
+    const all = Array.from({ length: 500 }, () =>
+      randomIntent({ authorization: signAuthorization(privateKey, terms) }),
+    );
+    expect(await settle(all)).toEqual(Array(500).fill(FAILED));
+    expect(mined).toEqual([]);
+  });
+});
+
+describe('a lone payment of an account with code', () => {
+  test('is tried out first, and costs nothing where it would not go through', async () => {
+    const { settle, newIntent, mined, noted } = await open();
+    const wallet = { ...(await newIntent()), hasCode: true };
+    await network.rpc('anvil_setCode', [wallet.address, ENDLESS]);
+    expect(await settle([wallet])).toEqual([FAILED]);
+    expect([mined, noted]).toEqual([[], []]);
+  });
+
+  test('is settled where it goes through', async () => {
+    const { settle, newIntent, mined, earned } = await open();
+    expect(kinds(await settle([{ ...(await newIntent()), hasCode: true }]))).toEqual([SETTLED]);
+    expect([mined.length, await earned()]).toEqual([1, PRICE]);
+  });
+
+  test('goes in a transaction of its own, beside others that share one', async () => {
+    const { settle, newIntent, someIntents, mined } = await open();
+    const wallet = { ...(await newIntent()), hasCode: true };
+    expect(kinds(await settle([...(await someIntents(3)), wallet, ...(await someIntents(3))]))).toEqual(
+      Array(7).fill(SETTLED),
+    );
+    expect(mined.map(({ payments }) => payments).sort()).toEqual([1, 6]);
+  });
+});
+
+describe('while failures have cost enough today', () => {
+  test('a plain account’s lone payment is tried out too, and costs nothing where it would not go through', async () => {
+    const { settle, newIntent, mined, relayer } = await open({ isCareful: true });
+    const [poor, grown, good] = [await newIntent(PRICE - 1n), await newIntent(), await newIntent()];
+    await network.rpc('anvil_setCode', [grown.address, ENDLESS]);
+    expect(await settle([poor])).toEqual([FAILED]);
+    expect(await settle([grown])).toEqual([FAILED]);
+    expect(mined).toEqual([]);
+    expect(kinds(await settle([good]))).toEqual([SETTLED]);
+    expect(relayer.refuses?.(poor.authorization.from)).toBeNull();
+  });
+});
+
+describe('an authorization that has run out', () => {
+  test('is not sent, and fails by the chain’s own time; the others are settled without it', async () => {
+    const { settle, newIntent, someIntents, mined, noted, earned } = await open();
+    const now = BigInt(Math.floor(Date.now() / 1000));
+    const over = await newIntent(5n * PRICE, { validBefore: now - 10n });
+    const [outcome, ...others] = await settle([over, ...(await someIntents(2))]);
+    expect(outcome).toEqual({ kind: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' });
+    expect(kinds(others)).toEqual([SETTLED, SETTLED]);
+    expect(noted.flat()).not.toContain(over.id);
+    expect(mined.every(({ failedWei }) => failedWei === 0n)).toBe(true);
+    expect(await earned()).toBe(2n * PRICE);
+  });
+
+  test('and was sent in time by a third party is settled', async () => {
+    const { settle, newIntent, mined, earned } = await open();
+    const now = Math.floor(Date.now() / 1000);
+    const intent = await newIntent(5n * PRICE, { validBefore: BigInt(now + 3) });
+    await (await newOutsider(network)).submit(intent.authorization);
+    await vi.waitFor(async () => expect(await earned()).toBe(PRICE), { timeout: 10_000 });
+    await vi.waitFor(() => expect(Date.now() / 1000).toBeGreaterThan(now + 3), { timeout: 10_000 });
+    expect(kinds(await settle([intent]))).toEqual([SETTLED]);
+    expect(mined).toEqual([]);
+  });
+});
+
+describe('a payer who grows code after the simulation', () => {
+  test('spoils one batch: the others are settled, he is refused for a day, and nothing more is burnt', async () => {
+    const { relayer, settle, someIntents, newIntent, mined, earned } = await open();
+    const [good, burner] = [await someIntents(11), await newIntent()];
+    let grown = false;
+    proxy.play({
+      before: async ({ method }) => {
+        if (method !== 'eth_sendRawTransaction' || grown) return;
+        grown = true;
+        await network.rpc('anvil_setCode', [burner.address, ENDLESS]);
+      },
+    });
+    const outcomes = await settle([...good.slice(0, 6), burner, ...good.slice(6)]);
+    expect(outcomes[6]).toEqual(FAILED);
+    expect(kinds(outcomes).filter((kind) => kind === SETTLED)).toHaveLength(11);
+    expect(await earned()).toBe(11n * PRICE);
+    expect(mined[0]).toMatchObject({ payments: 12, settled: 0, failedWei: mined[0]?.wei });
+    expect(mined.slice(1).every(({ payments, settled }) => payments === settled)).toBe(true);
+    expect(mined.slice(1).every(({ failedWei }) => failedWei === 0n)).toBe(true);
+    expect(relayer.refuses?.(burner.authorization.from)).toBe('its payments cost gas and move nothing');
+    expect(relayer.refuses?.(good[0]?.authorization.from ?? new Uint8Array())).toBeNull();
+  });
+
+  test('burns no more than one payment may when he comes alone, and what else he has waiting goes back to him', async () => {
+    const { relayer, settle, newIntent, mined } = await open();
+    const burner = await newIntent();
+    await network.rpc('anvil_setCode', [burner.address, ENDLESS]);
+    const { id: _, ...rest } = burner;
+    expect(await settle([burner])).toEqual([FAILED]);
+    expect(mined.map(({ gasUsed, settled }) => [gasUsed > 270_000n && gasUsed <= 300_000n, settled])).toEqual([
+      [true, 0],
+    ]);
+    expect(relayer.refuses?.(burner.authorization.from)).not.toBeNull();
+    const next = { ...rest, id: 'next', authorization: { ...burner.authorization, nonce: randomBytes(32) } };
+    expect(await settle([next])).toEqual([FAILED]);
+    expect(mined).toHaveLength(1);
+  });
+});
+
+test('a transaction under our nonce that nobody here remembers, as one from before a crash, is outbid', async () => {
+  const { wallet, settle, someIntents, earned } = await open();
+  await network.pauseMining();
+  const price = { maxFeePerGas: 45n * 10n ** 9n, maxPriorityFeePerGas: 10n ** 8n };
+  const forgotten = wallet.sign({ to: wallet.address, data: '0x', gas: 50_000n, nonce: 0, ...price });
+  await network.rpc('eth_sendRawTransaction', [forgotten.raw]);
+  let sent = 0;
+  proxy.play({
+    after: async ({ method }) => {
+      if (method === 'eth_sendRawTransaction') sent++;
+    },
+  });
+  const ends = settle(await someIntents(2));
+  await vi.waitFor(() => expect(sent).toBe(2), { timeout: 10_000 });
+  await network.resumeMining();
+  expect(kinds(await ends)).toEqual([SETTLED, SETTLED]);
+  expect(await network.rpc('eth_getTransactionReceipt', [forgotten.hash])).toBeNull();
+  expect(await earned()).toBe(2n * PRICE);
+});
+
+test('open settlements are expected to cost something, ended ones nothing', async () => {
+  const { relayer, settle, someIntents } = await open();
+  await settle(await someIntents(1));
+  expect(relayer.expectedWei()).toBe(0n);
+  await network.pauseMining();
+  const ends = settle(await someIntents(3));
+  expect(Number(relayer.expectedWei()) / 1e18).toBeGreaterThan(0.003);
+  expect(Number(relayer.expectedWei()) / 1e18).toBeLessThan(0.02);
+  await network.resumeMining();
+  await ends;
+  expect(relayer.expectedWei()).toBe(0n);
+});

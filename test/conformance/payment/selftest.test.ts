@@ -1,0 +1,246 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Registry } from 'prom-client';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { defineEndpoint, type Endpoint } from '../../../src/catalogue/endpoint.ts';
+import { freePort } from '../../../src/embedded/free-port.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { selftest } from '../../../src/endpoints/selftest.ts';
+import { selftestFail } from '../../../src/endpoints/selftest-fail.ts';
+import type { Sources } from '../../../src/endpoints/sources.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import { createSelfTest } from '../../../src/selftest/self-test.ts';
+import { countSelfTests } from '../../../src/selftest/self-test-metrics.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createSelfTestStore } from '../../../src/store/sqlite/selftest-store.ts';
+import { type Answer, call, startService } from '../../support/service/service.ts';
+import { balanceOf, newBuyer } from '../../support/usdc/buyer.ts';
+import { newOutsider } from '../../support/usdc/outsider.ts';
+
+let network: EmbeddedNetwork;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+});
+afterAll(() => network.stop());
+
+let folder: string;
+const stops: (() => Promise<void>)[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'percall-selftest-'));
+});
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+  rmSync(folder, { recursive: true });
+});
+
+interface Options {
+  /** Of the wallet, in USDC base units. */
+  readonly units?: bigint;
+  readonly catalogue?: readonly Endpoint<Sources>[];
+  /** Other than where the service listens. */
+  readonly publicOrigin?: string;
+}
+
+/** The service, and beside it the self-test as the process would start it: over the same ledger, with a wallet of its own. */
+async function serve({ units = 1_000_000n, publicOrigin, ...options }: Options = {}) {
+  const wallet = await newBuyer(network, units);
+  const env = { SELFTEST_PRIVATE_KEY: bytesToHex(wallet.privateKey) };
+  const db = openLedgerDatabase(join(folder, 'ledger.db'));
+  const store = createSelfTestStore(db);
+  const sold = options.catalogue ?? catalogue;
+  // What the endpoint reads is given to it here, so that it is this test's job and wallet alone that it shows.
+  const shown = sold.map((endpoint) =>
+    endpoint === selftest
+      ? withResults(endpoint, { results: store, enabled: true, origin: 'http://127.0.0.1' })
+      : endpoint,
+  );
+  const service = await startService(network, { dataDir: folder, catalogue: shown });
+  stops.push(service.stop, async () => void db.close());
+  const { clock, sources } = service.deps;
+  const metrics = new Registry();
+  const selfTest = createSelfTest({
+    config: {
+      ...service.config,
+      publicOrigin: publicOrigin ?? service.origin,
+      selfTest: { privateKey: env.SELFTEST_PRIVATE_KEY, intervalMs: 60_000, path: '/v1/paid/rpc/health' },
+    },
+    chain: sources.chain,
+    store,
+    catalogue: sold,
+    clock,
+    log: service.deps.log,
+    onRun: countSelfTests(metrics),
+  });
+  if (selfTest === null) throw new Error('there is a wallet');
+  const run = async () => {
+    await selfTest.run(new AbortController().signal);
+    const [newest] = await store.recent(1);
+    expect(await metrics.metrics()).toContain(`selftest_runs_total{ok="${newest?.ok}"} 1`);
+    return newest;
+  };
+  return { service, store, wallet, selfTest, run };
+}
+
+function withResults(endpoint: Endpoint<Sources>, selfTests: Sources['selfTests']): Endpoint<Sources> {
+  return {
+    ...endpoint,
+    run: (params, sources, signal) => endpoint.run(params, { ...sources, selfTests }, signal),
+  };
+}
+
+const FAILED = { ok: false, notCharged: null };
+
+describe('the self-test', () => {
+  test('buys like anybody, its transaction is on the chain, the failing call costs nothing, and all of it is shown', async () => {
+    const { service, run, wallet } = await serve();
+    const seller = await balanceOf(network, network.seller);
+    const result = await run();
+    expect(result).toMatchObject({ ok: true, notCharged: true, reason: null, latencyMs: expect.any(Number) });
+    const transaction = bytesToHex(result?.transaction ?? Buffer.of());
+    expect(await network.rpc('eth_getTransactionReceipt', [transaction])).toMatchObject({ status: '0x1' });
+    // The failing call costs more than the other: had it been charged, the sums would tell.
+    expect(await balanceOf(network, wallet.address)).toBe(1_000_000n - 500n);
+    expect((await balanceOf(network, network.seller)) - seller).toBe(500n);
+
+    const answer = await service.get('/v1/selftest');
+    expect([answer.status, JSON.parse(answer.body)]).toMatchObject([
+      200,
+      {
+        last: { ok: true, transaction, latencyMs: result?.latencyMs },
+        lastNotCharged: { ok: true },
+        last24h: { runs: 1, ok: 1 },
+        recent: [{ notCharged: true }],
+      },
+    ]);
+    // To the gate it was a payer like any other: one settled payment, and nothing left of the other.
+    expect(await service.deps.payments.ledger.countByState()).toMatchObject({ settled: 1, reserved: 0, failed: 0 });
+  });
+
+  test('a service that sells what must fail is found out', async () => {
+    const charging = defineEndpoint({
+      ...{ path: selftestFail.path, access: 'paid', onlyOn: 'paid', priceUsd: '0.001', label: 'x', summary: 'x' },
+      ...{ params: z.object({}), result: z.strictObject({}), example: { params: {}, result: {} } },
+      run: async () => ({}),
+    });
+    const swapped = catalogue.map((endpoint) => (endpoint === selftestFail ? charging : endpoint));
+    const { run, service } = await serve({ catalogue: swapped });
+    const result = await run();
+    expect(result).toMatchObject({ ok: false, notCharged: false, transaction: expect.any(Uint8Array) });
+    expect(result?.reason).toBe('failing_call_used_its_payment');
+    expect(JSON.parse((await service.get('/v1/selftest')).body)).toMatchObject({
+      last: { ok: false },
+      lastNotCharged: { ok: false },
+      last24h: { runs: 1, ok: 0 },
+    });
+  });
+
+  test('a payment that is taken behind an honest-looking 500 is found out', async () => {
+    const outsider = await newOutsider(network);
+    const port = await freePort();
+    const { run, service } = await serve({ publicOrigin: `http://127.0.0.1:${port}` });
+    await startProxy(port, service.origin, async (path, header) => {
+      if (path !== selftestFailPath) return;
+      const { signature, authorization } = JSON.parse(Buffer.from(header, 'base64').toString('utf8')).payload;
+      const bytes = ['from', 'to', 'nonce'].map((name) => [name, hexToBytes(authorization[name])]);
+      const numbers = ['value', 'validAfter', 'validBefore'].map((name) => [name, BigInt(authorization[name])]);
+      await outsider.submit({ ...Object.fromEntries([...bytes, ...numbers]), signature: hexToBytes(signature) });
+    });
+    expect(await run()).toMatchObject({ ok: false, notCharged: false, reason: 'failing_call_used_its_payment' });
+  });
+
+  test('a wallet without money fails the run, and buys again when it has some', async () => {
+    const { run, wallet } = await serve({ units: 0n });
+    expect(await run()).toMatchObject({ ...FAILED, transaction: null, reason: 'wallet_short_of_funds' });
+    await network.fundUsdc(wallet.address, 10_000n);
+    expect(await run()).toMatchObject({ ok: true });
+  });
+
+  test('a public URL under which nobody is reached fails the run', async () => {
+    const { run } = await serve({ publicOrigin: `http://127.0.0.1:${await freePort()}` });
+    expect(await run()).toMatchObject({
+      ...FAILED,
+      latencyMs: null,
+      transaction: null,
+      reason: 'purchase_unreachable',
+    });
+  });
+
+  test('results survive a restart', async () => {
+    const first = await serve();
+    const result = await first.run();
+    for (const stop of stops.splice(0).reverse()) await stop();
+    const second = await serve();
+    expect(await second.store.recent(2)).toEqual([result]);
+    expect(JSON.parse((await second.service.get('/v1/selftest')).body)).toMatchObject({ last24h: { runs: 1, ok: 1 } });
+  });
+
+  test('stopping ends a run under way, which is not held against the service', async () => {
+    const { selfTest, store, service } = await serve({ publicOrigin: await startMute() });
+    const stop = new AbortController();
+    const running = selfTest.run(stop.signal);
+    setTimeout(() => stop.abort(new Error('stopped')), 50);
+    await running;
+    expect(await store.recent(1)).toEqual([]);
+    await selfTest.stop();
+    expect(await service.deps.payments.ledger.countByState()).toMatchObject({ reserved: 0, settling: 0, unknown: 0 });
+  });
+});
+
+test('there is none without a wallet, and none of what is not for sale', async () => {
+  const { service, store } = await serve();
+  const make = (selfTest: object, seller = service.config.seller) =>
+    createSelfTest({
+      config: { ...service.config, seller, selfTest: { ...service.config.selfTest, ...selfTest } },
+      ...{ chain: service.deps.sources.chain, store, catalogue, clock: systemClock, log: service.deps.log },
+    });
+  expect(make({})).toBeNull();
+  const { privateKey } = network.selfTester;
+  expect(make({ privateKey, path: '/v1/paid/arc/wallet?address=0x1' })).not.toBeNull();
+  expect(() => make({ privateKey, path: '/v1/paid/market/prices' })).toThrow(/cannot buy \/v1\/paid\/market\/prices/);
+  expect(() => make({ privateKey }, network.selfTester.address)).toThrow(/wallet is the seller’s/);
+});
+
+test('the embedded network gives its wallet to who asks for it alone', async () => {
+  expect(embeddedEnvironment(network)).not.toHaveProperty('SELFTEST_PRIVATE_KEY');
+  const given = embeddedEnvironment(network, { selfTest: true });
+  expect(given).toMatchObject({ SELFTEST_PRIVATE_KEY: network.selfTester.privateKey, SELFTEST_INTERVAL_SECONDS: '60' });
+  expect(await balanceOf(network, network.selfTester.address)).toBe(10_000_000n);
+});
+
+const selftestFailPath = '/v1/paid/selftest/fail';
+
+/** A public address in front of the service, whose keeper reads what passes. */
+async function startProxy(port: number, origin: string, keeper: (path: string, header: string) => Promise<void>) {
+  const server = createServer(async (request, response) => {
+    const path = request.url ?? '';
+    const header = request.headers['payment-signature'];
+    const answer: Answer = await call(origin, path, {
+      headers: header === undefined ? {} : { 'payment-signature': String(header) },
+    });
+    if (header !== undefined) await keeper(path, String(header));
+    response.writeHead(answer.status, answer.headers).end(answer.body);
+  });
+  await listen(server, port);
+}
+
+/** An address that takes requests and never answers. */
+async function startMute(): Promise<string> {
+  const server = createServer(() => undefined);
+  await listen(server, 0);
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function listen(server: ReturnType<typeof createServer>, port: number): Promise<void> {
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  stops.push(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+}

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { hexToBytes } from '../../../src/lib/hex.ts';
+import { signDigest } from '../../../src/lib/secp256k1.ts';
+import { authorizationDigest, domainSeparator } from '../../../src/payment/evm/eip3009.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+import { balanceOf, decoded, present } from '../../support/usdc/buyer.ts';
+import { headerOf, newKey, payloadOf, requirementOf, signAuthorization } from '../../support/usdc/payments.ts';
+
+const PATH = '/v1/paid/fees/estimate';
+let network: EmbeddedNetwork;
+let service: Service;
+const owner = newKey();
+let wallet: `0x${string}`;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  service = await startService(network);
+  wallet = await network.deploy('SmartWallet', [owner.address]);
+  await network.fundUsdc(wallet, 10_000n);
+});
+afterAll(async () => {
+  await service.stop();
+  await network.stop();
+});
+
+/** A payment of the wallet's, signed by any key; `tail` makes the signature longer than a key's. */
+async function payment(privateKey: Uint8Array, tail = Buffer.alloc(0)) {
+  const requirement = requirementOf((await service.get(PATH)).headers);
+  const unsigned = { ...signAuthorization(privateKey, requirement), from: hexToBytes(wallet) };
+  const separator = domainSeparator('USDC', '2', network.chainId, hexToBytes(network.usdc));
+  const { signature, recovery } = signDigest(authorizationDigest(unsigned, separator), privateKey);
+  const bytes = Buffer.concat([signature, Buffer.from([27 + recovery]), tail]);
+  return { header: headerOf(payloadOf({ ...unsigned, signature: bytes }, requirement)) };
+}
+
+test('a smart wallet pays with its owner’s signature (ERC-1271)', async () => {
+  const before = await balanceOf(network, wallet);
+  const answer = await present(service.origin, PATH, await payment(owner.privateKey));
+  expect(answer.status).toBe(200);
+  expect(decoded(answer, 'payment-response')).toMatchObject({ success: true, payer: wallet.toLowerCase() });
+  expect(await balanceOf(network, wallet)).toBe(before - 500n);
+});
+
+test('a smart wallet refuses another key’s signature, and so do we, before the handler', async () => {
+  const answer = await present(service.origin, PATH, await payment(newKey().privateKey));
+  expect([answer.status, decoded(answer, 'payment-required').error]).toEqual([402, 'invalid_exact_evm_signature']);
+});
+
+test('an account without code cannot pass for a smart wallet', async () => {
+  const nobody = newKey();
+  const requirement = requirementOf((await service.get(PATH)).headers);
+  const signed = { ...signAuthorization(owner.privateKey, requirement), from: hexToBytes(nobody.address) };
+  const answer = await present(service.origin, PATH, { header: headerOf(payloadOf(signed, requirement)) });
+  expect([answer.status, decoded(answer, 'payment-required').error]).toEqual([402, 'invalid_exact_evm_signature']);
+});
+
+test('a key that was delegated to code (EIP-7702) is judged by its code, as the token does', async () => {
+  const delegated = newKey();
+  await network.fundUsdc(delegated.address, 10_000n);
+  // Its own signature recovers; the code at its address knows another owner.
+  const code = await network.rpc<string>('eth_getCode', [wallet, 'latest']);
+  await network.rpc('anvil_setCode', [delegated.address, code]);
+  const requirement = requirementOf((await service.get(PATH)).headers);
+  const signed = signAuthorization(delegated.privateKey, requirement);
+  const answer = await present(service.origin, PATH, { header: headerOf(payloadOf(signed, requirement)) });
+  expect(answer.status).toBe(402);
+  expect(decoded(answer, 'payment-required').error).toBe('invalid_exact_evm_transaction_simulation_failed');
+  expect(await balanceOf(network, delegated.address)).toBe(10_000n);
+});

@@ -1,0 +1,233 @@
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { Client } from 'pg';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type Postgres, startPostgres } from '../../../scripts/lib/ledger/postgres.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
+import { seedLedger } from '../../support/ledger/seed-ledger.ts';
+import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
+import { until } from '../../support/service/crew.ts';
+import { type Run, runCommand } from '../../support/service/operator-command.ts';
+import { createProcess } from '../../support/service/process.ts';
+import type { Answer } from '../../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+
+// Processes are started and killed: that takes seconds each where others work too.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+const PATH = '/v1/paid/fees/estimate';
+const PRICE = 500n;
+
+type Rows = Record<string, unknown>[];
+
+describePostgres('a ledger that outgrows its machine', () => {
+  let network: EmbeddedNetwork;
+  let postgres: Postgres;
+  let folder: string;
+  let file: string;
+  let service: Awaited<ReturnType<typeof createProcess>>;
+  let instance: Awaited<ReturnType<typeof createProcess>> | null = null;
+  let sold: { payment: Payment; answer: Answer }[];
+  let hung: Payment[];
+  const claimed = proofNow();
+  beforeAll(async () => {
+    network = await startEmbeddedNetwork();
+    postgres = await startPostgres();
+    folder = mkdtempSync(join(tmpdir(), 'percall-move-'));
+    file = join(folder, 'data/ledger.db');
+    service = await createProcess(network, join(folder, 'data'), { COLLECTOR: 'off' });
+    await service.start();
+    await postgres.createDatabase('ledger');
+  });
+  afterAll(async () => {
+    await instance?.kill();
+    await service?.kill();
+    await postgres?.stop();
+    await network?.stop();
+    if (folder) rmSync(folder, { recursive: true, force: true });
+  });
+
+  const run = (script: 'ledger' | 'backup', args: string[], env: Record<string, string> = {}): Promise<Run> => {
+    const own = { ...embeddedEnvironment(network), DATA_DIR: join(folder, 'data') };
+    return runCommand(script, args, { cwd: folder, env: { ...own, ...env } });
+  };
+  const shared = () => ({ LEDGER_URL: postgres.url('ledger'), DATA_DIR: join(folder, 'instance') });
+  const ask = async (text: string, database = 'ledger'): Promise<Rows> => {
+    const client = new Client({ connectionString: postgres.url(database) });
+    await client.connect();
+    try {
+      return (await client.query(text)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  const inFile = (sql: string): Rows => {
+    const db = new Database(file, { readonly: true });
+    try {
+      return db.prepare<[], Record<string, unknown>>(sql).safeIntegers().all();
+    } finally {
+      db.close();
+    }
+  };
+
+  test('a file that a service holds is not copied', async () => {
+    const refused = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(/^failed: a service is running on .*stop it first/);
+  });
+
+  test('what a killed service leaves is copied row by row, every table, and printed', async () => {
+    const buyer = await newBuyer(network);
+    sold = [];
+    for (let at = 0; at < 3; at++) {
+      const payment = await buyer.sign(service.origin, PATH);
+      sold.push({ payment, answer: await present(service.origin, PATH, payment) });
+    }
+    expect(sold.map(({ answer }) => answer.status)).toEqual([200, 200, 200]);
+    expect(await settleOver(service.origin, [claimed], 1)).toEqual(['success']);
+    hung = [await buyer.sign(service.origin, PATH), await buyer.sign(service.origin, PATH)];
+    await network.pauseMining();
+    const lost = hung.map((payment) => present(service.origin, PATH, payment).catch(() => null));
+    const sent = "SELECT id FROM usdc_payments WHERE state IN ('settling', 'unknown') AND transaction_hash IS NOT NULL";
+    await until('both are sent', () => inFile(sent).length === hung.length);
+    await service.kill();
+    await Promise.all(lost);
+    seedLedger(file);
+
+    const copied = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
+    expect(copied.code, copied.stderr).toBe(0);
+    expect(copied.stdout).toMatch(/^usdc_payments +settled +4 +4611686018427\.389404 USDC$/m);
+    expect(copied.stdout).toMatch(/^lightning_claims +claimed +1 +1180591620717411303424 msat$/m);
+    expect(copied.stderr).toContain('counts and sums of every table are the same on both sides');
+    const tables = inFile("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'");
+    expect(tables.length).toBeGreaterThan(15);
+    for (const { name } of tables) {
+      const [here, there] = [inFile(`SELECT * FROM ${name}`), await ask(`SELECT * FROM ${name}`)];
+      expect(here.length, String(name)).toBeGreaterThan(0);
+      expect(there.map(plain).sort(), String(name)).toEqual(here.map(plain).sort());
+    }
+    const open = "FROM usdc_payments WHERE state NOT IN ('settled', 'failed')";
+    const order = async (rows: Rows | Promise<Rows>) => (await rows).map(({ id }) => id);
+    expect(await order(ask(`SELECT id ${open} ORDER BY place`))).toEqual(
+      await order(inFile(`SELECT id ${open} ORDER BY rowid`)),
+    );
+  });
+
+  test('status, list and export tell the same of both', async () => {
+    const both = async (...args: string[]) => [await run('ledger', args), await run('ledger', args, shared())];
+    for (const args of [['list'], ['list', '--state', 'settled', '--json', '--limit', '2'], ['export', '--csv']]) {
+      const [here, there] = await both(...args);
+      expect(here?.stdout.length).toBeGreaterThan(100);
+      expect(there).toEqual(here);
+    }
+    const [here, there] = (await both('status', '--json')).map(({ stdout }) => JSON.parse(stdout));
+    for (const told of [here, there]) delete told.oldestOpen.ageSeconds;
+    expect(there).toEqual(here);
+    expect(there.oldestOpen.id).toEqual(expect.stringMatching(/^[0-9a-f]{32}$/));
+    const [text] = (await both('status')).slice(1);
+    expect(text?.stdout).toContain('oldest open payment: ');
+  });
+
+  test('a target with rows, a source of another version and a target without a ledger are refused with a word', async () => {
+    const again = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
+    expect(again).toMatchObject({ code: 1, stdout: '' });
+    expect(again.stderr).toMatch(/is not empty \(usdc_payments has rows\)/);
+
+    await postgres.createDatabase('empty');
+    const none = await run('ledger', ['status'], { LEDGER_URL: postgres.url('empty') });
+    expect(none).toMatchObject({ code: 1, stdout: '' });
+    expect(none.stderr).toMatch(/^failed: there is no ledger in 127\.0\.0\.1:\d+\/empty\n$/);
+
+    const other = join(folder, 'other.db');
+    for (const [version, word] of [
+      [10, 'start and stop this service on it once'],
+      [999, 'use the newer program'],
+    ] as const) {
+      copyFileSync(file, other);
+      const db = new Database(other);
+      db.pragma(`user_version = ${version}`);
+      db.close();
+      const refused = await run('ledger', ['copy', '--from', other, '--to', postgres.url('empty')]);
+      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(word)]);
+    }
+    const wrong = await run('ledger', ['copy', '--to', 'mysql://secret@host/ledger']);
+    expect([wrong.code, wrong.stderr]).toEqual([1, 'failed: --to is not a postgres:// URL\n']);
+  });
+
+  test('a copy that fails at its last tables leaves a target that is as empty as it was, and a good one follows', async () => {
+    const broken = join(folder, 'broken.db');
+    copyFileSync(file, broken);
+    const db = new Database(broken);
+    // What SQLite holds and PostgreSQL does not.
+    db.prepare("UPDATE market_listings SET listing = 'a' || char(0)").run();
+    db.close();
+    const failed = await run('ledger', ['copy', '--from', broken, '--to', postgres.url('empty')]);
+    expect(failed.code).toBe(1);
+    expect(failed.stderr).toContain('self_tests: 100 %');
+    expect(await ask('SELECT id FROM usdc_payments', 'empty')).toEqual([]);
+    const good = await run('ledger', ['copy', '--from', file], { LEDGER_URL: postgres.url('empty') });
+    expect(good.code, good.stderr).toBe(0);
+    expect(await ask('SELECT id FROM usdc_payments', 'empty')).toHaveLength(7);
+  });
+
+  test('reconcile brings what the dead service left to its end, from the database', async () => {
+    const early = await run('ledger', ['reconcile', '--timeout', '2'], shared());
+    expect(early.code, early.stderr).toBe(1);
+    expect(early.stdout.match(/ still unknown\n/g)).toHaveLength(2);
+    await network.resumeMining();
+    const done = await run('ledger', ['reconcile', '--timeout', '60'], shared());
+    expect(done.code, done.stderr).toBe(0);
+    expect(done.stdout.match(/^[0-9a-f]{32} settled 0x[0-9a-f]{64} in block \d+$/gm)).toHaveLength(2);
+    expect(await balanceOf(network, network.seller)).toBe(5n * PRICE);
+    expect(await ask('SELECT * FROM instances')).toEqual([]);
+  });
+
+  test('a service on the copy delivers again what was paid for, and refuses what was used', async () => {
+    instance = await createProcess(network, join(folder, 'instance'), { ...shared(), COLLECTOR: 'off' });
+    await instance.start();
+    const { origin } = instance;
+    for (const { payment, answer } of sold) {
+      const again = await present(origin, PATH, payment);
+      expect([again.status, again.body]).toEqual([200, answer.body]);
+      const stranger = await present(origin, PATH, payment, '127.0.0.9');
+      expect([stranger.status, decoded(stranger, 'payment-required').error]).toEqual([402, 'payment_already_used']);
+    }
+    for (const payment of hung) expect(await present(origin, PATH, payment)).toMatchObject({ status: 200 });
+    expect(await settleOver(origin, [claimed, proofNow()], 1)).toEqual(['duplicate_settlement', 'success']);
+    expect(await balanceOf(network, network.seller)).toBe(5n * PRICE);
+  });
+
+  test('beside it reconcile and copy refuse, looks do not, and backup says what to do instead', async () => {
+    const refused = await run('ledger', ['reconcile'], shared());
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(/^failed: a service is running over .*stop it first\n$/);
+    const copy = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
+    expect([copy.code, copy.stderr]).toEqual([1, expect.stringContaining('a service is running over 127.0.0.1:')]);
+    expect((await run('ledger', ['status'], shared())).stdout).toContain('no open payment');
+    const backup = await run('backup', [], shared());
+    expect(backup).toMatchObject({ code: 1, stdout: '' });
+    expect(backup.stderr).toContain('pg_dump');
+    // A directory that is named is meant.
+    const named = await run('backup', ['--data-dir', join(folder, 'data'), '--to', join(folder, 'copies')], shared());
+    expect(named.code, named.stderr).toBe(0);
+    expect((await run('ledger', ['status', '--data-dir', join(folder, 'data')], shared())).stdout).toContain(
+      'oldest open',
+    );
+  });
+});
+
+/** A row as text, the same of both databases; without the place that one of them has more. */
+function plain({ place: _place, ...row }: Record<string, unknown>): string {
+  const cells = Object.entries(row).map(([name, value]) => [name, cell(value)]);
+  return JSON.stringify(cells.sort(([one], [other]) => (String(one) < String(other) ? -1 : 1)));
+}
+
+function cell(value: unknown): string | null {
+  if (value === null) return null;
+  if (typeof value === 'boolean') return value ? '1' : '0';
+  return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : String(value);
+}

@@ -1,0 +1,283 @@
+import { execFile } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import { createProcess } from '../../support/service/process.ts';
+import type { Answer } from '../../support/service/service.ts';
+import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+
+const SCRIPTS = join(import.meta.dirname, '../../../scripts');
+const PATH = '/v1/paid/fees/estimate';
+const PRICE = 500n;
+const BUYERS = 4;
+
+let network: EmbeddedNetwork;
+let folder: string;
+let dataDir: string;
+let service: Awaited<ReturnType<typeof createProcess>>;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  folder = mkdtempSync(join(tmpdir(), 'percall-operator-'));
+  dataDir = join(folder, 'data');
+  service = await createProcess(network, dataDir);
+  await service.start();
+});
+afterAll(async () => {
+  await service.kill();
+  await network.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Run {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** One of the operator's commands as he runs it, with the service's environment. */
+function run(script: 'ledger' | 'backup', args: string[], env: Record<string, string> = {}): Promise<Run> {
+  const given = { PATH: process.env.PATH, ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env };
+  // Away from any .env file.
+  const options = { cwd: folder, env: given };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [join(SCRIPTS, `${script}.ts`), ...args], options, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+    });
+  });
+}
+
+function rows<T>(file: string, sql: string): T[] {
+  const db = new Database(file, { readonly: true });
+  try {
+    return db.prepare<[], T>(sql).all();
+  } finally {
+    db.close();
+  }
+}
+
+const ledgerFile = () => join(dataDir, 'ledger.db');
+const statesIn = (file: string) =>
+  rows<{ nonce: Buffer; state: string }>(file, 'SELECT nonce, state FROM usdc_payments');
+const totalIn = (file: string): bigint =>
+  BigInt(
+    rows<{ total: number }>(
+      file,
+      "SELECT coalesce(sum(amount), 0) AS total FROM usdc_payments WHERE state = 'settled'",
+    )[0]!.total,
+  );
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 400; tries++) {
+    if (holds()) return;
+    await new Promise((next) => setTimeout(next, 25));
+  }
+  throw new Error(`not in ten seconds: ${what}`);
+}
+
+/** As many payments whose transactions are noted and wait for a block that does not come. */
+async function hangInFlight(count: number): Promise<{ payment: Payment; answer: Promise<Answer | null> }[]> {
+  const buyers = await Promise.all(Array.from({ length: count }, () => newBuyer(network)));
+  const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origin, PATH)));
+  await network.pauseMining();
+  const hung = payments.map((payment) => ({
+    payment,
+    answer: present(service.origin, PATH, payment).catch(() => null),
+  }));
+  const sent =
+    "SELECT count(*) AS n FROM usdc_payments WHERE state IN ('settling', 'unknown') AND transaction_hash IS NOT NULL";
+  await until('everything is sent', () => rows<{ n: number }>(ledgerFile(), sent)[0]?.n === count);
+  return hung;
+}
+
+/** Restores a copy as the README says, into a directory of its own, and looks when nothing is open any more. */
+async function withRestored(
+  copy: string,
+  look: (restored: typeof service, file: string) => Promise<void>,
+): Promise<void> {
+  const restoredDir = mkdtempSync(join(folder, 'restored-'));
+  const file = join(restoredDir, 'ledger.db');
+  copyFileSync(copy, file);
+  const restored = await createProcess(network, restoredDir);
+  await restored.start();
+  try {
+    await until('everything has ended', () => statesIn(file).every(({ state }) => state === 'settled'));
+    await look(restored, file);
+  } finally {
+    await restored.stop();
+  }
+}
+
+function expectAlreadyUsed(answer: Answer): void {
+  expect(answer.status).toBe(402);
+  expect(decoded(answer, 'payment-required').error).toBe('invalid_exact_evm_nonce_already_used');
+}
+
+test('a backup made under load restores to a ledger that charges nobody twice and accounts for all it held', async () => {
+  const bought: { payment: Payment; answer: Answer }[] = [];
+  const buyers = await Promise.all(Array.from({ length: BUYERS }, () => newBuyer(network)));
+  let buying = true;
+  const shopping = buyers.map(async (buyer) => {
+    while (buying) {
+      const payment = await buyer.sign(service.origin, PATH);
+      bought.push({ payment, answer: await present(service.origin, PATH, payment) });
+    }
+  });
+  // 1. Copies made while calls are being sold.
+  await until('something is sold', () => bought.length >= 2 * BUYERS);
+  const copies = join(folder, 'copies');
+  const underLoad = await run('backup', ['--to', copies, '--with-chain']);
+  expect(underLoad.code, underLoad.stderr).toBe(0);
+  const made = underLoad.stdout.trimEnd().split('\n');
+  expect(made.map((path) => basename(path).replace(/\d{8}T\d{6}Z/, '*'))).toEqual(['ledger-*.db', 'chain-*.db']);
+  expect(readdirSync(copies).sort()).toEqual(made.map((path) => basename(path)).sort());
+  for (const path of made) expect(statSync(path).mode & 0o777).toBe(0o600);
+  const held = statesIn(made[0]!);
+  expect(held.length).toBeGreaterThan(0);
+  buying = false;
+  await Promise.all(shopping);
+  expect(bought.map(({ answer }) => answer.status).filter((status) => status !== 200)).toEqual([]);
+
+  // 2. A copy with payments whose transactions are on their way.
+  const hung = await hangInFlight(3);
+  const inFlight = await run('backup', ['--to', join(folder, 'in-flight')]);
+  expect(inFlight.code, inFlight.stderr).toBe(0);
+  const copy = inFlight.stdout.trim();
+  const soldInCopy = totalIn(copy);
+  expect(soldInCopy).toBe(BigInt(bought.length) * PRICE);
+  await network.resumeMining();
+  for (const { payment, answer } of hung) bought.push({ payment, answer: (await answer)! });
+
+  // 3. Sold after the copy: the copy knows nothing of them.
+  const late: Payment[] = [];
+  for (const buyer of buyers) {
+    const payment = await buyer.sign(service.origin, PATH);
+    expect(await present(service.origin, PATH, payment)).toMatchObject({ status: 200 });
+    late.push(payment);
+  }
+  expect(await service.stop()).toBe(0);
+  const sellerHas = await balanceOf(network, network.seller);
+  expect(sellerHas).toBe(BigInt(bought.length + late.length) * PRICE);
+
+  // 4. The copy made under load: what it holds as settled is delivered again, whatever it missed is known to the chain.
+  await withRestored(made[0]!, async (restored, file) => {
+    const settled = new Set(statesIn(file).map(({ nonce }) => nonce.toString('hex')));
+    for (const { payment, answer } of bought) {
+      const again = await present(restored.origin, PATH, payment);
+      const { nonce } = payment.authorization;
+      if (settled.has(Buffer.from(nonce).toString('hex')))
+        expect([again.status, again.body]).toEqual([200, answer.body]);
+      else expectAlreadyUsed(again);
+    }
+    expect(settled.size).toBeGreaterThanOrEqual(held.filter(({ state }) => state === 'settled').length);
+    expect(totalIn(file)).toBe(BigInt(settled.size) * PRICE);
+  });
+  expect(await balanceOf(network, network.seller)).toBe(sellerHas);
+
+  // 5. The copy made with transactions on their way: they are found on the chain, and their buyers get what they paid for.
+  await withRestored(copy, async (restored, file) => {
+    expect(totalIn(file)).toBe(soldInCopy + BigInt(hung.length) * PRICE);
+    for (const { payment, answer } of bought) {
+      const again = await present(restored.origin, PATH, payment);
+      expect(again.status).toBe(200);
+      if (answer.status === 200) expect(again.body).toBe(answer.body);
+      expect(decoded(again, 'payment-response')).toMatchObject({ success: true });
+    }
+    for (const payment of late) expectAlreadyUsed(await present(restored.origin, PATH, payment));
+    // What is missing stands on the chain and in the balance.
+    expect(sellerHas - totalIn(file)).toBe(BigInt(late.length) * PRICE);
+  });
+  expect(await balanceOf(network, network.seller)).toBe(sellerHas);
+  await service.start();
+}, 120_000);
+
+test('the ledger is told while the service runs: counts, payments without their payers, income that adds up, and the routes that were bought', async () => {
+  const settled = rows<{ n: number }>(
+    ledgerFile(),
+    "SELECT count(*) AS n FROM usdc_payments WHERE state = 'settled'",
+  )[0]!.n;
+  const status = await run('ledger', ['status', '--json']);
+  expect(status.code, status.stderr).toBe(0);
+  expect(JSON.parse(status.stdout).sums).toContainEqual({
+    rail: 'usdc',
+    state: 'settled',
+    count: settled,
+    amount: String(BigInt(settled) * PRICE),
+  });
+  expect((await run('ledger', ['status'])).stdout).toContain('no open payment');
+
+  const list = await run('ledger', ['list', '--state', 'settled', '--json', '--limit', '1000']);
+  const { payments } = JSON.parse(list.stdout) as { payments: { nonce: string; route: string }[] };
+  expect(payments).toHaveLength(settled);
+  expect(new Set(payments.map(({ route }) => route))).toEqual(new Set([PATH]));
+  const known = rows<{ payer: Buffer }>(ledgerFile(), 'SELECT DISTINCT payer FROM usdc_payments');
+  for (const { payer } of known) expect(list.stdout).not.toContain(bytesToHex(payer).slice(2));
+
+  const today = new Date().toISOString().slice(0, 10);
+  const csv = await run('ledger', ['export', '--csv', '--from', '2026-01-01', '--to', today]);
+  const lines = csv.stdout.split('\r\n').slice(1, -1);
+  const total = lines.reduce((sum, line) => sum + Math.round(Number(line.split(',')[2]) * 1e6), 0);
+  expect(new Set(lines.map((line) => line.split(',')[7]))).toEqual(new Set([PATH]));
+  expect([lines.length, BigInt(total)]).toEqual([settled, await balanceOf(network, network.seller)]);
+  expect((await run('ledger', ['export', '--csv', '--to', '2020-01-01'])).stdout.split('\r\n')).toHaveLength(2);
+});
+
+test('reconcile refuses beside a running service', async () => {
+  const refused = await run('ledger', ['reconcile']);
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  expect(refused.stderr).toMatch(/^failed: a service is running on .*stop it first\n$/);
+});
+
+test('reconcile brings what a killed service left to its end, and says so when the chain gives none', async () => {
+  const hung = await hangInFlight(2);
+  await service.kill();
+  for (const { answer } of hung) expect(await answer).toBeNull();
+  const nonces = hung.map(({ payment }) => bytesToHex(payment.authorization.nonce));
+  const before = await balanceOf(network, network.seller);
+
+  const early = await run('ledger', ['reconcile', '--timeout', '2']);
+  expect(early.code, early.stderr).toBe(1);
+  expect(early.stdout.match(/ still unknown\n/g)).toHaveLength(2);
+  const open = JSON.parse((await run('ledger', ['list', '--state', 'unknown', '--json'])).stdout);
+  expect(open.payments.map(({ nonce }: { nonce: string }) => nonce).sort()).toEqual([...nonces].sort());
+
+  const foreign = await run('ledger', ['reconcile'], { CHAIN_ID: '5043' });
+  expect(foreign.code).toBe(1);
+  expect(foreign.stderr).toContain('is of eip155:5042; the configuration says eip155:5043');
+
+  await network.resumeMining();
+  const done = await run('ledger', ['reconcile', '--timeout', '60']);
+  expect(done.code, done.stderr).toBe(0);
+  expect(done.stdout.match(/^[0-9a-f]{32} settled 0x[0-9a-f]{64} in block \d+$/gm)).toHaveLength(2);
+  expect(await balanceOf(network, network.seller)).toBe(before + 2n * PRICE);
+  expect(await run('ledger', ['reconcile'])).toMatchObject({ code: 0, stdout: '' });
+
+  await service.start();
+  for (const { payment } of hung) expect(await present(service.origin, PATH, payment)).toMatchObject({ status: 200 });
+  expect(await balanceOf(network, network.seller)).toBe(before + 2n * PRICE);
+}, 90_000);
+
+test.each([
+  ['ledger', ['--help'], 0, /^Looks into the ledger/, /^$/],
+  ['backup', ['--help'], 0, /^Copies the ledger/, /^$/],
+  ['ledger', ['lsit'], 2, /^$/, /^usage: unknown command: lsit\n/],
+  ['backup', ['here'], 2, /^$/, /^usage: /],
+  [
+    'ledger',
+    ['status', '--data-dir', '/nonexistent'],
+    1,
+    /^$/,
+    /^failed: there is no ledger\.db in \/nonexistent.*\n$/,
+  ],
+  ['backup', ['--data-dir', '/nonexistent'], 1, /^$/, /^failed: there is no ledger\.db in \/nonexistent.*\n$/],
+  ['ledger', ['reconcile'], 1, /^$/, /^failed: the configuration has [^\n]*SELLER_ADDRESS is missing[^\n]*\n$/],
+] as const)('%s %j ends with %i and a word', async (script, args, code, stdout, stderr) => {
+  const ended = await run(script, [...args], { SELLER_ADDRESS: '' });
+  expect(ended.code, ended.stderr).toBe(code);
+  expect(ended.stdout).toMatch(stdout);
+  expect(ended.stderr).toMatch(stderr);
+});

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+import { fixture, packagesEnvironment } from '../../support/upstream/packages.ts';
+import { type Replay, startReplay } from '../../support/upstream/replay.ts';
+import { buyOnce } from '../../support/usdc/buyer.ts';
+
+// The three routes as a buyer has them: the mounted service, paid on the embedded network, over replaying upstreams.
+
+let network: EmbeddedNetwork;
+let upstream: Replay;
+let service: Service;
+beforeAll(async () => {
+  upstream = await startReplay({
+    'GET /@example%2fmodern': { body: fixture('npm/modern.json') },
+    'GET /downloads/point/last-week/@example/modern': { body: fixture('npm/downloads-modern.json') },
+    'GET /pypi/flask-thing/json': { body: fixture('pypi/flask-thing.json') },
+    'POST /v1/query': ({ body }) => ({
+      body: fixture(JSON.parse(body).page_token === 'second' ? 'osv/page-2.json' : 'osv/page-1.json'),
+    }),
+  });
+  network = await startEmbeddedNetwork();
+  service = await startService(network, { env: packagesEnvironment(upstream.url) });
+});
+afterAll(async () => {
+  await service?.stop();
+  await network?.stop();
+  await upstream?.stop();
+});
+beforeEach(() => upstream.setFault(null));
+
+const buy = (path: string) => buyOnce(network, service.origin, path);
+
+describe('bought', () => {
+  test.each([
+    ['/v1/paid/packages/npm?name=@example/modern', 2000n, { version: '2.1.0', weeklyDownloads: 1234567 }],
+    ['/v1/paid/packages/npm?name=%40example%2Fmodern', 2000n, { version: '2.1.0' }],
+    ['/v1/paid/packages/pypi?name=Flask.Thing', 2000n, { version: '2.0.1', licence: 'MIT OR Apache-2.0' }],
+    ['/v1/paid/packages/vulns?name=@example/modern', 4000n, { count: 2, version: null }],
+    ['/v1/paid/packages/vulns?name=@example/modern&version=2.0.0', 4000n, { count: 2, version: '2.0.0' }],
+  ])('%s for %d', async (path, price, expected) => {
+    const { answer, body, paid, transfers } = await buy(path);
+    expect([answer.status, paid, transfers]).toEqual([200, price, 1]);
+    expect(body).toMatchObject({ ...expected, source: { retrievedAt: expect.any(Number) } });
+  });
+});
+
+describe('never charged', () => {
+  test.each([
+    ['/v1/paid/packages/npm?name=absent', 404],
+    ['/v1/paid/packages/pypi?name=absent', 404],
+    ['/v1/paid/packages/npm?name=a%20b', 400],
+    ['/v1/paid/packages/npm?name=express&version=1.0.0', 400],
+    ['/v1/paid/packages/vulns?name=lodash&version=%5E4', 400],
+    ['/v1/paid/packages/vulns?name=lodash&ecosystem=deb', 400],
+  ])('%s is %d', async (path, status) => {
+    const { answer, body, paid, transfers } = await buy(path);
+    expect([answer.status, paid, transfers]).toEqual([status, 0n, 0]);
+    expect(body).toMatchObject({ status, charged: false });
+  });
+
+  test.each([
+    ['npm?name=other', 'npm'],
+    ['pypi?name=other', 'pypi'],
+    ['vulns?name=other', 'osv'],
+  ])('%s while its upstream is down is 502 and names it', async (query, name) => {
+    await upstream.setFault('500');
+    const { answer, body, paid, transfers } = await buy(`/v1/paid/packages/${query}`);
+    expect([answer.status, paid, transfers]).toEqual([502, 0n, 0]);
+    expect(body).toMatchObject({ code: 'upstream_failed', charged: false, detail: expect.stringContaining(name) });
+  });
+});

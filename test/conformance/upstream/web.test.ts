@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ConfigError, loadConfig } from '../../../src/config.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+import { type Replay, startReplay } from '../../support/upstream/replay.ts';
+import { buyOnce } from '../../support/usdc/buyer.ts';
+
+// The two routes as a buyer has them: the mounted service, paid on the embedded network, pages on loopback under names of their own.
+
+const HTML = { 'content-type': 'text/html; charset=utf-8', 'x-frame-options': 'DENY' };
+const PAGE = `<html lang="en"><head><title>A page</title></head><body><h1>Hello</h1><p>${'Words. '.repeat(60)}</p></body></html>`;
+
+let network: EmbeddedNetwork;
+let pages: Replay;
+let service: Service;
+beforeAll(async () => {
+  pages = await startReplay({
+    '/page': { headers: HTML, body: PAGE },
+    '/moved': { status: 301, headers: { location: '/page' } },
+    '/inside': { status: 302, headers: { location: 'http://169.254.169.254/latest/meta-data/' } },
+    '/file.pdf': { headers: { 'content-type': 'application/pdf' }, body: '%PDF' },
+  });
+  network = await startEmbeddedNetwork();
+  const hosts = ['good.example', 'limited.example'].map((name) => `${name}=127.0.0.1:${pages.port}`);
+  const env = { ALLOW_TEST_HOSTS: hosts.join(), WEB_HOST_PER_MINUTE: '40', WEB_TIMEOUT_MS: '1500' };
+  service = await startService(network, { env });
+}, 60_000);
+afterAll(async () => {
+  await service?.stop();
+  await network?.stop();
+  await pages?.stop();
+});
+beforeEach(() => pages.setFault(null));
+
+const extract = (url: string) => `/v1/paid/web/extract?url=${encodeURIComponent(url)}`;
+const check = (url: string) => `/v1/paid/web/check?url=${encodeURIComponent(url)}`;
+
+const buy = (path: string) => buyOnce(network, service.origin, path);
+
+describe('bought', () => {
+  test('web/extract', async () => {
+    const { answer, body, paid, transfers } = await buy(extract('http://good.example/moved'));
+    expect([answer.status, paid, transfers]).toEqual([200, 5000n, 1]);
+    expect(body).toMatchObject({
+      url: 'http://good.example/moved',
+      finalUrl: 'http://good.example/page',
+      status: 200,
+      contentType: 'text/html',
+      charset: 'utf-8',
+      title: 'A page',
+      description: null,
+      language: 'en',
+      headings: [{ level: 1, text: 'Hello' }],
+      truncated: false,
+      source: { name: 'good.example', url: 'http://good.example/page', retrievedAt: expect.any(Number) },
+    });
+    expect(body.characters).toBe(body.text.length);
+  });
+
+  test('web/check', async () => {
+    const { answer, body, paid, transfers } = await buy(check('http://good.example/moved'));
+    expect([answer.status, paid, transfers]).toEqual([200, 2000n, 1]);
+    expect(body).toMatchObject({
+      finalUrl: 'http://good.example/page',
+      status: 200,
+      up: true,
+      redirects: [{ url: 'http://good.example/moved', status: 301, latencyMs: expect.any(Number) }],
+      tls: null,
+      timings: { tlsMs: null, firstByteMs: expect.any(Number) },
+      measuredFrom: service.origin,
+    });
+    expect(body.securityHeaders.present).toEqual([{ name: 'x-frame-options', value: 'DENY', judgement: 'good' }]);
+  });
+
+  test('a page that is down, as an answer', async () => {
+    await pages.setFault('500');
+    const { answer, body, paid } = await buy(check('http://good.example/page'));
+    expect([answer.status, paid, body.status, body.up]).toEqual([200, 2000n, 500, false]);
+  });
+});
+
+describe('never charged', () => {
+  test.each([
+    ['a literal', extract('http://127.0.0.1/'), 400, 'url_not_public'],
+    ['a name', check('http://localhost/'), 400, 'url_not_public'],
+    ['a redirect inside', extract('http://good.example/inside'), 400, 'url_not_public'],
+    ['a scheme', check('ftp://good.example/'), 400, 'url_not_public'],
+    ['a port', check('http://good.example:8080/'), 400, 'url_not_public'],
+    ['no URL', extract('good.example/page'), 400, 'bad_parameter'],
+    ['a URL that is too long', extract(`http://good.example/${'p'.repeat(2048)}`), 400, 'bad_parameter'],
+    ['a page that is not there', extract('http://good.example/gone'), 404, 'page_not_found'],
+    ['a page that is none', extract('http://good.example/file.pdf'), 502, 'upstream_failed'],
+  ])('%s', async (_what, path, status, code) => {
+    const { answer, body, paid, transfers } = await buy(path);
+    expect([answer.status, body.code, body.charged, paid, transfers]).toEqual([status, code, false, 0n, 0]);
+  });
+
+  test.each(['refused', 'reset', 'time-out', 'slow-body', 'huge', 'encoding-lie'] as const)(
+    'a page that fails: %s',
+    async (fault) => {
+      await pages.setFault(fault);
+      const { answer, body, paid, transfers } = await buy(extract('http://good.example/page'));
+      expect([answer.status, body.code, body.charged, paid, transfers]).toEqual([502, 'upstream_failed', false, 0n, 0]);
+      expect(body.detail).toMatch(/^good\.example: /);
+    },
+  );
+
+  test('more requests to one host than are good for it', async () => {
+    const { web } = service.deps.sources;
+    const signal = new AbortController().signal;
+    for (let call = 0; call < 40; call++) await web.check('http://limited.example/page', signal);
+    const { answer, body, paid } = await buy(check('http://limited.example/page'));
+    expect([answer.status, body.code, body.charged, paid]).toEqual([429, 'host_limited', false, 0n]);
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+  });
+});
+
+test('production refuses to start with hosts that lead around the guard', () => {
+  const env = {
+    ...{ NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}` },
+    RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
+  };
+  const allowed = { ...env, ALLOW_TEST_HOSTS: 'a.example=127.0.0.1:80' };
+  expect(loadConfig(allowed).web.testHosts.get('a.example')).toEqual({ address: '127.0.0.1', port: 80 });
+  const production = { ...allowed, NODE_ENV: 'production', PUBLIC_ORIGIN: 'https://us.example' };
+  expect(() => loadConfig(production)).toThrow(ConfigError);
+  expect(() => loadConfig(production)).toThrow('ALLOW_TEST_HOSTS');
+  expect(() => loadConfig({ ...production, ALLOW_TEST_HOSTS: '' })).not.toThrow();
+  for (const wrong of ['a.example', 'localhost=127.0.0.1:80', 'a.example=b.example:80', 'a.example=127.0.0.1']) {
+    expect(() => loadConfig({ ...env, ALLOW_TEST_HOSTS: wrong })).toThrow('ALLOW_TEST_HOSTS');
+  }
+});

@@ -1,0 +1,26 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+
+/** The repository's root. */
+export const ROOT = join(import.meta.dirname, '../..');
+
+/** A file of the repository as text. */
+export interface Source {
+  /** From the repository's root, with forward slashes. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Every file of the repository that matches the pattern, as on disk now. */
+export function readSources(pattern: string): Source[] {
+  return globSync(pattern, { cwd: ROOT }).map((path) => ({
+    path: path.replaceAll('\\', '/'),
+    text: readFileSync(join(ROOT, path), 'utf8'),
+  }));
+}
+
+/** The file's syntax tree. Its nodes do not know their parents: a walk from the top must remember them. */
+export function parseSource({ path, text }: Source): ts.SourceFile {
+  return ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
+}

@@ -1,0 +1,167 @@
+import ts from 'typescript';
+import { describe, expect, test } from 'vitest';
+import { parseSource, readSources, type Source } from '../support/sources.ts';
+
+/** The most lines of a function, everything inside it included. */
+const MAX_LINES = 60;
+/** Far fewer than there are: the test cannot pass because it looked in the wrong place. */
+const MIN_FUNCTIONS = 1000;
+
+/** A function by its file and its name, behind the names of the functions around it. */
+interface Measured {
+  readonly name: string;
+  readonly lines: number;
+}
+
+/**
+ * Functions that are longer, with their lines now. The list only shrinks: an entry whose function is gone, is short enough, or has fewer lines than
+ * the entry says fails too. So an entry is lowered or deleted with the change that shortens its function.
+ */
+const EXCEPTIONS: Readonly<Record<string, number>> = {
+  'src/mcp/mount.ts mountMcp': 78,
+  'src/payment/evm/chain-check.ts createChainCheck': 79,
+  'src/payment/evm/shared-reads.ts createSharedReads': 114,
+  'src/payment/ledger.ts createLedger': 82,
+  'src/payment/payment-metrics.ts createPaymentMetrics': 65,
+  'src/payment/purchase.ts createPurchase': 209,
+  'src/payment/rails/lightning/node-watch.ts createNodeWatch': 100,
+  'src/payment/rails/lightning/nodes/nwc-session.ts openNwcSession': 82,
+  'src/payment/rails/lightning/open.ts createLightning': 73,
+  'src/payment/settlers/facilitator/queue.ts createRemoteQueue': 84,
+  'src/payment/settlers/facilitator/remote-settler.ts createRemoteSettler': 70,
+  'src/payment/settlers/relayer/broadcast.ts createBroadcast': 93,
+  'src/payment/settlers/relayer/judge.ts createJudge': 153,
+  'src/payment/settlers/relayer/metrics.ts createRelayerMetrics': 73,
+  'src/payment/settlers/relayer/relayer.ts createRelayer': 166,
+  'src/payment/settlers/relayer/slots.ts createSlots': 63,
+  'src/payment/settlers/relayer/watch.ts createWatch': 76,
+  'src/store/sqlite/ledger-store.ts createLedgerStore': 90,
+  'src/store/sqlite/ledger-writes.ts createLedgerWrites': 64,
+  'src/store/sqlite/market-store.ts createMarketStore': 65,
+  'src/wiring/deps.ts createDeps': 128,
+};
+
+/** Every function of a file that has a body, in the order of the text. The lines count from the function's first word to its closing brace. */
+function functionsOf(source: Source): Measured[] {
+  const file = parseSource(source);
+  const found: Measured[] = [];
+  const lineOf = (position: number): number => file.getLineAndCharacterOfPosition(position).line;
+  /** `given` is the name that the place gives to a function without its own: a variable's or a property's. */
+  const visit = (node: ts.Node, around: readonly string[], given: string | null): void => {
+    if (!hasBody(node)) {
+      const inner = namedHere(node) ?? (isTransparent(node) ? given : null);
+      ts.forEachChild(node, (child) => visit(child, around, inner));
+      return;
+    }
+    const names = [...around, nameOf(node) ?? given ?? '(anonymous)'];
+    const lines = lineOf(node.end) - lineOf(node.getStart(file)) + 1;
+    found.push({ name: `${source.path} ${names.join('.')}`, lines });
+    ts.forEachChild(node, (child) => visit(child, names, null));
+  };
+  visit(file, [], null);
+  return found;
+}
+
+function hasBody(node: ts.Node): node is ts.FunctionLikeDeclaration {
+  return ts.isFunctionLike(node) && 'body' in node && node.body !== undefined;
+}
+
+function nameOf(node: ts.FunctionLikeDeclaration): string | null {
+  if (ts.isConstructorDeclaration(node)) return 'constructor';
+  return node.name ? textOf(node.name) : null;
+}
+
+/** The name that a variable, a property or an assignment gives to what it holds. */
+function namedHere(node: ts.Node): string | null {
+  if (ts.isVariableDeclaration(node) || ts.isPropertyAssignment(node) || ts.isPropertyDeclaration(node))
+    return textOf(node.name);
+  return null;
+}
+
+/** Around a function without making it another thing: `const f = (() => 1) as F`. */
+function isTransparent(node: ts.Node): boolean {
+  return ts.isParenthesizedExpression(node) || ts.isAsExpression(node) || ts.isSatisfiesExpression(node);
+}
+
+function textOf(name: ts.PropertyName | ts.BindingName): string | null {
+  return ts.isIdentifier(name) || ts.isStringLiteral(name) || ts.isPrivateIdentifier(name) ? name.text : null;
+}
+
+/** What breaks the rule, a sentence each. `exceptions` name functions and their lines. */
+function faultsOf(sources: readonly Source[], exceptions: Readonly<Record<string, number>>): string[] {
+  const long = sources.flatMap(functionsOf).filter(({ lines }) => lines > MAX_LINES);
+  const tooLong = long
+    .filter(({ name, lines }) => lines > (exceptions[name] ?? MAX_LINES))
+    .map(({ name, lines }) => `${name} has ${lines} lines; ${exceptions[name] ?? MAX_LINES} are allowed`);
+  const stale = Object.entries(exceptions).flatMap(([name, allowed]) => {
+    const lines = Math.max(0, ...long.filter((one) => one.name === name).map((one) => one.lines));
+    if (lines === 0) return [`${name} needs no exception`];
+    return lines < allowed ? [`${name} has ${lines} lines: lower its exception from ${allowed}`] : [];
+  });
+  return [...tooLong, ...stale];
+}
+
+describe('the functions of src and scripts', () => {
+  const sources = [...readSources('src/**/*.ts'), ...readSources('scripts/**/*.ts')];
+
+  test('were seen, all of them', () => {
+    expect(sources.flatMap(functionsOf).length).toBeGreaterThan(MIN_FUNCTIONS);
+  });
+
+  test(`have at most ${MAX_LINES} lines, closures included, but for the exceptions that are listed`, () => {
+    expect(faultsOf(sources, EXCEPTIONS)).toEqual([]);
+  });
+});
+
+describe('the measure of functions', () => {
+  const lines = (count: number): string => 'x();\n'.repeat(count);
+  const file = (text: string): Source => ({ path: 'src/x.ts', text });
+  const faults = (text: string, exceptions: Record<string, number> = {}) => faultsOf([file(text)], exceptions);
+
+  test.each([
+    ['a declaration', `function long() {\n${lines(59)}}`, 'long'],
+    ['an exported async generator', `export async function* long() {\n${lines(59)}}`, 'long'],
+    ['a default export', `export default function () {\n${lines(59)}}`, '(anonymous)'],
+    ['an arrow function', `const long = () => {\n${lines(59)}};`, 'long'],
+    ['an arrow function behind a cast', `const long = (() => {\n${lines(59)}}) as Long;`, 'long'],
+    ['an expression', `const long = function () {\n${lines(59)}};`, 'long'],
+    ['a method', `const o = {\nlong() {\n${lines(59)}},\n};`, 'long'],
+    ['a property', `const o = {\n'of its own': async () => {\n${lines(59)}},\n};`, 'of its own'],
+    ['an accessor', `const o = {\nget long() {\n${lines(59)}},\n};`, 'long'],
+    ['a constructor', `class O {\nconstructor() {\n${lines(59)}}\n}`, 'constructor'],
+    ['an argument', `run(() => {\n${lines(59)}});`, '(anonymous)'],
+    ['a long expression without braces', `const long = () => [\n${'1,\n'.repeat(59)}];`, 'long'],
+  ])('%s of 61 lines is too long', (_what, text, name) => {
+    expect(faults(text)).toEqual([`src/x.ts ${name} has 61 lines; 60 are allowed`]);
+  });
+
+  test('a function of 60 lines is short enough, and comments before it do not count', () => {
+    expect(faults(`/**\n * One.\n * Two.\n */\nfunction fits() {\n${lines(58)}}`)).toEqual([]);
+  });
+
+  test('the lines of closures count for the function around them, and a long closure is named behind it', () => {
+    const closure = `const inner = () => {\n${lines(30)}};\n`;
+    expect(faults(`function outer() {\n${closure}${closure}}`)).toEqual([
+      'src/x.ts outer has 66 lines; 60 are allowed',
+    ]);
+    expect(faults(`function outer() {\nreturn {\ninner: () => {\n${lines(60)}},\n};\n}`)).toEqual([
+      'src/x.ts outer has 66 lines; 60 are allowed',
+      'src/x.ts outer.inner has 62 lines; 60 are allowed',
+    ]);
+  });
+
+  test('an exception allows its lines and not one more', () => {
+    const text = (count: number) => `function long() {\n${lines(count - 2)}}`;
+    expect(faults(text(70), { 'src/x.ts long': 70 })).toEqual([]);
+    expect(faults(text(71), { 'src/x.ts long': 70 })).toEqual(['src/x.ts long has 71 lines; 70 are allowed']);
+  });
+
+  test('an exception fails once its function is shorter than it says, short enough, or gone', () => {
+    const text = (count: number) => `function long() {\n${lines(count - 2)}}`;
+    expect(faults(text(69), { 'src/x.ts long': 70 })).toEqual([
+      'src/x.ts long has 69 lines: lower its exception from 70',
+    ]);
+    expect(faults(text(60), { 'src/x.ts long': 70 })).toEqual(['src/x.ts long needs no exception']);
+    expect(faults('', { 'src/x.ts long': 70 })).toEqual(['src/x.ts long needs no exception']);
+  });
+});
