@@ -127,7 +127,6 @@ const BREACHES: readonly string[] = [
   'payment/settlement.ts > payment/open-settlers.ts',
   'payment/settler.ts > payment/evm/authorization.ts',
   'payment/takeover.ts > payment/protocols/x402/receipt.ts',
-  'payment/settlers/relayer/prepare.ts > payment/rail.ts',
   'payment/settlers/facilitator/remote-settler.ts > payment/settlers/relayer/payer-bans.ts',
   'payment/rails/lightning/gate.ts > payment/protocols/x402/header.ts',
   'payment/rails/lightning/gate.ts > payment/protocols/x402/quoted-challenge.ts',

@@ -1,10 +1,10 @@
 import type { Verdict as Found } from '../../evm/evidence.ts';
 import type { Turn } from './events.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './job.ts';
+import { judgeLookUp, judgePayer } from './judge.ts';
 import type { Reading } from './plan.ts';
 import type { After, Sorting } from './state.ts';
 import { apply, banPayer, finish, holdUnresolved, requeue } from './turn.ts';
-import { judgeLookUp, judgePayer } from './verdicts.ts';
 
 /** Looks at the chain for many jobs: as many at once as a public node bears. */
 const AT_ONCE = 8;
@@ -67,7 +67,7 @@ export function endMinedAlone(turn: Turn, job: Job, found: Found, block: number)
 export function suspectByCode(turn: Turn, job: Job, reading: Reading | null, block: number): void {
   const judged = judgePayer(job, { hasCode: reading?.hasCode ?? false });
   if (judged === 'ban') banPayer(turn, job);
-  else turn.effects.push({ kind: 'readBalance', job, atBlock: block });
+  if (judged === 'ask') turn.effects.push({ kind: 'readBalance', job, atBlock: block });
 }
 
 export function suspectByBalance({ effects }: Turn, job: Job, balance: bigint | null): void {

@@ -1,8 +1,8 @@
 import type { Intent, Outcome } from '../../settler.ts';
 import type { Effects } from './effects.ts';
 import type { Effect, Event, Moment } from './events.ts';
-import { type Job, newJob } from './jobs.ts';
-import { step } from './machine.ts';
+import { type Job, newJob } from './job.ts';
+import { hasStopped, step } from './machine.ts';
 import type { MinedCost } from './mined-cost.ts';
 import type { State } from './state.ts';
 
@@ -19,11 +19,11 @@ interface DriverOptions {
 export function createDriver({ state, effects, moment, onHead, onMined, log }: DriverOptions) {
   const ends = new Map<Job, (outcome: Outcome) => void>();
   let stopListening = (): void => {};
-  let whenIdle = (): void => {};
+  let whenStopped = (): void => {};
 
   function feed(event: Event): void {
     for (const effect of step(state, event, moment())) carryOut(effect);
-    if (state.stopping && state.open.size === 0) whenIdle();
+    if (hasStopped(state)) whenStopped();
   }
 
   function carryOut(effect: Effect): void {
@@ -60,12 +60,12 @@ export function createDriver({ state, effects, moment, onHead, onMined, log }: D
     },
     /** Resolves once what was under way has ended; what is open then is unknown. `abort` cuts waits and requests short. */
     async stop(abort: () => void): Promise<void> {
-      const idle = new Promise<void>((resolve) => {
-        whenIdle = resolve;
+      const stopped = new Promise<void>((resolve) => {
+        whenStopped = resolve;
       });
       feed({ kind: 'stopped' });
       abort();
-      await idle;
+      await stopped;
     },
   };
 }

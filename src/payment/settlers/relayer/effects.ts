@@ -9,7 +9,7 @@ import type { TokenWatch } from '../../evm/token-watch.ts';
 import type { Answered, Ask, Sent, Timer } from './events.ts';
 import type { Fees } from './fees.ts';
 import { type Flight, newest } from './flight.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './job.ts';
 import type { Reading } from './plan.ts';
 import { type TryOutOptions, tryOut } from './try-out.ts';
 

@@ -3,7 +3,7 @@ import type { Verdict as Found } from '../../evm/evidence.ts';
 import type { Outcome } from '../../settler.ts';
 import type { Prices } from './fees.ts';
 import type { Flight, Transaction } from './flight.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './job.ts';
 import type { MinedCost } from './mined-cost.ts';
 import type { Plan, Reading, Trial } from './plan.ts';
 import type { Sorting, State } from './state.ts';

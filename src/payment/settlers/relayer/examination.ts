@@ -1,9 +1,9 @@
 import type { Verdict as Found } from '../../evm/evidence.ts';
 import type { Turn } from './events.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './job.ts';
+import { isGriefer, judgeLookUp, judgeRefused, type Ruling } from './judge.ts';
 import type { Sorting } from './state.ts';
 import { apply, banPayer, holdUnresolved, isPending } from './turn.ts';
-import { isGriefer, judgeLookUp, judgeRefused, type Ruling } from './verdicts.ts';
 
 /** The sender is free for the next round. */
 export function endRound({ state }: Turn): void {

@@ -82,11 +82,6 @@ export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal
     },
     /** By the last reading; before the first nothing costs anything. */
     prices: (): Prices => prices,
-    blockGas: () => prices.blockGas,
-    price: () => prices.gasPrice,
-    covers: (price: Price): boolean => prices.covers(price),
-    offer: (): Price => prices.offer,
-    above: (waiting: Price): Price | null => prices.above(waiting),
   };
 }
 

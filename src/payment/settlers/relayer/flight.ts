@@ -1,7 +1,7 @@
 import { transferCalldata } from '../../evm/token.ts';
 import type { Price, Prices } from './fees.ts';
 import type { GasModel } from './gas-model.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './job.ts';
 import { batchCalldata, MULTICALL3 } from './multicall.ts';
 import type { Nonces } from './nonces.ts';
 import type { Signed, Wallet } from './wallet.ts';

@@ -3,11 +3,11 @@ import { type Receipt, readReceipt } from '../../evm/evidence.ts';
 import { reopen, startSorting } from './doubts.ts';
 import type { Sent, Turn } from './events.ts';
 import { type Flight, jobsOf, newest, type Transaction } from './flight.ts';
+import { judgeReceipt } from './judge.ts';
 import { costOf } from './mined-cost.ts';
 import { markSent, note } from './notes.ts';
 import type { Sorting } from './state.ts';
 import { apply, isPending } from './turn.ts';
-import { judgeReceipt } from './verdicts.ts';
 
 /** Six blocks on Arc: a transaction without a receipt after that is looked into and sent to every provider. */
 const LATE_MS = 3000;

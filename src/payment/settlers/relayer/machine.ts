@@ -2,7 +2,7 @@ import type { Verdict as Found } from '../../evm/evidence.ts';
 import { endMinedAlone, reopen, sortByLogs, sortByReadings, suspectByBalance, suspectByCode } from './doubts.ts';
 import type { Ask, Effect, Event, Moment, Turn } from './events.ts';
 import { endExamined, endRound, examine } from './examination.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './job.ts';
 import {
   fetchPast,
   giveBackLost,
@@ -50,8 +50,12 @@ function goOn(turn: Turn): void {
   const { state } = turn;
   if (state.sender === 'idle' && state.queue.length > 0 && !state.stopping) openWindow(turn);
   if (state.watch === 'idle' && state.flights.size() > 0 && !state.stopping) startWatch(turn);
-  if (state.stopping && state.sender === 'idle' && state.watch === 'idle')
-    for (const job of state.open) finish(turn, job, { kind: 'unknown' });
+  if (hasStopped(state)) for (const job of state.open) finish(turn, job, { kind: 'unknown' });
+}
+
+/** Whether the service stops and what was under way has ended: nothing more is noted or sent. */
+export function hasStopped({ stopping, sender, watch }: State): boolean {
+  return stopping && sender === 'idle' && watch === 'idle';
 }
 
 function handle(turn: Turn, event: Event): void {

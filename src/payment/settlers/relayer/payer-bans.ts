@@ -28,5 +28,3 @@ export function createPayerBans(clock: Clock) {
     has: (payer: string): boolean => isBanned(bans, payer, clock.nowMs()),
   };
 }
-
-export type PayerBans = ReturnType<typeof createPayerBans>;

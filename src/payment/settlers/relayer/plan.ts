@@ -2,7 +2,7 @@ import type { RpcOutcome } from '../../../chain/rpc/client.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { isRevert } from '../../evm/is-revert.ts';
 import { cutGroups, halve } from './grouping.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './job.ts';
 import { batchOutcomes } from './multicall.ts';
 
 /** After so many readings in vain, a job whose payer alone cannot be read goes alone: a mined transaction will tell. */
@@ -65,7 +65,7 @@ export function planRound(jobs: readonly Job[], room: Room): Plan {
   return { room, free, guesses: cutGroups(free, room.most(free.length)), alone, unresolved };
 }
 
-/** Notes in the jobs what was learned of their payers, and whether a payer could be read at all. */
+/** Notes in the jobs what was learned of their payers. One that grew code goes alone from now on. */
 export function learnPayers(jobs: readonly Job[], readings: Trial['readings']): void {
   for (const job of jobs) {
     const reading = readings.get(job);

@@ -6,7 +6,7 @@ import type { Turn } from './events.ts';
 import { endRound } from './examination.ts';
 import { type Flight, newest } from './flight.ts';
 import { halve } from './grouping.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './job.ts';
 import { markSent, note } from './notes.ts';
 import { isBanned } from './payer-bans.ts';
 import { judgeTrial, learnPayers, type Plan, type Prepared, planRound, type Room, type Trial } from './plan.ts';

@@ -1,6 +1,6 @@
 import { createFlights, type Flight, type Flights } from './flight.ts';
 import { createGasModel, type GasModel } from './gas-model.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './job.ts';
 import { createNonces, type Nonces } from './nonces.ts';
 import type { Bans } from './payer-bans.ts';
 import type { Prepared } from './plan.ts';

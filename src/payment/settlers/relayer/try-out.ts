@@ -2,7 +2,7 @@ import type { ChainClient, RpcCall, RpcOutcome } from '../../../chain/rpc/client
 import { toQuantity } from '../../../chain/rpc/wire.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { SETTLE_GAS, transferCalldata } from '../../evm/token.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './job.ts';
 import { batchCalldata, MULTICALL3 } from './multicall.ts';
 import type { Plan, Reading, Trial } from './plan.ts';
 

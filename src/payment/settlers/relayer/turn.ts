@@ -1,9 +1,9 @@
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Outcome } from '../../settler.ts';
 import type { Turn } from './events.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './job.ts';
+import { judgeUnresolved, type Ruling } from './judge.ts';
 import { ban } from './payer-bans.ts';
-import { judgeUnresolved, type Ruling } from './verdicts.ts';
 
 /** A job whose answer failed for a reason that may pass is tried again after this. */
 export const RETRY_MS = 500;
