@@ -11,7 +11,7 @@ import { createChainCheck } from '../../../src/payment/evm/chain-check.ts';
 import { createEvidence } from '../../../src/payment/evm/evidence.ts';
 import { createTokenWatch } from '../../../src/payment/evm/token-watch.ts';
 import type { Intent, Outcome } from '../../../src/payment/settler.ts';
-import type { MinedCost } from '../../../src/payment/settlers/relayer/mined.ts';
+import type { MinedCost } from '../../../src/payment/settlers/relayer/mined-cost.ts';
 import { createRelayer } from '../../../src/payment/settlers/relayer/relayer.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { type FaultProxy, startFaultProxy } from '../../support/chain/fault-proxy.ts';

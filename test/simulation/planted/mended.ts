@@ -58,8 +58,8 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '4: wallets burn gas just under the ban',
     file: 'src/payment/settlers/relayer/judge.ts',
-    find: 'if (job.hasCode || reading?.hasCode) return refusePayer(job);',
-    replace: 'if (job.hasCode || reading?.hasCode) return;',
+    find: "return job.hasCode || seen.hasCode ? 'ban' : 'ask';",
+    replace: "return job.hasCode || seen.hasCode ? 'no' : 'ask';",
     and: [
       {
         file: 'src/payment/evm/chain-check.ts',
@@ -90,7 +90,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
     replace: 'if (left < 6n ||',
     and: [
       {
-        file: 'src/payment/settlers/relayer/relayer.ts',
+        file: 'src/payment/settlers/relayer/round.ts',
         find: 'job.intent.authorization.validBefore <= lastSecond);',
         replace: 'job.intent.authorization.validBefore <= lastSecond - lastSecond);',
       },

@@ -76,9 +76,10 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'sent before it is noted',
-    file: 'src/payment/settlers/relayer/broadcast.ts',
-    find: 'const sendable = await note(fresh);',
-    replace: 'const sendable = [...fresh];\n    setTimeout(() => void note(fresh).catch(() => {}), 300);',
+    file: 'src/payment/settlers/relayer/effects.ts',
+    find: 'return { kind, effect, answer: await options.noteBroadcast(entriesOf(effect.flights)) };',
+    replace:
+      'setTimeout(() => void options.noteBroadcast(entriesOf(effect.flights)).catch(() => {}), 300);\n          return { kind, effect, answer: new Set(entriesOf(effect.flights).map(({ id }) => id)) };',
     breaks: ['the ledger equals the chain', 'charged was true', 'who paid is served', 'what failed cost nothing'],
   },
   {

@@ -3,9 +3,8 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
 import type { Receipt } from '../../../src/payment/evm/evidence.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/evm/token.ts';
-import type { Intent, Outcome } from '../../../src/payment/settler.ts';
-import type { Job } from '../../../src/payment/settlers/relayer/job.ts';
-import { newJob } from '../../../src/payment/settlers/relayer/job.ts';
+import type { Intent } from '../../../src/payment/settler.ts';
+import { type Job, newJob } from '../../../src/payment/settlers/relayer/job.ts';
 import { RpcFault, startRpcServer } from '../chain/rpc-server.ts';
 import { USDC } from './payments.ts';
 
@@ -29,13 +28,9 @@ export function randomIntent(changes: Partial<Intent> = {}): Intent {
   };
 }
 
-/** A job as the relayer admits it, with the outcomes that it was given. */
-export function randomJob(changes: Partial<Intent> = {}): Job & { outcomes: Outcome[] } {
-  const outcomes: Outcome[] = [];
-  return Object.assign(
-    newJob(randomIntent(changes), 0, (outcome) => outcomes.push(outcome)),
-    { outcomes },
-  );
+/** A job as the relayer takes it in. */
+export function randomJob(changes: Partial<Intent> = {}): Job {
+  return newJob(randomIntent(changes), 0);
 }
 
 /** A receipt of the token's logs for these authorizations, each used and paid. */

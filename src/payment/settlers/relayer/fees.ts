@@ -18,19 +18,49 @@ export interface Price {
   readonly maxPriorityFeePerGas: bigint;
 }
 
+/** What gas costs by one reading of the newest block: a value, which no later reading changes. */
+export interface Prices {
+  /** The newest block's gas limit. */
+  readonly blockGas: bigint;
+  /** What a gas costs now, in wei; 0 before the first reading. */
+  readonly gasPrice: bigint;
+  /** What a new transaction offers. */
+  readonly offer: Price;
+  /** Whether a waiting transaction pays the next block's base fee, which is 2 % more at the most. */
+  covers(price: Price): boolean;
+  /** A quarter more on both counts, because nodes replace for a tenth and more of each; never less than today's offer. Null above the ceiling. */
+  above(waiting: Price): Price | null;
+}
+
+/** The prices of a block with this base fee, in wei, and this gas limit. */
+export function pricesAt(baseFee: bigint, blockGas: bigint): Prices {
+  // What is not needed of the maximum is not paid.
+  const offer: Price = { maxFeePerGas: 2n * baseFee + PRIORITY_FEE_WEI, maxPriorityFeePerGas: PRIORITY_FEE_WEI };
+  return {
+    ...{ blockGas, offer, gasPrice: baseFee === 0n ? 0n : baseFee + PRIORITY_FEE_WEI },
+    covers: ({ maxFeePerGas }) => maxFeePerGas * 50n >= baseFee * 51n,
+    above: (waiting) => {
+      const raised = {
+        maxFeePerGas: most(offer.maxFeePerGas, (waiting.maxFeePerGas * 5n) / 4n),
+        maxPriorityFeePerGas: most(offer.maxPriorityFeePerGas, (waiting.maxPriorityFeePerGas * 5n) / 4n),
+      };
+      return raised.maxFeePerGas > CEILING * offer.maxFeePerGas ? null : raised;
+    },
+  };
+}
+
 const newestBlock = z.object({ baseFeePerGas: quantity, gasLimit: quantity });
 
 /** What the relayer offers for gas, and how much gas a block has. */
 export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal) {
-  let baseFee = 0n;
-  let blockGas = 0n;
+  let prices = pricesAt(0n, 0n);
   let atMs = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | null = null;
 
   async function read(): Promise<void> {
     const raw = await chain.request('eth_getBlockByNumber', ['latest', false], { signal });
     const block = parseAnswer(newestBlock, raw, 'newest block');
-    [baseFee, blockGas] = [block.baseFeePerGas, block.gasLimit];
+    prices = pricesAt(block.baseFeePerGas, block.gasLimit);
     atMs = clock.nowMs();
   }
 
@@ -42,22 +72,6 @@ export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal
     await reading;
   }
 
-  // What is not needed of the maximum is not paid.
-  const today = (): Price => ({
-    maxFeePerGas: 2n * baseFee + PRIORITY_FEE_WEI,
-    maxPriorityFeePerGas: PRIORITY_FEE_WEI,
-  });
-
-  /** A quarter more on both counts, because nodes replace for a tenth and more of each; never less than today's. */
-  function above(waiting: Price): Price | null {
-    const now = today();
-    const raised = {
-      maxFeePerGas: most(now.maxFeePerGas, (waiting.maxFeePerGas * 5n) / 4n),
-      maxPriorityFeePerGas: most(now.maxPriorityFeePerGas, (waiting.maxPriorityFeePerGas * 5n) / 4n),
-    };
-    return raised.maxFeePerGas > CEILING * now.maxFeePerGas ? null : raised;
-  }
-
   return {
     refresh,
     /** Resolves at once while there is an offer that will do, and looks for a newer one meanwhile: a buyer who is alone must not wait for it. */
@@ -66,14 +80,8 @@ export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal
       // The next who needs one tries again.
       void refresh().catch(() => {});
     },
-    /** The newest block's gas limit. */
-    blockGas: () => blockGas,
-    /** What a gas costs now, in wei; 0 before the first reading. */
-    price: () => (baseFee === 0n ? 0n : baseFee + PRIORITY_FEE_WEI),
-    /** Whether a waiting transaction pays the next block's base fee, which is 2 % more at the most. */
-    covers: ({ maxFeePerGas }: Price): boolean => maxFeePerGas * 50n >= baseFee * 51n,
-    offer: today,
-    above,
+    /** By the last reading; before the first nothing costs anything. */
+    prices: (): Prices => prices,
   };
 }
 

@@ -1,7 +1,7 @@
 import { isoDate } from '../../../lib/calendar.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { RelayerSpendingStore } from '../../../store/ports/spending.ts';
-import type { MinedCost } from './mined.ts';
+import type { MinedCost } from './mined-cost.ts';
 
 /** UTC has no longer or shorter ones in Unix time. */
 const DAY_MS = 86_400_000;

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { GasBudget } from './gas-budget.ts';
 import type { GasReading } from './gas-watch.ts';
-import type { MinedCost } from './mined.ts';
+import type { MinedCost } from './mined-cost.ts';
 
 const WEI_PER_USDC = 1e18;
 const WEI_PER_GWEI = 1e9;

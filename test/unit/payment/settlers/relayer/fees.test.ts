@@ -46,10 +46,10 @@ async function bench() {
 
 test('twice the base fee and a tip is offered; a block’s gas is told', async () => {
   const { fees } = await bench();
-  expect(fees.price()).toBe(0n);
+  expect(fees.prices().gasPrice).toBe(0n);
   await fees.ready();
-  expect(fees.offer()).toEqual({ maxFeePerGas: 40n * GWEI + GWEI / 10n, maxPriorityFeePerGas: GWEI / 10n });
-  expect([fees.blockGas(), fees.price()]).toEqual([30_000_000n, 20n * GWEI + GWEI / 10n]);
+  expect(fees.prices().offer).toEqual({ maxFeePerGas: 40n * GWEI + GWEI / 10n, maxPriorityFeePerGas: GWEI / 10n });
+  expect([fees.prices().blockGas, fees.prices().gasPrice]).toEqual([30_000_000n, 20n * GWEI + GWEI / 10n]);
 });
 
 test('nobody waits for a newer offer while there is one that will do, but one is looked for', async () => {
@@ -60,12 +60,15 @@ test('nobody waits for a newer offer while there is one that will do, but one is
   set(30n);
   await clock.advance(3000);
   await fees.ready();
-  expect(fees.price()).toBe(20n * GWEI + GWEI / 10n);
-  await vi.waitFor(() => expect(fees.price()).toBe(30n * GWEI + GWEI / 10n), { timeout: 10_000, interval: 5 });
+  expect(fees.prices().gasPrice).toBe(20n * GWEI + GWEI / 10n);
+  await vi.waitFor(() => expect(fees.prices().gasPrice).toBe(30n * GWEI + GWEI / 10n), {
+    timeout: 10_000,
+    interval: 5,
+  });
   set(40n);
   await clock.advance(20_000);
   await fees.ready();
-  expect(fees.price()).toBe(40n * GWEI + GWEI / 10n);
+  expect(fees.prices().gasPrice).toBe(40n * GWEI + GWEI / 10n);
 });
 
 test.each([[null], [{}], [{ baseFeePerGas: 'much', gasLimit: '0x1' }]])(
@@ -76,35 +79,45 @@ test.each([[null], [{}], [{ baseFeePerGas: 'much', gasLimit: '0x1' }]])(
     nonsense(value);
     await clock.advance(60_000);
     await expect(fees.ready()).rejects.toMatchObject({ code: 'upstream_failed' });
-    expect(fees.price()).toBe(20n * GWEI + GWEI / 10n);
+    expect(fees.prices().gasPrice).toBe(20n * GWEI + GWEI / 10n);
   },
 );
 
 test('a waiting transaction is raised by a quarter on both counts, to a ceiling that rises with the base fee', async () => {
   const { fees, clock, set } = await bench();
   await fees.ready();
-  let price = fees.offer();
+  let price = fees.prices().offer;
   let raises = 0;
-  for (let next = fees.above(price); next; next = fees.above(price)) {
+  for (let next = fees.prices().above(price); next; next = fees.prices().above(price)) {
     expect(next.maxFeePerGas * 10n).toBeGreaterThanOrEqual(price.maxFeePerGas * 11n);
     expect(next.maxPriorityFeePerGas * 10n).toBeGreaterThanOrEqual(price.maxPriorityFeePerGas * 11n);
     price = next;
     raises++;
   }
   expect(raises).toBeGreaterThan(3);
-  expect(price.maxFeePerGas).toBeLessThanOrEqual(4n * fees.offer().maxFeePerGas);
+  expect(price.maxFeePerGas).toBeLessThanOrEqual(4n * fees.prices().offer.maxFeePerGas);
   set(90n);
   await clock.advance(3000);
   await fees.refresh();
-  expect(fees.above(price)).not.toBeNull();
+  expect(fees.prices().above(price)).not.toBeNull();
+});
+
+test('prices once read do not change with the next reading', async () => {
+  const { fees, clock, set } = await bench();
+  await fees.ready();
+  const before = fees.prices();
+  set(30n);
+  await clock.advance(20_000);
+  await fees.ready();
+  expect([before.gasPrice, fees.prices().gasPrice]).toEqual([20n * GWEI + GWEI / 10n, 30n * GWEI + GWEI / 10n]);
 });
 
 test('an offer covers what the next block may ask, and no more', async () => {
   const { fees } = await bench();
   await fees.ready();
   const tip = { maxPriorityFeePerGas: 1n };
-  expect(fees.covers({ maxFeePerGas: 20n * GWEI, ...tip })).toBe(false);
-  expect(fees.covers({ maxFeePerGas: (204n * GWEI) / 10n, ...tip })).toBe(true);
+  expect(fees.prices().covers({ maxFeePerGas: 20n * GWEI, ...tip })).toBe(false);
+  expect(fees.prices().covers({ maxFeePerGas: (204n * GWEI) / 10n, ...tip })).toBe(true);
 });
 
 test('the chain is asked once for all who ask together, and not again within two seconds', async () => {
@@ -131,30 +144,30 @@ test('an offer will do for fifteen seconds, and one that is older is waited for'
   set(30n);
   await clock.advance(1);
   await fees.ready();
-  expect(fees.price()).toBe(30n * GWEI + GWEI / 10n);
+  expect(fees.prices().gasPrice).toBe(30n * GWEI + GWEI / 10n);
 });
 
 test('a raised offer is never below a fresh one, on either count, and is made up to the ceiling itself', async () => {
   const { fees } = await bench();
   await fees.ready();
-  const { maxFeePerGas, maxPriorityFeePerGas } = fees.offer();
-  expect(fees.above({ maxFeePerGas: 1n, maxPriorityFeePerGas: 1n })).toEqual(fees.offer());
+  const { maxFeePerGas, maxPriorityFeePerGas } = fees.prices().offer;
+  expect(fees.prices().above({ maxFeePerGas: 1n, maxPriorityFeePerGas: 1n })).toEqual(fees.prices().offer);
   const high = { maxFeePerGas: 2n * maxFeePerGas, maxPriorityFeePerGas: 1n };
-  expect(fees.above(high)).toEqual({ maxFeePerGas: (maxFeePerGas * 5n) / 2n, maxPriorityFeePerGas });
+  expect(fees.prices().above(high)).toEqual({ maxFeePerGas: (maxFeePerGas * 5n) / 2n, maxPriorityFeePerGas });
   const last = { maxFeePerGas: (16n * maxFeePerGas) / 5n, maxPriorityFeePerGas: 4n * maxPriorityFeePerGas };
-  expect(fees.above(last)).toEqual({
+  expect(fees.prices().above(last)).toEqual({
     maxFeePerGas: 4n * maxFeePerGas,
     maxPriorityFeePerGas: 5n * maxPriorityFeePerGas,
   });
-  expect(fees.above({ ...last, maxFeePerGas: last.maxFeePerGas + 1n })).toBeNull();
+  expect(fees.prices().above({ ...last, maxFeePerGas: last.maxFeePerGas + 1n })).toBeNull();
 });
 
 test('an offer that is a wei short of the next block’s base fee does not cover it', async () => {
   const { fees } = await bench();
   await fees.ready();
   const least = (204n * GWEI) / 10n;
-  expect(fees.covers({ maxFeePerGas: least - 1n, maxPriorityFeePerGas: 1n })).toBe(false);
-  expect(fees.covers({ maxFeePerGas: least, maxPriorityFeePerGas: 1n })).toBe(true);
+  expect(fees.prices().covers({ maxFeePerGas: least - 1n, maxPriorityFeePerGas: 1n })).toBe(false);
+  expect(fees.prices().covers({ maxFeePerGas: least, maxPriorityFeePerGas: 1n })).toBe(true);
 });
 
 test('the newest block is asked for, without its transactions, and not after the relayer has stopped', async () => {

@@ -6,7 +6,7 @@ import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
 import { createEvidence } from '../../../../../src/payment/evm/evidence.ts';
 import { type Intent, type Outcome, REVERTED } from '../../../../../src/payment/settler.ts';
-import type { MinedCost } from '../../../../../src/payment/settlers/relayer/mined.ts';
+import type { MinedCost } from '../../../../../src/payment/settlers/relayer/mined-cost.ts';
 import { MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
 import { createRelayer } from '../../../../../src/payment/settlers/relayer/relayer.ts';
 import { createWallet } from '../../../../../src/payment/settlers/relayer/wallet.ts';
@@ -51,6 +51,8 @@ async function bench() {
     noted: [] as string[][],
     /** What the ledger throws next. */
     faults: [] as Error[],
+    /** What the ledger waits for before it answers. */
+    hold: Promise.resolve(),
     careful: false,
     settle: (...intents: Intent[]): Promise<Outcome>[] => relayer.settle(intents) as Promise<Outcome>[],
     head: () => {
@@ -72,6 +74,7 @@ async function bench() {
       const fault = self.faults.shift();
       if (fault) throw fault;
       self.noted.push(entries.map(({ id }) => id));
+      await self.hold;
       return new Set(entries.map(({ id }) => id));
     },
     onMined: (cost) => void self.costs.push(cost),
@@ -322,6 +325,24 @@ describe('the relayer', () => {
     const [refused] = bed.settle(randomIntent());
     expect(await refused).toEqual({ kind: 'unknown' });
     expect(bed.pool.sent).toHaveLength(1);
+  });
+
+  test('that stops waits for the ledger’s answer, and sends nothing after it', async () => {
+    const bed = await bench();
+    let answer = (): void => {};
+    bed.self.hold = new Promise((resolve) => {
+      answer = resolve;
+    });
+    const told: string[] = [];
+    const [open] = bed.settle(randomIntent());
+    await eventually(() => expect(bed.noted).toHaveLength(1));
+    const stopped = bed.relayer.stop().then(() => told.push('stopped'));
+    void open?.then(({ kind }) => told.push(kind));
+    await new Promise((next) => setImmediate(next));
+    expect(told).toEqual([]);
+    answer();
+    await stopped;
+    expect([told, bed.pool.sent]).toEqual([['unknown', 'stopped'], []]);
   });
 
   test('that stops while it waits for the chain ends what is queued as unknown', async () => {

@@ -5,7 +5,8 @@ import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
 import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
 import { MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
-import { createPrepare, type Prepared } from '../../../../../src/payment/settlers/relayer/prepare.ts';
+import { judgeTrial, learnPayers, type Prepared, planRound } from '../../../../../src/payment/settlers/relayer/plan.ts';
+import { tryOut } from '../../../../../src/payment/settlers/relayer/try-out.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { randomJob, startTokenNode } from '../../../../support/usdc/token-node.ts';
@@ -53,13 +54,18 @@ async function bench() {
     const result = results.map((success) => ({ success, returnData: '0x' as const }));
     return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
   };
-  const prepare = createPrepare({
+  const options = {
     ...{ chain, usdc: USDC, relayer: RELAYER, signal: new AbortController().signal },
     check: createChainCheck(chain, USDC, () => RELAYER),
-  });
+  };
   const grow = ({ intent }: Job) => void coded.add(bytesToHex(intent.authorization.from));
-  const run = (jobs: readonly Job[], { isCareful = false } = {}): Promise<Prepared> =>
-    prepare(jobs, { gas: 18_000_000n, gasPrice: 20_000_000_000n, isCareful, most: () => 100 });
+  /** Plans a round, tries it out where something must be known, and judges what was told. */
+  const run = async (jobs: readonly Job[], { isCareful = false } = {}): Promise<Prepared> => {
+    const plan = planRound(jobs, { gas: 18_000_000n, gasPrice: 20_000_000_000n, isCareful, most: () => 100 });
+    const trial = plan.free.length > 0 ? await tryOut(options, plan) : { readings: new Map(), simulated: [] };
+    learnPayers(plan.free, trial.readings);
+    return judgeTrial(plan, trial);
+  };
   /** Reads of these payers fail from now on, until the test says otherwise. */
   const unreadable = new Set<Job>();
   const read = node.server.methods.eth_call;
@@ -105,7 +111,7 @@ describe('a payment that waits alone', () => {
     const { trials, run } = await bench();
     const [careful, spoilt] = jobs(2);
     expect((await run([careful as Job], { isCareful: true })).groups).toEqual([[careful]]);
-    (spoilt as Job).spoilt = true;
+    (spoilt as Job).wasInFailedBatch = true;
     expect((await run([spoilt as Job])).groups).toEqual([[spoilt]]);
     expect(trials).toHaveLength(2);
   });
@@ -121,7 +127,7 @@ describe('a payment that waits alone', () => {
   test('and of which the chain does not tell is looked at, not sent', async () => {
     const { run } = await bench();
     const [untold, other] = jobs(2);
-    (untold as Job).untoldMs = 1;
+    (untold as Job).unresolvedMs = 1;
     expect(await run([untold as Job, other as Job])).toEqual({ groups: [[other]], doubtful: [untold], again: [] });
   });
 });

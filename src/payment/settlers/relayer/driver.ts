@@ -1,0 +1,71 @@
+import type { Intent, Outcome } from '../../settler.ts';
+import type { Effects } from './effects.ts';
+import type { Effect, Event, Moment } from './events.ts';
+import { type Job, newJob } from './job.ts';
+import { hasStopped, step } from './machine.ts';
+import type { MinedCost } from './mined-cost.ts';
+import type { State } from './state.ts';
+
+interface DriverOptions {
+  readonly state: State;
+  readonly effects: Effects;
+  moment(): Moment;
+  onHead(tell: () => void): () => void;
+  onMined(cost: MinedCost): void;
+  readonly log: { warn(detail: object, message: string): void };
+}
+
+/** Runs the machine: feeds it one event after the other, carries out its effects concurrently, and feeds each answer back as one event. */
+export function createDriver({ state, effects, moment, onHead, onMined, log }: DriverOptions) {
+  const ends = new Map<Job, (outcome: Outcome) => void>();
+  let stopListening = (): void => {};
+  let whenStopped = (): void => {};
+
+  function feed(event: Event): void {
+    for (const effect of step(state, event, moment())) carryOut(effect);
+    if (hasStopped(state)) whenStopped();
+  }
+
+  function carryOut(effect: Effect): void {
+    switch (effect.kind) {
+      case 'end':
+        ends.get(effect.job)?.(effect.outcome);
+        ends.delete(effect.job);
+        return;
+      case 'resendEverywhere':
+        return void effects.resendEverywhere(effect.raws);
+      case 'wake':
+        return void effects.wake(effect.timer);
+      case 'listen':
+        stopListening = onHead(() => feed({ kind: 'head' }));
+        return;
+      case 'stopListening':
+        return void stopListening();
+      case 'report':
+        return void onMined(effect.cost);
+      case 'warn':
+        return void log.warn(effect.detail, effect.message);
+      default:
+        effects.ask(effect).then(feed, (error) => feed({ kind: 'failed', effect, error }));
+    }
+  }
+
+  return {
+    /** One outcome for each intent, in order. */
+    submit(intents: readonly Intent[]): Promise<Outcome>[] {
+      const jobs = intents.map((intent) => newJob(intent, moment().nowMs));
+      const outcomes = jobs.map((job) => new Promise<Outcome>((end) => void ends.set(job, end)));
+      feed({ kind: 'submitted', jobs });
+      return outcomes;
+    },
+    /** Resolves once what was under way has ended; what is open then is unknown. `abort` cuts waits and requests short. */
+    async stop(abort: () => void): Promise<void> {
+      const stopped = new Promise<void>((resolve) => {
+        whenStopped = resolve;
+      });
+      feed({ kind: 'stopped' });
+      abort();
+      await stopped;
+    },
+  };
+}

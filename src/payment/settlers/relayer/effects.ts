@@ -1,0 +1,129 @@
+import { isChainBusy } from '../../../chain/rpc/allowed.ts';
+import type { RpcCall } from '../../../chain/rpc/call.ts';
+import type { RpcOutcome } from '../../../chain/rpc/client.ts';
+import { index, parseAnswer } from '../../../chain/rpc/wire.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { hexToBytes } from '../../../lib/hex.ts';
+import type { ChainCheck } from '../../evm/chain-check.ts';
+import type { Evidence } from '../../evm/evidence.ts';
+import type { TokenWatch } from '../../evm/token-watch.ts';
+import type { Verdict as Found } from '../../settler.ts';
+import type { Answered, Ask, Sent, Timer } from './events.ts';
+import type { Fees } from './fees.ts';
+import { type Flight, newest } from './flight.ts';
+import type { Job } from './job.ts';
+import type { Reading } from './plan.ts';
+import { type TryOutOptions, tryOut } from './try-out.ts';
+
+/** A call waits some seconds for the providers by itself (`chain/rpc/rank.ts`); then it is tried again, so often. */
+const BUSY_MS = 100;
+const MOST_TRIES = 5;
+
+/** What effects are carried out with. `signal` ends what is under way: waits end at once, and the chain is asked nothing more. */
+export interface EffectsOptions extends TryOutOptions {
+  readonly check: Pick<ChainCheck, 'read' | 'balanceAt'>;
+  readonly evidence: Pick<Evidence, 'lookup'>;
+  readonly token: Pick<TokenWatch, 'check'>;
+  readonly fees: Pick<Fees, 'ready' | 'refresh'>;
+  readonly clock: Clock;
+  noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
+}
+
+/** Carries out the machine's effects. It decides nothing: what an answer means is the machine's to say. */
+export function createEffects(options: EffectsOptions) {
+  const { chain, token, fees, clock, signal } = options;
+  /** The waits that can be ended early. */
+  const waits = new Map<Timer['name'], AbortController>();
+
+  async function wait(ms: number, { name }: Timer): Promise<void> {
+    if (ms === 0) return new Promise((next) => setImmediate(next));
+    const woken = new AbortController();
+    waits.set(name, woken);
+    await clock.sleep(ms, AbortSignal.any([signal, woken.signal])).catch(() => {});
+  }
+
+  return {
+    /** Rejects where the machine must know that it was in vain. */
+    async ask(effect: Ask): Promise<Answered> {
+      const { kind } = effect;
+      switch (kind) {
+        case 'wait':
+          await wait(effect.ms, effect.timer);
+          return { kind, effect, answer: null };
+        case 'countTransactions':
+          return { kind, effect, answer: await countTransactions(options) };
+        case 'readFees':
+          await (effect.for === 'round' ? fees.ready() : fees.refresh());
+          return { kind, effect, answer: null };
+        case 'tryOut':
+          return { kind, effect, answer: await tryOut(options, effect.plan) };
+        case 'note':
+          return { kind, effect, answer: await options.noteBroadcast(entriesOf(effect.flights)) };
+        case 'send':
+          return { kind, effect, answer: await send(options, effect.raws) };
+        case 'fetchReceipts':
+          return { kind, effect, answer: await fetchReceipts(options, effect.sent) };
+        case 'readPayers':
+          return { kind, effect, answer: await readPayers(options, effect.jobs) };
+        case 'lookUp':
+          return { kind, effect, answer: await lookUp(options, effect.job, effect.atBlock) };
+        case 'readBalance':
+          return { kind, effect, answer: await readBalance(options, effect.job, effect.atBlock) };
+        case 'tryToken':
+          return { kind, effect, answer: await token.check() };
+      }
+    },
+    /** Ends a wait now. */
+    wake: (name: Timer['name']): void => waits.get(name)?.abort(),
+    /** To every provider; their answers do not matter, and nothing waits for them. */
+    resendEverywhere: (raws: readonly string[]): void => void chain.everywhere(sendings(raws), { signal }),
+  };
+}
+
+export type Effects = ReturnType<typeof createEffects>;
+
+async function countTransactions({ chain, relayer, signal }: EffectsOptions): Promise<number> {
+  const raw = await chain.request('eth_getTransactionCount', [relayer, 'latest'], { signal });
+  return parseAnswer(index, raw, 'transaction count');
+}
+
+function entriesOf(flights: readonly Flight[]): { id: string; transaction: Uint8Array }[] {
+  return flights.map(newest).flatMap(({ hash, jobs }) => {
+    const transaction = hexToBytes(hash);
+    return jobs.map(({ intent }) => ({ id: intent.id, transaction }));
+  });
+}
+
+/** Providers that bear no more have taken nothing: what they refused for that alone is sent again after a moment. */
+async function send({ chain, clock, signal }: EffectsOptions, raws: readonly string[]): Promise<RpcOutcome[]> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await chain.batch(sendings(raws), { signal });
+    } catch (error) {
+      if (!isChainBusy(error) || tries === MOST_TRIES) throw error;
+      await clock.sleep(BUSY_MS, signal).catch(() => {});
+    }
+  }
+}
+
+function sendings(raws: readonly string[]): RpcCall[] {
+  return raws.map((raw) => ({ method: 'eth_sendRawTransaction', params: [raw] }));
+}
+
+async function fetchReceipts({ chain, signal }: EffectsOptions, sent: readonly Sent[]): Promise<RpcOutcome[]> {
+  const calls = sent.map(({ transaction: { hash } }) => ({ method: 'eth_getTransactionReceipt', params: [hash] }));
+  return chain.batch(calls, { signal });
+}
+
+function readPayers({ check, signal }: EffectsOptions, jobs: readonly Job[]): Promise<(Reading | null)[]> {
+  return Promise.all(jobs.map(({ intent }) => check.read(intent.authorization, signal).catch(() => null)));
+}
+
+async function lookUp({ evidence }: EffectsOptions, { intent }: Job, atBlock: number | null): Promise<Found> {
+  const at = atBlock === null ? {} : { atBlock };
+  return evidence.lookup(intent.authorization, intent.fromBlock, at).catch(() => ({ kind: 'unknown' }));
+}
+
+async function readBalance({ check, signal }: EffectsOptions, { intent }: Job, block: number): Promise<bigint | null> {
+  return check.balanceAt(intent.authorization.from, block, signal).catch(() => null);
+}

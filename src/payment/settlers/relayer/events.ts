@@ -1,0 +1,96 @@
+import type { RpcOutcome } from '../../../chain/rpc/client.ts';
+import type { Verdict as Found, Outcome } from '../../settler.ts';
+import type { Prices } from './fees.ts';
+import type { Flight, Transaction } from './flight.ts';
+import type { Job } from './job.ts';
+import type { MinedCost } from './mined-cost.ts';
+import type { Plan, Reading, Trial } from './plan.ts';
+import type { Sorting, State } from './state.ts';
+
+/** What the machine may know of the world at an event, beside what the event says. */
+export interface Moment {
+  readonly nowMs: number;
+  /** By the last reading of the newest block. */
+  readonly prices: Prices;
+  /** Whether failures have cost so much today that each payment is tried out before it is sent. */
+  readonly isCareful: boolean;
+}
+
+/** The two that work step by step: the sender's round, and the resending of what is late. */
+export type Worker = 'round' | 'resend';
+
+/** What a wait is for. */
+export type Timer =
+  | { readonly name: 'window' }
+  | { readonly name: 'poll' }
+  | { readonly name: 'pause' }
+  | { readonly name: 'refused'; readonly flights: readonly Flight[] }
+  | { readonly name: 'queue'; readonly jobs: readonly Job[] };
+
+/** A transaction whose receipt is asked for, and its flight. */
+export interface Sent {
+  readonly flight: Flight;
+  readonly transaction: Transaction;
+}
+
+/** Effects that are answered: each by one event of the same kind, or by one `failed`. */
+interface Asks {
+  /** 0 ms is the event loop's next turn. */
+  wait: { effect: { ms: number; timer: Timer }; answer: null };
+  /** How many transactions of the relayer are mined. */
+  countTransactions: { effect: { for: Worker }; answer: number };
+  /** For a round, prices that will do; for a resend, fresh ones. They come with the answer's moment. */
+  readFees: { effect: { for: Worker }; answer: null };
+  /** Reads the payers and simulates their groups. */
+  tryOut: { effect: { plan: Plan }; answer: Trial };
+  /** Writes the hashes to disk; answers with the ids that still await settlement. */
+  note: { effect: { flights: readonly Flight[]; for: Worker }; answer: ReadonlySet<string> };
+  send: { effect: { flights: readonly Flight[]; raws: readonly string[] }; answer: readonly RpcOutcome[] };
+  fetchReceipts: {
+    effect: { sent: readonly Sent[]; for: 'look' | 'late' | { refused: readonly Flight[] } };
+    answer: readonly RpcOutcome[];
+  };
+  /** Null where a payer could not be read. */
+  readPayers: {
+    effect: { jobs: readonly Job[]; for: Sorting | { minedAt: number } };
+    answer: readonly (Reading | null)[];
+  };
+  /** What the logs say, up to a block or the head; `unknown` where they cannot be read. */
+  lookUp: { effect: { job: Job; atBlock: number | null; for: Sorting | 'alone' | 'examination' }; answer: Found };
+  /** What the payer held at the end of a block, or null. */
+  readBalance: { effect: { job: Job; atBlock: number }; answer: bigint | null };
+  /** Whether the token lets payments through. */
+  tryToken: { effect: { suspect: Job | null }; answer: boolean };
+}
+
+type AskOf<K extends keyof Asks> = { readonly kind: K } & Readonly<Asks[K]['effect']>;
+export type Ask = { [K in keyof Asks]: AskOf<K> }[keyof Asks];
+
+/** Effects that nothing comes back from. */
+export type Command =
+  | { readonly kind: 'resendEverywhere'; readonly raws: readonly string[] }
+  | { readonly kind: 'listen' | 'stopListening' }
+  /** Ends a wait now. */
+  | { readonly kind: 'wake'; readonly timer: 'window' | 'poll' }
+  | { readonly kind: 'end'; readonly job: Job; readonly outcome: Outcome }
+  | { readonly kind: 'report'; readonly cost: MinedCost }
+  | { readonly kind: 'warn'; readonly detail: object; readonly message: string };
+
+export type Effect = Ask | Command;
+
+export type Answered = {
+  [K in keyof Asks]: { readonly kind: K; readonly effect: AskOf<K>; readonly answer: Asks[K]['answer'] };
+}[keyof Asks];
+
+export type Event =
+  | { readonly kind: 'submitted'; readonly jobs: readonly Job[] }
+  | { readonly kind: 'head' | 'stopped' }
+  | { readonly kind: 'failed'; readonly effect: Ask; readonly error: unknown }
+  | Answered;
+
+/** One event while it is handled: the state to change, and the effects so far. */
+export interface Turn {
+  readonly state: State;
+  readonly now: Moment;
+  readonly effects: Effect[];
+}

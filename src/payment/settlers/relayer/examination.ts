@@ -1,0 +1,56 @@
+import type { Verdict as Found } from '../../settler.ts';
+import type { Turn } from './events.ts';
+import type { Job } from './job.ts';
+import { isGriefer, judgeLookUp, judgeRefused, type Ruling } from './judge.ts';
+import type { Sorting } from './state.ts';
+import { apply, banPayer, holdUnresolved, isPending } from './turn.ts';
+
+/** The sender is free for the next round. */
+export function endRound({ state }: Turn): void {
+  state.sender = 'idle';
+  state.round = null;
+}
+
+/** Jobs of a round that would not go through: those that are unused end without a transaction, or are sent alone in the next round. */
+export function examine(turn: Turn, { unused, toLookUp }: Sorting): void {
+  const { round } = turn.state;
+  holdUnresolved(turn, toLookUp);
+  const jobs = unused.filter((job) => !job.ended);
+  if (round) round.examined = jobs.map((job) => ({ job, isPending: isPending(turn, job) }));
+  examineNext(turn);
+}
+
+/** One after the other: the next lookup may find what the last one has not. */
+function examineNext(turn: Turn): void {
+  const { state, effects } = turn;
+  const { round } = state;
+  const alone: Ruling[] = [];
+  for (const [index, { job, ...known }] of round?.examined.entries() ?? []) {
+    const verdict = judgeRefused(job, { ...known, provenBlock: state.nonces.provenBlock() });
+    if (verdict.kind === 'sendAlone') alone.push({ job, verdict });
+    if (!round || index < round.next) continue;
+    if (isGriefer(job)) banPayer(turn, job);
+    if (verdict.kind === 'lookUp')
+      return void effects.push({ kind: 'lookUp', job, atBlock: verdict.atBlock, for: 'examination' });
+    if (verdict.kind === 'end') {
+      apply(turn, [{ job, verdict }]);
+      suspectToken(turn, job);
+    }
+    round.next++;
+  }
+  apply(turn, alone);
+  endRound(turn);
+}
+
+/** The job whose turn it was in the examination, as the logs say. */
+export function endExamined(turn: Turn, job: Job, found: Found): void {
+  apply(turn, [judgeLookUp(job, found, turn.now.nowMs)]);
+  if (found.kind === 'open') suspectToken(turn, job);
+  if (turn.state.round) turn.state.round.next++;
+  examineNext(turn);
+}
+
+/** Only the simulation refused a plain account's payment, which cost nothing: its payer is not banned. The token may refuse every payer. */
+function suspectToken({ effects }: Turn, { hasCode }: Job): void {
+  if (!hasCode) effects.push({ kind: 'tryToken', suspect: null });
+}

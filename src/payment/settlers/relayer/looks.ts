@@ -1,0 +1,169 @@
+import type { RpcOutcome } from '../../../chain/rpc/client.ts';
+import { type Receipt, readReceipt } from '../../evm/evidence.ts';
+import { reopen, startSorting } from './doubts.ts';
+import type { Sent, Turn } from './events.ts';
+import { type Flight, jobsOf, newest, type Transaction } from './flight.ts';
+import { judgeReceipt } from './judge.ts';
+import { costOf } from './mined-cost.ts';
+import { markSent, note } from './notes.ts';
+import type { Sorting } from './state.ts';
+import { apply, isPending } from './turn.ts';
+
+/** Six blocks on Arc: a transaction without a receipt after that is looked into and sent to every provider. */
+const LATE_MS = 3000;
+
+/** Follows what is in flight to its receipts, at every reported head and at least at every poll. */
+export function startWatch({ state, effects }: Turn): void {
+  state.watch = 'waiting';
+  effects.push({ kind: 'listen' }, { kind: 'wait', ms: state.settings.pollMs, timer: { name: 'poll' } });
+}
+
+/** A new block ends the wait; during a look it is kept in mind. */
+export function takeHead({ state, effects }: Turn): void {
+  if (state.watch === 'waiting') effects.push({ kind: 'wake', timer: 'poll' });
+  else state.headSeen = true;
+}
+
+export function look(turn: Turn): void {
+  const { state } = turn;
+  if (state.stopping) return void endWatch(turn);
+  state.watch = 'looking';
+  state.headSeen = false;
+  turn.effects.push({ kind: 'fetchReceipts', sent: sentIn(state.flights.all()), for: 'look' });
+}
+
+/** Every transaction of these flights: any of them may be the one that was mined. */
+export function sentIn(flights: readonly Flight[]): Sent[] {
+  return flights.flatMap((flight) => flight.transactions.map((transaction) => ({ flight, transaction })));
+}
+
+function endWatch({ state, effects }: Turn): void {
+  state.watch = 'idle';
+  effects.push({ kind: 'stopListening' });
+}
+
+function endLook(turn: Turn): void {
+  const { state, effects } = turn;
+  state.resend = null;
+  if (state.flights.size() === 0 || state.stopping) return void endWatch(turn);
+  if (state.headSeen) return void look(turn);
+  state.watch = 'waiting';
+  effects.push({ kind: 'wait', ms: state.settings.pollMs, timer: { name: 'poll' } });
+}
+
+export function giveUpLook(turn: Turn, error: unknown): void {
+  const inFlight = turn.state.flights.size();
+  turn.effects.push({ kind: 'warn', detail: { err: error, inFlight }, message: 'receipts unread' });
+  endLook(turn);
+}
+
+/** Ends flights that have a receipt: their nonce is used, and what else was sent under it can never be mined. */
+export function takeReceipts(turn: Turn, sent: readonly Sent[], outcomes: readonly RpcOutcome[]): void {
+  for (const [index, { flight, transaction }] of sent.entries()) {
+    const outcome = outcomes[index];
+    if (!outcome || !('result' in outcome) || outcome.result === null || !turn.state.flights.has(flight)) continue;
+    const receipt = readReceipt(outcome.result, transaction.hash);
+    if (receipt) endFlight(turn, flight, transaction, receipt);
+    else
+      turn.effects.push({
+        ...{ kind: 'warn', detail: { transaction: transaction.hash }, message: 'a receipt was not understood' },
+      });
+  }
+}
+
+function endFlight(turn: Turn, flight: Flight, transaction: Transaction, receipt: Receipt): void {
+  const { state, effects } = turn;
+  const { jobs } = transaction;
+  state.flights.close(flight);
+  state.nonces.passed(flight.nonce, Number(receipt.blockNumber));
+  const { usdc } = state.settings;
+  const judged = judgeReceipt(transaction, receipt, { usdc, isPending: (job) => isPending(turn, job) });
+  const unpaid = apply(turn, judged.rulings);
+  if (jobs.length > 1 && judged.paid === jobs.length) state.gas.learn(BigInt(receipt.gasUsed), jobs.length);
+  if (jobs.length > 1 && judged.paid < jobs.length) {
+    const detail = { unpaid: unpaid.length, batch: jobs.length, transaction: receipt.transactionHash };
+    effects.push({ kind: 'warn', detail, message: 'a batch left some unpaid' });
+  }
+  if (judged.gasExhausted) state.gas.spoilt(jobs.length);
+  if (unpaid.length > 0) startSorting(turn, unpaid, 'reopen');
+  effects.push({ kind: 'report', cost: costOf(transaction, receipt, judged.paid) });
+  // The sender is free: what waits for company waits no longer.
+  if (state.sender === 'window' && state.flights.size() === 0) effects.push({ kind: 'wake', timer: 'window' });
+  const others = jobsOf(flight).filter((job) => !jobs.includes(job));
+  if (others.length > 0) startSorting(turn, others, 'reopen');
+}
+
+/**
+ * Late flights, whatever kept them (a dropped or withheld transaction, another in its place, a gap below, a price that has risen):
+ * 1. one whose nonce the chain has used is asked for once more, because it may have been mined since the look;
+ * 2. one whose nonce was used by another, or that waits behind a gap, gives back to the queue what the chain does not know of its jobs;
+ * 3. the others go to every provider: as they are at first, replaced at a higher fee where they do not pay the base fee or are late again.
+ */
+export function resendLate(turn: Turn): void {
+  const { state, now, effects } = turn;
+  const late = state.flights.all().filter(({ sentMs }) => sentMs !== null && now.nowMs - sentMs > LATE_MS);
+  if (late.length === 0) return void endLook(turn);
+  state.resend = { late, mined: 0, stuck: [], next: 0, replaced: [], lost: 0 };
+  effects.push({ kind: 'countTransactions', for: 'resend' });
+}
+
+/** The chain's count and fresh prices are there. */
+export function fetchPast(turn: Turn): void {
+  const { late, mined } = turn.state.resend ?? { late: [], mined: 0 };
+  const past = late.filter(({ nonce }) => nonce < mined);
+  if (past.length > 0) turn.effects.push({ kind: 'fetchReceipts', sent: sentIn(past), for: 'late' });
+  else giveBackLost(turn);
+}
+
+export function giveBackLost(turn: Turn): void {
+  const { flights, nonces, resend } = turn.state;
+  if (!resend) return;
+  const waiting = resend.late.filter(flights.has);
+  // The sender forgot the nonce meanwhile, so that gaps cannot be told: the next look knows more.
+  if (!nonces.known() && waiting.some(({ nonce }) => nonce >= resend.mined))
+    return void giveUpLook(turn, new Error('the chain was not asked for the nonce yet'));
+  const lost = waiting.filter((flight) => flight.nonce < resend.mined || flights.isBehindGap(flight));
+  for (const flight of lost) flights.close(flight);
+  resend.stuck = waiting.filter((flight) => !lost.includes(flight));
+  resend.lost = lost.length;
+  startSorting(turn, lost.flatMap(jobsOf), 'lost');
+}
+
+/** One after the other, whether the chain knows of their jobs meanwhile. */
+function replaceStuck(turn: Turn): void {
+  const { resend } = turn.state;
+  if (!resend) return;
+  const flight = resend.stuck[resend.next++];
+  if (flight) {
+    const helps = flight.resends > 0 || !turn.now.prices.covers(newest(flight).price);
+    flight.resends++;
+    startSorting(turn, jobsOf(flight), { replace: flight, helps });
+  } else if (resend.replaced.length > 0) note(turn, resend.replaced, 'resend');
+  else resendNoted(turn, []);
+}
+
+/** Signs a late flight anew where that helps, for those of its jobs that still wait. When none does, it goes as it is: its nonce must be used. */
+export function replace(turn: Turn, flight: Flight, helps: boolean, { unused, toLookUp }: Sorting): void {
+  const { flights, resend } = turn.state;
+  const open = [...unused, ...toLookUp].filter((job) => !job.ended);
+  if (helps && open.length > 0 && flights.replace(flight, open, turn.now.prices)) resend?.replaced.push(flight);
+  replaceStuck(turn);
+}
+
+/** Replacements are on disk; what was sent before may be sent again at any time. */
+export function resendNoted(turn: Turn, noted: readonly Flight[]): void {
+  const { flights, resend } = turn.state;
+  if (!resend) return;
+  const { late, stuck, replaced, lost } = resend;
+  const again = [...noted, ...stuck.filter((flight) => !replaced.includes(flight))].filter(flights.has);
+  const detail = { late: late.length, givenBack: lost, raised: noted.length };
+  turn.effects.push({ kind: 'warn', detail, message: 'settlements are late' });
+  if (again.length > 0) turn.effects.push({ kind: 'resendEverywhere', raws: markSent(turn, again) });
+  endLook(turn);
+}
+
+/** A lost flight's jobs are back in the queue: on with those that are stuck. */
+export function takeLost(turn: Turn, sorting: Sorting): void {
+  reopen(turn, sorting);
+  replaceStuck(turn);
+}

@@ -1,0 +1,180 @@
+import type { Verdict as Found } from '../../settler.ts';
+import { endMinedAlone, reopen, sortByLogs, sortByReadings, suspectByBalance, suspectByCode } from './doubts.ts';
+import type { Ask, Effect, Event, Moment, Turn } from './events.ts';
+import { endExamined, endRound, examine } from './examination.ts';
+import type { Job } from './job.ts';
+import {
+  fetchPast,
+  giveBackLost,
+  giveUpLook,
+  look,
+  replace,
+  resendLate,
+  resendNoted,
+  sentIn,
+  startWatch,
+  takeHead,
+  takeLost,
+  takeReceipts,
+} from './looks.ts';
+import { dropNotes, takeNoted } from './notes.ts';
+import type { Reading } from './plan.ts';
+import {
+  closeRefused,
+  examineRest,
+  giveUpRound,
+  openWindow,
+  prepareRound,
+  sendNoted,
+  sendUnanswered,
+  startRound,
+  takeSent,
+  takeTrial,
+} from './round.ts';
+import type { Sorting, State } from './state.ts';
+import { banPayer, finish, requeue } from './turn.ts';
+
+/**
+ * Every decision of the relayer: changes the state by one event and says what is to be done. It has no clock and makes no promise; the same
+ * events at the same moments have the same effects. README.md tells the states of a job.
+ */
+export function step(state: State, event: Event, now: Moment): Effect[] {
+  const turn: Turn = { state, now, effects: [] };
+  handle(turn, event);
+  goOn(turn);
+  return turn.effects;
+}
+
+/** What follows from the state alone: a queue is sent, flights are watched, and what is open when both have stopped is unknown. */
+function goOn(turn: Turn): void {
+  const { state } = turn;
+  if (state.sender === 'idle' && state.queue.length > 0 && !state.stopping) openWindow(turn);
+  if (state.watch === 'idle' && state.flights.size() > 0 && !state.stopping) startWatch(turn);
+  if (hasStopped(state)) for (const job of state.open) finish(turn, job, { kind: 'unknown' });
+}
+
+/** Whether the service stops and what was under way has ended: nothing more is noted or sent. */
+export function hasStopped({ stopping, sender, watch }: State): boolean {
+  return stopping && sender === 'idle' && watch === 'idle';
+}
+
+function handle(turn: Turn, event: Event): void {
+  const { state } = turn;
+  switch (event.kind) {
+    case 'submitted':
+      return void submit(turn, event.jobs);
+    case 'head':
+      return void takeHead(turn);
+    case 'stopped':
+      state.stopping = true;
+      return;
+    case 'failed':
+      return void takeFailure(turn, event.effect, event.error);
+    case 'wait':
+      return void takeWaited(turn, event.effect);
+    case 'countTransactions':
+      return void takeCount(turn, event.effect, event.answer);
+    case 'readFees':
+      return void (event.effect.for === 'round' ? prepareRound : fetchPast)(turn);
+    case 'tryOut':
+      return void takeTrial(turn, event.effect.plan, event.answer);
+    case 'note':
+      return void takeNote(turn, event.effect, event.answer);
+    case 'send':
+      return void takeSent(turn, event.effect.flights, event.answer);
+    case 'fetchReceipts':
+      takeReceipts(turn, event.effect.sent, event.answer);
+      return void afterReceipts(turn, event.effect);
+    case 'readPayers':
+      return void takeReadings(turn, event.effect, event.answer);
+    case 'lookUp':
+      return void takeFound(turn, event.effect, event.answer);
+    case 'readBalance':
+      return void suspectByBalance(turn, event.effect.job, event.answer);
+    case 'tryToken':
+      if (event.answer && event.effect.suspect) banPayer(turn, event.effect.suspect);
+  }
+}
+
+/** A relayer that stops takes nothing more. */
+function submit(turn: Turn, jobs: readonly Job[]): void {
+  const { state } = turn;
+  for (const job of jobs) {
+    if (state.stopping) finish(turn, job, { kind: 'unknown' });
+    else state.open.add(job);
+  }
+  state.queue.push(...jobs.filter((job) => !job.ended));
+}
+
+type AskOf<K extends Ask['kind']> = Extract<Ask, { kind: K }>;
+
+function takeWaited(turn: Turn, { timer }: AskOf<'wait'>): void {
+  switch (timer.name) {
+    case 'window':
+      return void startRound(turn);
+    case 'pause':
+      return void endRound(turn);
+    case 'poll':
+      return void look(turn);
+    case 'queue':
+      return void requeue(turn, timer.jobs);
+    case 'refused':
+      turn.effects.push({ kind: 'fetchReceipts', sent: sentIn(timer.flights), for: { refused: timer.flights } });
+  }
+}
+
+/** The nonce is known again; the prices are asked for next. */
+function takeCount({ state, effects }: Turn, effect: AskOf<'countTransactions'>, mined: number): void {
+  state.nonces.learn(mined);
+  if (effect.for === 'resend' && state.resend) state.resend.mined = mined;
+  effects.push({ kind: 'readFees', for: effect.for });
+}
+
+function takeNote(turn: Turn, effect: AskOf<'note'>, waiting: ReadonlySet<string>): void {
+  const noted = takeNoted(turn, effect.flights, effect.for, waiting);
+  if (noted) (effect.for === 'round' ? sendNoted : resendNoted)(turn, noted);
+}
+
+function afterReceipts(turn: Turn, effect: AskOf<'fetchReceipts'>): void {
+  if (effect.for === 'look') resendLate(turn);
+  else if (effect.for === 'late') giveBackLost(turn);
+  else closeRefused(turn, effect.for.refused);
+}
+
+function takeReadings(turn: Turn, effect: AskOf<'readPayers'>, readings: readonly (Reading | null)[]): void {
+  const [job] = effect.jobs;
+  if (!('minedAt' in effect.for)) {
+    if (sortByReadings(turn, effect.for, effect.jobs, readings)) afterSorting(turn, effect.for);
+  } else if (job) suspectByCode(turn, job, readings[0] ?? null, effect.for.minedAt);
+}
+
+function takeFound(turn: Turn, effect: AskOf<'lookUp'>, found: Found): void {
+  const { job, atBlock } = effect;
+  if (effect.for === 'examination') endExamined(turn, job, found);
+  else if (effect.for === 'alone') endMinedAlone(turn, job, found, atBlock ?? 0);
+  else if (sortByLogs(turn, effect.for, job, found)) afterSorting(turn, effect.for);
+}
+
+function afterSorting(turn: Turn, sorting: Sorting): void {
+  const { after } = sorting;
+  if (typeof after !== 'string') return void replace(turn, after.replace, after.helps, sorting);
+  if (after === 'examine') return void examine(turn, sorting);
+  if (after === 'lost') return void takeLost(turn, sorting);
+  reopen(turn, sorting);
+  if (after === 'refused') examineRest(turn);
+}
+
+/** An effect that was not answered. What the round or the look has not done by then is done by the next one. */
+function takeFailure(turn: Turn, effect: Ask, error: unknown): void {
+  if (effect.kind === 'note') dropNotes(turn, effect.flights);
+  if (effect.kind === 'send') return void sendUnanswered(turn, effect.flights, error);
+  if (effect.kind === 'tryOut') return void giveUpRound(turn, error);
+  if (effect.kind === 'fetchReceipts' && typeof effect.for !== 'string') {
+    turn.effects.push({ kind: 'warn', detail: { err: error }, message: 'receipts unread' });
+    return void closeRefused(turn, effect.for.refused);
+  }
+  if (effect.kind === 'fetchReceipts') return void giveUpLook(turn, error);
+  if (effect.kind === 'note' || effect.kind === 'countTransactions' || effect.kind === 'readFees')
+    return void (effect.for === 'round' ? giveUpRound : giveUpLook)(turn, error);
+  throw error;
+}

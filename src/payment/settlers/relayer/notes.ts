@@ -1,0 +1,51 @@
+import type { Turn, Worker } from './events.ts';
+import { type Flight, newest } from './flight.ts';
+import { finish } from './turn.ts';
+
+/** Asks for the newest transactions of these flights to be written down. Nothing of them may be sent before. */
+export function note({ effects }: Turn, flights: readonly Flight[], worker: Worker): void {
+  effects.push({ kind: 'note', flights, for: worker });
+}
+
+/**
+ * Returns the flights that may be sent: those whose jobs all still await settlement. Where a job does not, its flight is signed without it, all
+ * are noted again, and null is returned.
+ */
+export function takeNoted(
+  turn: Turn,
+  flights: readonly Flight[],
+  worker: Worker,
+  waiting: ReadonlySet<string>,
+): readonly Flight[] | null {
+  const changed = flights.filter((flight) => newest(flight).jobs.some(({ intent }) => !waiting.has(intent.id)));
+  if (changed.length === 0) return flights;
+  const empty = changed.filter((flight) => !leaveOut(turn, flight, waiting));
+  const going = flights.filter((flight) => !empty.includes(flight));
+  note(turn, going, worker);
+  return null;
+}
+
+/** False when no job is left, and the transaction gone. */
+function leaveOut(turn: Turn, flight: Flight, waiting: ReadonlySet<string>): boolean {
+  const { flights } = turn.state;
+  const { jobs } = newest(flight);
+  const left = jobs.filter(({ intent }) => waiting.has(intent.id));
+  for (const job of jobs) if (!left.includes(job)) finish(turn, job, { kind: 'unknown' });
+  if (left.length > 0) flights.replaceUnsent(flight, left);
+  else flights.dropUnsent(flight);
+  return left.length > 0;
+}
+
+/** Nothing could be written: the newest transactions of these flights do not exist any more. */
+export function dropNotes({ state }: Turn, flights: readonly Flight[]): void {
+  for (const flight of flights) state.flights.dropUnsent(flight);
+}
+
+/** From here on a third party may hold these authorizations. Returns what is to be sent. */
+export function markSent({ now }: Turn, flights: readonly Flight[]): string[] {
+  for (const flight of flights) {
+    flight.sentMs = now.nowMs;
+    for (const job of newest(flight).jobs) job.nonces.add(flight.nonce);
+  }
+  return flights.map((flight) => newest(flight).raw);
+}

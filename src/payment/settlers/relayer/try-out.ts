@@ -1,0 +1,53 @@
+import type { RpcCall } from '../../../chain/rpc/call.ts';
+import type { ChainClient, RpcOutcome } from '../../../chain/rpc/client.ts';
+import { toQuantity } from '../../../chain/rpc/wire.ts';
+import type { ChainCheck } from '../../evm/chain-check.ts';
+import { SETTLE_GAS, transferCalldata } from '../../evm/token.ts';
+import type { Job } from './job.ts';
+import { batchCalldata, MULTICALL3 } from './multicall.ts';
+import type { Plan, Reading, Trial } from './plan.ts';
+
+export interface TryOutOptions {
+  readonly chain: ChainClient;
+  readonly check: Pick<ChainCheck, 'read'>;
+  readonly usdc: `0x${string}`;
+  /** The relayer's own address. */
+  readonly relayer: `0x${string}`;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Reads a plan's payers and simulates its groups at the same time. Rejects when no payer could be read, because then it is the chain that does
+ * not answer.
+ */
+export async function tryOut(options: TryOutOptions, { free, guesses, room }: Plan): Promise<Trial> {
+  const calls = guesses.map((group) => simulation(options, group, room));
+  // A node that reads but does not simulate so much says nothing of it.
+  const silent = (): RpcOutcome[] => [];
+  const simulating = options.chain.batch(calls, { signal: options.signal }).catch(silent);
+  const [readings, simulated] = await Promise.all([readSome(options, free), simulating]);
+  return { readings, simulated };
+}
+
+/** A batch is simulated with more gas than it will be given: what it then runs out of, one of its payers uses up. */
+function simulation({ usdc, relayer }: TryOutOptions, group: readonly Job[], { gas, gasPrice }: Plan['room']): RpcCall {
+  const authorizations = group.map(({ intent }) => intent.authorization);
+  const [only] = authorizations;
+  const call =
+    only && group.length === 1
+      ? { to: usdc, data: transferCalldata(only), gas: toQuantity(SETTLE_GAS), gasPrice: toQuantity(gasPrice) }
+      : { to: MULTICALL3, data: batchCalldata(usdc, authorizations), gas: toQuantity(gas) };
+  return { method: 'eth_call', params: [{ from: relayer, ...call }, 'latest'] };
+}
+
+async function readSome({ check, signal }: TryOutOptions, jobs: readonly Job[]): Promise<Map<Job, Reading>> {
+  const outcomes = await Promise.allSettled(jobs.map(({ intent }) => check.read(intent.authorization, signal)));
+  const readings = new Map<Job, Reading>();
+  for (const [at, job] of jobs.entries()) {
+    const outcome = outcomes[at];
+    if (outcome?.status === 'fulfilled') readings.set(job, outcome.value);
+  }
+  const [first] = outcomes;
+  if (readings.size === 0 && first?.status === 'rejected') throw first.reason;
+  return readings;
+}

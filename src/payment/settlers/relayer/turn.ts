@@ -1,0 +1,77 @@
+import { bytesToHex } from '../../../lib/hex.ts';
+import { ban } from '../../evm/payer-bans.ts';
+import type { Outcome } from '../../settler.ts';
+import type { Turn } from './events.ts';
+import type { Job } from './job.ts';
+import { judgeUnresolved, type Ruling } from './judge.ts';
+
+/** A job whose answer failed for a reason that may pass is tried again after this. */
+export const RETRY_MS = 500;
+
+/** Whether the job is in a transaction of ours that may still be mined. */
+export function isPending({ state }: Turn, job: Job): boolean {
+  return [...job.nonces].some((nonce) => !state.nonces.isPast(nonce));
+}
+
+/** Ends a job; the first outcome counts. */
+export function finish({ state, effects }: Turn, job: Job, outcome: Outcome): void {
+  if (job.ended) return;
+  job.ended = true;
+  state.open.delete(job);
+  effects.push({ kind: 'end', job, outcome });
+}
+
+/** Puts jobs at the head of the queue. */
+export function requeue({ state, now }: Turn, jobs: readonly Job[]): void {
+  const waiting = jobs.filter((job) => !job.ended);
+  for (const job of waiting) job.queuedMs = now.nowMs;
+  state.queue.unshift(...waiting);
+}
+
+export function requeueLater({ effects }: Turn, jobs: readonly Job[]): void {
+  if (jobs.length > 0) effects.push({ kind: 'wait', ms: RETRY_MS, timer: { name: 'queue', jobs } });
+}
+
+export function banPayer({ state, now }: Turn, { intent }: Job): void {
+  ban(state.bans, bytesToHex(intent.authorization.from), now.nowMs);
+}
+
+/**
+ * Carries out verdicts, in their order. Those that send alone are queued together, and so are those that wait. Returns the jobs that are to be
+ * read once more.
+ */
+export function apply(turn: Turn, rulings: readonly Ruling[]): Job[] {
+  const [reread, alone, later]: [Job[], Job[], Job[]] = [[], [], []];
+  for (const { job, verdict } of rulings) {
+    if (verdict.kind === 'end') finish(turn, job, verdict.outcome);
+    else if (verdict.kind === 'ban') banPayer(turn, job);
+    else if (verdict.kind === 'lookUp')
+      turn.effects.push({ kind: 'lookUp', job, atBlock: verdict.atBlock, for: 'alone' });
+    else if (verdict.kind === 'wait') {
+      job.unresolvedMs ??= turn.now.nowMs;
+      later.push(job);
+    } else if (verdict.kind === 'sendAlone') {
+      job.mustSend = true;
+      job.maxGroup = 1;
+      alone.push(job);
+    } else {
+      job.maxGroup = verdict.maxGroup;
+      if (verdict.gasExhausted) job.wasInFailedBatch = true;
+      reread.push(job);
+    }
+  }
+  requeue(turn, alone);
+  requeueLater(
+    turn,
+    later.filter((job) => !job.ended),
+  );
+  return reread;
+}
+
+/** Jobs of which the chain does not tell now. */
+export function holdUnresolved(turn: Turn, jobs: readonly Job[]): void {
+  apply(
+    turn,
+    jobs.filter((job) => !job.ended).map((job) => judgeUnresolved(job, turn.now.nowMs)),
+  );
+}

@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto';
+import { parseTransaction } from 'viem';
+import { expect, test } from 'vitest';
+import { bytesToHex } from '../../../../../src/lib/hex.ts';
+import type { Price, Prices } from '../../../../../src/payment/settlers/relayer/fees.ts';
+import { createFlights, type Flight, newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
+import { createGasModel } from '../../../../../src/payment/settlers/relayer/gas-model.ts';
+import { MULTICALL3 } from '../../../../../src/payment/settlers/relayer/multicall.ts';
+import { createNonces } from '../../../../../src/payment/settlers/relayer/nonces.ts';
+import { createWallet } from '../../../../../src/payment/settlers/relayer/wallet.ts';
+import { USDC } from '../../../../support/usdc/payments.ts';
+import { randomJob } from '../../../../support/usdc/token-node.ts';
+
+const PRICE: Price = { maxFeePerGas: 100n, maxPriorityFeePerGas: 4n };
+const above = ({ maxFeePerGas, maxPriorityFeePerGas }: Price): Price | null =>
+  maxFeePerGas > 150n ? null : { maxFeePerGas: maxFeePerGas + 25n, maxPriorityFeePerGas: maxPriorityFeePerGas + 1n };
+
+const PRICES: Prices = { blockGas: 30_000_000n, gasPrice: 50n, offer: PRICE, covers: () => true, above };
+
+function bench() {
+  const nonces = createNonces();
+  nonces.learn(3);
+  const wallet = createWallet(bytesToHex(randomBytes(32)), 5042);
+  const gas = createGasModel(60);
+  const flights = createFlights({ usdc: USDC, wallet, nonces, gas });
+  return { flights, nonces, gas };
+}
+const signed = (flight: Flight) => parseTransaction(newest(flight).raw);
+
+test('one payment goes to the token itself, several through Multicall3 with the sum of their budgets', () => {
+  const { flights, gas } = bench();
+  expect(signed(flights.open([randomJob()], PRICES))).toMatchObject({
+    to: USDC,
+    nonce: 3,
+    gas: gas.limit(1),
+    ...PRICE,
+  });
+  expect(signed(flights.open([randomJob(), randomJob()], PRICES))).toMatchObject({
+    to: MULTICALL3,
+    nonce: 4,
+    gas: gas.limit(2),
+  });
+});
+
+test('a nonce that was given up is the next to be used', () => {
+  const { flights } = bench();
+  const [first] = [flights.open([randomJob()], PRICES), flights.open([randomJob()], PRICES)];
+  flights.close(first);
+  expect(flights.has(first)).toBe(false);
+  expect(flights.open([randomJob()], PRICES).nonce).toBe(3);
+  expect(flights.open([randomJob()], PRICES).nonce).toBe(5);
+});
+
+test('a flight waits for ever behind a gap, and not behind one in flight', () => {
+  const { flights } = bench();
+  const [first, second] = [flights.open([randomJob()], PRICES), flights.open([randomJob()], PRICES)];
+  expect([flights.isBehindGap(first), flights.isBehindGap(second)]).toEqual([false, false]);
+  flights.close(first);
+  expect(flights.isBehindGap(second)).toBe(true);
+});
+
+test('a flight that is replaced keeps its nonce and every transaction, and is not replaced beyond reason', () => {
+  const { flights } = bench();
+  const [a, b] = [randomJob(), randomJob()];
+  const flight = flights.open([a, b], PRICES);
+  expect(flights.replace(flight, [b], PRICES)).toBe(true);
+  expect(flight.transactions.map(({ jobs }) => jobs)).toEqual([[a, b], [b]]);
+  expect(signed(flight)).toMatchObject({ nonce: 3, to: USDC, maxFeePerGas: 125n, maxPriorityFeePerGas: 5n });
+  while (flights.replace(flight, [b], PRICES)) expect(flight.transactions.length).toBeLessThan(9);
+  expect(newest(flight).price.maxFeePerGas).toBeLessThanOrEqual(175n);
+});
+
+test('a transaction that was never sent leaves without a trace, and takes the nonce along only where it was the first', () => {
+  const { flights } = bench();
+  const flight = flights.open([randomJob(), randomJob()], PRICES);
+  flights.replace(flight, newest(flight).jobs, PRICES);
+  flights.dropUnsent(flight);
+  expect([flights.has(flight), flight.transactions.length]).toEqual([true, 1]);
+  const [, left] = newest(flight).jobs;
+  flights.replaceUnsent(flight, left ? [left] : []);
+  expect([flight.transactions.length, newest(flight).jobs, newest(flight).price]).toEqual([1, [left], PRICE]);
+  flights.dropUnsent(flight);
+  expect(flights.has(flight)).toBe(false);
+});
+
+test('what was too cheap for a nonce is outbid under it, and forgotten once it is past', () => {
+  const { flights, nonces } = bench();
+  const flight = flights.open([randomJob()], PRICES);
+  flights.outbid(flight);
+  flights.close(flight);
+  const second = flights.open([randomJob()], PRICES);
+  expect(newest(second).price.maxFeePerGas).toBe(125n);
+  expect(newest(flights.open([randomJob()], PRICES)).price).toEqual(PRICE);
+  flights.close(second);
+  nonces.passed(3, 100);
+  expect(newest(flights.open([randomJob()], PRICES)).price).toEqual(PRICE);
+});
