@@ -148,12 +148,14 @@ describePostgres('minute windows that instances share', () => {
   test('are forgotten when they are over, and those that are not are kept', async () => {
     const countAll = (name: string) => Promise.all(range(TIDY_EVERY).map((at) => one(name).count(`${at}`)));
     await countAll('old');
+    // So many counts end with a look for what may be forgotten; it is over when the next one is counted.
+    await one('calls').count('a');
     await sql.query("UPDATE minute_windows SET ends_at = ends_at - 60000 WHERE name = 'old'");
     await one('calls').count('a');
     expect(await rows()).toBe(TIDY_EVERY + 1);
     await countAll('new');
     // Counted after they were forgotten: one statement runs at a time.
-    expect((await one('calls').count('a')).count).toBe(2);
+    expect((await one('calls').count('a')).count).toBe(3);
     expect(await rows()).toBe(TIDY_EVERY + 1);
   });
 
