@@ -65,16 +65,16 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
       return null;
     });
     // Read again: between the answer and this line the process may have been paused.
-    const fencingToken = lease.isHeld() ? (standing?.fence ?? term.token()) : null;
+    const fencingToken = lease.isHeld() ? (standing?.fencingToken ?? term.token()) : null;
     if (term.token() !== null && fencingToken !== term.token()) {
-      log.warn({ fence: term.token() }, 'this instance leads no more');
+      log.warn({ fencingToken: term.token() }, 'this instance leads no more');
       term.end(leading);
     }
     if (fencingToken === null || standing === null) return;
     if (term.token() === null) await term.begin(leading, fencingToken);
     if (standing.dead.length > 0) takeOver.begin(leading, standing.dead);
     const report = leading.report();
-    if (report !== null) await inPatience(store.say(fencingToken, report), clock);
+    if (report !== null) await inPatience(store.report(fencingToken, report), clock);
   }
 
   async function run(leading: Leading): Promise<void> {
@@ -88,7 +88,7 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
   return {
     leads: () => term.token() !== null && lease.isHeld(),
     living: () => lease.standing()?.living ?? [],
-    reported: () => (lease.isHeard() ? (lease.standing()?.said ?? null) : null),
+    reported: () => (lease.isHeard() ? (lease.standing()?.reported ?? null) : null),
     start: async (leading) => {
       await turn(leading);
       if (lease.standing() === null) throw new Error('the ledger cannot be reached');
@@ -118,10 +118,10 @@ function createLease(store: InstancesStore, bootId: string, clock: Clock) {
     /** Sends a heartbeat. Rejects when the ledger does not answer in time; then everything is as before. */
     renew: async (): Promise<Standing> => {
       const askedMs = clock.nowMs();
-      const renewed = await inPatience(store.beat(bootId, LEASE_MS, LIVING_MS), clock);
+      const renewed = await inPatience(store.heartbeat(bootId, LEASE_MS, LIVING_MS), clock);
       standing = renewed;
       heardMs = askedMs;
-      heldUntilMs = renewed.fence === null ? Number.NEGATIVE_INFINITY : askedMs + LEASE_MS - MARGIN_MS;
+      heldUntilMs = renewed.fencingToken === null ? Number.NEGATIVE_INFINITY : askedMs + LEASE_MS - MARGIN_MS;
       return renewed;
     },
     isHeld: (): boolean => clock.nowMs() < heldUntilMs,
@@ -142,7 +142,7 @@ function createTerm(log: MembershipOptions['log']) {
   return {
     token: (): number | null => token,
     begin: async (leading: Leading, fencingToken: number): Promise<void> => {
-      log.info({ fence: fencingToken }, 'this instance leads');
+      log.info({ fencingToken }, 'this instance leads');
       token = fencingToken;
       try {
         await leading.lead(fencingToken);

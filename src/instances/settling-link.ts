@@ -1,12 +1,15 @@
 import type { SettlingProcess } from '../payment/settling.ts';
-import type { Words } from '../store/ports/instances.ts';
+import type { Notifications } from '../store/ports/instances.ts';
 import type { Membership } from './membership.ts';
 import { readReport } from './report-text.ts';
 
 const NO_LEADER = 'no instance settles just now';
 
 /** The instance that leads, as the others reach it: asked by notifications, and known by its last report. */
-export function createSettlingLink(membership: Pick<Membership, 'reported'>, words: Words): SettlingProcess {
+export function createSettlingLink(
+  membership: Pick<Membership, 'reported'>,
+  notifications: Notifications,
+): SettlingProcess {
   let text: string | null = null;
   let read: ReturnType<SettlingProcess['report']> = null;
 
@@ -19,5 +22,10 @@ export function createSettlingLink(membership: Pick<Membership, 'reported'>, wor
     return read;
   }
 
-  return { ask: words.ask, onEnded: words.onTold, report, silence: () => (report() ? null : NO_LEADER) };
+  return {
+    ask: notifications.ask,
+    onEnded: notifications.onEnded,
+    report,
+    silence: () => (report() ? null : NO_LEADER),
+  };
 }

@@ -72,15 +72,15 @@ export interface Ledger {
   hasRoom(): boolean;
   /** Keeps the reply and the signature to settle with; from here on a crash may cost the buyer only what it delivers. False when full or released. */
   storeIntent(id: string, intent: StoredIntent): Promise<boolean>;
-  /** Returns the ids that still await settlement: only their transactions may be sent; none where the lease `fence` is over. */
+  /** Returns the ids that still await settlement: only their transactions may be sent; none where the lease `fencingToken` is over. */
   noteBroadcast(
     entries: readonly { id: string; transaction: Uint8Array }[],
-    fence?: number,
+    fencingToken?: number,
   ): Promise<ReadonlySet<string>>;
   /** `paid` is what the evidence says, in USDC base units. */
   settled(id: string, transaction: Uint8Array, block: number, paid: bigint): Promise<boolean>;
-  /** Nothing will take the money any more; with `fence`, false where that lease is over, because another instance may be sending it. */
-  failed(id: string, reason: string, fence?: number): Promise<boolean>;
+  /** Nothing will take the money any more; with `fencingToken`, false where that lease is over, because another instance may be sending it. */
+  failed(id: string, reason: string, fencingToken?: number): Promise<boolean>;
   /** A payment that reverted cannot be used again after all: its row stays failed, for this reason. */
   ruleOut(id: string, reason: string): Promise<boolean>;
   unknown(id: string): Promise<boolean>;
@@ -147,7 +147,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     countByState: store.countByState,
     purge,
     hasRoom: () => replyBytes < mostBytes,
-    noteBroadcast: (entries, fence) => store.noteBroadcast(entries, LEGAL_FROM.settled, fence),
+    noteBroadcast: (entries, fencingToken) => store.noteBroadcast(entries, LEGAL_FROM.settled, fencingToken),
     unfinished: (after) => pages(store, ['reserved', 'settling', 'unknown'], after),
     hasSettled: store.hasSettled,
 
@@ -175,9 +175,9 @@ export function createLedger(options: LedgerOptions): Ledger {
       const reply = { keepUntil: now + keepSeconds * 1000 };
       return tell(id, 'settled', await store.move(id, LEGAL_FROM.settled, 'settled', change, reply));
     },
-    failed: async (id, reason, fence) => {
+    failed: async (id, reason, fencingToken) => {
       const change = { reason, signature: null, endedAt: clock.nowMs() };
-      return tell(id, 'failed', await store.move(id, LEGAL_FROM.failed, 'failed', change, 'drop', fence));
+      return tell(id, 'failed', await store.move(id, LEGAL_FROM.failed, 'failed', change, 'drop', fencingToken));
     },
     ruleOut: (id, reason) => store.move(id, ['failed'], 'failed', { reason }),
     unknown: async (id) => tell(id, 'unknown', await store.move(id, LEGAL_FROM.unknown, 'unknown', {})),

@@ -97,7 +97,7 @@ export async function openLedger(
 async function replacePredecessor(file: string, bootId: string, { store }: InstancesShare, log: Logger): Promise<void> {
   const before = readOr(file, '').trim();
   if (before !== '')
-    await store.bury(before).catch((err: unknown) => log.warn({ err }, 'the last start was not marked dead'));
+    await store.markDead(before).catch((err: unknown) => log.warn({ err }, 'the last start was not marked dead'));
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${bootId}\n`);
 }
@@ -113,12 +113,12 @@ function readOr(file: string, otherwise: string): string {
 /** `onDead` takes over what a dead instance left beside its payments. */
 function createInstance(
   membership: Membership,
-  { words }: InstancesShare,
+  { notifications }: InstancesShare,
   onDead: (bootId: string) => Promise<unknown>,
 ): Instance {
   async function join({ lead, stepDown, takeOver, carry, report }: Leader): Promise<void> {
-    words.onAsked((id) => {
-      void carry(id).then((isOurs) => isOurs && words.tell(id));
+    notifications.onAsked((id) => {
+      void carry(id).then((isOurs) => isOurs && notifications.reportEnded(id));
     });
     await membership.start({
       lead,
@@ -134,7 +134,7 @@ function createInstance(
     });
   }
 
-  const process = createSettlingLink(membership, words);
+  const process = createSettlingLink(membership, notifications);
   return {
     membership,
     place: { kind: 'switched', process, living: membership.living, patienceMs: PATIENCE_MS, join },

@@ -23,59 +23,59 @@ describePostgres('instances that share a ledger', () => {
   });
   afterEach(() => share.close());
 
-  const beat = (bootId: string, leaseMs = LEASE_MS, livingMs = LIVING_MS) => store.beat(bootId, leaseMs, livingMs);
+  const beat = (bootId: string, leaseMs = LEASE_MS, livingMs = LIVING_MS) => store.heartbeat(bootId, leaseMs, livingMs);
 
   test('have one that leads, whoever of many asks first, and the number stays while it does', async () => {
     const names = Array.from({ length: 16 }, (_, at) => `i${at}`);
     const told = await Promise.all(names.map((name) => beat(name)));
-    const leading = names.filter((_, at) => told[at]?.fence !== null);
+    const leading = names.filter((_, at) => told[at]?.fencingToken !== null);
     expect(leading).toHaveLength(1);
     const again = await Promise.all(names.map((name) => beat(name)));
-    expect(again.map(({ fence }) => fence)).toEqual(told.map(({ fence }) => fence));
+    expect(again.map(({ fencingToken }) => fencingToken)).toEqual(told.map(({ fencingToken }) => fencingToken));
     expect(again.map(({ living }) => living.toSorted())).toEqual(names.map(() => names.toSorted()));
   });
 
   test('get another one, with a higher number, once the lease is over or given back', async () => {
-    const { fence: first } = await beat('a', 0);
-    const { fence: second } = await beat('b');
+    const { fencingToken: first } = await beat('a', 0);
+    const { fencingToken: second } = await beat('b');
     expect(second).toBeGreaterThan(first ?? Number.POSITIVE_INFINITY);
-    expect((await beat('a')).fence).toBeNull();
+    expect((await beat('a')).fencingToken).toBeNull();
     await store.leave('b');
-    const { fence: third, living } = await beat('a');
+    const { fencingToken: third, living } = await beat('a');
     expect(third).toBeGreaterThan(second ?? Number.POSITIVE_INFINITY);
     expect(living).toEqual(['a']);
   });
 
   test('hear what the one that leads says, and nothing of one that led before', async () => {
-    const { fence } = await beat('a', 0);
-    expect(await store.say(fence ?? 0, 'too late')).toBe(false);
-    const { fence: next } = await beat('b');
-    expect(await store.say(fence ?? 0, 'of before')).toBe(false);
-    expect((await beat('a')).said).toBeNull();
-    expect(await store.say(next ?? 0, 'of now')).toBe(true);
-    expect((await beat('a')).said).toBe('of now');
+    const { fencingToken } = await beat('a', 0);
+    expect(await store.report(fencingToken ?? 0, 'too late')).toBe(false);
+    const { fencingToken: next } = await beat('b');
+    expect(await store.report(fencingToken ?? 0, 'of before')).toBe(false);
+    expect((await beat('a')).reported).toBeNull();
+    expect(await store.report(next ?? 0, 'of now')).toBe(true);
+    expect((await beat('a')).reported).toBe('of now');
     await store.leave('b');
-    expect((await beat('a')).said).toBeNull();
+    expect((await beat('a')).reported).toBeNull();
   });
 
   test('tell the dead, whether missed or known to be, until they are forgotten', async () => {
     await Promise.all([beat('leader'), beat('known')]);
     await beat('missed');
     expect((await beat('leader', LEASE_MS, 0)).dead.toSorted()).toEqual(['known', 'leader', 'missed']);
-    await store.bury('known');
+    await store.markDead('known');
     expect(await beat('leader')).toMatchObject({ dead: ['known'] });
     await store.forget('known');
     expect(await beat('leader')).toMatchObject({ dead: [] });
-    await store.bury('missed');
+    await store.markDead('missed');
     expect((await beat('missed')).living.toSorted()).toEqual(['leader', 'missed']);
   });
 
   test('have a free lease when the one that led is known to be dead, and when another one is they have not', async () => {
-    const { fence } = await beat('a');
-    await store.bury('b');
-    expect((await beat('c')).fence).toBeNull();
-    await store.bury('a');
-    expect((await beat('c')).fence).toBeGreaterThan(fence ?? Number.POSITIVE_INFINITY);
+    const { fencingToken } = await beat('a');
+    await store.markDead('b');
+    expect((await beat('c')).fencingToken).toBeNull();
+    await store.markDead('a');
+    expect((await beat('c')).fencingToken).toBeGreaterThan(fencingToken ?? Number.POSITIVE_INFINITY);
   });
 
   test('write nothing down under a number that is over, and everything under the one that holds', async () => {
@@ -83,13 +83,13 @@ describePostgres('instances that share a ledger', () => {
     try {
       await stores.payments.reserve(reservation('p', 'n'), 0, null);
       await stores.payments.move('p', ['reserved'], 'settling', {}, { store: Buffer.from('reply') });
-      const { fence: old } = await beat('a', 0);
-      const { fence } = await beat('b');
+      const { fencingToken: old } = await beat('a', 0);
+      const { fencingToken } = await beat('b');
       const note = (under: number | null) =>
         stores.payments.noteBroadcast([{ id: 'p', transaction: hash32('t') }], ['settling'], under ?? -1);
       expect([...(await note(old))]).toEqual([]);
       expect((await stores.payments.get('p'))?.transaction).toBeNull();
-      expect([...(await note(fence))]).toEqual(['p']);
+      expect([...(await note(fencingToken))]).toEqual(['p']);
       expect((await stores.payments.get('p'))?.transaction).toEqual(hash32('t'));
     } finally {
       await stores.close();
@@ -110,13 +110,13 @@ describePostgres('instances that share a ledger', () => {
     }
   });
 
-  test('hear each other’s words, and again after the wire was cut', async () => {
+  test('hear each other’s notifications, and again after the wire was cut', async () => {
     const other = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: quiet });
     const heard = new Set<string>();
-    other.words.onAsked((id) => heard.add(id));
+    other.notifications.onAsked((id) => heard.add(id));
     const sayUntilHeard = async (id: string) => {
       for (let tries = 0; tries < 200 && !heard.has(id); tries++) {
-        share.words.ask(id);
+        share.notifications.ask(id);
         await new Promise((next) => setTimeout(next, 25));
       }
       return heard.has(id);
@@ -126,7 +126,7 @@ describePostgres('instances that share a ledger', () => {
       const client = new Client({ connectionString: url });
       await client.connect();
       await client.query(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'percall words'",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'percall notifications'",
       );
       await client.end();
       expect(await sayUntilHeard('after')).toBe(true);

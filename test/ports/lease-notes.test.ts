@@ -30,7 +30,8 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
     await Promise.all([close(), share.close()]);
   });
 
-  const beat = async (bootId: string, leaseMs = LONG_MS) => (await share.store.beat(bootId, leaseMs, 60_000)).fence;
+  const beat = async (bootId: string, leaseMs = LONG_MS) =>
+    (await share.store.heartbeat(bootId, leaseMs, 60_000)).fencingToken;
   const hold = async (id: string): Promise<void> => {
     await stranger.query('BEGIN');
     await stranger.query('SELECT id FROM usdc_payments WHERE id = $1 FOR UPDATE', [id]);
@@ -39,18 +40,18 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
   const noted = async () => (await stores.payments.get('paid'))?.transaction;
 
   /** Resolves when the note has found its lease and cannot go on, for want of the payment's row. */
-  async function noteAndWait(fence: number | null) {
+  async function noteAndWait(fencingToken: number | null) {
     await hold('paid');
-    const note = stores.payments.noteBroadcast([{ id: 'paid', transaction: HASH }], ['settling'], fence ?? -1);
+    const note = stores.payments.noteBroadcast([{ id: 'paid', transaction: HASH }], ['settling'], fencingToken ?? -1);
     await untilSomebodyWaits(watcher);
     return { note };
   }
 
   /** Resolves when the transaction of the note has begun, and has not come to it. */
-  async function beginAndWait(fence: number | null) {
+  async function beginAndWait(fencingToken: number | null) {
     await hold('other');
     const before = stores.payments.move('other', ['settling'], 'unknown', {});
-    const note = stores.payments.noteBroadcast([{ id: 'paid', transaction: HASH }], ['settling'], fence ?? -1);
+    const note = stores.payments.noteBroadcast([{ id: 'paid', transaction: HASH }], ['settling'], fencingToken ?? -1);
     await untilSomebodyWaits(watcher);
     return { before, note };
   }
@@ -58,8 +59,8 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
   test('is on disk before anybody else has the lease, who meanwhile is heard and told that it has not', async () => {
     const first = await beat('first', OVER_MS);
     const { note } = await noteAndWait(first);
-    const told = await share.store.beat('second', LONG_MS, 60_000);
-    expect([told.fence, told.living.toSorted()]).toEqual([null, ['first', 'second']]);
+    const told = await share.store.heartbeat('second', LONG_MS, 60_000);
+    expect([told.fencingToken, told.living.toSorted()]).toEqual([null, ['first', 'second']]);
     await letGo();
     expect([...(await note)]).toEqual(['paid']);
     expect(await noted()).toEqual(HASH);
@@ -90,7 +91,7 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
     const first = await beat('first');
     const { note } = await noteAndWait(first);
     expect(await beat('first')).toBe(first);
-    expect(await share.store.say(first ?? 0, 'word')).toBe(true);
+    expect(await share.store.report(first ?? 0, 'word')).toBe(true);
     await share.store.leave('first');
     expect(await beat('second')).toBeNull();
     await letGo();
@@ -120,8 +121,8 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
   });
 
   /** As the settling process gives a payment up: a move that asks for the lease. */
-  const giveUp = (fence: number | null) =>
-    stores.payments.move('paid', ['settling'], 'failed', { reason: 'gone', endedAt: 1 }, 'drop', fence ?? -1);
+  const giveUp = (fencingToken: number | null) =>
+    stores.payments.move('paid', ['settling'], 'failed', { reason: 'gone', endedAt: 1 }, 'drop', fencingToken ?? -1);
   const state = async () => (await stores.payments.get('paid'))?.state;
 
   test('a payment is given up under the lease that holds, and under no other', async () => {

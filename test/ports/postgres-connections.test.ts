@@ -118,7 +118,7 @@ describePostgres('a connection to PostgreSQL', () => {
       expect.stringContaining('statement timeout'),
       expect.stringContaining('statement timeout'),
     ]);
-    // The other lane has its own turn.
+    // The other queue has its own turn.
     expect(await end(stores.lightning.claim(accountedOf('a')))).toBe('claimed');
     await stranger.query('ROLLBACK');
     expect(await direct.payments.get('a')).toBeNull();

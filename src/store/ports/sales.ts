@@ -95,7 +95,7 @@ export interface LedgerStore {
    */
   reserve(payment: NewPayment, maxOpen: number, reusableReason: string | null): Promise<boolean>;
   /**
-   * Sets the state where it is one of `from`, and what becomes of the reply, in one step; false when it was not. With `fence`, false where the
+   * Sets the state where it is one of `from`, and what becomes of the reply, in one step; false when it was not. With `fencingToken`, false where the
    * lease of that number is over: a store that one process holds has none.
    */
   move(
@@ -104,13 +104,13 @@ export interface LedgerStore {
     to: PaymentState,
     change: PaymentChange,
     reply?: ReplyChange,
-    fence?: number,
+    fencingToken?: number,
   ): Promise<boolean>;
-  /** Notes the transactions that are about to be broadcast, all in one step; returns the ids of the rows in one of these states, the only ones noted. With `fence`, none where the lease of that number is over: a store that one process holds has none. */
+  /** Notes the transactions that are about to be broadcast, all in one step; returns the ids of the rows in one of these states, the only ones noted. With `fencingToken`, none where the lease of that number is over: a store that one process holds has none. */
   noteBroadcast(
     entries: readonly { id: string; transaction: Uint8Array }[],
     where: readonly PaymentState[],
-    fence?: number,
+    fencingToken?: number,
   ): Promise<ReadonlySet<string>>;
   /**
    * Forgets a row in one of these states, its reply with it; false when it was not, or when a transaction is noted for it:

@@ -1,7 +1,7 @@
 import type { DueTransfer, GatewayTransferStore, TransferNote } from '../ports/transfers.ts';
 import type { Pools } from './pool.ts';
 import { statement } from './statement.ts';
-import type { WriteLane } from './write-lane.ts';
+import type { WriteQueue } from './write-queue.ts';
 
 const DUE = statement<{ now: number; limit: number }>(
   `SELECT payment_id AS "paymentId", transfer_id AS "transferId", checks FROM gateway_transfers
@@ -18,11 +18,11 @@ const PAYMENTS_IN = statement<{ transaction: Uint8Array; limit: number }>(
   'SELECT payment_id AS id FROM gateway_transfers WHERE transaction_hash = @transaction ORDER BY payment_id LIMIT @limit',
 );
 
-/** The store of Gateway transfers on PostgreSQL; they come in with the payment's own move. The lane is that of the payments. */
-export function createGatewayTransferStore({ read }: Pools, lane: WriteLane): GatewayTransferStore {
+/** The store of Gateway transfers on PostgreSQL; they come in with the payment's own move. The queue is that of the payments. */
+export function createGatewayTransferStore({ read }: Pools, queue: WriteQueue): GatewayTransferStore {
   return {
     due: (now, limit) => read<DueTransfer>(DUE({ now, limit })),
-    note: (paymentId, note) => lane.write({ statements: [NOTE({ ...note, paymentId })], read: () => {} }),
+    note: (paymentId, note) => queue.write({ statements: [NOTE({ ...note, paymentId })], read: () => {} }),
     batchOf: async (paymentId) => (await read<{ hash: Uint8Array | null }>(BATCH_OF({ paymentId })))[0]?.hash ?? null,
     paymentsIn: async (transaction, limit) =>
       (await read<{ id: string }>(PAYMENTS_IN({ transaction, limit }))).map(({ id }) => id),

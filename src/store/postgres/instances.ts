@@ -32,7 +32,7 @@ const RESIGN = statement<{ bootId: string }>(
 /** The instances' store on PostgreSQL: one row for each, and one for the lease. */
 export function createInstancesStore(transact: Transact): InstancesStore {
   return {
-    beat: (bootId, leaseMs, livingMs) =>
+    heartbeat: (bootId, leaseMs, livingMs) =>
       transact(async (run) => {
         await run(SEEN({ bootId }));
         const [own] = await run<{ fence: number }>(RENEW({ bootId, leaseMs }));
@@ -40,10 +40,15 @@ export function createInstancesStore(transact: Transact): InstancesStore {
         const [told] = await run<{ said: string | null }>(SAID);
         const all = await run<{ bootId: string; isLiving: boolean }>(ALL({ livingMs }));
         const named = (living: boolean) => all.filter(({ isLiving }) => isLiving === living).map((one) => one.bootId);
-        return { fence: lease?.fence ?? null, living: named(true), dead: named(false), said: told?.said ?? null };
+        return {
+          fencingToken: lease?.fence ?? null,
+          living: named(true),
+          dead: named(false),
+          reported: told?.said ?? null,
+        };
       }),
-    say: (fence, text) => transact(async (run) => (await run(SAY({ fence, text }))).length === 1),
-    bury: (bootId) =>
+    report: (fence, text) => transact(async (run) => (await run(SAY({ fence, text }))).length === 1),
+    markDead: (bootId) =>
       transact(async (run) => {
         await run(RESIGN({ bootId }));
         await run(GONE({ bootId }));

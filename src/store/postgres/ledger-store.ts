@@ -3,7 +3,7 @@ import type { LedgerStore, Payment, PaymentKey, PaymentState } from '../ports/sa
 import { ledgerWrites, PURGE_CHUNK } from './ledger-writes.ts';
 import type { Pools } from './pool.ts';
 import { fixed, type Statement, statement } from './statement.ts';
-import type { WriteLane } from './write-lane.ts';
+import type { WriteQueue } from './write-queue.ts';
 
 const COLUMNS = `id, network, contract, payer, nonce, state, boot_id AS "bootId", amount, pay_to AS "payTo", valid_after AS "validAfter",
   valid_before AS "validBefore", signature, authorization_hash AS "authorizationHash", request_hash AS "requestHash", price, charged,
@@ -40,7 +40,7 @@ const COUNT = fixed('SELECT state, count(*) AS count FROM usdc_payments GROUP BY
 
 interface LedgerStoreOptions {
   readonly pools: Pools;
-  readonly lane: WriteLane;
+  readonly queue: WriteQueue;
   /** Asked for by whoever closes the ledger through its payments, as it can be on SQLite. */
   close(): Promise<void>;
   ping(): Promise<void>;
@@ -50,7 +50,7 @@ interface LedgerStoreOptions {
  * The ledger's store on PostgreSQL. Writes of one turn share a transaction and have each its own outcome, as if they had come one after the
  * other in the order of the calls; reads see what is committed.
  */
-export function createLedgerStore({ pools, lane, close, ping }: LedgerStoreOptions): LedgerStore {
+export function createLedgerStore({ pools, queue, close, ping }: LedgerStoreOptions): LedgerStore {
   // Replies on their way into the store, so that the account of its bytes misses none.
   let waitingBytes = 0;
   const all = (query: Statement): Promise<Payment[]> => pools.read<Payment>(query);
@@ -61,26 +61,26 @@ export function createLedgerStore({ pools, lane, close, ping }: LedgerStoreOptio
     get: (id) => one(GET({ id })),
     findByHash: (hash, limit) => all(BY_HASH({ hash, limit })),
     findByIdentifier: (identifierHash) => one(BY_IDENTIFIER({ identifierHash })),
-    reserve: (payment, maxOpen, reusableReason) => lane.write(ledgerWrites.reserve(payment, maxOpen, reusableReason)),
+    reserve: (payment, maxOpen, reusableReason) => queue.write(ledgerWrites.reserve(payment, maxOpen, reusableReason)),
     move: async (id, from, to, change, reply, fence) => {
       const bytes = reply && reply !== 'drop' && 'store' in reply ? reply.store.length : 0;
       waitingBytes += bytes;
       try {
-        return await lane.write(ledgerWrites.move(id, from, to, change, reply, fence ?? null));
+        return await queue.write(ledgerWrites.move(id, from, to, change, reply, fence ?? null));
       } finally {
         waitingBytes -= bytes;
       }
     },
-    noteBroadcast: (entries, where, fence) => lane.write(ledgerWrites.noteBroadcast(entries, where, fence ?? null)),
-    release: (id, from) => lane.write(ledgerWrites.release(id, from)),
+    noteBroadcast: (entries, where, fence) => queue.write(ledgerWrites.noteBroadcast(entries, where, fence ?? null)),
+    release: (id, from) => queue.write(ledgerWrites.release(id, from)),
     openBefore: async ({ network, contract, payer }, id) => {
       const [row] = await pools.read<{ total: bigint }>(OPEN_BEFORE({ network, contract, payer, id }));
       return row?.total ?? 0n;
     },
-    takeReply: (id, max, now) => lane.write(ledgerWrites.takeReply(id, max, now)),
+    takeReply: (id, max, now) => queue.write(ledgerWrites.takeReply(id, max, now)),
     purgeReplies: async (now) => {
       for (let purged = 0; ; ) {
-        const more = await lane.write(ledgerWrites.purgeReplies(now));
+        const more = await queue.write(ledgerWrites.purgeReplies(now));
         purged += more;
         if (more < PURGE_CHUNK) return purged;
       }

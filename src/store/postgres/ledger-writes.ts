@@ -1,7 +1,7 @@
 import { CHANGE_COLUMNS, OPEN } from '../payment-columns.ts';
 import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../ports/sales.ts';
 import { type Statement, statement } from './statement.ts';
-import type { Write } from './write-lane.ts';
+import type { Write } from './write-queue.ts';
 
 // A row that failed holds no identifier; the words are those of the index, which decides between two that race.
 // A place is free again when its payment has ended, so the next one is after all that are open, which is all that is asked of it.

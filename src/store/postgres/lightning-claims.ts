@@ -2,7 +2,7 @@ import { type ClaimRow, claimFromRow } from '../lightning-row.ts';
 import type { Claim, ClaimOutcome, FacilitatorCounts, NewClaim, ProofKey } from '../ports/proofs.ts';
 import type { Pools } from './pool.ts';
 import { statement } from './statement.ts';
-import type { Write } from './write-lane.ts';
+import type { Write } from './write-queue.ts';
 
 type GrantRow = Omit<NewClaim, 'grant' | 'account'> & {
   requestHash: Uint8Array | null;

@@ -1,6 +1,6 @@
 import type { ClaimAccount, ClaimOutcome, NewClaim } from '../ports/proofs.ts';
 import { statement } from './statement.ts';
-import type { Kind } from './write-lane.ts';
+import type { Kind } from './write-queue.ts';
 
 /** A facilitator's claim: it is counted, and grants nothing. */
 interface CountedClaim {

@@ -1,6 +1,6 @@
 import type { ProofKey } from '../ports/proofs.ts';
 import { statement } from './statement.ts';
-import type { Write } from './write-lane.ts';
+import type { Write } from './write-queue.ts';
 
 const KEY = 'network = @network AND payment_hash = @paymentHash';
 

@@ -2,7 +2,7 @@ import { type InvoiceRow, invoiceFromRow } from '../lightning-row.ts';
 import type { InvoiceRecord, ProofKey } from '../ports/proofs.ts';
 import type { Pools } from './pool.ts';
 import { fixed, statement } from './statement.ts';
-import type { Write } from './write-lane.ts';
+import type { Write } from './write-queue.ts';
 
 const KEY = 'network = @network AND payment_hash = @paymentHash';
 

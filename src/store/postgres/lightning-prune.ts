@@ -1,6 +1,6 @@
 import { utcDay } from '../../lib/calendar.ts';
 import { statement } from './statement.ts';
-import type { Write } from './write-lane.ts';
+import type { Write } from './write-queue.ts';
 
 /** Rows that one step forgets at most, so that no transaction is long. */
 export const PRUNE_CHUNK = 100;

@@ -5,26 +5,26 @@ import { ANSWER, grantWrites } from './lightning-grants.ts';
 import { createInvoiceReads, recordInvoiceWrite } from './lightning-invoices.ts';
 import { PRUNE_CHUNK, pruneSteps } from './lightning-prune.ts';
 import type { Pools } from './pool.ts';
-import type { WriteLane } from './write-lane.ts';
+import type { WriteQueue } from './write-queue.ts';
 
 interface LightningStoreOptions {
   readonly pools: Pools;
-  readonly lane: WriteLane;
+  readonly queue: WriteQueue;
   ping(): Promise<void>;
 }
 
 /** The Lightning rail's store on PostgreSQL, where the routes and facilitators of all instances spend every proof in one place. */
-export function createLightningStore({ pools, lane, ping }: LightningStoreOptions): LightningStore {
+export function createLightningStore({ pools, queue, ping }: LightningStoreOptions): LightningStore {
   const invoices = createInvoiceReads(pools);
   const claims = createClaimReads(pools);
-  const { write } = lane;
+  const { write } = queue;
 
   return {
     recordInvoice: (record, sealedReply) => write(recordInvoiceWrite(record, sealedReply)),
     findInvoice: invoices.find,
     keptReply: invoices.keptReply,
     claim: async (claim) =>
-      claim.account ? lane.share(COUNTED_CLAIMS, countedClaim(claim, claim.account)) : write(claimWrite(claim)),
+      claim.account ? queue.share(COUNTED_CLAIMS, countedClaim(claim, claim.account)) : write(claimWrite(claim)),
     findClaim: claims.find,
     takeLease: (key, holder, now, until) => write(grantWrites.takeLease(key, holder, now, until)),
     releaseLease: (key, holder) => write(grantWrites.releaseLease(key, holder)),

@@ -1,7 +1,7 @@
 import { Client, type Pool } from 'pg';
 import { createBundle } from '../../lib/bundle.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Words } from '../ports/instances.ts';
+import type { Notifications } from '../ports/instances.ts';
 
 const [ASK, TELL] = ['percall_ask', 'percall_tell'];
 /** A notification holds less than 8,000 bytes; an id has 36. */
@@ -10,10 +10,10 @@ const RECONNECT_MS = 1000;
 /** How often the connection is asked whether it still hears, and how long an answer may take: one that went deaf tells nobody. */
 const [LISTENING_MS, ANSWER_MS] = [5000, 2000];
 
-interface WordsOptions {
+interface NotificationsOptions {
   readonly url: string;
   readonly connectTimeoutMs: number;
-  /** Over which words are sent. */
+  /** Over which notifications are sent. */
   readonly pool: Pool;
   readonly clock: Clock;
   readonly log: { warn(detail: object, message: string): void };
@@ -23,7 +23,7 @@ interface WordsOptions {
  * Words over LISTEN and NOTIFY, on a connection of their own that is opened anew when it breaks. What is said while it is broken is lost, and
  * on a database without them everything is: then the rows are found by looking. Ids of one turn of the event loop travel together.
  */
-export function openWords({ url, connectTimeoutMs, pool, clock, log }: WordsOptions): Words {
+export function openNotifications({ url, connectTimeoutMs, pool, clock, log }: NotificationsOptions): Notifications {
   const listeners = { [ASK]: new Set<(id: string) => void>(), [TELL]: new Set<(id: string) => void>() };
   const ended = new AbortController();
 
@@ -35,7 +35,7 @@ export function openWords({ url, connectTimeoutMs, pool, clock, log }: WordsOpti
         query_timeout: ANSWER_MS,
         keepAlive: true,
       },
-      application_name: 'percall words',
+      application_name: 'percall notifications',
     });
     const over = new AbortController();
     const end = () => over.abort();
@@ -62,7 +62,7 @@ export function openWords({ url, connectTimeoutMs, pool, clock, log }: WordsOpti
 
   async function keepListening(): Promise<void> {
     while (!ended.signal.aborted) {
-      await listen().catch((err: unknown) => log.warn({ err }, 'no words come from other instances'));
+      await listen().catch((err: unknown) => log.warn({ err }, 'no notifications come from other instances'));
       await clock.sleep(RECONNECT_MS, ended.signal).catch(() => {});
     }
   }
@@ -70,9 +70,9 @@ export function openWords({ url, connectTimeoutMs, pool, clock, log }: WordsOpti
   const running = keepListening();
   return {
     ask: speaker(pool, ASK),
-    tell: speaker(pool, TELL),
+    reportEnded: speaker(pool, TELL),
     onAsked: (listener) => void listeners[ASK]?.add(listener),
-    onTold: (listener) => void listeners[TELL]?.add(listener),
+    onEnded: (listener) => void listeners[TELL]?.add(listener),
     close: async () => {
       ended.abort();
       await running;

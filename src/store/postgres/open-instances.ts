@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import type { OpenWindows } from '../../lib/limits/minute-windows.ts';
-import type { InstancesStore, Words } from '../ports/instances.ts';
+import type { InstancesStore, Notifications } from '../ports/instances.ts';
 import { createInstancesStore } from './instances.ts';
+import { openNotifications } from './notifications.ts';
 import { openPools } from './pool.ts';
 import { createRetry } from './retry.ts';
 import { openPostgresWindows } from './shared-windows.ts';
 import { fixed } from './statement.ts';
 import { createRun, createTransact } from './transaction.ts';
-import { openWords } from './words.ts';
 
 /** A beat that takes longer is as good as none: the lease must not run out behind it. */
 const BEAT_TIMEOUT_MS = 1500;
@@ -27,7 +27,7 @@ interface OpenInstancesOptions {
 /** What instances share beside the ledger's rows, on connections of their own, so that no burst of sales keeps a beat waiting. */
 export interface InstancesShare {
   readonly store: InstancesStore;
-  readonly words: Words;
+  readonly notifications: Notifications;
   readonly windows: OpenWindows;
   close(): Promise<void>;
 }
@@ -41,15 +41,15 @@ export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstanc
   const beats = openPools({ ...limits, applicationName: 'percall instances' });
   const counts = openPools({ ...limits, applicationName: 'percall limits' });
   const retry = createRetry(clock);
-  const words = openWords({ url, connectTimeoutMs, pool: beats.reads, clock, log });
+  const notifications = openNotifications({ url, connectTimeoutMs, pool: beats.reads, clock, log });
   // What every instance knows and no row holds.
   const salt = createHash('sha256').update(url).digest('hex');
   return {
     store: createInstancesStore(createTransact(beats.writes, retry, BEGIN)),
-    words,
+    notifications,
     windows: openPostgresWindows(createRun(counts.writes, retry), salt),
     close: async () => {
-      await words.close();
+      await notifications.close();
       await Promise.all([beats.close(), counts.close()]);
     },
   };

@@ -14,7 +14,7 @@ import { createRetry } from './retry.ts';
 import { createSelfTestStore } from './selftest-store.ts';
 import { createSettledReads } from './settled-reads.ts';
 import { fixed } from './statement.ts';
-import { createWriteLane } from './write-lane.ts';
+import { createWriteQueue } from './write-queue.ts';
 
 const ANY_PAYMENT = fixed('SELECT id FROM usdc_payments LIMIT 1');
 const READ_ONLY = fixed('SHOW transaction_read_only');
@@ -46,23 +46,23 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     applicationName: 'percall',
   });
   const retry = createRetry(clock, options.onRetry);
-  const lane = (turn: string) => createWriteLane({ pool: pools.writes, retry, turn });
-  const lanes = { payments: lane('payments'), lightning: lane('lightning'), others: lane('others') };
+  const queue = (turn: string) => createWriteQueue({ pool: pools.writes, retry, turn });
+  const queues = { payments: queue('payments'), lightning: queue('lightning'), others: queue('others') };
   const ping = createPing(pools, clock);
   let closed: Promise<void> | null = null;
   const close = () => {
-    closed ??= Promise.all(Object.values(lanes).map((one) => one.idle())).then(pools.close);
+    closed ??= Promise.all(Object.values(queues).map((one) => one.idle())).then(pools.close);
     return closed;
   };
 
   return {
-    payments: createLedgerStore({ pools, lane: lanes.payments, close, ping }),
-    lightning: createLightningStore({ pools, lane: lanes.lightning, ping }),
-    transfers: createGatewayTransferStore(pools, lanes.payments),
-    spending: createRelayerSpending(pools, lanes.others),
-    selfTests: createSelfTestStore(pools, lanes.others),
+    payments: createLedgerStore({ pools, queue: queues.payments, close, ping }),
+    lightning: createLightningStore({ pools, queue: queues.lightning, ping }),
+    transfers: createGatewayTransferStore(pools, queues.payments),
+    spending: createRelayerSpending(pools, queues.others),
+    selfTests: createSelfTestStore(pools, queues.others),
     market: createMarketStore(pools, retry),
-    catalogue: createCatalogueStore(pools, lanes.others),
+    catalogue: createCatalogueStore(pools, queues.others),
     settled: createSettledReads(pools),
     ping,
     close,

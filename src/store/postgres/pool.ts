@@ -2,7 +2,7 @@ import { type ClientBase, Pool, types } from 'pg';
 import { asLedgerError } from './errors.ts';
 import type { Statement } from './statement.ts';
 
-/** Connections for the write lanes: one each, and one for transactions of several steps. */
+/** Connections for the write queues: one each, and one for transactions of several steps. */
 const WRITERS = 3;
 /** The server gives up on a client that it cannot reach within about 10 s + 3 × 5 s, and with it on the locks of its transaction. */
 const KEEP_ALIVE = { tcp_keepalives_idle: 10, tcp_keepalives_interval: 5, tcp_keepalives_count: 3 };

@@ -1,7 +1,7 @@
 import { NOTHING_SPENT, type RelayerSpendingStore, type Spending } from '../ports/spending.ts';
 import type { Pools } from './pool.ts';
 import { statement } from './statement.ts';
-import type { WriteLane } from './write-lane.ts';
+import type { WriteQueue } from './write-queue.ts';
 
 const ADD = statement<Spending & { day: string }>(`
   INSERT INTO relayer_spending (day, wei, failed_wei, gas, transactions, payments)
@@ -16,9 +16,9 @@ const READ = statement<{ day: string }>(
 );
 
 /** The relayer's spending on PostgreSQL: added up by the database, whichever instance adds. */
-export function createRelayerSpending({ read }: Pools, lane: WriteLane): RelayerSpendingStore {
+export function createRelayerSpending({ read }: Pools, queue: WriteQueue): RelayerSpendingStore {
   return {
-    add: (day, spending) => lane.write({ statements: [ADD({ ...spending, day })], read: () => {} }),
+    add: (day, spending) => queue.write({ statements: [ADD({ ...spending, day })], read: () => {} }),
     spentOn: async (day) => (await read<Spending>(READ({ day })))[0] ?? NOTHING_SPENT,
   };
 }

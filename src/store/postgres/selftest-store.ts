@@ -1,7 +1,7 @@
 import type { SelfTestRun, SelfTestStore } from '../ports/selftest.ts';
 import type { Pools } from './pool.ts';
 import { fixed, statement } from './statement.ts';
-import type { WriteLane } from './write-lane.ts';
+import type { WriteQueue } from './write-queue.ts';
 
 const SELECT = `SELECT at, ok, latency_ms AS "latencyMs", transaction_hash AS "transaction", not_charged AS "notCharged", reason
                   FROM self_tests`;
@@ -17,9 +17,9 @@ const COUNT = statement<{ sinceMs: number }>(
 );
 
 /** The self-test's results on PostgreSQL. */
-export function createSelfTestStore({ read }: Pools, lane: WriteLane): SelfTestStore {
+export function createSelfTestStore({ read }: Pools, queue: WriteQueue): SelfTestStore {
   return {
-    record: (run, keepFromMs) => lane.write({ statements: [RECORD(run), FORGET({ keepFromMs })], read: () => {} }),
+    record: (run, keepFromMs) => queue.write({ statements: [RECORD(run), FORGET({ keepFromMs })], read: () => {} }),
     recent: (limit) => read<SelfTestRun>(RECENT({ limit })),
     lastChecked: async () => (await read<SelfTestRun>(CHECKED))[0] ?? null,
     countSince: async (sinceMs) =>

@@ -36,7 +36,7 @@ const ALONE: Kind<Write<unknown>, unknown> = {
 };
 
 /** Runs writes, in the order in which they came; each resolves once it is on disk. */
-export interface WriteLane {
+export interface WriteQueue {
   write<T>(write: Write<T>): Promise<T>;
   /** Runs one write of a kind. */
   share<Item, T>(kind: Kind<Item, T>, item: Item): Promise<T>;
@@ -54,7 +54,7 @@ interface Waiting {
 interface LaneOptions {
   readonly pool: Pool;
   readonly retry: Retry;
-  /** Whose turns it takes: lanes of one name in all instances write one after the other. */
+  /** Whose turns it takes: queues of one name in all instances write one after the other. */
   readonly turn: string;
 }
 
@@ -70,7 +70,7 @@ interface LaneOptions {
  * 4. Nothing resolves before COMMIT was answered. Where the connection is lost before that, all of its writes reject, and whether they are in the
  *    database is not known.
  */
-export function createWriteLane({ pool, retry, turn }: LaneOptions): WriteLane {
+export function createWriteQueue({ pool, retry, turn }: LaneOptions): WriteQueue {
   let waiting: Waiting[] = [];
   let running: Promise<void> | null = null;
   const turns = { await: AWAIT_TURN({ turn }), take: TAKE_TURN({ turn }) };

@@ -88,8 +88,8 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
       const { payments, lightning, transfers, spending, selfTests, market, catalogue, settled } = stores;
       const fenced: typeof payments = {
         ...payments,
-        noteBroadcast: (entries, where, fence) =>
-          lease.under(fence, () => payments.noteBroadcast(entries, where), new Set<string>()),
+        noteBroadcast: (entries, where, fencingToken) =>
+          lease.under(fencingToken, () => payments.noteBroadcast(entries, where), new Set<string>()),
       };
       let closed: Promise<void> | null = null;
       const close = () => {
@@ -120,11 +120,11 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
       };
       return {
         store: remote(lease.store),
-        words: {
+        notifications: {
           ask: speak(hears.asked),
-          tell: speak(hears.told),
+          reportEnded: speak(hears.told),
           onAsked: listen(hears.asked),
-          onTold: listen(hears.told),
+          onEnded: listen(hears.told),
           close: leave,
         },
         windows: (name) => ({

@@ -11,20 +11,20 @@ function newInstance() {
   const clock = createManualClock(NOON);
   const done: string[] = [];
   const ledger = {
-    fence: 1 as number | null,
+    fencingToken: 1 as number | null,
     dead: [] as string[],
-    said: null as string | null,
+    reported: null as string | null,
     /** Whether heartbeats are answered. */
     answers: true,
   };
   const never = new Promise<never>(() => {});
   const store: InstancesStore = {
-    beat: async (bootId): Promise<Standing> => {
+    heartbeat: async (bootId): Promise<Standing> => {
       if (!ledger.answers) return never;
-      return { fence: ledger.fence, living: [bootId], dead: [...ledger.dead], said: ledger.said };
+      return { fencingToken: ledger.fencingToken, living: [bootId], dead: [...ledger.dead], reported: ledger.reported };
     },
-    say: async (fence, text) => done.push(`said ${text} under ${fence}`) > 0,
-    bury: async () => {},
+    report: async (fencingToken, text) => done.push(`reported ${text} under ${fencingToken}`) > 0,
+    markDead: async () => {},
     forget: async (bootId) => {
       ledger.dead = ledger.dead.filter((one) => one !== bootId);
       done.push(`forgot ${bootId}`);
@@ -32,7 +32,7 @@ function newInstance() {
     leave: async () => void done.push('left'),
   };
   const leading: Leading = {
-    lead: async (fence) => void done.push(`lead ${fence}`),
+    lead: async (fencingToken) => void done.push(`lead ${fencingToken}`),
     stepDown: () => void done.push('step down'),
     takeOver: async (dead) => void done.push(`took over ${dead.join()}`),
     report: () => null,
@@ -61,11 +61,11 @@ test('leads once while it holds the lease, and hands it over when it stops', asy
 
 test('does not lead where another one does, and begins when the lease is its own', async () => {
   const { ledger, leading, membership, done, seconds } = newInstance();
-  ledger.fence = null;
+  ledger.fencingToken = null;
   await membership.start(leading);
   await seconds(3);
   expect([membership.leads(), done]).toEqual([false, []]);
-  ledger.fence = 7;
+  ledger.fencingToken = 7;
   await seconds(2);
   expect([membership.leads(), done]).toEqual([true, ['lead 7']]);
   await membership.stop();
@@ -81,7 +81,7 @@ test('ends leading by itself before the lease is over where the ledger does not 
   expect(membership.leads()).toBe(false);
   await seconds(3);
   expect(done).toEqual(['lead 1', 'step down']);
-  [ledger.answers, ledger.fence] = [true, 5];
+  [ledger.answers, ledger.fencingToken] = [true, 5];
   await seconds(4);
   expect([membership.leads(), done]).toEqual([true, ['lead 1', 'step down', 'lead 5']]);
   await membership.stop();
@@ -90,7 +90,7 @@ test('ends leading by itself before the lease is over where the ledger does not 
 test('that gained the lease anew while it slept ends what it led under the old number', async () => {
   const { ledger, leading, membership, done, seconds } = newInstance();
   await membership.start(leading);
-  ledger.fence = 3;
+  ledger.fencingToken = 3;
   await seconds(2);
   expect(done).toEqual(['lead 1', 'step down', 'lead 3']);
   await membership.stop();
@@ -101,9 +101,9 @@ test('a beginning that fails is ended and tried again', async () => {
   let fails = 2;
   const shaky: Leading = {
     ...leading,
-    lead: async (fence) => {
+    lead: async (fencingToken) => {
       if (fails-- > 0) throw new Error('the ledger cannot be read');
-      await leading.lead(fence);
+      await leading.lead(fencingToken);
     },
   };
   await expect(membership.start(shaky)).rejects.toThrow('cannot be read');
@@ -114,12 +114,12 @@ test('a beginning that fails is ended and tried again', async () => {
   let failing = 0;
   await other.membership.start({
     ...other.leading,
-    lead: async (fence) => {
-      if (fence === 2 && failing++ === 0) throw new Error('the ledger cannot be read');
-      await other.leading.lead(fence);
+    lead: async (fencingToken) => {
+      if (fencingToken === 2 && failing++ === 0) throw new Error('the ledger cannot be read');
+      await other.leading.lead(fencingToken);
     },
   });
-  other.ledger.fence = 2;
+  other.ledger.fencingToken = 2;
   await other.seconds(4);
   expect(other.done).toEqual(['lead 1', 'step down', 'step down', 'lead 2']);
   expect(other.membership.leads()).toBe(true);
@@ -165,7 +165,7 @@ test('what could not be taken over is tried again, and nobody is forgotten befor
 
 test('the leader’s report does not count for longer than the ledger answers', async () => {
   const { ledger, leading, membership, seconds } = newInstance();
-  [ledger.fence, ledger.said] = [null, 'report'];
+  [ledger.fencingToken, ledger.reported] = [null, 'report'];
   await membership.start(leading);
   await seconds(2);
   expect(membership.reported()).toBe('report');

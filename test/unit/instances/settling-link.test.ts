@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { reportText } from '../../../src/instances/report-text.ts';
 import { createSettlingLink } from '../../../src/instances/settling-link.ts';
 import type { SettlingReport } from '../../../src/payment/settling.ts';
-import type { Words } from '../../../src/store/ports/instances.ts';
+import type { Notifications } from '../../../src/store/ports/instances.ts';
 
 const WELL = { unavailable: null, codeRefused: null, payers: [] };
 
@@ -11,14 +11,14 @@ function newLink() {
   const leader: { text: string | null } = { text: null };
   const asked: string[] = [];
   let end = (_id: string) => {};
-  const words: Words = {
+  const notifications: Notifications = {
     ask: (id) => void asked.push(id),
-    onTold: (listener) => {
+    onEnded: (listener) => {
       end = listener;
     },
-    ...{ tell() {}, onAsked() {}, close: async () => {} },
+    ...{ reportEnded() {}, onAsked() {}, close: async () => {} },
   };
-  const link = createSettlingLink({ reported: () => leader.text }, words);
+  const link = createSettlingLink({ reported: () => leader.text }, notifications);
   const report = (given: SettlingReport) => {
     leader.text = reportText(given);
   };
