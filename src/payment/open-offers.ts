@@ -32,10 +32,15 @@ export function createOffer(endpoint: Endpoint<never>, terms: Terms): Offer {
   return { requirement, accepts, price: price.units, demand: httpProtocol.prepare(endpoint, accepts, publicOrigin) };
 }
 
-/** What each priced endpoint costs in USDC under a configuration. */
+/** What each priced endpoint costs in USDC under a configuration. An offer is prepared once, whoever asks for it. */
 export function offersUnder(config: TermsConfig): OfferOf {
   const terms = termsOf(config);
-  return (endpoint) => createOffer(endpoint, terms);
+  const offers = new WeakMap<Endpoint<never>, Offer>();
+  return (endpoint) => {
+    const offer = offers.get(endpoint) ?? createOffer(endpoint, terms);
+    offers.set(endpoint, offer);
+    return offer;
+  };
 }
 
 type OfferOf = (endpoint: Endpoint<never>) => Offer;

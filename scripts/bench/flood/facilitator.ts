@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { createAccount } from '../../../src/embedded/accounts.ts';
+import type { LoopbackServer } from '../../../src/embedded/loopback.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import type { FacilitatorOptions } from './facilitator-worker.ts';
-import type { Served } from './json-http.ts';
 
 /** Starts the SDK's facilitator over the embedded network, in a thread of its own. */
-export async function startFacilitator(network: EmbeddedNetwork): Promise<Served> {
+export async function startFacilitator(network: EmbeddedNetwork): Promise<LoopbackServer> {
   const { rpcUrl, chainId, multicall3 } = network;
   const account = createAccount();
   await network.fundNative(account.address, 10n ** 21n);

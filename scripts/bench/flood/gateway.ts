@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Answered, type Asked, ok, type Served, serveJson } from './json-http.ts';
+import type { LoopbackServer } from '../../../src/embedded/loopback.ts';
+import { type Answered, type Asked, ok, serveJson } from './json-http.ts';
 
 /** Circle's number for Arc. */
 const ARC_DOMAIN = 26;
@@ -32,7 +33,7 @@ interface Transfer {
 }
 
 /** Circle's Gateway as its API is described, as far as a seller asks it: deposits, transfers, settlement. */
-export interface Gateway extends Served {
+export interface Gateway extends LoopbackServer {
   /** Gives a depositor this much to spend, in USDC base units. */
   deposit(depositor: string, units: bigint): void;
   balanceOf(depositor: string): bigint;

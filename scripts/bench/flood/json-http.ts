@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type LoopbackServer, listenOnLoopback } from '../../../src/embedded/loopback.ts';
 
 /** A request as the bench's stand-ins see it. */
 export interface Asked {
@@ -16,14 +15,8 @@ export interface Answered {
   readonly text: string;
 }
 
-/** A small service on loopback, until it is stopped. */
-export interface Served {
-  readonly url: string;
-  stop(): Promise<void>;
-}
-
 /** Serves on a free port of 127.0.0.1. What the handler throws closes the connection, as a node that has gone does. */
-export async function serveJson(answer: (asked: Asked) => Promise<Answered>): Promise<Served> {
+export async function serveJson(answer: (asked: Asked) => Promise<Answered>): Promise<LoopbackServer> {
   const server = createServer((request, response) => {
     const serve = async (): Promise<void> => {
       const url = new URL(request.url ?? '/', 'http://localhost');
@@ -32,19 +25,7 @@ export async function serveJson(answer: (asked: Asked) => Promise<Answered>): Pr
     };
     serve().catch(() => response.destroy());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async stop() {
-      if (!server.listening) return;
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  return listenOnLoopback(server);
 }
 
 async function readText(request: IncomingMessage): Promise<string> {

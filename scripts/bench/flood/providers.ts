@@ -1,4 +1,5 @@
-import { type Answered, ok, type Served, serveJson } from './json-http.ts';
+import type { LoopbackServer } from '../../../src/embedded/loopback.ts';
+import { type Answered, ok, serveJson } from './json-http.ts';
 
 /** How a provider says that there were too many requests: HTTP 429, or JSON-RPC error -32011 as Arc's public endpoint does. */
 export type Refusal = '429' | 'rpc';
@@ -13,7 +14,7 @@ export interface Met {
 }
 
 /** A chain's provider that bears so many requests a second. */
-export interface Provider extends Served {
+export interface Provider extends LoopbackServer {
   /** Every request since the start or the last `forget`, in order. */
   readonly met: readonly Met[];
   forget(): void;

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type LoopbackServer, listenOnLoopback } from '../loopback.ts';
 
 /** A request as a small JSON service sees it. */
 export interface JsonRequest {
@@ -16,16 +15,10 @@ export interface JsonAnswer {
   readonly body: object;
 }
 
-/** A small JSON service on loopback, until it is stopped. */
-export interface JsonServer {
-  readonly url: string;
-  stop(): Promise<void>;
-}
-
 const MAX_BYTES = 65_536;
 
 /** Serves on a free port of 127.0.0.1. What the handler throws is answered 500 with its message: nobody but us is on the other end. */
-export async function startJsonServer(handle: (request: JsonRequest) => Promise<JsonAnswer>): Promise<JsonServer> {
+export async function startJsonServer(handle: (request: JsonRequest) => Promise<JsonAnswer>): Promise<LoopbackServer> {
   const server = createServer(async (request, response) => {
     let answer: JsonAnswer;
     try {
@@ -40,19 +33,7 @@ export async function startJsonServer(handle: (request: JsonRequest) => Promise<
     }
     response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async stop() {
-      if (!server.listening) return;
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  return listenOnLoopback(server);
 }
 
 /** An answer that says what is wrong. */

@@ -1,7 +1,8 @@
 import { Bolt11Invoice, Result_Bolt11InvoiceParseOrSemanticErrorZ_OK } from 'lightningdevkit';
 import { MAINNET, TESTNET } from '../../payment/lnbtc/networks.ts';
 import { startExchanges } from '../exchanges.ts';
-import { type JsonAnswer, type JsonRequest, type JsonServer, refusal, startJsonServer } from './json-server.ts';
+import type { LoopbackServer } from '../loopback.ts';
+import { type JsonAnswer, type JsonRequest, refusal, startJsonServer } from './json-server.ts';
 import { startLndFace } from './lnd-face.ts';
 import { createWorld, type World } from './world.ts';
 
@@ -99,7 +100,7 @@ function createWallet(world: World): (invoice: string) => Promise<string> {
   };
 }
 
-function startPayer(pay: (invoice: string) => Promise<string>): Promise<JsonServer> {
+function startPayer(pay: (invoice: string) => Promise<string>): Promise<LoopbackServer> {
   return startJsonServer(async ({ line, body }: JsonRequest): Promise<JsonAnswer> => {
     if (line !== 'POST /pay') return refusal(404, 'POST /pay is all there is');
     if (typeof body.invoice !== 'string') return refusal(400, 'invoice is missing');

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { type JsonAnswer, type JsonRequest, type JsonServer, startJsonServer } from './json-server.ts';
+import type { LoopbackServer } from '../loopback.ts';
+import { type JsonAnswer, type JsonRequest, startJsonServer } from './json-server.ts';
 
 /** What stands behind the face. */
 interface LndFaceOptions {
@@ -14,7 +15,7 @@ interface LndFaceOptions {
 }
 
 /** A node as LND's REST interface shows it, with the one macaroon that opens it. */
-export interface LndFace extends JsonServer {
+export interface LndFace extends LoopbackServer {
   /** As hex digits; it makes and reads invoices and tells who the node is, and spends nothing. */
   readonly macaroon: string;
 }

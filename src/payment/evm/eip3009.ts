@@ -28,7 +28,7 @@ export interface ServingTimes {
 /** For how long an authorization must, and may, be valid from now on, in seconds. */
 export interface ValidityBounds {
   readonly least: number;
-  /** Infinite where we alone hold it. */
+  /** Infinite where nothing bounds it. */
   readonly most: number;
 }
 

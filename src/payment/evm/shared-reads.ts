@@ -26,6 +26,16 @@ interface SharedReadsOptions<Q, A> {
   };
 }
 
+/** When payers are read together, in milliseconds, whatever tells of them. */
+export const PAYER_READ_TIMES = {
+  /** A moment for others to come: too short for a buyer to notice, long enough for a burst to share a request. */
+  gatherMs: 4,
+  /** Under load: at most a hundred requests a second, however fast the answers. */
+  pauseMs: 10,
+  /** A fifth of a block: a provider that hangs costs the next buyers no more. */
+  longestWaitMs: 100,
+} as const;
+
 /**
  * Answers a question together with others of the same time; `signal` ends this caller's waiting alone. Where not all fit, those that are `isFirst`
  * come before the others, and clients take turns.

@@ -3,8 +3,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type JsonServer, startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
+import { startJsonServer } from '../../../src/embedded/lightning/json-server.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
+import type { LoopbackServer } from '../../../src/embedded/loopback.ts';
 import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
 import { type LightningService, startLightningService } from '../../support/lightning/lightning-service.ts';
 import { type LndRouter, startLndRouter } from '../../support/lightning/lnd-router.ts';
@@ -154,7 +155,7 @@ describe('who paid can redeem later', () => {
 
 describe('a payer that cannot be trusted', () => {
   /** Stands before the buyer's node. */
-  let payer: JsonServer;
+  let payer: LoopbackServer;
   let mood: 'refuses' | 'lies' | 'forgets' | 'well' = 'well';
   let paid = 0;
   beforeAll(async () => {

@@ -21,7 +21,7 @@ const VALID_BEFORE = () => BigInt(Math.floor(Date.now() / 1000) + 86_400);
  */
 export function createToyRail(ledger: () => Pick<Ledger, 'openBefore' | 'noteBroadcast'>) {
   const accounts = new Map<string, { key: Buffer; balance: bigint }>();
-  const transfers = new Map<string, { times: number; transaction: Buffer }>();
+  const transfers = new Map<string, Buffer>();
   const bank = { refuses: false, losesAnswers: false, isAway: false };
   const accountOf = ({ from }: Authorization) => accounts.get(bytesToHex(from));
   const nameOf = ({ from, nonce }: Authorization): string => bytesToHex(from) + bytesToHex(nonce);
@@ -53,15 +53,15 @@ export function createToyRail(ledger: () => Pick<Ledger, 'openBefore' | 'noteBro
     if (bank.refuses || !account || account.balance < authorization.value) return { kind: 'failed', reason: REVERTED };
     if (!transfers.has(nameOf(authorization))) {
       account.balance -= authorization.value;
-      transfers.set(nameOf(authorization), { times: 1, transaction });
+      transfers.set(nameOf(authorization), transaction);
     }
     return bank.losesAnswers ? { kind: 'unknown' } : found(authorization);
   }
 
   function found(authorization: Authorization): Outcome {
-    const transfer = transfers.get(nameOf(authorization));
-    if (!transfer) return { kind: 'unknown' };
-    return { kind: 'settled', transaction: transfer.transaction, block: 1, paid: authorization.value };
+    const transaction = transfers.get(nameOf(authorization));
+    if (!transaction) return { kind: 'unknown' };
+    return { kind: 'settled', transaction, block: 1, paid: authorization.value };
   }
 
   const lookup = async (authorization: Authorization) =>
@@ -118,7 +118,7 @@ export function createToyRail(ledger: () => Pick<Ledger, 'openBefore' | 'noteBro
       const authorization = read({ ...payload, nonce });
       return bytesToHex(mac(accountOf(authorization)?.key ?? Buffer.alloc(0), authorization));
     },
-    moved: ({ payload }: Credential): number => transfers.get(nameOf(read(payload)))?.times ?? 0,
+    moved: ({ payload }: Credential): number => Number(transfers.has(nameOf(read(payload)))),
     keyOf: ({ payload }: Credential) => paymentKey(read(payload), NETWORK, CONTRACT),
   };
 }

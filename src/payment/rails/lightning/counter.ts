@@ -43,10 +43,7 @@ export function createLightningCounter<S>(
   return {
     read,
     demand: async (order, error) => protocol.quote(order, await offers(order), error),
-    sell: async (order, credential) => {
-      const { body, receipt, delivered } = await redeem(order, credential);
-      return { body, receipt, onSent: delivered };
-    },
+    sell: redeem,
     refusalReceipt: refusalReceipt(network),
     // A fresh offer where one can be made; the refusal holds without one.
     demandAgain: async (order, { reason }) => protocol.quote(order, await offers(order).catch(() => null), reason),

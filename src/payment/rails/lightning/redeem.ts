@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { SettleResponse } from '@x402/core/types';
 import { pathOn } from '../../../catalogue/paths.ts';
 import { AppError, Unavailable } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Claim, LightningStore, ProofKey } from '../../../store/ports/proofs.ts';
-import type { Credential } from '../../protocol.ts';
+import type { Sold } from '../../counter.ts';
+import type { Credential, Receipt } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { Issuer } from './issuer.ts';
 import type { Judge, Judged } from './judge.ts';
@@ -39,16 +39,8 @@ interface Taken {
   readonly doubt: AppError | null;
 }
 
-/** A sold answer, the same bytes for every presentation of its proof. */
-export interface LightningDelivery {
-  readonly body: Uint8Array;
-  readonly receipt: SettleResponse;
-  /** To be called when the last byte has left. */
-  delivered(): Promise<void>;
-}
-
 /** Sells the answer of an order for a presented proof, or throws: PaymentRefused (402), or an AppError that says that the proof stays good. */
-export type Redeem<S> = (order: LightningOrder<S>, credential: Credential) => Promise<LightningDelivery>;
+export type Redeem<S> = (order: LightningOrder<S>, credential: Credential) => Promise<Sold>;
 
 /**
  * A paid request on this rail, in order:
@@ -102,10 +94,10 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
     return { key, claim: granted(judged.claim ?? (await store.findClaim(key))), doubt };
   }
 
-  async function deliver(order: LightningOrder<S>, { key, claim: current, doubt }: Taken): Promise<LightningDelivery> {
+  async function deliver(order: LightningOrder<S>, { key, claim: current, doubt }: Taken): Promise<Sold> {
     if (doubt) throw doubt;
     const body = await serve(order, key, current, `${bootId}:${randomUUID()}`);
-    return { body, receipt: receiptOf(key), delivered: () => serve.delivered(key) };
+    return { body, receipt: receiptOf(key), onSent: () => serve.delivered(key) };
   }
 
   return async (order, credential) => {
@@ -114,9 +106,9 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   };
 }
 
-function receiptOf({ paymentHash, network }: ProofKey): SettleResponse {
+function receiptOf({ paymentHash, network }: ProofKey): Receipt {
   const transaction = Buffer.from(paymentHash).toString('hex');
-  return { success: true, transaction, network: network as SettleResponse['network'] };
+  return { success: true, transaction, network: network as Receipt['network'] };
 }
 
 /** Whatever failed, the sats have left the buyer: only a refusal of the proof itself says that it is worth nothing here. */

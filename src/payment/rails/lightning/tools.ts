@@ -21,10 +21,7 @@ export function createLightningTools<S>({
   return {
     bind: boundOrder,
     quote: offers,
-    sell: async (order, credential) => {
-      const { body, receipt, delivered } = await redeem(order, credential);
-      return { body, receipt, onSent: delivered };
-    },
+    sell: redeem,
     refusalReceipt: refusalReceipt(network),
   };
 }

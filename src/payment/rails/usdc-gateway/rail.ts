@@ -5,7 +5,7 @@ import { type Authorization, paymentKey } from '../../authorization.ts';
 import { checkAccepted } from '../../evm/accepted.ts';
 import type { ServingTimes } from '../../evm/eip3009.ts';
 import { readSigned } from '../../evm/eip3009-payload.ts';
-import { createSharedReads } from '../../evm/shared-reads.ts';
+import { createSharedReads, PAYER_READ_TIMES } from '../../evm/shared-reads.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { PurchaseRail, Verified } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
@@ -17,8 +17,6 @@ import { createGatewayCheck, gatewayRequirement } from './payload.ts';
 const VERIFIED: Verified = { checkedBlock: 0, hasCode: false };
 /** Depositors asked for in one question: the service tells no limit, and this many fit into any request. */
 const MOST_DEPOSITORS = 20;
-/** As for payers on the chain: a moment for others to come, and no long wait behind a question that hangs. */
-const TIMES = { gatherMs: 4, pauseMs: 10, longestWaitMs: 100 };
 /** Depositors that may wait: twenty questions' worth. A client without a place is refused at once. */
 const PLACES = 400;
 /** How long one waits, in milliseconds; then it is refused. */
@@ -41,7 +39,7 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
   const contract = hexToBytes(gateway.wallet);
   const readDeposit = createSharedReads<Uint8Array, bigint>({
     ask: (depositors) => gateway.client.balances(depositors.map(bytesToHex)),
-    ...{ ...TIMES, most: MOST_DEPOSITORS, clock },
+    ...{ ...PAYER_READ_TIMES, most: MOST_DEPOSITORS, clock },
     queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
   });
 

@@ -81,8 +81,8 @@ describe('a proof of an offer', () => {
 
   test('gets the same answer again, after its invoice has run out and until the time for it is over', async () => {
     const { header } = await buy('a');
-    const { delivered } = await bench.redeem(bench.order('a'), header);
-    await delivered();
+    const { onSent } = await bench.redeem(bench.order('a'), header);
+    await onSent?.();
     bench.handler.run = async () => 'another';
     await bench.clock.advance(899_999);
     expect(await present('a', header)).toBe('answer to a');
