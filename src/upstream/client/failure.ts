@@ -7,12 +7,18 @@ export type FailedAt = 'connecting' | 'answering' | 'reading';
  */
 export class ExchangeFailed extends Error {
   readonly at: FailedAt;
+  /** The connection ended before a status came: what also happens to a kept connection that the server closes as it is used again. */
+  get connectionLost(): boolean {
+    return this.at === 'answering' && this.message === CONNECTION_LOST;
+  }
   constructor(at: FailedAt, reason: string, cause?: unknown) {
     super(reason, { cause });
     this.name = 'ExchangeFailed';
     this.at = at;
   }
 }
+
+const CONNECTION_LOST = 'the connection was lost';
 
 const CONNECTING: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',
@@ -43,7 +49,7 @@ export function describeFailure(error: unknown, headersSeen: boolean): ExchangeF
   const known = ANSWERING[code];
   if (headersSeen) return new ExchangeFailed('reading', known ?? 'its answer was cut short', error);
   if (code.startsWith('HPE_')) return new ExchangeFailed('answering', 'its answer is no HTTP', error);
-  return new ExchangeFailed('answering', known ?? 'the connection was lost', error);
+  return new ExchangeFailed('answering', known ?? CONNECTION_LOST, error);
 }
 
 function codeOf(error: unknown): string {

@@ -24,6 +24,11 @@ interface IssuerOptions {
   readonly log: NodeLog;
 }
 
+interface Order {
+  readonly amountMsat: bigint;
+  readonly binding: Binding;
+}
+
 /** An invoice that may be offered, as text and as it decodes. */
 interface Issued {
   readonly text: string;
@@ -37,7 +42,7 @@ export interface Issuer {
   /** Throws Unavailable, `lightning_unavailable`, when `issue` would without asking the node. */
   checkAvailable(): void;
   /** A fresh invoice for exactly this amount and request; throws Unavailable with when to try again. */
-  issue(order: { readonly amountMsat: bigint; readonly binding: Binding }, signal: AbortSignal): Promise<Issued>;
+  issue(order: Order, signal: AbortSignal): Promise<Issued>;
   /** Whether the node has the payment; throws Unavailable when it cannot be asked. */
   isPaid(paymentHash: Uint8Array, signal: AbortSignal): Promise<boolean>;
   status(): { ok: boolean; detail?: string };
@@ -52,6 +57,10 @@ const REMEMBERED = 20_000;
 function notTold(): Unavailable {
   const detail = 'The Lightning node cannot be asked whether this was paid; present the same payment again.';
   return new Unavailable('lightning_unavailable', detail);
+}
+
+function lostConnection(error: unknown): boolean {
+  return error instanceof UpstreamFailed && error.cause instanceof ExchangeFailed && error.cause.connectionLost;
 }
 
 /** The node's answers are untrusted: it may be broken, or not ours. What breaks the scheme's checks is never offered and counts as an outage. */
@@ -80,14 +89,28 @@ export function createIssuer(options: IssuerOptions): Issuer {
     });
   }
 
+  /**
+   * A lost connection is no outage yet: a node closes connections that lie idle, and one may end as it is used again. So the order is made
+   * once more. An invoice that the node made for the first one costs nothing, since nobody has seen it; the fresh label keeps the two apart.
+   */
+  async function order({ amountMsat, binding }: Order, signal: AbortSignal): Promise<string> {
+    const once = () => {
+      const label = `percall-${randomBytes(12).toString('hex')}`;
+      const { canonical, hash } = binding;
+      return receiver.createInvoice({ amountMsat, binding: canonical, requestHash: hash, expirySeconds, label }, signal);
+    };
+    return once().catch((error: unknown) => {
+      if (!lostConnection(error) || signal.aborted) throw error;
+      return once();
+    });
+  }
+
   return {
     payTo: watch.key,
     checkAvailable: watch.check,
     async issue({ amountMsat, binding }, signal) {
       watch.check();
-      const label = `percall-${randomBytes(12).toString('hex')}`;
-      const order = { amountMsat, binding: binding.canonical, requestHash: binding.hash, expirySeconds, label };
-      const text = await ask(signal, (within) => receiver.createInvoice(order, within), watch.failed);
+      const text = await ask(signal, (within) => order({ amountMsat, binding }, within), watch.failed);
       const invoice = decodeInvoice(text);
       const fault = faultOf(invoice, amountMsat, binding);
       if (fault !== null || !invoice) {

@@ -66,6 +66,29 @@ describe('a node that is away', () => {
     expect(await refusal(issue())).toBe('503 lightning_unavailable 2');
   });
 
+  test('is none that closes a kept connection as it is used again: it is asked once more, under another label', async () => {
+    await issuer.start();
+    const create = node.answers['POST /createinvoice'];
+    let asked = 0;
+    node.answers['POST /createinvoice'] = (request) => {
+      asked += 1;
+      if (asked === 1) throw new Error('closed, as a handler that throws does here');
+      return (create as (request: Received) => Recorded)(request);
+    };
+    expect(await refusal(issue())).toBe('none');
+    expect(issuer.status()).toEqual({ ok: true });
+    const labels = node.received.flatMap(({ body }) => new URLSearchParams(body).get('externalId') ?? []);
+    expect(new Set(labels).size).toBe(2);
+  });
+
+  test('is one that loses the connection twice, and is not asked a third time', async () => {
+    await issuer.start();
+    await node.setFault('reset');
+    const before = node.received.length;
+    expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
+    expect(node.received).toHaveLength(before + 2);
+  });
+
   test('is waited for from the start again after an invoice that was good, and not before', async () => {
     await issuer.start();
     const fails = async () => {
