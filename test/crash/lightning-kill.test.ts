@@ -70,10 +70,11 @@ async function offerOf(path: string): Promise<Answer | null> {
   for (;;) {
     const offered = await call(service.origin, path).catch(() => null);
     if (offered === null || offered.status === 402) return offered;
-    const log = service.log().split('
-').filter((line) => line.includes('Lightning node'));
-    expect(offered.body, log.slice(-5).join('
-')).toContain('"lightning_unavailable"');
+    const log = service
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('Lightning node'));
+    expect(offered.body, log.slice(-5).join('\n')).toContain('"lightning_unavailable"');
     await delay(100);
   }
 }

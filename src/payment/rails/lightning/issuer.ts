@@ -63,6 +63,26 @@ function lostConnection(error: unknown): boolean {
   return error instanceof UpstreamFailed && error.cause instanceof ExchangeFailed && error.cause.connectionLost;
 }
 
+/**
+ * A lost connection is no outage yet: a node closes connections that lie idle, and one may end as it is used again. So the order is made
+ * once more. An invoice that the node made for the first one costs nothing, since nobody has seen it; the fresh label keeps the two apart.
+ */
+async function orderInvoice(
+  { receiver, expirySeconds }: IssuerOptions,
+  { amountMsat, binding }: Order,
+  signal: AbortSignal,
+): Promise<string> {
+  const once = () => {
+    const label = `percall-${randomBytes(12).toString('hex')}`;
+    const { canonical, hash } = binding;
+    return receiver.createInvoice({ amountMsat, binding: canonical, requestHash: hash, expirySeconds, label }, signal);
+  };
+  return once().catch((error: unknown) => {
+    if (!lostConnection(error) || signal.aborted) throw error;
+    return once();
+  });
+}
+
 /** The node's answers are untrusted: it may be broken, or not ours. What breaks the scheme's checks is never offered and counts as an outage. */
 export function createIssuer(options: IssuerOptions): Issuer {
   const { receiver, network, expirySeconds, timeoutMs, clock, log } = options;
@@ -89,28 +109,12 @@ export function createIssuer(options: IssuerOptions): Issuer {
     });
   }
 
-  /**
-   * A lost connection is no outage yet: a node closes connections that lie idle, and one may end as it is used again. So the order is made
-   * once more. An invoice that the node made for the first one costs nothing, since nobody has seen it; the fresh label keeps the two apart.
-   */
-  async function order({ amountMsat, binding }: Order, signal: AbortSignal): Promise<string> {
-    const once = () => {
-      const label = `percall-${randomBytes(12).toString('hex')}`;
-      const { canonical, hash } = binding;
-      return receiver.createInvoice({ amountMsat, binding: canonical, requestHash: hash, expirySeconds, label }, signal);
-    };
-    return once().catch((error: unknown) => {
-      if (!lostConnection(error) || signal.aborted) throw error;
-      return once();
-    });
-  }
-
   return {
     payTo: watch.key,
     checkAvailable: watch.check,
     async issue({ amountMsat, binding }, signal) {
       watch.check();
-      const text = await ask(signal, (within) => order({ amountMsat, binding }, within), watch.failed);
+      const text = await ask(signal, (within) => orderInvoice(options, { amountMsat, binding }, within), watch.failed);
       const invoice = decodeInvoice(text);
       const fault = faultOf(invoice, amountMsat, binding);
       if (fault !== null || !invoice) {
