@@ -1,23 +1,23 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import type { RailsConfig } from '../config/rails.ts';
 import type { Config } from '../config.ts';
 import type { Counter } from './counter.ts';
 import type { Offer } from './offer.ts';
 import { httpProtocol } from './open-protocols.ts';
+import { railsUnder } from './open-rails.ts';
 import { createPreparedCounter, type Purchase } from './prepared-counter.ts';
 import { exactRequirement, type PayTo } from './rails/usdc-exact/describe.ts';
-import { gatewayRequirement } from './rails/usdc-gateway/payload.ts';
 
 /** What a payment in USDC must be made out to on the configured chain. */
 export interface Terms extends PayTo {
   readonly publicOrigin: string;
-  /** The contract to sign for on the Gateway's rail; null where it is not offered. */
-  readonly gatewayWallet: `0x${string}` | null;
+  readonly rails: RailsConfig;
 }
 
 /** The terms that a configuration names. */
 export function termsOf({ network, seller, publicOrigin, rails }: TermsConfig): Terms {
   const { caip2, usdc } = network;
-  return { network: caip2, usdc, payTo: seller, publicOrigin, gatewayWallet: rails.gateway?.wallet ?? null };
+  return { network: caip2, usdc, payTo: seller, publicOrigin, rails };
 }
 
 type TermsConfig = Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails'>;
@@ -27,8 +27,8 @@ export function createOffer(endpoint: Endpoint<never>, terms: Terms): Offer {
   const { price } = endpoint;
   if (!price) throw new Error(`${endpoint.path} has no price`);
   const requirement = exactRequirement(price.units, terms);
-  const { gatewayWallet, publicOrigin } = terms;
-  const accepts = gatewayWallet ? [requirement, gatewayRequirement(requirement, gatewayWallet)] : [requirement];
+  const { rails, publicOrigin } = terms;
+  const accepts = railsUnder(rails).map(({ entry }) => entry(requirement, rails));
   return { requirement, accepts, price: price.units, demand: httpProtocol.prepare(endpoint, accepts, publicOrigin) };
 }
 

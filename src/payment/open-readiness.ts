@@ -4,7 +4,9 @@ import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { domainSeparator } from './evm/eip3009.ts';
 import { DOMAIN_SEPARATOR_CALLDATA, USDC_DOMAIN } from './evm/token.ts';
 import type { Ledger } from './ledger.ts';
-import type { RailProbe, RailProbes, Settling } from './settling.ts';
+import { FIRST_RAIL, railsUnder } from './open-rails.ts';
+import type { RailProbe } from './settler.ts';
+import type { RailProbes, Settling } from './settling.ts';
 
 interface ReadinessOptions {
   config: Pick<Config, 'network' | 'rails'>;
@@ -32,18 +34,19 @@ export function createPaymentsReadiness({ config, chain, ledger, settling }: Rea
   return async () => ({
     ledger: await checked(ledger.ping),
     usdc: await checked(checkDomain),
-    settlement: settlementState(settling.status('usdc-exact').unavailable(), settling.detail()),
-    ...railChecks(settling.probes(), config.rails),
+    settlement: settlementState(settling.status(FIRST_RAIL.name).unavailable(), settling.detail()),
+    ...serviceChecks(settling.probes(), config.rails),
   });
 }
 
-/** A facilitator that does not settle for us ends the sales. The Gateway is one way among two: a fault of it is only shown. */
-function railChecks(probes: RailProbes, { remote, gateway }: Config['rails']) {
-  const unasked = { ok: false, detail: 'not asked yet' };
-  return {
-    ...(remote && { facilitator: withoutSender(probes.facilitator ?? unasked) }),
-    ...(gateway && { gateway: onlyShown(probes.gateway ?? unasked) }),
-  };
+/** Without a vital service nothing is sold. Any other is one way to pay among several: its fault is only shown. */
+function serviceChecks(probes: RailProbes, rails: Config['rails']): Record<string, Check> {
+  const services = railsUnder(rails).flatMap(({ service }) => service(rails) ?? []);
+  const checks = services.map(({ name, isVital }): [string, Check] => {
+    const probe = probes[name] ?? { ok: false, detail: 'not asked yet' };
+    return [name, isVital ? withoutSender(probe) : onlyShown(probe)];
+  });
+  return Object.fromEntries(checks);
 }
 
 /** What `/readyz` shows of a rail: the sender's address is for trying payments out alone. */

@@ -1,51 +1,19 @@
-import type { ChainClient } from '../chain/rpc/client.ts';
-import type { Config } from '../config.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { RailsConfig } from '../config/rails.ts';
 import type { Payment } from '../store/ports/sales.ts';
-import type { RelayerSpendingStore } from '../store/ports/spending.ts';
-import type { GatewayTransferStore } from '../store/ports/transfers.ts';
-import type { Upstreams } from '../upstream/client/http.ts';
-import type { ChainCheck } from './evm/chain-check.ts';
-import type { Evidence } from './evm/evidence.ts';
-import type { TokenWatch } from './evm/token-watch.ts';
-import type { Ledger } from './ledger.ts';
-import { createRails } from './open-settlers.ts';
+import type { RailKit } from './open-rails.ts';
+import type { OpenRail } from './rail.ts';
 import { createRailWatch } from './rail-watch.ts';
-import type { OpenGateway } from './rails/usdc-gateway/open.ts';
 import { createRecovery } from './recovery.ts';
 import { createSettlement } from './settlement.ts';
-import type { RelayerMetrics } from './settlers/relayer/metrics.ts';
-import { createRelaying } from './settlers/relayer/relaying.ts';
-import type { Wallet } from './settlers/relayer/wallet.ts';
-import type { MaintainedSettling, SettlesForOthers, SettlingPlace, SettlingProcess } from './settling.ts';
+import type { RailSettling, SettlingRail, SettlingTerms } from './settler.ts';
+import type { MaintainedSettling, RailProbes, SettlesForOthers, SettlingPlace, SettlingProcess } from './settling.ts';
 import { createLocalSettling, type LocalSettling } from './settling-local.ts';
 import { createRemoteSettling } from './settling-remote.ts';
 import { createSwitchedSettling } from './settling-switch.ts';
 
 /** What settlement by this process needs; the same in every process, whether it ever settles or not. */
-export interface SettlingParts {
-  config: Config;
-  chain: ChainClient;
-  /** Null where a facilitator settles and no relayer is configured. */
-  wallet: Wallet | null;
-  check: ChainCheck;
-  evidence: Evidence;
-  token: TokenWatch;
-  gateway: OpenGateway | null;
-  ledger: Ledger;
-  /** What our relayer has spent, day by day. */
-  spending: RelayerSpendingStore;
-  relayerMetrics?: RelayerMetrics | undefined;
-  /** What became of payments over the Gateway. */
-  transfers: GatewayTransferStore;
-  /** How facilitators are reached. */
-  outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
-  clock: Clock;
-  log: {
-    info(detail: object, message: string): void;
-    warn(detail: object, message: string): void;
-    error(detail: object, message: string): void;
-  };
+export interface SettlingParts extends Pick<RailKit, 'config' | 'ledger' | 'token' | 'clock' | 'log'> {
+  rails: readonly OpenRail[];
 }
 
 interface OpenSettlingOptions {
@@ -86,59 +54,47 @@ interface LocalTerms {
 /** Settlement by this process: the rails that are on, the work on each row, and what the timer looks after. */
 function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingToken }: LocalTerms): LocalSettling {
   const { config, token, ledger, clock, log } = parts;
-  const noteBroadcast: Ledger['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, fencingToken);
-  const relaying = openRelaying(parts, noteBroadcast);
-  const rails = openRails(parts, noteBroadcast, relaying);
-  const watch = createRailWatch(rails.probe, clock, log);
-  const waitMs = config.settleWaitMs;
-  const settlement = createSettlement({ ledger, railOf: rails.of, clock, waitMs, fencingToken, log });
+  const terms: SettlingTerms = { noteBroadcast: (entries) => ledger.noteBroadcast(entries, fencingToken) };
+  const rails = parts.rails.map((rail) => ({ rail, settling: rail.openSettling(terms) }));
+  const all = rails.map(({ settling }) => settling);
+  /** Null for a rail that is off now: its rows stay as they are, because no other rail can tell what became of them. */
+  const railOf = (contract: Uint8Array): SettlingRail | null =>
+    rails.find(({ rail }) => Buffer.compare(rail.purchase.contract, contract) === 0)?.settling ?? null;
+  const watch = createRailWatch(() => probeAll(rails, config.rails), clock, log);
+  const settlement = createSettlement({ ledger, railOf, clock, waitMs: config.settleWaitMs, fencingToken, log });
   return createLocalSettling({
     ledger,
     settlement,
-    settlers: {
-      'usdc-exact': rails.direct.settler,
-      ...(rails.gateway && { 'usdc-gateway': rails.gateway.settler }),
-    },
+    settlers: Object.fromEntries(rails.map(({ rail, settling }) => [rail.info.name, settling.settler])),
     probes: watch.latest,
-    detail: () => relaying?.detail() ?? null,
+    detail: () => all.map((rail) => rail.detail?.() ?? null).find((detail) => detail !== null) ?? null,
     takeOver,
     isShared,
-    load: async () => relaying?.load(),
+    load: async () => {
+      for (const rail of all) await rail.load?.();
+    },
     /** Rejects with the first that failed, when all have been tried. */
     refresh: async () => {
-      const tried = [relaying?.refresh(), token.refresh(), rails.gateway?.batches.round(), watch.refresh()];
+      const tried = [...all.map((rail) => rail.refresh?.()), token.refresh(), watch.refresh()];
       const failed = (await Promise.allSettled(tried)).find((part) => part.status === 'rejected');
       if (failed) throw failed.reason;
     },
-    stopSettlers: rails.stop,
-  });
-}
-
-type Relaying = ReturnType<typeof createRelaying>;
-
-/** Our own relayer; null where a facilitator settles. */
-function openRelaying(parts: SettlingParts, noteBroadcast: Ledger['noteBroadcast']): Relaying | null {
-  const { config, chain, wallet, check, evidence, token, spending, relayerMetrics: metrics, clock, log } = parts;
-  if (!wallet || config.rails.remote) return null;
-  return createRelaying({
-    ...{ config, chain, wallet, check, evidence, token, noteBroadcast, spending, metrics, clock, log },
-  });
-}
-
-function openRails(parts: SettlingParts, noteBroadcast: Ledger['noteBroadcast'], relaying: Relaying | null) {
-  const { config, gateway, check, evidence, token, transfers, outgoing, clock, log } = parts;
-  const { network, seller, publicOrigin } = config;
-  return createRails({
-    ...{ remote: config.rails.remote, gateway, network, seller, publicOrigin, evidence, check, token, transfers },
-    ...outgoing,
-    relayer: () => {
-      if (!relaying) throw new Error('RELAYER_PRIVATE_KEY is missing');
-      return relaying.settler;
+    stopSettlers: async () => {
+      await Promise.all(all.map(({ settler }) => settler.stop()));
     },
-    noteBroadcast,
-    clock,
-    pollMs: config.receiptPollMs,
-    waitMs: config.settleWaitMs,
-    log,
   });
+}
+
+interface SettledRail {
+  readonly rail: OpenRail;
+  readonly settling: RailSettling;
+}
+
+/** Asks each remote service; our own relayer is watched elsewhere. Never rejects. */
+async function probeAll(rails: readonly SettledRail[], config: RailsConfig): Promise<RailProbes> {
+  const asked = rails.flatMap(({ rail, settling }) => {
+    const [service, probe] = [rail.info.service(config), settling.probe?.()];
+    return service && probe ? [probe.then((found) => [service.name, found] as const)] : [];
+  });
+  return Object.fromEntries(await Promise.all(asked));
 }

@@ -1,8 +1,40 @@
 import type { PaymentRequirements } from '@x402/core/types';
+import type { RailsConfig } from '../config/rails.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { Authorization } from './authorization.ts';
 import type { Credential } from './protocol.ts';
-import type { Settler, Verdict } from './settler.ts';
+import type { RailSettling, Settler, SettlingTerms, Verdict } from './settler.ts';
+
+/** The rails whose payments are settled after the call is served. */
+export type RailName = 'usdc-exact' | 'usdc-gateway';
+
+/** What is known of a rail before it is opened. Every member is pure. */
+export interface RailInfo {
+  readonly name: RailName;
+  /** Whether a configuration turns it on. */
+  isOn(rails: RailsConfig): boolean;
+  /** This rail's entry of a 402, made of the plain one. Called only where the rail is on. */
+  entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
+  /** The remote service that settles for it; null where our relayer does. */
+  service(rails: RailsConfig): RailService | null;
+}
+
+/** A remote service as `/readyz` names it. */
+export interface RailService {
+  readonly name: string;
+  /** Whether sales end while it does not settle for us. Of any other the fault is only shown. */
+  readonly isVital: boolean;
+}
+
+/** A rail that is on, opened in one process. */
+export interface OpenRail {
+  readonly info: RailInfo;
+  /** Whether a payment's `accepted` means this rail. What no rail recognises is judged by the first, which says why not. */
+  recognises(accepted: Credential['accepted']): boolean;
+  readonly purchase: PurchaseRail;
+  /** Opens its settlement by this process; once a lease, where several processes take turns. Throws where its configuration cannot work. */
+  openSettling(terms: SettlingTerms): RailSettling;
+}
 
 /** The client that presents a payment, and its signal. */
 export interface Asker {
@@ -85,4 +117,4 @@ export interface PurchaseRail {
 }
 
 /** The rail that a payment's `accepted` means. */
-export type RailFor = (accepted: Record<string, unknown>) => PurchaseRail;
+export type RailFor = (accepted: Credential['accepted']) => PurchaseRail;

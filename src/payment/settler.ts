@@ -56,6 +56,32 @@ export interface SettlingRail {
   readonly ownOnly: boolean;
 }
 
+/** How a rail's remote service stands, as its last probe found it; `/readyz` shows it. */
+export interface RailProbe {
+  readonly ok: boolean;
+  readonly detail?: string;
+  /** The address that sends the service's settlements, where it names one; lower case. */
+  readonly sender?: `0x${string}`;
+}
+
+/** A rail's settlement in the process that settles. The members beside the rail are what keeps it going; a rail has those that it needs. */
+export interface RailSettling extends SettlingRail {
+  /** Reads what the settler must know before the first payment. */
+  load?(): Promise<void>;
+  /** One round of maintenance. Rejects when it could not be done. */
+  refresh?(): Promise<void>;
+  /** What an operator should know of it although it works; null where there is nothing. */
+  detail?(): string | null;
+  /** Asks the rail's remote service whether it settles what is sold here. Never rejects. */
+  probe?(): Promise<RailProbe>;
+}
+
+/** The terms under which a process settles. */
+export interface SettlingTerms {
+  /** Makes a transaction durable before anything leaves; returns the ids that still await settlement. The others must not be sent. */
+  noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
+}
+
 /**
  * The port to what moves the money: our own relayer, or a third party's facilitator.
  * Many intents in, one promise of an outcome for each, in order; a promise never rejects.

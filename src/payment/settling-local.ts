@@ -1,10 +1,10 @@
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { Ledger } from './ledger.ts';
+import type { RailName } from './rail.ts';
 import type { Settlement } from './settlement.ts';
 import type { Settler } from './settler.ts';
 import type {
   MaintainedSettling,
-  RailName,
   RailProbes,
   RailStatus,
   ReportedStatus,

@@ -1,20 +1,11 @@
 import type { Payment } from '../store/ports/sales.ts';
-import type { Intent, Settler } from './settler.ts';
-
-/** The rails whose payments are settled after the call is served. */
-export type RailName = 'usdc-exact' | 'usdc-gateway';
+import type { RailName } from './rail.ts';
+import type { Intent, RailProbe, Settler } from './settler.ts';
 
 /** How a rail's settler stands. Every member answers from memory, and says nothing against a rail that is off. */
 export type RailStatus = Required<Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>>;
 
-/** How a rail's remote service stands, as its last probe found it; `/readyz` shows it. */
-export interface RailProbe {
-  readonly ok: boolean;
-  readonly detail?: string;
-  /** The address that sends the service's settlements, where it names one; lower case. */
-  readonly sender?: `0x${string}`;
-}
-
+/** The probes by the names that `/readyz` gives the services. */
 export type RailProbes = Readonly<Record<string, RailProbe>>;
 
 /** The settlement of what this process sells. It has the same form in every process, whichever process settles. */

@@ -15,8 +15,8 @@ import { type Clock, systemClock } from '../lib/clock.ts';
 import { LIGHTNING_NETWORKS } from '../payment/lnbtc/networks.ts';
 import { createLookup } from '../payment/lookup.ts';
 import { offersUnder } from '../payment/open-offers.ts';
+import { createPayments } from '../payment/open-payments.ts';
 import { httpProtocol } from '../payment/open-protocols.ts';
-import { createPayments } from '../payment/open-rails.ts';
 import { createPaymentMetrics } from '../payment/payment-metrics.ts';
 import { createLightningDescriptor } from '../payment/rails/lightning/descriptor.ts';
 import { createLightning } from '../payment/rails/lightning/open.ts';
@@ -77,7 +77,7 @@ export async function createDeps(
     spending,
     transfers,
     outgoing,
-    ...(!worker && { relayerMetrics: createRelayerMetrics(metrics) }),
+    ...(!worker && { metrics: createRelayerMetrics(metrics) }),
     place: instance?.place ?? placeOf(part),
     onLeft: watched.onLeft,
     log,

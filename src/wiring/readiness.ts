@@ -2,7 +2,7 @@ import type { PrimaryLink } from '../cluster/primary-link.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import type { Clock } from '../lib/clock.ts';
 import { keepReading } from '../lib/kept-reading.ts';
-import type { Payments } from '../payment/open-rails.ts';
+import type { Payments } from '../payment/open-payments.ts';
 import type { Lightning } from '../payment/rails/lightning/open.ts';
 import type { OpenLedger } from './open-ledger.ts';
 

@@ -11,7 +11,7 @@ import type { Sources } from '../../src/endpoints/sources.ts';
 import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createOffer, termsOf } from '../../src/payment/open-offers.ts';
-import { createPayments } from '../../src/payment/open-rails.ts';
+import { createPayments } from '../../src/payment/open-payments.ts';
 import { decodePayment } from '../../src/payment/protocols/x402/header.ts';
 import { PaymentRefused } from '../../src/payment/refusal.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';

@@ -11,7 +11,7 @@ import { toolProtocol } from '../../src/payment/open-protocols.ts';
 import { createLightningTools } from '../../src/payment/rails/lightning/tools.ts';
 import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textOf } from '../support/service/mcp.ts';
 import { call } from '../support/service/service.ts';
-import { TERMS } from '../support/service/terms.ts';
+import { PLAIN_RAILS, TERMS } from '../support/service/terms.ts';
 import { countingEndpoint, createStillClock, createTestApp, listen, pricedEndpoint } from './harness.ts';
 
 const ORIGIN = 'https://api.example.com';
@@ -62,7 +62,7 @@ async function open({ perMinute = {}, purchase }: Shop = {}) {
     publicOrigin: ORIGIN,
     protocol: toolProtocol,
     offerOf: (endpoint) =>
-      createOffer(endpoint, { ...TERMS, usdc: '0x36', payTo: '0x5e', publicOrigin: ORIGIN, gatewayWallet: null }),
+      createOffer(endpoint, { ...TERMS, usdc: '0x36', payTo: '0x5e', publicOrigin: ORIGIN, rails: PLAIN_RAILS }),
     purchase: purchase ?? nobody,
     lightning: createLightningTools({ offers: nobody, redeem: nobody, network: 'lnbtc:x' }),
     search: null,

@@ -5,7 +5,7 @@ import { WHOLE } from '../../../src/cluster/part.ts';
 import { type Config, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { createPayments } from '../../../src/payment/open-rails.ts';
+import { createPayments } from '../../../src/payment/open-payments.ts';
 import { transactionText } from '../../../src/payment/transaction-id.ts';
 import type { Payment, PaymentState } from '../../../src/store/ports/sales.ts';
 import { holdLedger } from '../../../src/store/sqlite/ledger-lock.ts';

@@ -114,8 +114,8 @@ export const MENDED_PLANTS: readonly Plant[] = [
         replace: "if (reply.kind === 'used' && !usedBefore)",
       },
       {
-        file: 'src/payment/open-settlers.ts',
-        find: 'ownOnly: usedBefore !== null,',
+        file: 'src/payment/settlers/facilitator/remote-settling.ts',
+        find: 'ownOnly: settler.usedBefore !== null,',
         replace: 'ownOnly: false,',
       },
     ],

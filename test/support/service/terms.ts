@@ -1,3 +1,4 @@
+import type { RailsConfig } from '../../../src/config/rails.ts';
 import type { Terms } from '../../../src/payment/open-offers.ts';
 
 /** Terms with both ways to pay in USDC, so that nothing is left out of a 402. */
@@ -6,5 +7,13 @@ export const TERMS: Terms = {
   usdc: `0x36${'0'.repeat(38)}`,
   payTo: `0x${'5e'.repeat(20)}`,
   publicOrigin: 'https://data.percall.example',
-  gatewayWallet: `0x${'77'.repeat(20)}`,
+  rails: withGateway(`0x${'77'.repeat(20)}`),
 };
+
+/** The plain rail alone, settled by our relayer. */
+export const PLAIN_RAILS: RailsConfig = { remote: null, gateway: null };
+
+/** The Gateway beside it. */
+export function withGateway(wallet: `0x${string}`): RailsConfig {
+  return { remote: null, gateway: { url: 'http://127.0.0.1:1', wallet, token: null, timeoutMs: 1000 } };
+}

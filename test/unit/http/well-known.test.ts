@@ -7,11 +7,12 @@ import { describeParams } from '../../../src/http/openapi/param-docs.ts';
 import { createWellKnown } from '../../../src/http/well-known.ts';
 import { createOffer, type Terms } from '../../../src/payment/open-offers.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';
+import { withGateway } from '../../support/service/terms.ts';
 
 const publicOrigin = 'https://here.example';
 const TERMS: Terms = {
   ...{ network: 'eip155:5042', usdc: `0x36${'0'.repeat(38)}`, payTo: `0x${'5e'.repeat(20)}`, publicOrigin },
-  gatewayWallet: `0x${'77'.repeat(20)}`,
+  rails: withGateway(`0x${'77'.repeat(20)}`),
 };
 const acceptsOf = (endpoint: (typeof catalogue)[number]) => createOffer(endpoint, TERMS).accepts;
 const document = createWellKnown({ catalogue, acceptsOf, publicOrigin });

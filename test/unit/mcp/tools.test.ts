@@ -11,7 +11,7 @@ import { createOffer } from '../../../src/payment/open-offers.ts';
 import { toolProtocol } from '../../../src/payment/open-protocols.ts';
 import { createLightningTools } from '../../../src/payment/rails/lightning/tools.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
-import { TERMS } from '../../support/service/terms.ts';
+import { PLAIN_RAILS, TERMS } from '../../support/service/terms.ts';
 
 const nobody = () => Promise.reject(new Error('nobody buys here'));
 const deps: ToolsDeps<Sources> = {
@@ -21,7 +21,7 @@ const deps: ToolsDeps<Sources> = {
   sources: {} as Sources,
   publicOrigin: 'https://api.example.com',
   protocol: toolProtocol,
-  offerOf: (endpoint) => createOffer(endpoint, { ...TERMS, gatewayWallet: null }),
+  offerOf: (endpoint) => createOffer(endpoint, { ...TERMS, rails: PLAIN_RAILS }),
   purchase: nobody,
   lightning: createLightningTools({ offers: nobody, redeem: nobody, network: 'lnbtc:x' }),
   search: null,

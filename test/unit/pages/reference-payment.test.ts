@@ -4,6 +4,7 @@ import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { createOffer, type Terms } from '../../../src/payment/open-offers.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';
+import { PLAIN_RAILS, withGateway } from '../../support/service/terms.ts';
 
 type Fact = [label: string, text: string];
 interface Description {
@@ -24,7 +25,7 @@ const PAY_TO = `0x${'5e'.repeat(20)}` as const;
 const USDC = `0x36${'0'.repeat(38)}` as const;
 const TERMS: Terms = {
   ...{ network: 'eip155:5042', usdc: USDC, payTo: PAY_TO, publicOrigin: 'https://api.example.com' },
-  gatewayWallet: null,
+  rails: PLAIN_RAILS,
 };
 const LIGHTNING = 'lnbtc:000000000019d6689c085ae165831e93';
 
@@ -76,7 +77,7 @@ describe('a demand for payment', () => {
   });
 
   test('names each way to pay', () => {
-    const offer = createOffer(pricedEndpoint, { ...TERMS, gatewayWallet: `0x${'77'.repeat(20)}` });
+    const offer = createOffer(pricedEndpoint, { ...TERMS, rails: withGateway(`0x${'77'.repeat(20)}`) });
     const titles = required(challengeOf(offer)('/v1/paid/chain/thing'))?.groups.map(({ title }) => title);
     expect(titles).toEqual(['Way to pay 1 of 2', 'Way to pay 2 of 2', 'Why']);
   });

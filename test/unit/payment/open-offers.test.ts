@@ -6,7 +6,7 @@ import { createOffer, termsOf } from '../../../src/payment/open-offers.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { challengeOf } from '../../support/service/challenge-of.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
-import { TERMS } from '../../support/service/terms.ts';
+import { PLAIN_RAILS, TERMS } from '../../support/service/terms.ts';
 
 const { endpoint, path } = latchedEndpoint();
 const offer = createOffer(endpoint as never, TERMS);
@@ -27,8 +27,11 @@ describe('an offer', () => {
 
   test('names the Gateway’s contract as the second way to pay where that rail is on, and only there', () => {
     expect(offer.accepts).toHaveLength(2);
-    expect(offer.accepts[1]).toMatchObject({ amount: '1000', extra: { verifyingContract: TERMS.gatewayWallet } });
-    expect(createOffer(endpoint as never, { ...TERMS, gatewayWallet: null }).accepts).toEqual([PLAIN]);
+    expect(offer.accepts[1]).toMatchObject({
+      amount: '1000',
+      extra: { verifyingContract: TERMS.rails.gateway?.wallet },
+    });
+    expect(createOffer(endpoint as never, { ...TERMS, rails: PLAIN_RAILS }).accepts).toEqual([PLAIN]);
   });
 
   test('is not made for a route without a price', () => {
@@ -45,11 +48,9 @@ describe('the terms of a configuration', () => {
     network: { caip2: TERMS.network, usdc: TERMS.usdc },
     ...{ seller: TERMS.payTo, publicOrigin: TERMS.publicOrigin },
   };
-  const of = (gateway: object | null) => termsOf({ ...config, rails: { gateway } } as never);
 
-  test('are its network, token, seller and origin, and the Gateway’s wallet where that rail is on', () => {
-    expect(of({ wallet: TERMS.gatewayWallet })).toEqual(TERMS);
-    expect(of(null)).toEqual({ ...TERMS, gatewayWallet: null });
+  test('are its network, token, seller, origin and rails', () => {
+    expect(termsOf({ ...config, rails: TERMS.rails } as never)).toEqual(TERMS);
   });
 });
 

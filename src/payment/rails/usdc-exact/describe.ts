@@ -1,8 +1,12 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import { USDC_DOMAIN } from '../../evm/token.ts';
+import type { RailInfo } from '../../rail.ts';
 
 /** 7 days and 100 seconds: the interface document's, and what Circle's batched payments need. */
 const MAX_TIMEOUT_SECONDS = 604_900;
+
+/** `extra` of this rail's requirements. */
+export const EXACT_EXTRA = { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' };
 
 /** What a payment must be made out to. */
 export interface PayTo {
@@ -20,6 +24,14 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
     asset: usdc,
     payTo,
     maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
-    extra: { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' },
+    extra: EXACT_EXTRA,
   };
 }
+
+/** The plain rail. It is always on. Without its facilitator nothing is sold. */
+export const exactInfo: RailInfo = {
+  name: 'usdc-exact',
+  isOn: () => true,
+  entry: (plain) => plain,
+  service: ({ remote }) => remote && { name: 'facilitator', isVital: true },
+};

@@ -1,44 +1,71 @@
-import type { GatewayConfig } from '../../../config/rails.ts';
+import type { Config } from '../../../config.ts';
 import type { Clock } from '../../../lib/clock.ts';
+import type { GatewayTransferStore } from '../../../store/ports/transfers.ts';
 import type { Upstreams } from '../../../upstream/client/http.ts';
-import type { Authorization } from '../../authorization.ts';
-import { settleRequest } from '../../settlers/facilitator/request.ts';
-import { createGatewayClient } from './client.ts';
-import { createGatewayEvidence } from './evidence.ts';
-import { createGatewaySignatureCheck, gatewayExtra } from './payload.ts';
+import type { TokenWatch } from '../../evm/token-watch.ts';
+import type { Ledger } from '../../ledger.ts';
+import type { OpenRail } from '../../rail.ts';
+import { ALREADY_USED, type Intent, type RailSettling, type SettlingTerms } from '../../settler.ts';
+import type { SupportedKind } from '../../settlers/facilitator/client.ts';
+import { probeSupported } from '../../settlers/facilitator/probe.ts';
+import { createRemoteSettling } from '../../settlers/facilitator/remote-settling.ts';
+import type { RailStatus } from '../../settling.ts';
+import { createGatewayBatches } from './batches.ts';
+import { gatewayInfo } from './describe.ts';
+import { GATEWAY_DOMAIN, isGatewayAccepted } from './payload.ts';
+import { createGatewayRail } from './rail.ts';
+import { type OpenGateway, openGateway } from './service.ts';
 
-/** A remote settler's answers are short; `/supported` of one with many networks has some KiB. */
-export const REMOTE_MAX_BYTES = 256 * 1024;
-/** Questions to one remote settler at once. */
-export const REMOTE_CONCURRENCY = 128;
-
-interface OpenGatewayOptions {
-  network: { readonly caip2: `eip155:${number}`; readonly usdc: `0x${string}` };
-  publicOrigin: string;
-  upstreams: Upstreams;
+interface GatewayNeeds {
+  config: Pick<Config, 'rails' | 'network' | 'publicOrigin' | 'handlerTimeoutMs' | 'receiptPollMs' | 'settleWaitMs'>;
+  ledger: Pick<Ledger, 'openBefore'>;
+  token: Pick<TokenWatch, 'check'>;
+  /** What became of payments over the Gateway. */
+  transfers: GatewayTransferStore;
+  outgoing: { readonly upstreams: Upstreams };
   clock: Clock;
-}
-
-/** The Gateway as both sides of a sale need it: the process that serves asks it before the handler, the one that settles after. */
-export function openGateway({ url, token, wallet, timeoutMs }: GatewayConfig, options: OpenGatewayOptions) {
-  const { network, publicOrigin, upstreams, clock } = options;
-  const { caip2, usdc } = network;
-  const bounds = { maxBytes: REMOTE_MAX_BYTES, concurrency: REMOTE_CONCURRENCY, retries: 0 } as const;
-  const upstream = upstreams.open({ name: 'gateway', timeoutMs, ...bounds });
-  const client = createGatewayClient({ upstream, url, token, network: caip2 });
-  const extra = gatewayExtra(wallet);
-  const terms = { network: caip2, usdc, extra, publicOrigin };
-  return {
-    client,
-    wallet,
-    extra,
-    evidence: createGatewayEvidence(client, caip2, clock),
-    /** Throws PaymentRefused unless the payer signed for the Gateway Wallet. */
-    checkSignature: createGatewaySignatureCheck(Number(caip2.split(':')[1]), wallet),
-    /** The Gateway's reason against a payment's form, or null; its balance is asked for apart. */
-    verify: (authorization: Authorization, signal: AbortSignal): Promise<string | null> =>
-      client.verify(settleRequest(authorization, terms), signal),
+  log: {
+    info(detail: object, message: string): void;
+    warn(detail: object, message: string): void;
+    error(detail: object, message: string): void;
   };
 }
 
-export type OpenGateway = ReturnType<typeof openGateway>;
+/** Opens the Gateway's rail: authorizations of the Gateway Wallet, settled by the Gateway in batches. */
+export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): OpenRail {
+  const { config, ledger, outgoing, clock } = needs;
+  const { network, publicOrigin, rails } = config;
+  if (!rails.gateway) throw new Error('the Gateway is off');
+  const gateway = openGateway(rails.gateway, { network, publicOrigin, upstreams: outgoing.upstreams, clock });
+  const settler = { unavailable: status.unavailable };
+  return {
+    info: gatewayInfo,
+    recognises: isGatewayAccepted,
+    purchase: createGatewayRail({ gateway, settler, ledger, network: network.caip2, times: config, clock }),
+    openSettling: (terms) => openSettling(gateway, needs, terms),
+  };
+}
+
+function openSettling(
+  { client, evidence, extra, wallet }: OpenGateway,
+  { config, token, transfers: store, clock, log }: GatewayNeeds,
+  { noteBroadcast }: SettlingTerms,
+): RailSettling {
+  const usedBefore = async ({ authorization }: Intent): Promise<string | null> =>
+    (await evidence.isUsed(authorization)) ? ALREADY_USED : null;
+  const batches = createGatewayBatches({ client, store, clock, log });
+  return {
+    ...createRemoteSettling({
+      ...{ client, evidence, isUsed: null, usedBefore, extra, noteBroadcast },
+      ...{ config, token, clock, log },
+    }),
+    refresh: batches.round,
+    probe: () => probeSupported(client, (kind) => isOurs(kind, config.network.caip2, wallet)),
+  };
+}
+
+function isOurs({ x402Version, scheme, network, extra }: SupportedKind, ours: string, wallet: string): boolean {
+  const named = extra?.name === GATEWAY_DOMAIN.name && extra.version === GATEWAY_DOMAIN.version;
+  const contract = typeof extra?.verifyingContract === 'string' ? extra.verifyingContract.toLowerCase() : '';
+  return x402Version === 2 && scheme === 'exact' && network === ours && named && contract === wallet;
+}

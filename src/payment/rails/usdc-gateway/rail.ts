@@ -10,8 +10,8 @@ import type { Ledger } from '../../ledger.ts';
 import type { PurchaseRail, Verified } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { ALREADY_USED } from '../../settler.ts';
-import type { OpenGateway } from './open.ts';
 import { createGatewayCheck, gatewayRequirement } from './payload.ts';
+import type { OpenGateway } from './service.ts';
 
 /** A batch is looked up by its transfer, never by a block; the Gateway takes no payments of accounts with code. */
 const VERIFIED: Verified = { checkedBlock: 0, hasCode: false };

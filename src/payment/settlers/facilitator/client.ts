@@ -3,6 +3,9 @@ import { SettleError } from '@x402/core/types';
 import { readReply, type SettleReply, UNHEARD } from './reply.ts';
 import type { SettleRequest } from './request.ts';
 
+/** How every remote settler is asked: its answers are short, and `/supported` of one with many networks has some KiB. */
+export const REMOTE_BOUNDS = { maxBytes: 256 * 1024, concurrency: 128, retries: 0 } as const;
+
 /** One kind of payment that a facilitator settles, as its `/supported` tells. */
 export interface SupportedKind {
   readonly x402Version: number;

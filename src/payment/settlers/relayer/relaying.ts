@@ -13,7 +13,8 @@ import type { RelayerMetrics } from './metrics.ts';
 import { createRelayer, type RelayerOptions } from './relayer.ts';
 import type { Wallet } from './wallet.ts';
 
-interface RelayingOptions {
+/** What our own relayer is opened with. */
+export interface RelayingOptions {
   config: Pick<Config, 'network' | 'collector' | 'relayer' | 'receiptPollMs' | 'settleWaitMs'>;
   token: TokenWatch;
   chain: ChainClient;
@@ -23,7 +24,7 @@ interface RelayingOptions {
   noteBroadcast: RelayerOptions['noteBroadcast'];
   /** What our relayer has spent, day by day. */
   spending: RelayerSpendingStore;
-  metrics: RelayerMetrics | undefined;
+  metrics?: RelayerMetrics | undefined;
   clock: Clock;
   log: {
     info(detail: object, message: string): void;

@@ -1,14 +1,25 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { ConfigError, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import { createRails } from '../../../src/payment/open-settlers.ts';
-import { openGateway } from '../../../src/payment/rails/usdc-gateway/open.ts';
+import type { ChainCheck } from '../../../src/payment/evm/chain-check.ts';
+import type { Evidence } from '../../../src/payment/evm/evidence.ts';
+import { createLedger } from '../../../src/payment/ledger.ts';
+import { openRails, type RailKit } from '../../../src/payment/open-rails.ts';
+import { openSettling } from '../../../src/payment/open-settling.ts';
 import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/payload.ts';
-import { createGatewayRail } from '../../../src/payment/rails/usdc-gateway/rail.ts';
-import type { Settler, Verdict } from '../../../src/payment/settler.ts';
+import type { Verdict } from '../../../src/payment/settler.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
+import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import { NOTHING_SPENT } from '../../../src/store/ports/spending.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
+import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
@@ -22,6 +33,9 @@ const requirement = {
   ...{ maxTimeoutSeconds: 604_900, extra: {} },
 };
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: seller.address, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
+const TIMES = { RECEIPT_POLL_MS: '10', SETTLE_WAIT_MS: '100' };
+/** A chain whose provider refuses every connection: these tests need none. */
+const NO_CHAIN = createChainClient({ rpcUrls: ['http://127.0.0.1:1'], chainId: 5042, timeoutMs: 1000 });
 const problemsOf = (env: Record<string, string>): readonly string[] => {
   try {
     loadConfig({ ...MINIMUM, ...env });
@@ -95,6 +109,7 @@ describe('the rails', () => {
     );
   });
   afterAll(async () => {
+    await NO_CHAIN.close();
     await gateway.stop();
     await facilitator.stop();
   });
@@ -109,70 +124,117 @@ describe('the rails', () => {
       return shut === null;
     },
     refusal: () => shut,
+    refresh: async () => {},
   };
-  const relayer: Settler = { settle: () => [], unavailable: () => 'the relayer itself', stop: async () => {} };
   const evidence = { lookup: async (): Promise<Verdict> => ({ kind: 'open' }) };
   const check = { read: async () => ({ used: reads.push('read') > 0, balance: 0n, hasCode: false, block: 0 }) };
-  const nowhere = { due: async () => [], note: async () => {}, batchOf: async () => null, paymentsIn: async () => [] };
+  const transfers = {
+    due: async () => [],
+    note: async () => {},
+    batchOf: async () => null,
+    paymentsIn: async () => [],
+  };
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const noteBroadcast = async (entries: { id: string }[]) => new Set(entries.map(({ id }) => id));
+  const WELL = { unavailable: () => null, refuses: () => null, refusesCode: () => null };
 
   async function open(env: Record<string, string>) {
-    const { rails: config, network } = loadConfig({ ...MINIMUM, ...env });
+    const config = loadConfig({ ...MINIMUM, ...TIMES, ...env });
     const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
-    const opened = { network, publicOrigin: 'https://a.test', upstreams, clock: systemClock };
-    const gateway = config.gateway && openGateway(config.gateway, opened);
-    const rails = createRails({
-      ...{ remote: config.remote, gateway, network, seller: seller.address, evidence, upstreams, transfers: nowhere },
-      token,
-      check,
-      ...{ publicOrigin: 'https://a.test', userAgent: 'percall/test', relayer: () => relayer, clock: systemClock },
-      noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
-      ...{ pollMs: 10, waitMs: 100, log: { info: () => {}, warn: () => {}, error: () => {} } },
-    });
-    const close = async () => {
-      await rails.stop();
-      await upstreams.close();
+    const outgoing = { upstreams, userAgent: 'percall/test' };
+    const folder = mkdtempSync(join(tmpdir(), 'open-rails-'));
+    const store = createLedgerStore(openLedgerDatabase(join(folder, 'ledger.db')));
+    const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+    const ledger = createLedger({ store, clock: systemClock, bootId: 'boot', ...limits });
+    const spending = { add: async () => {}, spentOn: async () => NOTHING_SPENT };
+    const { relayerPrivateKey: key } = config;
+    const parts = {
+      ...{ config, chain: NO_CHAIN, wallet: key && createWallet(key, 5042), ledger, spending, transfers, outgoing },
+      // Of these the rails use what is given here, and nothing else.
+      ...{ evidence: evidence as Evidence, check: check as unknown as ChainCheck, token },
+      ...{ clock: systemClock, log },
+    } satisfies RailKit;
+    const rails = openRails(parts, () => WELL);
+    const [direct, batched] = rails.map((rail) => rail.openSettling({ noteBroadcast }));
+    if (!direct) throw new Error('no rail');
+    const settlings: ReturnType<typeof openSettling>[] = [];
+    const settling = () => {
+      const opened = openSettling({ ...parts, rails }, { place: { kind: 'local' } });
+      settlings.push(opened);
+      return opened;
     };
-    const rail =
-      gateway &&
-      createGatewayRail({
-        ...{
-          gateway,
-          settler: { unavailable: () => null },
-          ledger: { openBefore: async () => 0n },
-          network: network.caip2,
-        },
-        ...{ times: { handlerTimeoutMs: 10_000 }, clock: systemClock },
-      });
-    return { rails, gateway: rail, close };
+    return {
+      parts,
+      rails,
+      ledger,
+      direct,
+      gateway: batched ?? null,
+      settling,
+      /** What a round of maintenance finds of the remote services. */
+      probe: async () => {
+        const fresh = settling();
+        await fresh.refresh().catch(() => {});
+        return fresh.probes();
+      },
+      close: async () => {
+        await Promise.all([direct.settler.stop(), batched?.settler.stop(), ...settlings.map((one) => one.stop())]);
+        await upstreams.close();
+        await store.close();
+        rmSync(folder, { recursive: true });
+      },
+    };
   }
 
-  const remote = () => ({ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url });
-  const batched = () => ({ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET });
+  const facilitated = () => ({ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url });
+  const withGateway = () => ({ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET });
 
-  test('are the relayer alone by default, and nothing is probed', async () => {
-    const { rails, close } = await open({});
-    expect(rails.direct.settler.unavailable()).toBe('the relayer itself');
-    expect([rails.gateway, await rails.probe()]).toEqual([null, {}]);
+  test('are the plain one alone by default, settled by our relayer, and nothing is probed', async () => {
+    const { rails, direct, probe, close } = await open({});
+    expect(rails.map(({ info }) => info.name)).toEqual(['usdc-exact']);
+    expect([direct.probe, await probe()]).toEqual([undefined, {}]);
     await close();
   });
 
-  test('are told apart by the contract that was signed for; a row of a rail that is off belongs to none', async () => {
-    const on = await open({ ...remote(), ...batched() });
-    const off = await open({});
-    expect(on.rails.of(hexToBytes(USDC))).toBe(on.rails.direct);
-    expect(on.rails.of(hexToBytes(WALLET))).toBe(on.rails.gateway);
-    expect(on.rails.direct.settler.unavailable()).toBeNull();
-    expect(off.rails.of(hexToBytes(WALLET))).toBeNull();
+  test('do not open without a relayer’s key where no facilitator settles', async () => {
+    const { parts, close } = await open({});
+    const [rail] = openRails({ ...parts, wallet: null }, () => WELL);
+    expect(() => rail?.openSettling({ noteBroadcast })).toThrow('RELAYER_PRIVATE_KEY is missing');
+    await close();
+  });
+
+  test('are told apart by the contract that was signed for; a row of a rail that is off stays as it is', async () => {
+    const on = await open({ ...facilitated(), ...withGateway() });
+    const off = await open(facilitated());
+    expect(on.rails.map(({ purchase }) => bytesToHex(purchase.contract))).toEqual([USDC, WALLET]);
+    const asked: string[] = [];
+    const refuse = { success: false, errorReason: 'insufficient_funds', transaction: '', network: 'eip155:5042' };
+    answer = async ({ path }) => {
+      asked.push(path);
+      return { json: refuse };
+    };
+    /** How a stored row of the Gateway's stands after its settlement was tried. */
+    const settled = async ({ ledger, settling }: Awaited<ReturnType<typeof open>>) => {
+      const id = await ledger.reserve(sale('of the Gateway', { contract: hexToBytes(WALLET) }), false, () => {});
+      await ledger.storeIntent(id ?? '', storedIntent());
+      const row = await ledger.get(id ?? '');
+      return (row && (await settling().resume(row)))?.state;
+    };
+    const before = gateway.asked.length;
+    expect(await settled(off)).toBe('unknown');
+    expect([gateway.asked.length, asked]).toEqual([before, []]);
+    await settled(on);
+    expect(gateway.asked.length).toBeGreaterThan(before);
+    expect(asked).toEqual([]);
     await Promise.all([on.close(), off.close()]);
   });
 
   test('are well when /supported lists what we sell for, and say why where it does not', async () => {
-    const { rails, close } = await open({ ...remote(), ...batched() });
+    const { probe, close } = await open({ ...facilitated(), ...withGateway() });
     const exact = { x402Version: 2, scheme: 'exact', network: 'eip155:5042' };
     kinds = [exact];
-    expect(await rails.probe()).toEqual({ facilitator: { ok: true }, gateway: { ok: true } });
+    expect(await probe()).toEqual({ facilitator: { ok: true }, gateway: { ok: true } });
     kinds = [{ ...exact, network: 'eip155:5043' }, exact];
-    expect((await rails.probe()).facilitator).toEqual({ ok: true });
+    expect((await probe()).facilitator).toEqual({ ok: true });
     const elsewhere = [
       { ...exact, x402Version: 1 },
       { ...exact, network: 'eip155:1' },
@@ -181,16 +243,16 @@ describe('the rails', () => {
     ];
     for (const kind of elsewhere) {
       kinds = [kind];
-      expect((await rails.probe()).facilitator).toEqual({ ok: false, detail: expect.stringMatching(/does not list/) });
+      expect((await probe()).facilitator).toEqual({ ok: false, detail: expect.stringMatching(/does not list/) });
     }
     kinds = 'none';
-    expect((await rails.probe()).facilitator?.ok).toBe(false);
+    expect((await probe()).facilitator?.ok).toBe(false);
     await close();
-    const wrong = await open({ ...batched(), GATEWAY_WALLET_ADDRESS: `0x${'78'.repeat(20)}` });
-    expect(await wrong.rails.probe()).toEqual({ gateway: { ok: false, detail: expect.any(String) } });
+    const wrong = await open({ ...withGateway(), GATEWAY_WALLET_ADDRESS: `0x${'78'.repeat(20)}` });
+    expect(await wrong.probe()).toEqual({ gateway: { ok: false, detail: expect.any(String) } });
     await wrong.close();
     const away = await open({ GATEWAY: 'on', GATEWAY_URL: 'http://127.0.0.1:1', GATEWAY_WALLET_ADDRESS: WALLET });
-    expect((await away.rails.probe()).gateway?.ok).toBe(false);
+    expect((await away.probe()).gateway?.ok).toBe(false);
     await away.close();
   });
 
@@ -211,52 +273,52 @@ describe('the rails', () => {
     ['nowhere', {}, undefined],
     ['of nobody', { 'eip155:5042': [] }, undefined],
   ])('tell who sends a facilitator’s settlements, where /supported names a signer %s', async (_, told, sender) => {
-    const { rails, close } = await open(remote());
+    const { probe, close } = await open(facilitated());
     kinds = [{ x402Version: 2, scheme: 'exact', network: 'eip155:5042' }];
     signers = told;
-    expect(await rails.probe()).toEqual({ facilitator: { ok: true, ...(sender && { sender }) } });
+    expect(await probe()).toEqual({ facilitator: { ok: true, ...(sender && { sender }) } });
     await close();
   });
 
   test('tell no sender of a service that does not settle for this network', async () => {
-    const { rails, close } = await open(remote());
+    const { probe, close } = await open(facilitated());
     kinds = [];
     signers = { 'eip155:5042': [`0x${'ab'.repeat(20)}`] };
-    expect(await rails.probe()).toEqual({ facilitator: { ok: false, detail: expect.any(String) } });
+    expect(await probe()).toEqual({ facilitator: { ok: false, detail: expect.any(String) } });
     await close();
   });
 
   test('sell nothing over a facilitator while the token lets nothing through, and over the Gateway as ever', async () => {
-    const { rails, close } = await open({ ...remote(), ...batched() });
-    expect([rails.direct.settler.unavailable(), rails.gateway?.settler.unavailable()]).toEqual([null, null]);
+    const { direct, gateway: batched, close } = await open({ ...facilitated(), ...withGateway() });
+    expect([direct.settler.unavailable(), batched?.settler.unavailable()]).toEqual([null, null]);
     shut = 'the token is paused';
-    expect([rails.direct.settler.unavailable(), rails.gateway?.settler.unavailable()]).toEqual([shut, null]);
+    expect([direct.settler.unavailable(), batched?.settler.unavailable()]).toEqual([shut, null]);
     await close();
     // What the queue itself has to say comes first.
-    expect(rails.direct.settler.unavailable()).toMatch(/stopping/);
+    expect(direct.settler.unavailable()).toMatch(/stopping/);
   });
 
   test('tell another ledger’s payments from their own on the Gateway alone', async () => {
-    const { rails, close } = await open({ ...remote(), ...batched() });
-    expect([rails.direct.ownOnly, rails.gateway?.ownOnly]).toEqual([false, true]);
+    const { direct, gateway: batched, close } = await open({ ...facilitated(), ...withGateway() });
+    expect([direct.ownOnly, batched?.ownOnly]).toEqual([false, true]);
     const own = await open({});
-    expect(own.rails.direct.ownOnly).toBe(false);
+    expect(own.direct.ownOnly).toBe(false);
     await Promise.all([close(), own.close()]);
   });
 
   test('have the token tried when a facilitator’s settlement of a plain account moves nothing', async () => {
-    const { rails, close } = await open(remote());
+    const { direct, close } = await open(facilitated());
     const unsent = { transaction: '', network: 'eip155:5042' };
     answer = async () => ({ json: { success: false, errorReason: 'invalid_exact_evm_transaction_failed', ...unsent } });
-    await Promise.all(rails.direct.settler.settle([randomIntent({ hasCode: true })]));
+    await Promise.all(direct.settler.settle([randomIntent({ hasCode: true })]));
     expect(tried).toBe(0);
-    await Promise.all(rails.direct.settler.settle([randomIntent()]));
+    await Promise.all(direct.settler.settle([randomIntent()]));
     expect(tried).toBe(1);
     await close();
   });
 
   test('end a Gateway payment that was used before it was handed over, and ask for nothing', async () => {
-    const { rails, close } = await open(batched());
+    const { gateway: batched, close } = await open(withGateway());
     const { privateKey, address } = newKey();
     gateway.deposit(address, 5000n);
     const used = signForGateway(privateKey, requirement, WALLET);
@@ -274,36 +336,37 @@ describe('the rails', () => {
     expect(await (await fetch(`${gateway.url}/v1/x402/settle`, post)).json()).toMatchObject({ success: true });
     const settles = () => gateway.asked.filter(({ path }) => path === '/v1/x402/settle').length;
     const before = settles();
-    const outcomes = rails.gateway?.settler.settle([randomIntent({ authorization: used })]) ?? [];
+    const outcomes = batched?.settler.settle([randomIntent({ authorization: used })]) ?? [];
     expect(await Promise.all(outcomes)).toEqual([{ kind: 'failed', reason: 'payment_already_used' }]);
     expect(settles()).toBe(before);
     await close();
   });
 
   test('ask the Gateway before a handler runs, and refuse in its words', async () => {
-    const { gateway: rail, close } = await open(batched());
+    const { rails, close } = await open(withGateway());
     const { privateKey, address } = newKey();
     gateway.deposit(address, 1000n);
     const asker = { client: 'c', signal: new AbortController().signal };
     const good = signForGateway(privateKey, requirement, WALLET);
-    await rail?.checkSignature(good, asker);
-    const seen = await rail?.look(good, asker, { signed: null, isAgain: false });
-    if (!rail || !seen) throw new Error('no Gateway');
+    const rail = rails[1]?.purchase;
+    if (!rail) throw new Error('no Gateway');
+    await rail.checkSignature(good, asker);
+    const seen = await rail.look(good, asker, { signed: null, isAgain: false });
     await rail.verify('id', good, seen, { asker, isAgain: false });
     const plain = signAuthorization(privateKey, requirement);
-    await expect(rail?.checkSignature(plain, asker)).rejects.toThrow('invalid_exact_evm_signature');
+    await expect(rail.checkSignature(plain, asker)).rejects.toThrow('invalid_exact_evm_signature');
     await expect(rail.verify('id', plain, seen, { asker, isAgain: false })).rejects.toThrow('invalid_signature');
     await close();
   });
 
   test('take the trial’s key only when it is the seller’s', async () => {
     const trial = (key: Uint8Array) => ({
-      ...{ ...remote(), REMOTE_FACILITATOR_MODE: 'circle' },
+      ...{ ...facilitated(), REMOTE_FACILITATOR_MODE: 'circle' },
       REMOTE_FACILITATOR_SELLER_KEY: bytesToHex(key),
     });
     await expect(open(trial(newKey().privateKey))).rejects.toThrow(/is not the key of SELLER_ADDRESS/);
-    const { rails, close } = await open(trial(seller.privateKey));
-    expect(rails.direct.settler.unavailable()).toBeNull();
+    const { direct, close } = await open(trial(seller.privateKey));
+    expect(direct.settler.unavailable()).toBeNull();
     await close();
   });
 });

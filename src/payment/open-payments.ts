@@ -1,0 +1,119 @@
+import { ranked } from '../chain/rpc/ranked.ts';
+import type { LedgerStore, Payment } from '../store/ports/sales.ts';
+import { createChainCheck } from './evm/chain-check.ts';
+import { createEvidence } from './evm/evidence.ts';
+import { createTokenWatch } from './evm/token-watch.ts';
+import { createFailures } from './failures.ts';
+import { createLedger, type OnMove } from './ledger.ts';
+import { createMaintenance } from './maintenance.ts';
+import { openRails, type RailKit } from './open-rails.ts';
+import { createPaymentsReadiness } from './open-readiness.ts';
+import { openSettling } from './open-settling.ts';
+import { createPurchase } from './purchase.ts';
+import type { OpenRail, RailFor, RailName } from './rail.ts';
+import { createServe } from './serve.ts';
+import { createWallet } from './settlers/relayer/wallet.ts';
+import type {
+  MaintainedSettling,
+  RailProbes,
+  RailStatus,
+  SettlesForOthers,
+  Settling,
+  SettlingPlace,
+} from './settling.ts';
+
+interface PaymentsOptions<S>
+  extends Pick<RailKit, 'config' | 'chain' | 'spending' | 'metrics' | 'transfers' | 'outgoing' | 'clock' | 'log'> {
+  store: LedgerStore;
+  sources: S;
+  bootId: string;
+  onMove?: OnMove;
+  /** Where payments are settled: by this process alone, by default. */
+  place?: SettlingPlace;
+  /** Hears how a row stands that another process settles, when no call of this process waits for it any more. */
+  onLeft?: (id: string, state: Payment['state'] | null) => void;
+}
+
+/** The USDC rails, wired: what the gate sells through, with its start, its timer and its end. */
+export function createPayments<S>(options: PaymentsOptions<S>) {
+  const { config, bootId, place = { kind: 'local' }, onLeft, log } = options;
+  const kit = openKit(options, () => settling.probes());
+  const rails = openRails(kit, (name) => statusNow(() => settling, name));
+  const settling: MaintainedSettling = openSettling({ ...kit, rails }, { place, onLeft });
+  const { purchase, isServed } = openPurchase(options, kit, { rails, settling });
+  const maintenance = createMaintenance({
+    settling,
+    isInUse: ({ id, bootId: holder }) => holder !== bootId || isServed(id),
+    intervalMs: config.reconcileIntervalMs,
+    log,
+  });
+  const forOthers: SettlesForOthers = settling;
+  return {
+    purchase,
+    ledger: kit.ledger,
+    /** What this process does for those that serve beside it. */
+    forOthers,
+    readiness: createPaymentsReadiness({ config, chain: options.chain, ledger: kit.ledger, settling }),
+    ...maintenance,
+  };
+}
+
+export type Payments = ReturnType<typeof createPayments<object>>;
+
+/** What selling and settling share. `probes` reports the remote services. */
+function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): RailKit {
+  const { config, chain, store, clock, bootId, onMove, log, spending, metrics, transfers, outgoing } = options;
+  const { usdc, chainId } = config.network;
+  const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
+  const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
+  const maxOpen = config.maxOpenPayments;
+  const limits = { storeBytes, sharedBy: config.workers, keepSeconds, maxDeliveries, maxOpen };
+  const ledger = createLedger({ store, clock, bootId, ...limits, ...(onMove && { onMove }) });
+  const evidence = createEvidence(chain, usdc);
+  // Payments are tried out as what settles them will send them: by the facilitator's address where it names one, else by ours.
+  const sender = (): `0x${string}` =>
+    (config.rails.remote ? probes().facilitator?.sender : wallet?.address) ?? config.seller;
+  const check = createChainCheck(chain, usdc, sender, clock);
+  const token = createTokenWatch({ chain, usdc, payTo: config.seller, sender, clock, log });
+  return {
+    ...{ config, chain: ranked(chain, 'settle'), wallet, check, evidence, token, ledger },
+    ...{ spending, metrics, transfers, outgoing, clock, log },
+  };
+}
+
+interface Opened {
+  rails: readonly OpenRail[];
+  settling: Settling;
+}
+
+function openPurchase<S>(options: PaymentsOptions<S>, { ledger }: RailKit, { rails, settling }: Opened) {
+  const { config, sources, clock, log } = options;
+  const { handlerTimeoutMs } = config;
+  return createPurchase<S>({
+    ledger,
+    settlement: settling,
+    railFor: railAmong(rails),
+    failures: createFailures(config.failureLimits, clock),
+    serve: createServe({ ledger, sources, handlerTimeoutMs }),
+    sources,
+    clock,
+    network: config.network.caip2,
+    log,
+  });
+}
+
+/** The rail that recognises a payment's terms; else the first, which says what is wrong with them. */
+function railAmong([first, ...others]: readonly OpenRail[]): RailFor {
+  if (!first) throw new Error('no rail is on');
+  return (accepted) => (others.find(({ recognises }) => recognises(accepted)) ?? first).purchase;
+}
+
+/** A rail's status, asked for anew by each call, because the process that settles may change. */
+function statusNow(settling: () => Settling, rail: RailName): RailStatus {
+  const status = () => settling().status(rail);
+  return {
+    unavailable: () => status().unavailable(),
+    refuses: (payer) => status().refuses(payer),
+    refusesCode: () => status().refusesCode(),
+  };
+}

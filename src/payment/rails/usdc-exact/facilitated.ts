@@ -1,0 +1,58 @@
+import type { RemoteFacilitatorConfig } from '../../../config/rails.ts';
+import type { Config } from '../../../config.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { Upstreams } from '../../../upstream/client/http.ts';
+import type { Authorization } from '../../authorization.ts';
+import type { ChainCheck } from '../../evm/chain-check.ts';
+import type { Evidence } from '../../evm/evidence.ts';
+import type { TokenWatch } from '../../evm/token-watch.ts';
+import type { RailSettling, SettlingTerms } from '../../settler.ts';
+import type { SupportedKind } from '../../settlers/facilitator/client.ts';
+import { openFacilitator } from '../../settlers/facilitator/open-facilitator.ts';
+import { probeSupported } from '../../settlers/facilitator/probe.ts';
+import { createRemoteSettling } from '../../settlers/facilitator/remote-settling.ts';
+import { EXACT_EXTRA } from './describe.ts';
+
+/** What settling through a facilitator needs beside its terms. */
+export interface FacilitatedNeeds {
+  config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;
+  evidence: Pick<Evidence, 'lookup'>;
+  /** Reads of payers, which many share. */
+  check: Pick<ChainCheck, 'read'>;
+  token: Pick<TokenWatch, 'check' | 'refusal'>;
+  outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
+  clock: Clock;
+  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+}
+
+/** A shared read goes on for the others; the settler's watch looks at its own signal. */
+const NEVER = new AbortController().signal;
+
+/** The plain rail, settled by a facilitator. While the token lets nothing through, nothing is sold over it. */
+export function openFacilitated(
+  remote: RemoteFacilitatorConfig,
+  needs: FacilitatedNeeds,
+  { noteBroadcast }: SettlingTerms,
+): RailSettling {
+  const { config, evidence, check, token, clock, log } = needs;
+  const client = openFacilitator(remote, needs);
+  const isUsed = async (authorization: Authorization): Promise<boolean> =>
+    (await check.read(authorization, NEVER)).used;
+  const settling = createRemoteSettling({
+    ...{ client, evidence, isUsed, usedBefore: null, extra: EXACT_EXTRA, noteBroadcast },
+    ...{ config, token, clock, log },
+  });
+  const { settler } = settling;
+  return {
+    ...settling,
+    settler: { ...settler, unavailable: () => settler.unavailable() ?? token.refusal() },
+    probe: () => probeSupported(client, (kind) => isPlain(kind, config.network.caip2)),
+  };
+}
+
+/** The name of Circle's Gateway in `extra`: its kind has the same scheme and network, and is not what this rail sells for. */
+const GATEWAY = 'GatewayWalletBatched';
+
+function isPlain({ x402Version, scheme, network, extra }: SupportedKind, ours: string): boolean {
+  return x402Version === 2 && scheme === 'exact' && network === ours && extra?.name !== GATEWAY;
+}

@@ -1,0 +1,48 @@
+import type { Config } from '../../../config.ts';
+import { hexToBytes } from '../../../lib/hex.ts';
+import { type Authorization, paymentKey } from '../../authorization.ts';
+import type { ChainCheck } from '../../evm/chain-check.ts';
+import { domainSeparator, neededValidity } from '../../evm/eip3009.ts';
+import type { Evidence } from '../../evm/evidence.ts';
+import { createSignatureCheck } from '../../evm/signature.ts';
+import { USDC_DOMAIN } from '../../evm/token.ts';
+import type { TokenWatch } from '../../evm/token-watch.ts';
+import type { Ledger } from '../../ledger.ts';
+import type { OpenRail, PurchaseRail } from '../../rail.ts';
+import { MOST_VALIDITY_SECONDS } from '../../settlers/facilitator/request.ts';
+import type { RailStatus } from '../../settling.ts';
+import { exactInfo } from './describe.ts';
+import { type FacilitatedNeeds, openFacilitated } from './facilitated.ts';
+import { createChainRail } from './rail.ts';
+import { openRelayed, type RelayedNeeds } from './relayed.ts';
+
+interface ExactNeeds extends RelayedNeeds, FacilitatedNeeds {
+  config: Config;
+  ledger: Pick<Ledger, 'openBefore' | 'hasSettled'>;
+  check: ChainCheck;
+  evidence: Evidence;
+  token: TokenWatch;
+  log: RelayedNeeds['log'];
+}
+
+/** Opens the plain rail: authorizations of the token itself, settled by our relayer or by a facilitator. */
+export function openExact(needs: ExactNeeds, settler: RailStatus): OpenRail {
+  const { remote } = needs.config.rails;
+  return {
+    info: exactInfo,
+    // Every payment that no other rail recognises is judged by this one.
+    recognises: () => true,
+    purchase: openPurchase(needs, settler),
+    openSettling: (terms) => (remote ? openFacilitated(remote, needs, terms) : openRelayed(needs, terms)),
+  };
+}
+
+function openPurchase({ config, ledger, check, evidence, clock }: ExactNeeds, settler: RailStatus): PurchaseRail {
+  const { usdc, chainId, caip2: network } = config.network;
+  const contract = hexToBytes(usdc);
+  const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, contract);
+  const hasPaid = (authorization: Authorization) => ledger.hasSettled(paymentKey(authorization, network, contract));
+  const checkSignature = createSignatureCheck({ check, separator, settler, hasPaid, clock });
+  const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
+  return createChainRail({ ledger, network, clock, check, evidence, settler, checkSignature, validity, usdc });
+}

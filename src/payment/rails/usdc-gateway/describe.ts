@@ -1,0 +1,13 @@
+import type { RailInfo } from '../../rail.ts';
+import { gatewayRequirement } from './payload.ts';
+
+/** Circle's Gateway. It is one way to pay among several, so a fault of its service is only shown. */
+export const gatewayInfo: RailInfo = {
+  name: 'usdc-gateway',
+  isOn: ({ gateway }) => gateway !== null,
+  entry: (plain, { gateway }) => {
+    if (!gateway) throw new Error('the Gateway is off');
+    return gatewayRequirement(plain, gateway.wallet);
+  },
+  service: ({ gateway }) => gateway && { name: 'gateway', isVital: false },
+};

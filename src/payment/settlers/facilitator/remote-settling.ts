@@ -1,0 +1,32 @@
+import type { Config } from '../../../config.ts';
+import type { TokenWatch } from '../../evm/token-watch.ts';
+import type { SettlingRail, SettlingTerms } from '../../settler.ts';
+import { createRemoteSettler } from './remote-settler.ts';
+
+type RemoteSettlerOptions = Parameters<typeof createRemoteSettler>[0];
+
+interface RemoteSettlingOptions
+  extends SettlingTerms,
+    Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'usedBefore' | 'clock' | 'log'> {
+  /** `extra` of the requirements that the service is sent. */
+  extra: Record<string, unknown>;
+  config: Pick<Config, 'network' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;
+  token: Pick<TokenWatch, 'check'>;
+}
+
+/** A rail's settlement by a remote service. */
+export function createRemoteSettling({ extra, config, token, ...settler }: RemoteSettlingOptions): SettlingRail {
+  const { network, publicOrigin, receiptPollMs, settleWaitMs } = config;
+  return {
+    evidence: settler.evidence,
+    ownOnly: settler.usedBefore !== null,
+    settler: createRemoteSettler({
+      ...settler,
+      terms: { network: network.caip2, usdc: network.usdc, extra, publicOrigin },
+      onUnsettled: () => void token.check(),
+      pollMs: receiptPollMs,
+      watchMs: settleWaitMs,
+      stallMs: settleWaitMs,
+    }),
+  };
+}
