@@ -10,16 +10,22 @@ export const USDC: Hex = '0x3600000000000000000000000000000000000000';
 export const SYSTEM_LOG: Hex = '0xfffffffffffffffffffffffffffffffffffffffe';
 export const MULTICALL3: Hex = '0xcA11bde05977b3631167028862bE2a173976CA11';
 
+/** The canonical addresses of x402's `batch-settlement` scheme: its settlement contract, and what collects deposits by EIP-3009. */
+export const BATCH_SETTLEMENT: Hex = '0x4020074e9dF2ce1deE5A9C1b5c3f541D02a10003';
+export const DEPOSIT_COLLECTOR: Hex = '0x4020806089470a89826cB9fB1f4059150b550004';
+
 /** Storage slots of Usdc.sol, in the order in which it declares them. */
 const BALANCES_SLOT = 0n;
 const SUPPLY_SLOT = pad('0x01');
 
-/** Puts the contracts that Arc has from its first block at their addresses, as code alone. */
+/** Puts the contracts that Arc has from its first block, and those of payment channels, at their addresses, as code alone. */
 export async function placeContracts(rpc: Rpc): Promise<void> {
   const placed: [Hex, ArtifactName][] = [
     [USDC, 'Usdc'],
     [SYSTEM_LOG, 'SystemLog'],
     [MULTICALL3, 'Multicall3'],
+    [BATCH_SETTLEMENT, 'BatchSettlement'],
+    [DEPOSIT_COLLECTOR, 'DepositCollector'],
   ];
   for (const [address, name] of placed) await rpc('anvil_setCode', [address, artifacts[name].runtime]);
 }

@@ -10,6 +10,8 @@ export interface Artifact {
 
 /** The contracts of this directory. */
 export type ArtifactName =
+  | 'BatchSettlement'
+  | 'DepositCollector'
   | 'LegacyToken'
   | 'Multicall3'
   | 'Oracle'
