@@ -1,7 +1,7 @@
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Config } from '../config.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
-import { domainSeparator } from './evm/eip3009.ts';
+import { domainSeparator } from './evm/eip712.ts';
 import { DOMAIN_SEPARATOR_CALLDATA, USDC_DOMAIN } from './evm/token.ts';
 import type { Ledger } from './ledger.ts';
 import { FIRST_RAIL, railsUnder } from './open-rails.ts';

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import { bytesToHex } from '../../lib/hex.ts';
-import { keccak256 } from '../../lib/secp256k1.ts';
 import type { Authorization } from '../authorization.ts';
 import { PaymentRefused } from '../refusal.ts';
+import { addressWord, typedDigest, typeHash, word } from './eip712.ts';
 
 /** Seconds beyond the longest serving and settling: the SDK's own margin (@x402/evm 2.27 `verify`). */
 const MARGIN_SECONDS = 6;
@@ -71,51 +71,13 @@ export function hashAuthorization(authorization: Authorization, contract: Uint8A
   return hash('sha256', Buffer.concat([...fields, signature]), 'buffer');
 }
 
-const utf8 = (text: string): Uint8Array => Buffer.from(text, 'utf8');
-const DOMAIN_TYPEHASH = keccak256(
-  utf8('EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)'),
+const TRANSFER_TYPEHASH = typeHash(
+  'TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
 );
-const TRANSFER_TYPEHASH = keccak256(
-  utf8(
-    'TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
-  ),
-);
-
-/** A uint256 as 32 bytes. */
-function word(value: bigint): Buffer {
-  return Buffer.from(value.toString(16).padStart(64, '0'), 'hex');
-}
-
-/** An address as 32 bytes. */
-function addressWord(address: Uint8Array): Buffer {
-  return Buffer.concat([Buffer.alloc(12), address]);
-}
-
-/** The EIP-712 domain separator of a token whose domain has a name, a version, a chain and itself. */
-export function domainSeparator(name: string, version: string, chainId: number, contract: Uint8Array): Uint8Array {
-  const parts = [
-    DOMAIN_TYPEHASH,
-    keccak256(utf8(name)),
-    keccak256(utf8(version)),
-    word(BigInt(chainId)),
-    addressWord(contract),
-  ];
-  return keccak256(Buffer.concat(parts));
-}
 
 /** The digest that the payer signed (EIP-712 over EIP-3009's struct); the domain separator is computed once, at start. */
 export function authorizationDigest(authorization: Authorization, separator: Uint8Array): Uint8Array {
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  const struct = keccak256(
-    Buffer.concat([
-      TRANSFER_TYPEHASH,
-      addressWord(from),
-      addressWord(to),
-      word(value),
-      word(validAfter),
-      word(validBefore),
-      nonce,
-    ]),
-  );
-  return keccak256(Buffer.concat([Buffer.from([0x19, 0x01]), separator, struct]));
+  const times = [word(validAfter), word(validBefore)];
+  return typedDigest(separator, [TRANSFER_TYPEHASH, addressWord(from), addressWord(to), word(value), ...times, nonce]);
 }

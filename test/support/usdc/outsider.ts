@@ -3,7 +3,7 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { keccak256, signDigest } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
-import { domainSeparator } from '../../../src/payment/evm/eip3009.ts';
+import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { transferCalldata } from '../../../src/payment/evm/token.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { newKey } from './payments.ts';

@@ -2,7 +2,8 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { hexToBytes } from '../../../lib/hex.ts';
 import { recoverAddress } from '../../../lib/secp256k1.ts';
 import type { Authorization } from '../../authorization.ts';
-import { authorizationDigest, checkAuthorization, domainSeparator, type ServingTimes } from '../../evm/eip3009.ts';
+import { domainSeparator } from '../../evm/eip712.ts';
+import { authorizationDigest, checkAuthorization, type ServingTimes } from '../../evm/eip3009.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { MOST_VALIDITY_SECONDS } from '../../settlers/facilitator/request.ts';
 

@@ -5,10 +5,10 @@ import { bytesToHex, hexToBytes } from '../../../../src/lib/hex.ts';
 import { recoverAddress } from '../../../../src/lib/secp256k1.ts';
 import { type Authorization, paymentKey } from '../../../../src/payment/authorization.ts';
 import { checkAccepted } from '../../../../src/payment/evm/accepted.ts';
+import { domainSeparator } from '../../../../src/payment/evm/eip712.ts';
 import {
   authorizationDigest,
   checkAuthorization,
-  domainSeparator,
   hashAuthorization,
   neededValidity,
   type ValidityBounds,

@@ -3,7 +3,7 @@ import { createChainClient, type OpenChainClient } from '../../../../src/chain/r
 import { hexToBytes } from '../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../src/payment/authorization.ts';
 import { createChainCheck } from '../../../../src/payment/evm/chain-check.ts';
-import { domainSeparator } from '../../../../src/payment/evm/eip3009.ts';
+import { domainSeparator } from '../../../../src/payment/evm/eip712.ts';
 import { checkCodeTaken, createSignatureCheck } from '../../../../src/payment/evm/signature.ts';
 import type { Look } from '../../../../src/payment/rail.ts';
 import { type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
