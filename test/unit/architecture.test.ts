@@ -77,6 +77,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   'payment/protocols/x402/': [...CORE, 'catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts'],
   'payment/rails/lightning/': RAIL,
+  'payment/rails/usdc-channels/': RAIL,
   'payment/rails/usdc-exact/': RAIL,
   'payment/rails/usdc-gateway/': RAIL,
   'payment/settlers/facilitator/': SETTLER,

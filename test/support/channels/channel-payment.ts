@@ -1,0 +1,46 @@
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import { addressOf, signDigest } from '../../../src/lib/secp256k1.ts';
+import { type ChannelConfig, createScheme } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { USDC } from '../usdc/payments.ts';
+
+/** A channel's terms for tests of what needs no chain. */
+export const CHANNEL_TERMS = {
+  receiver: Buffer.alloc(20, 0x5e),
+  receiverAuthorizer: Buffer.alloc(20, 0xa1),
+  token: hexToBytes(USDC),
+  withdrawDelay: 86_400,
+};
+
+/** The digests of chain 5042. */
+export const scheme = createScheme(5042);
+
+/** A channel of a payer under the terms above. */
+export function channelOf(privateKey: Uint8Array, more: Partial<ChannelConfig> = {}): ChannelConfig {
+  const payer = hexToBytes(addressOf(privateKey));
+  return { payer, payerAuthorizer: payer, ...CHANNEL_TERMS, salt: Buffer.alloc(32), ...more };
+}
+
+/** A 65-byte signature over a digest, as the contract takes it. */
+export function signed(digest: Uint8Array, privateKey: Uint8Array): Buffer {
+  const { signature, recovery } = signDigest(digest, privateKey);
+  return Buffer.concat([signature, Buffer.from([27 + recovery])]);
+}
+
+/** A config as clients write it. */
+export function configJson(config: ChannelConfig) {
+  const { withdrawDelay, ...bytes } = config;
+  const texts = Object.entries(bytes).map(([name, value]) => [name, bytesToHex(value)]);
+  return { ...Object.fromEntries(texts), withdrawDelay } as Record<string, string | number>;
+}
+
+/** A voucher's payload as a client sends it. */
+export function voucherPayload(privateKey: Uint8Array, max: bigint, more: Partial<ChannelConfig> = {}) {
+  const config = channelOf(privateKey, more);
+  const channelId = scheme.channelId(config);
+  const signature = bytesToHex(signed(scheme.voucherDigest(channelId, max), privateKey));
+  return {
+    type: 'voucher',
+    channelConfig: configJson(config),
+    voucher: { channelId: bytesToHex(channelId), maxClaimableAmount: String(max), signature },
+  };
+}
