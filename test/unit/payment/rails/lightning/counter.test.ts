@@ -2,6 +2,7 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { defineEndpoint } from '../../../../../src/catalogue/endpoint.ts';
 import { AppError, BadParameter } from '../../../../../src/errors.ts';
+import type { Ask } from '../../../../../src/payment/counter.ts';
 import { createGate } from '../../../../../src/payment/gate.ts';
 import { MAINNET } from '../../../../../src/payment/lnbtc/networks.ts';
 import { httpProtocol } from '../../../../../src/payment/open-protocols.ts';
@@ -14,6 +15,7 @@ const PATH = '/v1/lightning/test/rail';
 let bench: RailBench;
 let app: FastifyInstance;
 let gate: ReturnType<typeof createGate<null>>;
+let counterOf: (of: RailBench['endpoint']) => ReturnType<typeof createLightningCounter<null>>;
 const logged: string[] = [];
 
 beforeEach(async () => {
@@ -22,7 +24,7 @@ beforeEach(async () => {
   const log = { error: (_: object, message: string) => void logged.push(message) };
   const { offers, redeemed } = bench;
   const selling = { offers, redeem: redeemed, sources: null, network: MAINNET.id, publicOrigin: ORIGIN };
-  const counterOf = (of: typeof bench.endpoint) => createLightningCounter(of, { ...selling, protocol: httpProtocol });
+  counterOf = (of) => createLightningCounter(of, { ...selling, protocol: httpProtocol });
   gate = createGate<null>({ counterOf: counterOf as never, protocol: httpProtocol, log });
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
@@ -109,6 +111,18 @@ describe('without a payment', () => {
     );
     expect((await get('/v1/lightning/test/judged?tag=a')).json().detail).toBe('tag: is not sold');
   });
+
+  test.each(['*', 'https://api.example.com', 'https://api.example.com?tag=a'])(
+    'the target %s, which has no path, is refused: an invoice would bind another request',
+    (target) => {
+      const asked = { method: 'GET', target, query: { tag: 'a' }, hasBody: false };
+      const asker = { client: () => '192.0.2.1', identity: () => '192.0.2.1' };
+      const ask: Ask = { ...asked, ...asker, signal: () => new AbortController().signal };
+      expect(() => counterOf(bench.endpoint).read(ask)).toThrow(
+        new BadParameter([{ path: '', message: 'this request target cannot be bound into an invoice' }]),
+      );
+    },
+  );
 
   test('an empty body is none', async () => {
     expect((await get(`${PATH}?tag=a`, { 'content-length': '0' })).statusCode).toBe(402);
