@@ -7,6 +7,7 @@ import { createGate } from '../../../../../src/payment/gate.ts';
 import { MAINNET } from '../../../../../src/payment/lnbtc/networks.ts';
 import { httpProtocol } from '../../../../../src/payment/open-protocols.ts';
 import { createLightningCounter } from '../../../../../src/payment/rails/lightning/counter.ts';
+import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
 
 const ORIGIN = 'https://api.example.com';
@@ -188,6 +189,21 @@ describe('with a payment', () => {
       '0.016',
       null,
     ]);
+  });
+
+  test('one that cannot be read is refused, whatever its members are', async () => {
+    // JSON can say that an object has another `toString`.
+    const textless = { toString: 1, valueOf: 1 };
+    const accepted = {
+      scheme: 'exact',
+      network: MAINNET.id,
+      asset: 'BTC',
+      payTo: textless,
+      extra: { invoice: 'lnbc1' },
+    };
+    const header = proofHeader({ ...accepted, amount: textless, maxTimeoutSeconds: 300 }, textless);
+    const answer = await get(`${PATH}?tag=a`, { 'payment-signature': header });
+    expect([answer.statusCode, answer.json().error]).toEqual([402, 'invalid_exact_lnbtc_amount_mismatch']);
   });
 
   test('a failure of ours is no refusal', async () => {
