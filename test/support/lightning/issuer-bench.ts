@@ -11,8 +11,8 @@ export const BENCH_NOW = 1_700_000_000;
 interface IssuerChoices {
   readonly expectedKey?: string;
   readonly network?: typeof MAINNET;
-  /** What a look at the connection finds: it throws, or not. */
-  readonly power?: () => void;
+  /** What a look at the connection finds: it throws, or returns what an operator should know. */
+  readonly power?: () => readonly string[] | undefined;
   readonly timeoutMs?: number;
 }
 
@@ -35,10 +35,7 @@ export async function openIssuerBench(): Promise<IssuerBench> {
     node,
     logged,
     issuer({ expectedKey, network = MAINNET, power, timeoutMs = 1000 } = {}) {
-      const inspect: Receiver['inspect'] = async () => {
-        power?.();
-        return [];
-      };
+      const inspect: Receiver['inspect'] = async () => power?.() ?? [];
       const options = { network, expectedKey: expectedKey ?? null, expirySeconds: 300, timeoutMs, clock, log };
       const issuer = createIssuer({ receiver: { ...receiver, inspect }, ...options });
       issuers.push(issuer);

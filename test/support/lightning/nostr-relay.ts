@@ -116,7 +116,10 @@ interface Order {
 
 const CLIENT_SECRET = '7e'.repeat(32);
 
-/** Puts a wallet behind the relay that speaks the given encryptions: the library's own keys and encryption, invoices that are real. */
+/**
+ * Puts a wallet behind the relay that speaks the given encryptions: the library's own keys and encryption, invoices that are real. With null its
+ * info has no tag of encryptions, with '' one without a value.
+ */
 export async function startNostrWallet(
   relay: NostrRelay,
   encryptions: string | null = 'nip44_v2 nip04',
@@ -178,7 +181,7 @@ export async function startNostrWallet(
   relay.wallet = (request) => void serve(request);
   await publish(13_194, 'get_info make_invoice', [
     ['notifications', 'payment_received'],
-    ...(encryptions === null ? [] : [['encryption', encryptions]]),
+    ...(encryptions === null ? [] : [['encryption', encryptions].slice(0, encryptions === '' ? 1 : 2)]),
   ]);
   return wallet;
 }

@@ -95,7 +95,8 @@ interface Heard {
 function createShares(total: number) {
   const withoutReserve = total - Math.floor(total / BUYERS_PART);
   let begun: number | null = null;
-  let [last, current] = [NOTHING, NOTHING];
+  let last = NOTHING;
+  let current = NOTHING;
 
   return {
     /** The shares of a minute. */

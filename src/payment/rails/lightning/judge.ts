@@ -58,10 +58,10 @@ export function createJudge({ store, issuer, rates, network, shared, clock }: Ju
   }
 
   return async (order, credential) => {
-    const invoice = presentedInvoice(credential);
+    const invoice = own(own(credential.accepted, 'extra'), 'invoice');
     const decoded = decodeInvoice(invoice);
     // Unreadable: the scheme's checks say why, before anything that only our books know.
-    if (!decoded) throw new PaymentRefused(unreadable(order, credential, network, nowSeconds(clock)));
+    if (!decoded) throw new PaymentRefused(unreadable(order, credential, network));
     // By what the node signed, so that what was sold on one network is honoured after a change to the other.
     const sold = LIGHTNING_NETWORKS.find(({ currency }) => currency === decoded.currency) ?? network;
     const key = { network: sold.id, paymentHash: decoded.paymentHash };
@@ -69,7 +69,7 @@ export function createJudge({ store, issuer, rates, network, shared, clock }: Ju
     const claim = found && isOfInvoice(found, decoded) ? found : null;
     if (claim && !grants(claim, order)) throw new PaymentRefused('duplicate_settlement');
     const terms = await termsOf(order, key, claim);
-    const requirement = lightningRequirement({ ...terms, binding: order.binding, invoice });
+    const requirement = lightningRequirement({ ...terms, binding: order.binding, invoice: String(invoice) });
     const now = claim ? decoded.createdAt : nowSeconds(clock);
     const verdict = checkProof(credential, requirement, { now, skewSeconds: SKEW_SECONDS });
     if (!verdict.ok) throw new PaymentRefused(verdict.reason);
@@ -87,28 +87,19 @@ function grants({ grant }: Claim, { binding }: LightningOrder<never>): boolean {
   return grant !== null && Buffer.compare(grant.requestHash, binding.hash) === 0;
 }
 
-function presentedInvoice({ accepted }: Credential): string {
-  const invoice = own(own(accepted, 'extra'), 'invoice');
-  return typeof invoice === 'string' ? invoice : '';
-}
-
-/** The reason for a payment whose invoice cannot be read; amount and recipient are taken from the payment, since there is no record to hold against it. */
-function unreadable(
-  order: LightningOrder<never>,
-  credential: Credential,
-  network: LightningNetwork,
-  now: number,
-): string {
-  const { accepted } = credential;
-  const amountMsat = /^[1-9][0-9]{0,17}$/.test(String(accepted.amount)) ? BigInt(String(accepted.amount)) : 1000n;
-  const payTo = typeof accepted.payTo === 'string' ? accepted.payTo : '';
+/**
+ * The reason for a payment whose invoice cannot be read. Amount and recipient are taken from the payment, since there is no record to hold against
+ * it. No time is judged: the invoice is read before its time.
+ */
+function unreadable({ binding }: LightningOrder<never>, credential: Credential, network: LightningNetwork): string {
+  const { amount, payTo } = credential.accepted;
   const requirement = lightningRequirement({
-    amountMsat,
-    payTo,
+    amountMsat: typeof amount === 'string' && /^[1-9][0-9]{0,17}$/.test(amount) ? BigInt(amount) : 1000n,
+    payTo: typeof payTo === 'string' ? payTo : '',
     network: network.id,
-    binding: order.binding,
+    binding,
     invoice: 'x',
   });
-  const verdict = checkProof(credential, requirement, { now, skewSeconds: SKEW_SECONDS });
+  const verdict = checkProof(credential, requirement, { now: 0 });
   return verdict.ok ? 'invalid_exact_lnbtc_invoice_decode_failed' : verdict.reason;
 }

@@ -2,10 +2,12 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { defineEndpoint } from '../../../../../src/catalogue/endpoint.ts';
 import { AppError, BadParameter } from '../../../../../src/errors.ts';
+import type { Ask } from '../../../../../src/payment/counter.ts';
 import { createGate } from '../../../../../src/payment/gate.ts';
 import { MAINNET } from '../../../../../src/payment/lnbtc/networks.ts';
 import { httpProtocol } from '../../../../../src/payment/open-protocols.ts';
 import { createLightningCounter } from '../../../../../src/payment/rails/lightning/counter.ts';
+import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
 
 const ORIGIN = 'https://api.example.com';
@@ -14,6 +16,7 @@ const PATH = '/v1/lightning/test/rail';
 let bench: RailBench;
 let app: FastifyInstance;
 let gate: ReturnType<typeof createGate<null>>;
+let counterOf: (of: RailBench['endpoint']) => ReturnType<typeof createLightningCounter<null>>;
 const logged: string[] = [];
 
 beforeEach(async () => {
@@ -22,7 +25,7 @@ beforeEach(async () => {
   const log = { error: (_: object, message: string) => void logged.push(message) };
   const { offers, redeemed } = bench;
   const selling = { offers, redeem: redeemed, sources: null, network: MAINNET.id, publicOrigin: ORIGIN };
-  const counterOf = (of: typeof bench.endpoint) => createLightningCounter(of, { ...selling, protocol: httpProtocol });
+  counterOf = (of) => createLightningCounter(of, { ...selling, protocol: httpProtocol });
   gate = createGate<null>({ counterOf: counterOf as never, protocol: httpProtocol, log });
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
@@ -110,6 +113,18 @@ describe('without a payment', () => {
     expect((await get('/v1/lightning/test/judged?tag=a')).json().detail).toBe('tag: is not sold');
   });
 
+  test.each(['*', 'https://api.example.com', 'https://api.example.com?tag=a'])(
+    'the target %s, which has no path, is refused: an invoice would bind another request',
+    (target) => {
+      const asked = { method: 'GET', target, query: { tag: 'a' }, hasBody: false };
+      const asker = { client: () => '192.0.2.1', identity: () => '192.0.2.1' };
+      const ask: Ask = { ...asked, ...asker, signal: () => new AbortController().signal };
+      expect(() => counterOf(bench.endpoint).read(ask)).toThrow(
+        new BadParameter([{ path: '', message: 'this request target cannot be bound into an invoice' }]),
+      );
+    },
+  );
+
   test('an empty body is none', async () => {
     expect((await get(`${PATH}?tag=a`, { 'content-length': '0' })).statusCode).toBe(402);
   });
@@ -174,6 +189,21 @@ describe('with a payment', () => {
       '0.016',
       null,
     ]);
+  });
+
+  test('one that cannot be read is refused, whatever its members are', async () => {
+    // JSON can say that an object has another `toString`.
+    const textless = { toString: 1, valueOf: 1 };
+    const accepted = {
+      scheme: 'exact',
+      network: MAINNET.id,
+      asset: 'BTC',
+      payTo: textless,
+      extra: { invoice: 'lnbc1' },
+    };
+    const header = proofHeader({ ...accepted, amount: textless, maxTimeoutSeconds: 300 }, textless);
+    const answer = await get(`${PATH}?tag=a`, { 'payment-signature': header });
+    expect([answer.statusCode, answer.json().error]).toEqual([402, 'invalid_exact_lnbtc_amount_mismatch']);
   });
 
   test('a failure of ours is no refusal', async () => {

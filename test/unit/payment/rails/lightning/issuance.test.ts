@@ -257,6 +257,35 @@ describe('an equal share', () => {
     expect(await admitted(issue, HONEST, 100)).toBe(40);
   });
 
+  it('is of no minute that hears of a shortage only late, when the next has begun', async () => {
+    const clock = createManualClock(MINUTE_START);
+    const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const windows = (name: string) => {
+      const all = createMinuteWindows(clock);
+      return {
+        ...all,
+        count: async (key: string) => {
+          const counted = all.count(key);
+          if (name !== 'clients with invoices' || counted.count !== 61) return counted;
+          asked.resolve();
+          await answered.promise;
+          return counted;
+        },
+      };
+    };
+    const issue = createIssuance({ client: 0, total: 100 }, clock, windows);
+    for (const client of addresses(60)) await admitted(issue, client, 1);
+    const sixtyFirst = issue(stranger('late'));
+    await asked.promise;
+    await clock.advance(60_000);
+    expect(await admitted(issue, HONEST, 1)).toBe(1);
+    answered.resolve();
+    await sixtyFirst;
+    await clock.advance(60_000);
+    // The minute before this one had a single invoice.
+    expect(await admitted(issue, HONEST, 100)).toBe(40);
+  });
+
   it('counts an IPv6 /48 as one client', async () => {
     const clock = createManualClock(MINUTE_START);
     const issue = createIssuance({ client: 0, total: 100 }, clock);

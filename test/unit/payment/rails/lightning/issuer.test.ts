@@ -90,6 +90,14 @@ describe('an invoice', () => {
     node.twist = { paymentHash: createHash('sha256').update('once').digest() };
     expect(await refusal(issue())).toBe('none');
     expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
+    expect(issuer.status().detail).toMatch(/must not be offered: its payment hash was used before$/);
+  });
+
+  test('that cannot be read is not offered, and the status says that it cannot be decoded', async () => {
+    await issuer.start();
+    node.answers['POST /createinvoice'] = { body: JSON.stringify({ serialized: 'lnbc1' }) };
+    expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
+    expect(issuer.status().detail).toMatch(/must not be offered: it cannot be decoded$/);
   });
 
   test('of the test network is offered there', async () => {

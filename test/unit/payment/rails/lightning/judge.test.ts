@@ -70,6 +70,20 @@ describe('a proof is held against our own record', () => {
     expect(await judged('a', header)).toBe('good');
     expect(await judged('b', header)).toBe('duplicate_settlement');
   });
+
+  test('of what was sold for it, whichever node signed the invoice that shows it next', async () => {
+    const { header, requirement, key } = await bench.buy(bench.order('a'));
+    await bench.redeem(bench.order('a'), header);
+    const { privateKey, key: payTo } = nodeKeys('another');
+    const invoice = invoiceOf({
+      ...{ privateKey, paymentHash: key.paymentHash, amountMsat: 25_000n, createdAt: BENCH_NOW },
+      ...{ currency: MAINNET.currency, descriptionHash: Buffer.from(bench.order('b').binding.hash) },
+    });
+    const requestHash = Buffer.from(bench.order('b').binding.hash).toString('hex');
+    const theirs = { ...requirement, payTo, extra: { ...requirement.extra, requestHash, invoice } };
+    const { payload } = decodePayment(header);
+    expect(await judged('b', proofHeader(theirs, payload.preimage))).toBe('duplicate_settlement');
+  });
 });
 
 describe('a proof without a record', () => {
@@ -170,7 +184,9 @@ describe('a payment whose invoice cannot be read', () => {
   });
 
   test('and whose amount is none is refused for the amount', async () => {
-    for (const amount of ['0', '-1', '1e3', '', ' 1', '1 ', `1${'0'.repeat(18)}`, 25_000, null]) {
+    // An object that has no text: JSON can say that it has another `toString`.
+    const textless = { toString: 1, valueOf: 1 };
+    for (const amount of ['0', '-1', '1e3', '', ' 1', '1 ', `1${'0'.repeat(18)}`, 25_000, null, textless]) {
       expect(await said({ amount })).toBe('invalid_exact_lnbtc_amount_mismatch');
     }
     expect(await said({ amount: '9'.repeat(18) })).toBe('invalid_exact_lnbtc_invoice_decode_failed');

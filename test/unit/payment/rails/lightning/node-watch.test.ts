@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Issuer } from '../../../../../src/payment/rails/lightning/issuer.ts';
+import { createNodeWatch } from '../../../../../src/payment/rails/lightning/node-watch.ts';
 import { TooMuchPower } from '../../../../../src/payment/rails/lightning/nodes/receiver.ts';
 import {
   ARTICLE_ORDER,
@@ -8,7 +9,7 @@ import {
   refusal,
 } from '../../../../support/lightning/issuer-bench.ts';
 import { type NodeServer, nodeKeys } from '../../../../support/lightning/lightning-node-servers.ts';
-import type { ManualClock } from '../../../../support/manual-clock.ts';
+import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
 import type { Received, Recorded } from '../../../../support/upstream/replay.ts';
 
 const signal = new AbortController().signal;
@@ -28,6 +29,9 @@ const tooMuch = () => {
   throw new TooMuchPower('it may pay');
 };
 const issue = () => issuer.issue(ARTICLE_ORDER, signal);
+/** What an operator was told of the node, oldest first. */
+const told = (level: string): Record<string, unknown>[] =>
+  bench.logged.map((line) => JSON.parse(line)).filter((line) => line.level === level && 'receiver' in line);
 /** Resolves when the issuer's own look at the node has ended. */
 const settled = (ok: boolean) => vi.waitFor(() => expect(issuer.status().ok).toBe(ok), { interval: 2 });
 
@@ -89,6 +93,63 @@ describe('a node that is away', () => {
     expect(node.received).toHaveLength(before + 2);
   });
 
+  test('that answers with an error is away at once, and is not asked twice for one invoice', async () => {
+    await issuer.start();
+    await node.setFault('500');
+    const before = node.received.length;
+    expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
+    expect(node.received).toHaveLength(before + 1);
+  });
+
+  test('is told to an operator once, and again when the reason is another', async () => {
+    await issuer.start();
+    await node.setFault('500');
+    for (const wait of [0, 1000, 2000]) {
+      await clock.advance(wait);
+      await refusal(issue());
+      await vi.waitFor(() => expect(clock.sleepers()).toHaveLength(1), { interval: 2 });
+    }
+    const [first, ...more] = told('warn');
+    expect([first, more]).toEqual([expect.objectContaining({ receiver: 'phoenixd', waitMs: 1000 }), []]);
+    expect(first?.reason).toContain('HTTP 500');
+    await node.setFault('reset');
+    await clock.advance(4000);
+    await vi.waitFor(() => expect(clock.sleepers()).toEqual([8000]), { interval: 2 });
+    expect(told('warn').slice(1)).toEqual([expect.objectContaining({ waitMs: 8000 })]);
+    expect(told('warn')[1]?.reason).toContain('the connection was lost');
+  });
+
+  test('for a reason that has no words is away all the same', async () => {
+    issuer = bench.issuer({ power: () => Promise.reject('a word') as never });
+    await issuer.start();
+    expect(issuer.status()).toEqual({ ok: false, detail: 'an unknown failure' });
+  });
+
+  test('again while the search for it ends is searched for anew, in whatever turn that is', async () => {
+    for (let turns = 0; turns < 12; turns++) {
+      const time = createManualClock(0);
+      const answers = [null, node.key, node.key];
+      const receiver = {
+        ...({ kind: 'lnd', inspect: async () => [], close: async () => {} } as const),
+        ...{ createInvoice: async () => '', isPaid: async () => false },
+        nodeKey: async () => answers.shift() ?? Promise.reject(new Error('away')),
+      };
+      const info = async () => {
+        for (let turn = 0; turn < turns; turn++) await null;
+        if (answers.length === 1) watch.failed(new Error('away again'));
+      };
+      const log = { info: () => void info(), warn: () => {}, error: () => {} };
+      const watch = createNodeWatch({ receiver, expectedKey: null, timeoutMs: 1000, clock: time, log });
+      await watch.start();
+      await time.advance(1000);
+      await vi.waitFor(() => expect(watch.status().detail).toBe('away again'), { interval: 2 });
+      await vi.waitFor(() => expect(time.sleepers()).toEqual([2000]), { interval: 2 });
+      await time.advance(2000);
+      await vi.waitFor(() => expect(watch.status()).toEqual({ ok: true }), { interval: 2 });
+      await watch.stop();
+    }
+  });
+
   test('is waited for from the start again after an invoice that was good, and not before', async () => {
     await issuer.start();
     const fails = async () => {
@@ -133,12 +194,28 @@ describe('a node that is away', () => {
   });
 });
 
+test('before the first look the status says that the node was not asked', () => {
+  expect(issuer.status()).toEqual({ ok: false, detail: 'it was not asked yet' });
+});
+
+test('an operator is told which node was found, and what its connection allows', async () => {
+  issuer = bench.issuer({ power: () => ['it may read', 'it may list'] });
+  await issuer.start();
+  const line = { receiver: 'phoenixd' };
+  expect(told('warn')).toMatchObject([
+    { ...line, warning: 'it may read' },
+    { ...line, warning: 'it may list' },
+  ]);
+  expect(told('info')).toMatchObject([{ ...line, payTo: node.key }]);
+});
+
 describe("a node's key", () => {
   test('that is not the expected one is never sold through, and the status says why', async () => {
     const expectedKey = nodeKeys('expected').key;
     issuer = bench.issuer({ expectedKey });
     await issuer.start();
     expect(issuer.status()).toMatchObject({ ok: false, detail: expect.stringContaining(expectedKey) });
+    expect(told('error')).toMatchObject([{ receiver: 'phoenixd', told: node.key, expected: expectedKey }]);
     expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
     expect(node.invoices).toEqual([]);
     expect(await refusal(issuer.isPaid(Buffer.alloc(32), signal))).toMatch(/^503 lightning_unavailable/);
@@ -219,4 +296,17 @@ test('stopping ends the search for a node that is away', async () => {
   await issuer.start();
   await issuer.stop();
   expect(clock.sleepers()).toEqual([]);
+});
+
+test('stopping while the node is asked says nothing of the node', async () => {
+  await node.setFault('500');
+  await issuer.start();
+  const asked = node.received.length;
+  await node.setFault('time-out');
+  await clock.advance(1000);
+  await vi.waitFor(() => expect(node.received.length).toBeGreaterThan(asked), { interval: 2 });
+  const before = issuer.status();
+  await issuer.stop();
+  expect(issuer.status()).toEqual(before);
+  expect(told('warn')).toHaveLength(1);
 });

@@ -1,18 +1,26 @@
+import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineEndpoint } from '../../../../../src/catalogue/endpoint.ts';
 import { loadConfig } from '../../../../../src/config.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lnbtc/networks.ts';
 import { httpProtocol } from '../../../../../src/payment/open-protocols.ts';
+import { decodePayment } from '../../../../../src/payment/protocols/x402/header.ts';
 import { createLightning } from '../../../../../src/payment/rails/lightning/open.ts';
+import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import type { LightningStore } from '../../../../../src/store/ports/proofs.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../../../src/store/sqlite/lightning-store.ts';
 import { createUpstreams, type Upstreams } from '../../../../../src/upstream/client/http.ts';
+import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { type NodeServer, SECRETS, startNodeServer } from '../../../../support/lightning/lightning-node-servers.ts';
 import { grantOf, invoiceOf, keyOf, NOON } from '../../../../support/lightning/lightning-rows.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
+import { PATHS, TICKERS } from '../../../../support/upstream/rates.ts';
+import { type Replay, startReplay } from '../../../../support/upstream/replay.ts';
 
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 const MINUTE_MS = 60_000;
@@ -104,6 +112,73 @@ describe('the rail', () => {
     await open().start();
     expect(warned).toEqual(['gave back leases of a process that died 2']);
     expect([await isFree('a'), await isFree('b'), await isFree('c')]).toEqual([true, true, false]);
+  });
+});
+
+describe('a counter of the rail', () => {
+  const endpoint = defineEndpoint({
+    ...{ path: '/test/rail', access: 'paid', priceUsd: '0.016', label: 'Rail', summary: 'Answers with its tag.' },
+    ...{ params: z.object({ tag: z.string() }), result: z.strictObject({ text: z.string() }) },
+    example: { params: { tag: 'a' }, result: { text: 'a' } },
+    run: async ({ tag }: { tag: string }) => ({ text: tag }),
+  });
+  /** Two that agree are enough. */
+  let exchanges: Replay;
+  beforeEach(async () => {
+    exchanges = await startReplay({
+      [PATHS.coinbase]: { body: JSON.stringify({ price: '64000' }) },
+      [PATHS.kraken]: { body: JSON.stringify(TICKERS.kraken('64000')) },
+    });
+  });
+  afterEach(() => exchanges.stop());
+
+  /** An order whose invoice is paid, and its requirement; `present` shows the proof. */
+  async function bought(env: Record<string, string>) {
+    const { url } = exchanges;
+    const rates = { UPSTREAM_COINBASE_URL: url, UPSTREAM_KRAKEN_URL: url, UPSTREAM_BITSTAMP_URL: url };
+    const rail = open({ ...rates, ...env });
+    await rail.start();
+    const counter = rail.counterOf(endpoint);
+    const ask = { method: 'GET', target: '/v1/lightning/test/rail?tag=a', query: { tag: 'a' }, hasBody: false };
+    const asker = {
+      client: () => '192.0.2.1',
+      identity: () => '192.0.2.1',
+      signal: () => new AbortController().signal,
+    };
+    const order = counter.read({ ...ask, ...asker });
+    const preimage = Buffer.alloc(32, 7);
+    const paymentHash = createHash('sha256').update(preimage).digest();
+    node.twist = { paymentHash };
+    const { body } = await counter.demand(order);
+    node.pay(paymentHash);
+    const [requirement] = JSON.parse(String(body)).accepts;
+    const credential = decodePayment(proofHeader(requirement, preimage.toString('hex')));
+    const present = () =>
+      counter.sell(order, credential).then(
+        async ({ body: answer, onSent }) => {
+          await onSent?.();
+          return Buffer.from(answer).toString();
+        },
+        (error: unknown) => (error instanceof PaymentRefused ? error.reason : error),
+      );
+    return { present, requirement };
+  }
+
+  test('sells an answer for sats at the exchanges’ rate, and gives it again as long as replies are kept', async () => {
+    const { present, requirement } = await bought({ REDELIVERY_SECONDS: '100' });
+    expect(requirement).toMatchObject({ amount: '25000', payTo: node.key, network: MAINNET.id });
+    expect(await present()).toBe('{"text":"a"}');
+    await clock.advance(99_999);
+    expect(await present()).toBe('{"text":"a"}');
+    await clock.advance(1);
+    expect(await present()).toBe('duplicate_settlement');
+  });
+
+  test('asks the node for the payment where others have its key', async () => {
+    const { present } = await bought({ LIGHTNING_NODE_SHARED: 'true' });
+    node.received.splice(0);
+    expect(await present()).toBe('{"text":"a"}');
+    expect(node.received.map(({ url }) => url)).toEqual([expect.stringMatching(/^\/payments\/incoming\//)]);
   });
 });
 

@@ -33,6 +33,16 @@ const requirement: Requirement = {
   extra: { name: 'USDC', version: '2' },
 };
 const terms = { network: NETWORK, usdc: USDC, extra: requirement.extra, publicOrigin: 'https://a.test' } as const;
+const SELLER_REQUEST = [
+  { name: 'purpose', type: 'string' },
+  { name: 'method', type: 'string' },
+  { name: 'bodyHash', type: 'bytes32' },
+  { name: 'network', type: 'string' },
+  { name: 'payTo', type: 'address' },
+  { name: 'nonce', type: 'bytes32' },
+  { name: 'issuedAt', type: 'uint256' },
+  { name: 'expiresAt', type: 'uint256' },
+];
 const authorize = () => signAuthorization(newKey().privateKey, requirement);
 
 let answer: (asked: Asked) => Promise<Answered>;
@@ -157,7 +167,7 @@ describe('the client of any facilitator', () => {
     const failure = await client(TOKEN, 200)
       .supported()
       .catch((error: unknown) => error);
-    expect(failure).toBeInstanceOf(Error);
+    expect(failure).toEqual(new Error('/supported gave no readable answer'));
     expect(JSON.stringify(reply) + (failure as Error).stack + (failure as Error).cause).not.toContain(TOKEN);
   });
 
@@ -169,7 +179,7 @@ describe('the client of any facilitator', () => {
 });
 
 describe('the client of Circle’s Facilitator Service', () => {
-  const pendingAnswer = (paymentId: string) => ({
+  const pendingAnswer = (paymentId: string | undefined) => ({
     json: {
       success: false,
       errorReason: 'settlement_pending',
@@ -178,10 +188,19 @@ describe('the client of Circle’s Facilitator Service', () => {
       },
     },
   });
+  const options = { upstream, network: NETWORK };
   const client = (
     clock = systemClock,
     auth: Parameters<typeof createCircleFacilitator>[0]['auth'] = { token: TOKEN },
-  ) => createCircleFacilitator({ upstream, url: server.url, auth, network: NETWORK, clock, pendingMs: 10_000 });
+  ) => createCircleFacilitator({ ...options, url: server.url, auth, clock, pendingMs: 10_000 });
+  /** A clock whose sleepers wake at once, as late as they asked. */
+  const quick = () => {
+    let now = 0;
+    const sleep = async (ms: number) => {
+      now += ms;
+    };
+    return { clock: { nowMs: () => now, sleep }, now: () => now };
+  };
 
   test('names the payment, so that the same one asked for again is answered as before', async () => {
     answer = async () => ({ json: { success: false, errorReason: 'insufficient_funds' } });
@@ -195,8 +214,10 @@ describe('the client of Circle’s Facilitator Service', () => {
     const id = first?.body.paymentPayload.extensions['payment-identifier'].info.id;
     expect(id).toMatch(/^[\w-]{16,128}$/);
     expect(second?.text).toBe(first?.text);
-    expect(first?.headers.authorization).toBe(`Bearer ${TOKEN}`);
+    expect(first?.headers).toMatchObject({ authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' });
     expect(first?.headers['facilitator-seller-proof']).toBeUndefined();
+    // A service that does not know the extension must settle all the same.
+    expect(first?.body.paymentPayload.extensions['payment-identifier'].info.required).toBe(false);
   });
 
   test.each([
@@ -208,6 +229,8 @@ describe('the client of Circle’s Facilitator Service', () => {
     answer = async ({ path }) => {
       if (path === '/settle') return pendingAnswer('pay_1-x');
       looks += 1;
+      // One look that fails says nothing of the settlement.
+      if (looks === 2) return { status: 500, text: 'in trouble' };
       return { json: { status: looks < 3 ? 'pending' : end, transaction: HASH, reason: 'outcome_unknown' } };
     };
     const clock = { nowMs: () => Date.now(), sleep: async () => {} };
@@ -215,58 +238,98 @@ describe('the client of Circle’s Facilitator Service', () => {
     expect(server.asked.map(({ path }) => path)).toEqual(['/settle', ...Array(3).fill('/status/pay_1-x')]);
   });
 
-  test('stops asking when its time is over, and never puts a stranger’s text into a path', async () => {
-    answer = async ({ path }) => (path === '/settle' ? pendingAnswer('p') : { json: { status: 'pending' } });
-    let now = 0;
-    const clock = {
-      nowMs: () => now,
-      sleep: async (ms: number) => {
-        now += ms;
-      },
-    };
-    expect((await client(clock).settle(settleRequest(authorize(), terms), ID, signal)).kind).toBe('pending');
-    expect(server.asked.length).toBeLessThan(10);
-    server.asked.length = 0;
-    answer = async () => pendingAnswer('../../v1/secrets');
-    expect((await client(clock).settle(settleRequest(authorize(), terms), ID, signal)).kind).toBe('pending');
-    expect(server.asked).toHaveLength(1);
+  test('accepts a completed settlement that names no transaction: it is a reason to look, no more', async () => {
+    answer = async ({ path }) => (path === '/settle' ? pendingAnswer('p') : { json: { status: 'completed' } });
+    const reply = await client(quick().clock).settle(settleRequest(authorize(), terms), ID, signal);
+    expect(reply).toEqual({ kind: 'accepted', transaction: '' });
   });
 
-  test('proves without a key to the API that the seller asks: his signature over these very bytes, for minutes', async () => {
-    answer = async () => ({ json: { success: true, transaction: HASH, network: NETWORK } });
-    const key = bytesToHex(seller.privateKey);
-    const proof = createSellerProof({ key, network: NETWORK, clock: systemClock });
-    await client(systemClock, { proof }).settle(settleRequest(authorize(), terms), ID, signal);
-    const [asked] = server.asked;
-    expect(asked?.headers.authorization).toBeUndefined();
-    const header = Buffer.from(String(asked?.headers['facilitator-seller-proof']), 'base64url').toString();
-    const { version, signature, network, payTo, nonce, issuedAt, expiresAt } = JSON.parse(header);
-    expect([version, network, payTo]).toEqual([1, NETWORK, seller.address]);
-    expect(expiresAt - issuedAt).toBeLessThanOrEqual(300);
-    const signed = (text: string) => ({
-      domain: { name: 'Circle Facilitator Seller Request', version: '1', chainId: 5042 },
-      primaryType: 'SellerRequest' as const,
-      types: {
-        SellerRequest: [
-          { name: 'purpose', type: 'string' },
-          { name: 'method', type: 'string' },
-          { name: 'bodyHash', type: 'bytes32' },
-          { name: 'network', type: 'string' },
-          { name: 'payTo', type: 'address' },
-          { name: 'nonce', type: 'bytes32' },
-          { name: 'issuedAt', type: 'uint256' },
-          { name: 'expiresAt', type: 'uint256' },
-        ],
-      },
-      message: {
-        ...{ purpose: 'settle', method: 'POST', bodyHash: bytesToHex(keccak256(Buffer.from(text))) },
-        ...{ network, payTo, nonce, issuedAt, expiresAt },
-      },
+  test.each([
+    ['its time is over', 10_000, [500, 1500, 3500, 7500]],
+    ['its time would be over at the next question', 7500, [500, 1500, 3500]],
+    ['four seconds are the longest pause', 16_000, [500, 1500, 3500, 7500, 11_500, 15_500]],
+  ])('asks after pauses that double, until %s', async (_, pendingMs, expected) => {
+    const { clock, now } = quick();
+    const times: number[] = [];
+    answer = async ({ path }) => {
+      if (path === '/settle') return pendingAnswer('p');
+      times.push(now());
+      return { json: { status: 'pending' } };
+    };
+    const circle = createCircleFacilitator({ ...options, auth: { token: TOKEN }, url: server.url, clock, pendingMs });
+    expect(await circle.settle(settleRequest(authorize(), terms), ID, signal)).toEqual({
+      ...{ kind: 'pending', paymentId: 'p' },
     });
-    const signer = (text: string) => recoverAddress({ hash: hashTypedData(signed(text)), signature });
-    expect((await signer(asked?.text ?? '')).toLowerCase()).toBe(seller.address);
-    expect((await signer(`${asked?.text} `)).toLowerCase()).not.toBe(seller.address);
+    expect(times).toEqual(expected);
   });
+
+  test.each([['../../v1/secrets'], [undefined]])(
+    'asks after nothing where the payment is called %s: no stranger’s text comes into a path',
+    async (paymentId) => {
+      answer = async () => pendingAnswer(paymentId);
+      const reply = await client(quick().clock).settle(settleRequest(authorize(), terms), ID, signal);
+      expect(reply).toEqual({ kind: 'pending', paymentId: paymentId ?? null });
+      expect(server.asked).toHaveLength(1);
+    },
+  );
+
+  test('that cannot be reached has said nothing', async () => {
+    const gone = await startStandIn(async () => null);
+    await gone.stop();
+    const circle = createCircleFacilitator({
+      ...{ ...options, auth: { token: TOKEN }, url: gone.url, clock: systemClock, pendingMs: 10_000 },
+    });
+    expect(await circle.settle(settleRequest(authorize(), terms), ID, signal)).toEqual({
+      ...{ kind: 'unclear', detail: 'no readable answer', isTransport: true },
+    });
+  });
+
+  test('tells the kinds that it settles and who sends them, where it says so', async () => {
+    const kind = { x402Version: 2, scheme: 'exact', network: NETWORK };
+    const signers = { 'eip155:*': [seller.address] };
+    answer = async () => ({ json: { kinds: [{ ...kind, extra: { name: 'USDC' } }, kind], signers, extensions: [] } });
+    expect(await client().supported()).toEqual({ kinds: [{ ...kind, extra: { name: 'USDC' } }, kind], signers });
+    expect(server.asked.map(({ path }) => path)).toEqual(['/supported']);
+    answer = async () => ({ json: { kinds: [kind] } });
+    expect(await client().supported()).toEqual({ kinds: [kind], signers: {} });
+  });
+
+  test('that has no list of kinds says which page is missing', async () => {
+    answer = async () => ({ status: 404, text: 'nothing here' });
+    await expect(client().supported()).rejects.toThrow('/supported is not there');
+  });
+
+  test.each([
+    ['a settlement', 'settle', 'POST', '/settle'],
+    ['what became of one', 'status', 'GET', '/status/p'],
+  ])(
+    'proves without a key to the API that the seller asks for %s: his signature over these very bytes, for minutes',
+    async (_, purpose, method, path) => {
+      answer = async (asked) => (asked.path === '/settle' ? pendingAnswer('p') : { json: { status: 'completed' } });
+      const key = bytesToHex(seller.privateKey);
+      const proof = createSellerProof({ key, network: NETWORK, clock: systemClock });
+      await client(quick().clock, { proof }).settle(settleRequest(authorize(), terms), ID, signal);
+      const asked = server.asked.find((one) => one.path === path);
+      expect(asked?.method).toBe(method);
+      expect(asked?.headers.authorization).toBeUndefined();
+      const header = Buffer.from(String(asked?.headers['facilitator-seller-proof']), 'base64url').toString();
+      const { version, signature, network, payTo, nonce, issuedAt, expiresAt } = JSON.parse(header);
+      expect([version, network, payTo]).toEqual([1, NETWORK, seller.address]);
+      expect(expiresAt - issuedAt).toBeLessThanOrEqual(300);
+      const signed = (text: string) => ({
+        domain: { name: 'Circle Facilitator Seller Request', version: '1', chainId: 5042 },
+        primaryType: 'SellerRequest' as const,
+        types: { SellerRequest: SELLER_REQUEST },
+        message: {
+          ...{ purpose, method, bodyHash: bytesToHex(keccak256(Buffer.from(text))) },
+          ...{ network, payTo, nonce, issuedAt, expiresAt },
+        },
+      });
+      const signer = (text: string) => recoverAddress({ hash: hashTypedData(signed(text)), signature });
+      expect((await signer(asked?.text ?? '')).toLowerCase()).toBe(seller.address);
+      expect((await signer(`${asked?.text} `)).toLowerCase()).not.toBe(seller.address);
+    },
+  );
 });
 
 describe('a payment that is handed over', () => {

@@ -82,16 +82,23 @@ describe('the same payment', () => {
     expect(started).toHaveLength(4);
   });
 
-  test('whose end was learned elsewhere is forgotten in time, so that memory does not grow', async () => {
+  test.each([
+    ['is forgotten ten minutes after it could have been asked for again', 601_000, 1000],
+    ['is remembered until then', 600_999, 2000],
+  ])('whose end was learned elsewhere %s, so that memory does not grow', async (_, afterMs, pauseMs) => {
     const { clock, started, settle } = openQueue(async () => HEARD);
+    const attempts = () => started.filter(([id]) => id === 'gone').length;
     await settle(intent('gone'));
-    await clock.advance(601_001);
+    await clock.advance(afterMs);
     await settle(intent('another'));
     await settle(intent('gone'));
-    await clock.advance(1000);
-    // A second attempt after it was forgotten has the first pause again.
+    // The pause tells: one that was forgotten has the first pause again.
+    await clock.advance(pauseMs - 1);
     await settle(intent('gone'));
-    expect(started.filter(([id]) => id === 'gone')).toHaveLength(3);
+    expect(attempts()).toBe(2);
+    await clock.advance(1);
+    await settle(intent('gone'));
+    expect(attempts()).toBe(3);
   });
 });
 
@@ -187,6 +194,21 @@ describe('a question without an answer', () => {
     expect(queue.unavailable()).toBe('the service is stopping');
     expect(await Promise.all(queue.settle([intent('b')]))).toEqual([UNKNOWN]);
     expect([started.map(([id]) => id), warned]).toEqual([['a'], []]);
+  });
+
+  test('is waited for by the stop until nothing of it is under way, so that no write comes after it', async () => {
+    const writes = Promise.withResolvers<Attempt>();
+    const { queue } = openQueue(() => writes.promise);
+    const [outcome] = queue.settle([intent('a')]);
+    let hasStopped = false;
+    const stopping = queue.stop().then(() => {
+      hasStopped = true;
+    });
+    await turn();
+    expect(hasStopped).toBe(false);
+    writes.resolve(HEARD);
+    await stopping;
+    expect(await outcome).toEqual(UNKNOWN);
   });
 });
 

@@ -22,15 +22,18 @@ interface Given {
   readonly usedBefore?: ((intent: Intent) => Promise<string | null>) | null;
   readonly isUsed?: (authorization: Authorization) => Promise<boolean>;
   readonly isNoted?: boolean;
+  readonly watchMs?: number;
 }
 
 /** A settler over a facilitator and an evidence that say what the test says; time passes by itself. */
 function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = true, ...given }: Given = {}) {
+  const { watchMs = 5000 } = given;
   const clock = createManualClock(1_800_000_000_000);
   const quick = { ...clock, sleep: (ms: number) => clock.advance(ms) };
   const events: string[] = [];
   const requests: SettleRequest[] = [];
   const looks: number[] = [];
+  const told: object[] = [];
   const [last = { kind: 'open' } as const, ...before] = [...(given.verdicts ?? [])].reverse();
   const verdicts = before.reverse();
   const settler = createRemoteSettler({
@@ -58,12 +61,13 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
     },
     onUnsettled: () => events.push('unsettled'),
     clock: quick,
-    ...{ pollMs: 100, watchMs: 5000, stallMs: 1e9, log: { info: () => {}, warn: () => {} } },
+    ...{ pollMs: 100, watchMs, stallMs: 1e9 },
+    log: { info: (detail) => void told.push(detail), warn: (detail) => void told.push(detail) },
   });
   const settle = async (intent: Intent): Promise<Outcome | undefined> =>
     (await Promise.all(settler.settle([intent])))[0];
   const refused = ({ authorization: { from } }: Intent) => settler.refuses?.(from) ?? null;
-  return { settler, settle, events, requests, looks, refused };
+  return { settler, settle, events, requests, looks, told, refused };
 }
 
 const TRANSPORT: SettleReply = { kind: 'unclear', detail: 'HTTP 500', isTransport: true };
@@ -83,16 +87,24 @@ describe('a payment that is handed over', () => {
   });
 
   test('that does not wait for a settlement any more is not, and says nothing of its payer', async () => {
-    const { settle, events, looks, refused } = openSettler({ isNoted: false });
+    const { settle, events, looks, told, refused } = openSettler({ isNoted: false });
     const intent = randomIntent({ hasCode: true });
     expect(await settle(intent)).toEqual(UNKNOWN);
     expect([events, looks, refused(intent)]).toEqual([['noted'], [], null]);
+    // Nothing has failed, so an operator is told of no failure.
+    expect(told).toEqual([]);
   });
 
   test('is looked for in the evidence with growing pauses, two seconds at the longest, until its time is over', async () => {
     const { settle, looks } = openSettler();
     expect(await settle(randomIntent())).toEqual(UNKNOWN);
     expect(looks).toEqual([0, 100, 300, 700, 1500, 3100]);
+  });
+
+  test('is looked for no more at the moment at which that time ends', async () => {
+    const { settle, looks } = openSettler({ watchMs: 700 });
+    expect(await settle(randomIntent())).toEqual(UNKNOWN);
+    expect(looks).toEqual([0, 100, 300]);
   });
 
   test('is not looked for while a shared read shows it unused, until it has run out', async () => {
@@ -118,12 +130,11 @@ describe('a payment that is handed over', () => {
   });
 
   test('is settled by a later look, also after one that could not be read', async () => {
-    const { settle, events } = openSettler({
-      reply: TRANSPORT,
-      verdicts: [new Error('away'), { kind: 'open' }, SETTLED],
-    });
+    const away = new Error('away');
+    const { settle, events, told } = openSettler({ reply: TRANSPORT, verdicts: [away, { kind: 'open' }, SETTLED] });
     expect(await settle(randomIntent())).toEqual(SETTLED);
     expect(events).not.toContain('unsettled');
+    expect(told).toEqual([{ err: away }]);
   });
 
   test('fails where the evidence says so', async () => {
@@ -136,9 +147,11 @@ describe('a refusal before any broadcast', () => {
   const refusal: SettleReply = { kind: 'refused', reason: 'insufficient_funds' };
 
   test('ends a new payment at once, where the evidence agrees that it is unused', async () => {
-    const { settle, looks, events } = openSettler({ reply: refusal });
-    expect(await settle(randomIntent())).toEqual(REVERTED);
+    const { settle, looks, events, told } = openSettler({ reply: refusal });
+    const intent = randomIntent();
+    expect(await settle(intent)).toEqual(REVERTED);
     expect([looks, events]).toEqual([[0], ['noted', 'handed over']]);
+    expect(told).toEqual([{ payment: intent.id, reason: 'insufficient_funds' }]);
   });
 
   test.each<[string, Verdict | Error, Outcome]>([
@@ -210,6 +223,16 @@ describe('a payment that was answered and moved nothing', () => {
     const wallet = randomIntent({ hasCode: true });
     await settle(wallet);
     expect(refused(wallet)).not.toBeNull();
+  });
+
+  test.each<[SettleReply, string]>([
+    [ANSWERED, 'unexpected_settle_error'],
+    [{ kind: 'accepted', transaction: '' }, 'accepted'],
+  ])('is told to an operator with what the facilitator said: %j is %s', async (reply, said) => {
+    const { settle, told } = openSettler({ reply });
+    const intent = randomIntent();
+    await settle(intent);
+    expect(told).toEqual([{ payment: intent.id, said }]);
   });
 
   test('of a plain account bans no payer, and has the token tried', async () => {

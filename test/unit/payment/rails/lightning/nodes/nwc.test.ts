@@ -96,12 +96,13 @@ describe('a wallet behind a relay', () => {
   test.each([
     ['the older encryption', 'nip04'],
     ['no encryption that it names', null],
+    ['encryptions that its list leaves out', ''],
   ])('is understood when it speaks %s', async (_what, encryptions) => {
     relay.events.length = 0;
     wallet = await startNostrWallet(relay, encryptions);
     expect(await bench.receiver.nodeKey(signal)).toBe(wallet.key);
     const request = relay.events.find(({ kind }) => kind === 23_194);
-    expect(request?.tags).toContainEqual(['encryption', encryptions ?? 'nip04']);
+    expect(request?.tags).toContainEqual(['encryption', encryptions || 'nip04']);
   });
 
   test('answers many questions at a time over one connection', async () => {
@@ -186,6 +187,24 @@ describe('a failure', () => {
     await bench.receiver.close();
     await outcome;
     await vi.waitFor(() => expect(relay.connections()).toBe(0), 10_000);
+  });
+
+  test('ends the other questions of its connection, which drop none that was made since', async () => {
+    await bench.receiver.nodeKey(signal);
+    wallet.mood = 'silent';
+    const heard = relay.events.length;
+    const waiting = expect(bench.receiver.nodeKey(signal)).rejects.toThrow('nwc: the connection was closed');
+    await vi.waitFor(() => expect(relay.events.length).toBeGreaterThan(heard), { timeout: 10_000, interval: 2 });
+    relay.refuse = true;
+    const again = () => {
+      relay.refuse = false;
+      wallet.mood = 'well';
+      return bench.receiver.nodeKey(signal);
+    };
+    expect(await bench.receiver.nodeKey(signal).catch(again)).toBe(wallet.key);
+    await waiting;
+    expect(await bench.receiver.nodeKey(signal)).toBe(wallet.key);
+    await vi.waitFor(() => expect(relay.connections()).toBe(1), 10_000);
   });
 
   test('drops the connection that was silent', async () => {
