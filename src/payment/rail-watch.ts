@@ -21,7 +21,8 @@ export function createRailWatch(
       const before = latest;
       latest = await probe();
       for (const [rail, { ok, detail }] of Object.entries(latest))
-        if (!ok && before[rail]?.ok !== false) log.warn({ rail, detail }, 'a remote service does not settle our payments');
+        if (!ok && before[rail]?.ok !== false)
+          log.warn({ rail, detail }, 'a remote service does not settle our payments');
     },
     /** The last probe of each service by its name. Empty before the first answer, and where no rail is remote. */
     latest: (): RailProbes => latest,
