@@ -11,9 +11,9 @@ interface AdmissionOptions {
   failures: Failures;
 }
 
-/** Who is let in to the reservation: the parts of a purchase that cost little, before anything is written. */
+/** The limits and the payer checks of a purchase that run before the reservation. They write nothing. */
 export function createAdmission({ ledger, failures }: AdmissionOptions) {
-  /** Throws Unavailable, `reply_store_full`, where no reply could be kept. */
+  /** Throws Unavailable (`reply_store_full`) while the reply store is full. */
   function checkRoom(): void {
     if (!ledger.hasRoom()) throw replyStoreFull();
   }
@@ -21,7 +21,7 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
   return {
     checkRoom,
 
-    /** Throws TooMany where the payer or the client must wait, Unavailable where nothing can be settled or kept now. */
+    /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the rail cannot settle now or the reply store is full. */
     async checkCapacity<S>({ authorization: { from }, rail: { settler }, client, key }: Order<S>): Promise<void> {
       const refusal = failures.refusal(bytesToHex(from), client);
       if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
@@ -38,10 +38,13 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
       }
     },
 
-    /** The signature, then the payer itself; throws what the rail throws. A payer that did not sign or cannot pay counts as a failure. */
+    /**
+     * Checks the signature, then reads the payer. Throws what the rail throws. A signature that is not valid counts as a failure of the client. A
+     * payer that cannot pay counts as a failure of both.
+     */
     async lookAtPayer<S>({ authorization, rail }: Order<S>, isAgain: boolean, asker: Asker): Promise<Look> {
       const signed = await rail.checkSignature(authorization, asker).catch((error) => {
-        // Contracts that are not asked for now count too: looking for their code has cost a read.
+        // TooMany counts too: the payer's contract was not called, but the read of its code has cost a request.
         if (error instanceof PaymentRefused || error instanceof TooMany) failures.noteUnproven(asker.client);
         throw error;
       });
@@ -54,8 +57,8 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
 }
 
 /**
- * Whether a failure before the intent is stored counts against the buyer: a refused payment does, and so does a failed call of a verified payment.
- * Our own shortage does not.
+ * Whether a failure before the intent is stored counts against the buyer. A refused payment counts. A failed call of a verified payment counts,
+ * unless the service itself was short of something (Unavailable).
  */
 export function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
   if (error instanceof PaymentRefused) return true;

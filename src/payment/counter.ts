@@ -3,62 +3,62 @@ import type { Query } from '../catalogue/params.ts';
 import type { Credential, Demand, Quote, Receipt } from './protocol.ts';
 import type { PaymentRefused } from './refusal.ts';
 
-/** A request for a priced endpoint, without the library that received it. */
+/** A request for a priced endpoint, without any type of the HTTP library. */
 export interface Ask {
   readonly method: string;
-  /** The request target as it came. */
+  /** The request target as received. */
   readonly target: string;
   readonly query: Query;
-  /** Whether its head announces a body. */
+  /** Whether the header fields announce a body. */
   readonly hasBody: boolean;
-  /** Who asks, as limits see it. */
+  /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
   client(): string;
-  /** What tells the client from all others on redelivery; of a request whose address is a proxy's, a value that no other request has. */
+  /** Identifies the client on redelivery. A random value where only a proxy's address is known. */
   identity(): string;
-  /** Aborts when the buyer's connection is gone. */
+  /** Aborts when the buyer's connection closes. */
   signal(): AbortSignal;
 }
 
-/** A sold answer, ready to leave. */
+/** A sold answer, ready to be sent. */
 export interface Sold {
   readonly body: Uint8Array;
   readonly receipt: Receipt;
-  /** To be called when the last byte has left. */
+  /** The transport calls it after the last byte is sent. */
   onSent?(): Promise<void>;
 }
 
-/** One endpoint on sale on one surface. The gate brings it requests; `Order` is a request as this counter reads it. */
+/** Sells one endpoint on one surface. `Order` is a request as this counter has parsed it. */
 export interface Counter<Order> {
-  /** Judges what must be right before anybody pays or is asked to; throws BadParameter. */
+  /** Checks what must be right before the client is asked to pay. Throws BadParameter. */
   read(ask: Ask): Order;
-  /** What the order costs. Throws where it cannot be sold now. */
+  /** Returns what the client must pay for the order. Throws when the order cannot be sold now. */
   demand(order: Order, error?: string): Demand | Promise<Demand>;
-  /** Sells it. Throws PaymentRefused (402), or an AppError that says whether money moved. */
+  /** Sells the order. Throws PaymentRefused (402), or an AppError that says whether money moved. */
   sell(order: Order, credential: Credential): Promise<Sold>;
-  /** The receipt of a refusal, where its buyer is owed one: x402 wants the reason of a refused settlement there. */
+  /** Returns the receipt that goes with a refusal: x402 repeats in it why a settlement was refused. Null where no receipt is due. */
   refusalReceipt(refusal: PaymentRefused): Receipt | null;
-  /** What is offered after a refusal. */
+  /** Returns what the client must pay after a refusal. */
   demandAgain(order: Order, refusal: PaymentRefused): Demand | Promise<Demand>;
 }
 
-/** A call of a priced tool whose arguments have been judged. */
+/** A call of a priced tool with parsed arguments. */
 export interface ToolOrder<S> {
   readonly endpoint: Endpoint<S>;
   readonly params: unknown;
-  /** What a payment for this call binds: the server's address, the tool's name, and the arguments and `_meta` as they came. */
+  /** A payment for this call is bound to four values: the server's address, the tool's name, and the arguments and `_meta` as received. */
   readonly server: string;
   readonly name: string;
   readonly arguments: unknown;
   readonly meta: unknown;
-  /** What the demand names. */
+  /** The resource URL in the demand. */
   readonly url: string;
   readonly client: string;
   readonly signal: AbortSignal;
 }
 
-/** Tools that are quoted for each call: the answer is made before the offer. */
+/** Tools whose price is quoted for each call. The answer is made before the offer. */
 export interface QuotedTools<S, Bound = unknown> {
-  /** The call as an offer binds it. Throws BadParameter where it cannot be bound. */
+  /** Returns the call in the form that an offer is bound to. Throws BadParameter for a call that cannot be bound. */
   bind(order: ToolOrder<S>): Bound;
   quote(bound: Bound): Promise<Quote>;
   sell(bound: Bound, credential: Credential): Promise<Sold>;

@@ -3,14 +3,16 @@ import { PaymentRefused } from './refusal.ts';
 
 const AGAIN = '(this payment was tried before and may be public: present the same one again)';
 
-/** 503: what became of a payment is not known yet. */
+/** 503: the outcome of the payment is not known yet. */
 export function settlementUnknown(cause?: unknown): AppError {
   const detail =
     'the payment is on its way and its outcome not known yet; present the same payment again, it is never taken twice';
   return new AppError(503, 'settlement_unknown', detail, { charged: 'unknown', retryAfterSeconds: 2, cause });
 }
 
-/** Turns every failure of a task into 503 `settlement_unknown`: once an intent is stored, a failure of ours says nothing about the money. */
+/**
+ * Turns every failure of a task into 503 `settlement_unknown`. Once an intent is stored, a failure of the service does not say whether money moved.
+ */
 export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
   try {
     return await look();
@@ -20,8 +22,8 @@ export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Serves an authorization whose settlement failed before. It may be public, so a third party may send it at any moment. No error of `serve` leaves
- * here with `charged: false`: it says `"unknown"` instead.
+ * Turns `charged: false` into `charged: "unknown"` in every error of `serve`. It wraps the sale for an authorization whose settlement failed before.
+ * Such an authorization may be public, so a third party may send it at any moment.
  */
 export async function inDoubt<T>(serve: () => Promise<T>): Promise<T> {
   try {
@@ -32,7 +34,7 @@ export async function inDoubt<T>(serve: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Passes a 402 on as it is: it has no `charged` member. It says why this presentation was refused, not that the authorization can no longer move
+ * Leaves a 402 as it is. A 402 has no `charged` member: it says why this presentation was refused, not whether the authorization can still move
  * money.
  */
 function asDoubt(error: unknown): unknown {

@@ -13,23 +13,26 @@ export interface FailureRefusal {
   readonly retryAfterSeconds: number;
 }
 
-/** Counts uncharged failures by payer and by client, and refuses calls of those that have too many. */
+/** Counts uncharged failures by payer and by client. Refuses the calls of a payer or client with too many. */
 export interface Failures {
   /** Null when neither the payer nor the client must wait. */
   refusal(payer: string, client: string): FailureRefusal | null;
-  /** A payment whose signature does not hold. Any client can name any payer, so it counts for the client alone. */
+  /** Counts a payment whose signature is not valid. It counts for the client alone, because any client can name any payer. */
   noteUnproven(client: string): void;
-  /** A call that failed uncharged after the payer's signature was checked. */
+  /** Counts a call that failed uncharged after the payer's signature was checked. */
   note(payer: string, client: string): void;
-  /** A settlement begins. Returns what ends it, told whether it left our hands and moved nothing: mined in vain, or refused by a facilitator. */
+  /**
+   * Notes the start of a settlement and returns a function that notes its end. `movedNothing`: the payment was sent and moved no money. Its
+   * transaction was mined without the transfer, or a facilitator refused it.
+   */
   beginSettlement(payer: string, client: string): (movedNothing: boolean) => void;
-  /** Seconds until this client may pay from new payers again; 0 when it may. A new payer has never paid here. */
+  /** Seconds until new payers of this client are accepted again; 0 when they are. A new payer has never paid here. */
   newPayersAfterSeconds(client: string): number;
 }
 
 /**
- * Limits uncharged failures: a payment that is never charged must not drive work for ever, and a client with many payers must not either.
- * Kept in each process's memory: it protects work and gas, not sales.
+ * Limits uncharged failures. Without the limit, one payment that is never charged, or one client with many payers, could cause work without end. The
+ * counts are in each process's memory: they protect work and gas, not sales.
  */
 export function createFailures(limits: FailureLimits, clock: Clock): Failures {
   const ofMinute = () => createMinuteWindows(clock);
@@ -37,7 +40,7 @@ export function createFailures(limits: FailureLimits, clock: Clock): Failures {
   const [payers, payersOfDay] = [ofMinute(), ofDay()];
   const clients = openClientWindows(ofMinute, 'failures');
   const settlements = openClientWindows(ofDay, 'failed settlements');
-  // Settlements under way, by client: each may fail yet.
+  // Number of settlements under way, by client. Each of them may still fail.
   const open = new Map<string, number>();
 
   function count(client: string, more: number): void {
@@ -71,7 +74,7 @@ export function createFailures(limits: FailureLimits, clock: Clock): Failures {
     },
     newPayersAfterSeconds(client) {
       const seconds = clientWaitSeconds(limits.clientSettlements, settlements, client);
-      // After the first failure those under way count as well: a burst must not pass a limit that is judged by what has ended.
+      // After the first failure, settlements under way count too. Otherwise a burst would pass a limit that counts ended settlements only.
       const failed = settlements.clients.read(client).count;
       const isFull = failed > 0 && isReached(limits.clientSettlements, failed + (open.get(client) ?? 0));
       return isFull ? Math.max(1, seconds) : seconds;
@@ -89,12 +92,12 @@ function isReached(limit: number, count: number): boolean {
   return limit > 0 && count >= limit;
 }
 
-/** Seconds until a count that has reached its limit begins anew; 0 where it has not. */
+/** Seconds until a count that has reached its limit is reset; 0 below the limit. */
 function waitSeconds(limit: number, { count, resetSeconds }: Counted): number {
   return isReached(limit, count) ? resetSeconds : 0;
 }
 
-/** The same for a client and its IPv6 site, which may do what a few clients may. */
+/** The same for a client and its IPv6 site (a /48). A site's limit is CLIENTS_PER_SITE times a client's. */
 function clientWaitSeconds(limit: number, windows: ClientWindows<ReadableWindows>, client: string): number {
   const site = siteKey(client);
   const ofSite = site === null ? 0 : waitSeconds(limit * CLIENTS_PER_SITE, windows.sites.read(site));

@@ -8,21 +8,21 @@ import type { Credential, Demand, Fields, HttpProtocol } from './protocol.ts';
 import { PaymentRefused } from './refusal.ts';
 
 interface GateOptions<S> {
-  /** The counter that sells an endpoint on this surface. */
+  /** Returns the counter that sells an endpoint on this surface. */
   counterOf(endpoint: Endpoint<S>): Counter<unknown>;
   protocol: HttpProtocol;
   log: { error(detail: object, message: string): void };
 }
 
-/** What a priced route is mounted with: the gate sells and answers, and no request reaches the handler behind it. */
+/** The two functions that a priced route is mounted with. The preHandler sells and answers. No request reaches the handler. */
 interface GatedRoute {
   readonly preHandler: preHandlerHookHandler;
   readonly handler: RouteHandlerMethod;
 }
 
 /**
- * The gate of a priced surface. It sits in the route itself, because a gate that matches paths can be walked around by other spellings of them.
- * An endpoint is run by its counter alone.
+ * The gate of a priced surface. Each priced route has it as its own preHandler. A gate that matched paths could be bypassed by another spelling of a
+ * path. Only a counter runs a priced endpoint.
  */
 export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
   const gates = new WeakSet<object>();
@@ -30,17 +30,20 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
   function guard(endpoint: Endpoint<S>): GatedRoute {
     const counter = counterOf(endpoint);
 
-    /** The whole way of a request. Synchronous where a demand is prepared, so that an unpaid request costs no promise. */
+    /**
+     * Answers one request, from its parameters to its reply. It is synchronous where the demand is prepared, so that an unpaid request creates no
+     * promise.
+     */
     function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> | void {
-      // 1. What must be right before anybody pays.
+      // 1. Check what must be right before the client is asked to pay.
       const order = counter.read(askOf(request, reply));
-      // 2. Without a payment the request is told what to pay; a HEAD never gets past that.
+      // 2. A request without a payment, and every HEAD, gets a 402 that says what to pay.
       const { headers } = request;
       if (request.method === 'HEAD' || !protocol.carries(headers)) {
         const demand = counter.demand(order, protocol.unpaidReason(headers));
         return demand instanceof Promise ? demand.then((made) => send402(reply, made)) : send402(reply, demand);
       }
-      // 3. With one it buys the answer, or is told why not.
+      // 3. A request with a payment gets the answer, or the reason of the refusal.
       return sell(order, () => protocol.read(headers), reply);
     }
 
@@ -55,7 +58,7 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
       }
     }
 
-    // A callback that is not called ends the request here: the reply is on its way.
+    // `done` is called only with an error. Otherwise Fastify waits for the reply, which is already being sent, and never runs the handler.
     const preHandler: preHandlerHookHandler = (request, reply, done) => {
       answer(request, reply)?.catch(done);
     };
@@ -66,7 +69,7 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
   function send200(reply: FastifyReply, { body, receipt, onSent }: Sold): void {
     if (onSent) {
       reply.raw.once('finish', () => {
-        // Not noted: the payment stays redeemable for longer, which harms nobody.
+        // A delivery that is not noted only keeps the payment redeemable for longer.
         onSent().catch((err) => log.error({ err }, 'a delivery was not noted'));
       });
     }
@@ -79,7 +82,7 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
 
   return {
     guard,
-    /** Whether a route can be reached through this gate alone; asked of every route under a priced prefix at start. */
+    /** Whether a route can be reached through this gate alone. At start, every route under a priced prefix is checked. */
     isGuarded: ({ preHandler, handler }: Pick<RouteOptions, 'preHandler' | 'handler'>): boolean =>
       typeof preHandler === 'function' && gates.has(preHandler) && handler === unreachable,
   };
@@ -87,7 +90,7 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
 
 export type Gate<S> = ReturnType<typeof createGate<S>>;
 
-/** Behind every gate. It would be a fault of ours to arrive here: nothing is run and nothing charged. */
+/** The handler behind every gate. Only a bug can bring a request here. Then it runs nothing and charges nothing. */
 function unreachable(): never {
   throw new Error('a request passed the gate of a priced route');
 }

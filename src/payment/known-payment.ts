@@ -3,8 +3,8 @@ import type { Order } from './order.ts';
 import { REVERTED } from './settler.ts';
 
 /**
- * Whether a row is of the very authorization that is presented: contract, six fields and signature. A row from before the hash was stored is
- * compared by its terms.
+ * Whether a row holds exactly the presented authorization: contract, six fields and signature. A row from before the hash was stored is compared by
+ * its key, amount, recipient and times.
  */
 export function isSameAuthorization<S>(payment: Payment, order: Order<S>): boolean {
   if (!isSameKey(payment, order.key)) return false;
@@ -14,19 +14,21 @@ export function isSameAuthorization<S>(payment: Payment, order: Order<S>): boole
   return terms && equal(payment.payTo, to);
 }
 
-/** Whether a row's authorization was spent on the request that is asked for now. */
+/** Whether a row's payment was made for the request that is asked for now. */
 export function isSameRequest<S>(payment: Payment, order: Order<S>): boolean {
   return equal(payment.requestHash, order.requestHash);
 }
 
-/** Whether a row's settlement moved nothing, mined or never sent (REVERTED): its authorization may be public, and is still good until it expires. */
+/**
+ * Whether a row failed with REVERTED: its transaction moved nothing, or none was sent. Its authorization may be public and is valid until it expires.
+ */
 export function isReverted({ state, reason }: Payment): boolean {
   return state === 'failed' && reason === REVERTED;
 }
 
 /**
- * Whether an authorization whose settlement moved nothing may be used again. It is still good and may be public, so only its first presenter may
- * present it, and only unchanged.
+ * Whether an authorization whose settlement moved nothing may be used again. It is still valid and may be public. So only its first presenter may use
+ * it, and only unchanged.
  */
 export function mayTakeOver<S>(known: Payment, order: Order<S>): boolean {
   return (
@@ -37,12 +39,12 @@ export function mayTakeOver<S>(known: Payment, order: Order<S>): boolean {
   );
 }
 
-/** Whether the money of this row's authorization has moved or still can: here, or through a third party once a settlement of it has failed. */
+/** Whether this row's authorization has moved money or still can. After a failed settlement, a third party may still send it. */
 export function mayHaveMoved(known: Payment | null): boolean {
   return known !== null && (known.state !== 'failed' || isReverted(known));
 }
 
-/** Whether the presenter is the first one: the same client identity, or the same payment identifier. The chain shows neither. */
+/** Whether the presenter is the first one: it has the same client identity or the same payment identifier. Neither can be read from the chain. */
 export function isSameBuyer<S>(payment: Payment, order: Order<S>): boolean {
   if (equal(payment.clientHash, order.clientHash)) return true;
   return Boolean(payment.identifierHash && order.identifierHash && equal(payment.identifierHash, order.identifierHash));

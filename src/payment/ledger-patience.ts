@@ -2,22 +2,22 @@ import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { inTime } from '../lib/in-time.ts';
 
-/** Longer than a ledger that is only busy takes to be read; buyers' clients give up a few seconds later. */
-const PATIENCE_MS = 4000;
+/** In milliseconds. A busy ledger answers a read sooner. Buyers' HTTP clients time out a few seconds later. */
+const TIMEOUT_MS = 4000;
 
-/** What became of a payment, as the ledger has it; throws 503 `ledger_unavailable`, `charged: "unknown"`, where it does not say. */
+/** Waits for a read of the ledger. Throws 503 `ledger_unavailable`, `charged: "unknown"`, when the read fails or takes too long. */
 export type ReadSoon = <T>(asked: Promise<T>) => Promise<T>;
 
 /**
- * Ends the wait for a ledger that does not answer at all, as behind a wire that has gone deaf, long before its own client finds that out. For
- * reads alone, of which giving up loses nothing: a write whose answer is late may have been made, and is waited for. Whoever presents a payment
- * may do so because its first answer was lost, with the money on its way: while nobody can tell, "not charged" would have him pay again.
+ * Bounds each read of the ledger to TIMEOUT_MS. On a broken connection, the database's own client would notice much later. Reads only: a write whose
+ * answer is late may have been made, so the caller waits for it. The error says `charged: "unknown"`. The buyer may present the payment again because
+ * its first answer was lost while the money moved. After `charged: false` the buyer would pay twice.
  */
 export function createReadSoon(clock: Clock): ReadSoon {
-  const silence = () => new Error(`the ledger did not answer in ${PATIENCE_MS} ms`);
+  const timedOut = () => new Error(`the ledger did not answer in ${TIMEOUT_MS} ms`);
   return async (asked) => {
     try {
-      return await inTime(asked, PATIENCE_MS, clock, silence);
+      return await inTime(asked, TIMEOUT_MS, clock, timedOut);
     } catch (cause) {
       const detail = 'the ledger does not answer; present the same payment again, it is never taken twice';
       throw new AppError(503, 'ledger_unavailable', detail, { charged: 'unknown', retryAfterSeconds: 5, cause });

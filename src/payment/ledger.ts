@@ -5,8 +5,8 @@ import type { LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from 
 import { REVERTED } from './settler.ts';
 
 /**
- * The legal moves, each `from` state by its `to`. Forgetting a row is legal from `reserved`, and from `settling` while nothing was broadcast.
- * The story of each move stands in README.md beside this file.
+ * The legal moves: for each new state, the states that a row may come from. A row may be released from `reserved`, and from `settling` while no
+ * transaction is noted. README.md beside this file says when each move is made.
  */
 export const LEGAL_FROM = {
   settling: ['reserved'],
@@ -15,30 +15,30 @@ export const LEGAL_FROM = {
   failed: ['settling', 'unknown'],
 } as const satisfies Partial<Record<PaymentState, readonly PaymentState[]>>;
 
-/** Rows read at once where all of a state are gone through. */
+/** Rows per page when all rows in a state are read. */
 const PAGE = 500;
 
 interface LedgerOptions {
   store: LedgerStore;
   clock: Clock;
-  /** Unique to this process, so that recovery can tell the dead's rows. */
+  /** Unique to this process. Recovery finds the rows of dead processes by it. */
   bootId: string;
-  /** Replies: bytes kept in all, how long after settlement, how many redeliveries. */
+  /** Bytes of replies that may be kept, how many seconds after settlement, and how often one may be redelivered. */
   storeBytes: number;
-  /** Processes that keep replies in the same store: between two counts each uses its part of the room that was left. */
+  /** Number of processes that keep replies in the same store. Between two counts, each may fill an equal part of the free space. */
   sharedBy?: number;
   keepSeconds: number;
   maxDeliveries: number;
-  /** Open payments a payer may have; 0 is any number. */
+  /** Open payments that a payer may have at once; 0 means no limit. */
   maxOpen: number;
-  /** Told of each move once it is on disk, for whoever counts; it must not throw. */
+  /** Called after each move is on disk, for the metrics. It must not throw. */
   onMove?: OnMove;
 }
 
-/** A payment has come into this state, or was forgotten (`released`: the authorization may buy again). */
+/** A payment entered this state, or its reservation was released (`released`: the authorization may buy again). */
 export type OnMove = (id: string, to: PaymentState | 'released') => void;
 
-/** What settling needs after a crash, and what is owed for it. */
+/** What a settlement needs after a crash, and the reply that the buyer is then owed. */
 interface StoredIntent {
   readonly signature: Uint8Array;
   readonly checkedBlock: number;
@@ -50,51 +50,61 @@ export interface Ledger {
   readonly bootId: string;
   find(key: PaymentKey): Promise<Payment | null>;
   get(id: string): Promise<Payment | null>;
-  /** The payment that holds this identifier; one that failed holds none. */
+  /** The payment that holds this identifier. A failed payment holds none. */
   findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
-   * Reserves an authorization for one request; null when somebody else holds it or the payer has too many open.
-   * `takeOver`: the caller is the first presenter of one that reverted, and may use it again. `onId` hears the id before the row can be there,
-   * so that who gives up reservations that nobody serves does not meet one of which its own process has not heard yet.
+   * Reserves an authorization for one request. Null when another request holds the authorization or its identifier, or the payer has too many open
+   * payments. `takeOver`: the caller is the first presenter of a reverted authorization and may use it again. `onId` gets the id before the row is
+   * inserted. So the process knows the id of every row that its reconciliation finds, and does not release a reservation that a call still serves.
    */
   reserve(
     payment: Omit<NewPayment, 'id' | 'bootId' | 'reservedAt'>,
     takeOver: boolean,
     onId?: (id: string) => void,
   ): Promise<string | null>;
-  /** What the payer has promised us before this reservation, in USDC base units. */
+  /** Sum of the payer's open payments that were reserved before this one, in USDC base units. */
   openBefore(key: PaymentKey, id: string): Promise<bigint>;
-  /** Forgets a reservation: the authorization may buy again. False once it is being settled. */
+  /** Releases a reservation, so that the authorization may buy again. False once it is being settled. */
   release(id: string): Promise<boolean>;
-  /** The same for what the caller alone may have stored an intent for; false once a transaction is noted, or there is nothing. */
+  /** The same for a row whose intent only the caller may have stored. False when a transaction is noted or the row is gone. */
   abandon(id: string): Promise<boolean>;
-  /** Whether another reply fits into the store now. */
+  /** Whether the reply store has space for another reply. */
   hasRoom(): boolean;
-  /** Keeps the reply and the signature to settle with; from here on a crash may cost the buyer only what it delivers. False when full or released. */
+  /**
+   * Stores the reply and the signature to settle with. From then on, a crash charges the buyer only for a reply that can still be delivered. False
+   * when the reply store is full or the reservation was released.
+   */
   storeIntent(id: string, intent: StoredIntent): Promise<boolean>;
-  /** Returns the ids that still await settlement: only their transactions may be sent; none where the lease `fencingToken` is over. */
+  /**
+   * Notes transactions before they are sent. Returns the ids that still await settlement; only their transactions may be sent. Returns none when the
+   * lease with this `fencingToken` has ended.
+   */
   noteBroadcast(
     entries: readonly { id: string; transaction: Uint8Array }[],
     fencingToken?: number,
   ): Promise<ReadonlySet<string>>;
-  /** `paid` is what the evidence says, in USDC base units. */
+  /** `paid` is the amount that the evidence shows, in USDC base units. */
   settled(id: string, transaction: Uint8Array, block: number, paid: bigint): Promise<boolean>;
-  /** Nothing will take the money any more; with `fencingToken`, false where that lease is over, because another instance may be sending it. */
+  /**
+   * Notes that nothing can take the money any more. With `fencingToken`: false when that lease has ended, because another instance may be sending the
+   * payment.
+   */
   failed(id: string, reason: string, fencingToken?: number): Promise<boolean>;
-  /** A payment that reverted cannot be used again after all: its row stays failed, for this reason. */
+  /** Notes that a reverted payment can no longer be used. The row stays `failed` with this reason. */
   ruleOut(id: string, reason: string): Promise<boolean>;
   unknown(id: string): Promise<boolean>;
-  /** The reply once more, if its time and number are not used up. */
+  /** The stored reply, unless its time is over or its redeliveries are used up. */
   redeliver(id: string): Promise<Uint8Array | null>;
-  /** Everything that has not ended, oldest first, read page by page while it is gone through; with `after`, what comes after that id. */
+  /** All payments that have not ended, oldest first, read page by page. With `after`: those after that id. */
   unfinished(after?: string): AsyncIterable<Payment>;
-  /** Intents that nothing was sent for yet, oldest first, in the same way. */
+  /** Intents without a transaction, oldest first, read page by page. */
   waiting(): AsyncIterable<Payment>;
   /** Whether a payment of this payer on this key's network and contract has ever settled in this ledger. */
   hasSettled(key: PaymentKey): Promise<boolean>;
   /**
-   * Takes over what processes left that are none of `living` or this one, where `isGone` says so: forgets what was never broadcast, marks the
-   * rest unknown and ours. `living` is asked again for every row: one that was asleep may be awake by then, and sell.
+   * Takes over the rows of processes that are not in `living`, not this one, and gone by `isGone`. Releases rows without a noted transaction. Marks
+   * the rest unknown and sets this process's boot id. Calls `living` again for every row, because a paused process may have resumed and may be
+   * selling.
    */
   recover(
     living?: () => readonly string[],
@@ -102,7 +112,7 @@ export interface Ledger {
   ): Promise<{ released: number; unknown: number }>;
   /** Rejects when the store cannot be read. */
   ping(): Promise<void>;
-  /** Lets go of replies whose time is over. */
+  /** Deletes replies whose time is over. */
   purge(): Promise<void>;
   countByState(): Promise<Record<PaymentState, number>>;
 }
@@ -121,11 +131,11 @@ export function createLedger(options: LedgerOptions): Ledger {
     onMove = () => {},
   } = options;
   const nextId = createIds(clock);
-  // Bytes kept by this process's account, and how many they may become here; counted anew at every purge.
+  // Bytes of replies that this process counts as kept, and how many it may reach. Both are read anew at every purge.
   let replyBytes = 0;
   let mostBytes = storeBytes / sharedBy;
 
-  /** Tells of a move that happened. */
+  /** Calls `onMove` for a move that was made. */
   function tell(id: string, to: PaymentState | 'released', moved: boolean): boolean {
     if (moved) onMove(id, to);
     return moved;
@@ -163,7 +173,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     storeIntent: async (id, { signature, checkedBlock, payerHasCode, body }) => {
       if (replyBytes + body.length > mostBytes) return false;
       const change = { signature, checkedBlock, payerHasCode, settlingAt: clock.nowMs() };
-      // Counted before it is stored: two at once must not both see the same room.
+      // Counted before it is stored, so that two concurrent calls cannot fill the same space.
       replyBytes += body.length;
       const moved = await store.move(id, LEGAL_FROM.settling, 'settling', change, { store: body });
       if (!moved) replyBytes -= body.length;
@@ -191,7 +201,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   };
 }
 
-/** Rows in these states, oldest first, however many; those that came into one of them meanwhile may be among them. */
+/** All rows in these states, oldest first. A row that enters one of the states during the read may be included. */
 async function* pages(store: LedgerStore, states: readonly PaymentState[], after = ''): AsyncIterable<Payment> {
   for (let last: string | undefined = after; last !== undefined; ) {
     const page: Payment[] = await store.listByState(states, PAGE, last);
@@ -212,7 +222,7 @@ async function recover(
     if (left.length === 0) return count;
     for (const row of left) {
       if (living().includes(row.bootId)) continue;
-      // The hash is on disk before the transaction is on its way: without one, nothing was sent.
+      // A transaction's hash is on disk before the transaction is sent. So a row without a hash was never sent.
       if (row.transaction === null && (await store.release(row.id, [row.state]))) {
         count.released++;
         onMove(row.id, 'released');
@@ -224,12 +234,12 @@ async function recover(
   }
 }
 
-/** What a client is told apart by on redelivery. Salted with the authorization's nonce: equal clients do not show as equal rows. */
+/** Hashes a client's identity for redelivery. The authorization's nonce is the salt, so that two rows do not show that they have the same client. */
 export function hashClient(nonce: Uint8Array, client: string): Uint8Array {
   return hash('sha256', Buffer.concat([nonce, Buffer.from(client, 'utf8')]), 'buffer');
 }
 
-/** The request an authorization was spent on: endpoint and parsed parameters, whatever the alias or transport. */
+/** Hashes the request that a payment is for: endpoint and parsed parameters. Aliases and transports of one request have the same hash. */
 export function hashRequest(endpointPath: string, params: unknown): Uint8Array {
   const sorted = Object.entries(params as Record<string, unknown>).sort(([a], [b]) => (a < b ? -1 : 1));
   return hash('sha256', JSON.stringify([endpointPath, sorted]), 'buffer');

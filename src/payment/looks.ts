@@ -1,14 +1,16 @@
 import type { Clock } from '../lib/clock.ts';
 
-/** A buyer's question leads to a look at most once in this time, in milliseconds: two blocks on Arc. */
+/** Shortest time between two lookups that a buyer causes, in milliseconds: two blocks on Arc. */
 const FOR_BUYER_MS = 1000;
-/** Without a buyer the pauses double, from FIRST_MS to LONGEST_MS: evidence that is missing now is rarely there a second later. */
+/**
+ * Without a buyer, the pause between two lookups doubles from FIRST_MS to LONGEST_MS. Evidence that is missing now is rarely there a second later.
+ */
 const FIRST_MS = 1000;
 const LONGEST_MS = 60_000;
 
 /**
- * When a row without an end may be looked at again. Each look costs requests to the chain, so this bounds a buyer that asks without pause, and many
- * old rows. Holds one entry for each row that was looked at and has not ended.
+ * Decides when an open row may be looked up again. Each lookup costs requests to the chain. So this bounds the cost of a buyer that asks without
+ * pause, and of many old rows. Holds one entry for each open row that was looked up.
  */
 export function createLooks(clock: Clock) {
   const looks = new Map<string, { times: number; lastMs: number }>();
@@ -17,7 +19,7 @@ export function createLooks(clock: Clock) {
   const pauseMs = (id: string): number => Math.min(LONGEST_MS, FIRST_MS * 2 ** ((looks.get(id)?.times ?? 1) - 1));
 
   return {
-    /** Notes how a look ended; a row that has ended is forgotten. */
+    /** Notes a lookup. Removes the row's entry when the row has ended. */
     note(id: string, hasEnded: boolean): void {
       const times = (looks.get(id)?.times ?? 0) + 1;
       looks.delete(id);
@@ -28,7 +30,7 @@ export function createLooks(clock: Clock) {
     isDueForBuyer: (id: string): boolean => sinceMs(id) >= FOR_BUYER_MS,
   };
 
-  /** Rows whose end another process wrote are never looked at again. */
+  /** Removes the entries of rows that another process has ended. This process never looks them up again. */
   function forgetOld(): void {
     for (const [id, { lastMs }] of looks) {
       if (clock.nowMs() - lastMs < 4 * LONGEST_MS) return;

@@ -5,10 +5,10 @@ import type { LedgerStore, Payment, PaymentState } from '../store/ports/sales.ts
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
 import { isTransferId, transactionText, transferIdBytes } from './transaction-id.ts';
 
-/** A payment as anyone may see it: never the route, the request or the payer. */
+/** A payment as the public may see it. It never holds the route, the request or the payer. */
 export interface FoundPayment {
   readonly rail: 'usdc' | 'lightning';
-  /** As on the wire: base units of USDC, millisatoshis. */
+  /** A decimal integer: USDC base units or millisatoshis. */
   readonly amount: string;
   readonly state: PaymentState | 'claimed' | 'delivered';
   /** The transaction's hash, the Gateway's transfer id until its batch is known, or a Lightning claim's payment hash; null while there is none. */
@@ -27,14 +27,14 @@ interface LookupOptions {
   readonly explorerUrl: string | null;
 }
 
-/** More than a batch settles at once. */
+/** More payments than one batch settles. */
 const MAX_FOUND = 500;
 const HASH = /^(?:0x)?([0-9a-fA-F]{64})$/;
 
 /**
- * Finds payments by an authorization's nonce, a transaction hash or a payment hash (32 bytes each, so one look asks for all of them),
- * by a Gateway transfer's id, and by the hash of the batch that such transfers went to the chain in.
- * Throws NotFound for anything else and for what the ledger does not know.
+ * Finds payments by an authorization's nonce, a transaction hash or a payment hash. Each has 32 bytes, so one lookup tries all three. Also finds
+ * payments by a Gateway transfer's id, and by the hash of the transaction that settled a batch of such transfers. Throws NotFound for any other text
+ * and for unknown payments.
  */
 export function createLookup(options: LookupOptions) {
   const { payments, transfers, claims, lightningNetworks } = options;
@@ -71,7 +71,7 @@ export function createLookup(options: LookupOptions) {
   };
 }
 
-/** `sent` is the transaction on the chain, as far as it is known. A transfer in a batch has no block of its own in the ledger. */
+/** `sent` is the transaction on the chain where it is known. A transfer in a batch has no block of its own in the ledger. */
 function showPayment(payment: Payment, sent: Uint8Array | null, explorerUrl: string | null): FoundPayment {
   const { amount, state, block, endedAt, reservedAt } = payment;
   const transaction = transactionText(sent);

@@ -6,15 +6,15 @@ interface MaintenanceOptions {
   settling: Pick<MaintainedSettling, 'start' | 'refresh' | 'reconcile' | 'stop'>;
   /** Whether another process stored the row, or a call of this one works on it. */
   isInUse(payment: Payment): boolean;
-  /** Between two rounds. */
+  /** Milliseconds between two rounds. */
   intervalMs: number;
   log: { warn(detail: object, message: string): void };
 }
 
-/** Starts the settlement, keeps it going by rounds of maintenance, and ends it. */
+/** Starts settlement, runs its maintenance on a timer, and stops it. */
 export function createMaintenance({ settling, isInUse, intervalMs, log }: MaintenanceOptions) {
   let timer: NodeJS.Timeout | undefined;
-  // Each by itself: a long reconciliation must not keep the relayer's balance from being watched.
+  // Two separate rounds, so that a long reconciliation does not delay the check of the relayer's balance.
   const refreshing = createRounds(() => settling.refresh(), log);
   const reconciling = createRounds(() => settling.reconcile(isInUse), log);
   const round = (): void => {
@@ -23,10 +23,10 @@ export function createMaintenance({ settling, isInUse, intervalMs, log }: Mainte
   };
 
   return {
-    /** Returns when the first call may be sold. Rejects when the ledger cannot be read. */
+    /** Resolves when the first call may be sold. Rejects when the ledger cannot be read. */
     start: async (): Promise<void> => {
       await settling.start(round);
-      // Not waited for: a chain that is slow must not keep the free routes from being served.
+      // Not awaited, so that a slow chain does not delay the free routes.
       round();
       timer = setInterval(round, intervalMs);
     },

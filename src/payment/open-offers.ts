@@ -8,13 +8,13 @@ import { railsUnder } from './open-rails.ts';
 import { createPreparedCounter, type Purchase } from './prepared-counter.ts';
 import { exactRequirement, type PayTo } from './rails/usdc-exact/describe.ts';
 
-/** What a payment in USDC must be made out to on the configured chain. */
+/** The chain, token and recipient of a USDC payment, with the rails and the origin that an offer names. */
 export interface Terms extends PayTo {
   readonly publicOrigin: string;
   readonly rails: RailsConfig;
 }
 
-/** The terms that a configuration names. */
+/** Reads the terms from a configuration. */
 export function termsOf({ network, seller, publicOrigin, rails }: TermsConfig): Terms {
   const { caip2, usdc } = network;
   return { network: caip2, usdc, payTo: seller, publicOrigin, rails };
@@ -22,7 +22,7 @@ export function termsOf({ network, seller, publicOrigin, rails }: TermsConfig): 
 
 type TermsConfig = Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails'>;
 
-/** Prepares what a priced endpoint offers in USDC, over each rail that is on. Throws for one without a price. */
+/** Prepares the offer of a priced endpoint in USDC, over each rail that is on. Throws for an endpoint without a price. */
 export function createOffer(endpoint: Endpoint<never>, terms: Terms): Offer {
   const { price } = endpoint;
   if (!price) throw new Error(`${endpoint.path} has no price`);
@@ -32,7 +32,7 @@ export function createOffer(endpoint: Endpoint<never>, terms: Terms): Offer {
   return { requirement, accepts, price: price.units, demand: httpProtocol.prepare(endpoint, accepts, publicOrigin) };
 }
 
-/** What each priced endpoint costs in USDC under a configuration. An offer is prepared once, whoever asks for it. */
+/** Returns the USDC offer of each priced endpoint under a configuration. Each offer is prepared once. */
 export function offersUnder(config: TermsConfig): OfferOf {
   const terms = termsOf(config);
   const offers = new WeakMap<Endpoint<never>, Offer>();

@@ -28,13 +28,13 @@ interface PaymentsOptions<S>
   sources: S;
   bootId: string;
   onMove?: OnMove;
-  /** Where payments are settled: by this process alone, by default. */
+  /** Which process settles the payments. By default this one, without others beside it. */
   place?: SettlingPlace;
-  /** Hears how a row stands that another process settles, when no call of this process waits for it any more. */
+  /** Called with the state of a row that another process settles, once no call of this process waits for that row. */
   onLeft?: (id: string, state: Payment['state'] | null) => void;
 }
 
-/** The USDC rails, wired: what the gate sells through, with its start, its timer and its end. */
+/** Composes the USDC rails: the purchase that the gate calls, and its start, maintenance and stop. */
 export function createPayments<S>(options: PaymentsOptions<S>) {
   const { config, bootId, place = { kind: 'local' }, onLeft, log } = options;
   const kit = openKit(options, () => settling.probes());
@@ -51,7 +51,7 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   return {
     purchase,
     ledger: kit.ledger,
-    /** What this process does for those that serve beside it. */
+    /** What this process does for the other processes of the service. */
     forOthers,
     readiness: createPaymentsReadiness({ config, chain: options.chain, ledger: kit.ledger, settling }),
     ...maintenance,
@@ -70,7 +70,7 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
   const limits = { storeBytes, sharedBy: config.workers, keepSeconds, maxDeliveries, maxOpen };
   const ledger = createLedger({ store, clock, bootId, ...limits, ...(onMove && { onMove }) });
   const evidence = createEvidence(chain, usdc);
-  // Payments are tried out as what settles them will send them: by the facilitator's address where it names one, else by ours.
+  // Simulations use the address that will send the settlement: the facilitator's where it names one, else the relayer's, else the seller's.
   const sender = (): `0x${string}` =>
     (config.rails.remote ? probes().facilitator?.sender : wallet?.address) ?? config.seller;
   const check = createChainCheck(chain, usdc, sender, clock);
@@ -102,13 +102,13 @@ function openPurchase<S>(options: PaymentsOptions<S>, { ledger }: RailKit, { rai
   });
 }
 
-/** The rail that recognises a payment's terms; else the first, which says what is wrong with them. */
+/** The rail that recognises a payment's terms. Without one, the first rail, whose checks say what is wrong with them. */
 function railAmong([first, ...others]: readonly OpenRail[]): RailFor {
   if (!first) throw new Error('no rail is on');
   return (accepted) => (others.find(({ recognises }) => recognises(accepted)) ?? first).purchase;
 }
 
-/** A rail's status, asked for anew by each call, because the process that settles may change. */
+/** A rail's status. Each call reads it again, because another process may settle by then. */
 function statusNow(settling: () => Settling, rail: RailName): RailStatus {
   const status = () => settling().status(rail);
   return {

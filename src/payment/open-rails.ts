@@ -18,10 +18,10 @@ import type { RelayerMetrics } from './settlers/relayer/metrics.ts';
 import type { Wallet } from './settlers/relayer/wallet.ts';
 import type { RailStatus } from './settling.ts';
 
-/** What a rail may be opened with. Each rail names what it needs of it. */
+/** Everything that a rail may need. Each rail declares which part it needs. */
 export interface RailKit {
   config: Config;
-  /** Ranks its requests as those of settlements. */
+  /** Its requests have the rank `settle`. */
   chain: ChainClient;
   /** Null where a facilitator settles and no relayer is configured. */
   wallet: Wallet | null;
@@ -32,7 +32,7 @@ export interface RailKit {
   /** What our relayer has spent, day by day. */
   spending: RelayerSpendingStore;
   metrics?: RelayerMetrics | undefined;
-  /** What became of payments over the Gateway. */
+  /** The transfers of payments over the Gateway. */
   transfers: GatewayTransferStore;
   /** How remote services are reached. */
   outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
@@ -46,11 +46,11 @@ export interface RailKit {
 
 interface RailModule {
   readonly info: RailInfo;
-  /** `status` is that of the rail's settler in whichever process settles. */
+  /** `status` is the status of the rail's settler, in this process or another. */
   open(kit: RailKit, status: RailStatus): OpenRail;
 }
 
-/** Every rail in USDC, in the order in which a 402 lists them. The first is always on, and judges what no other recognises. */
+/** Every rail in USDC, in the order in which a 402 lists them. The first is always on. It checks the payments that no other rail recognises. */
 const RAILS: readonly [RailModule, ...RailModule[]] = [
   { info: exactInfo, open: openExact },
   { info: gatewayInfo, open: openGatewayRail },
@@ -69,7 +69,7 @@ export function railsUnder(rails: RailsConfig): readonly RailInfo[] {
   return RAILS.filter(isOn(rails)).map(({ info }) => info);
 }
 
-/** Opens the rails that are on. `statusOf` gives the status of a rail's settler, in whichever process it is. */
+/** Opens the rails that are on. `statusOf` returns the status of a rail's settler, in this process or another. */
 export function openRails(kit: RailKit, statusOf: (name: RailInfo['name']) => RailStatus): readonly OpenRail[] {
   return RAILS.filter(isOn(kit.config.rails)).map(({ info, open }) => open(kit, statusOf(info.name)));
 }

@@ -20,7 +20,10 @@ interface Check {
   readonly detail?: string;
 }
 
-/** Tells whether payments can be taken: the ledger answers, the chain is the right one, its USDC signs under our domain, it can be settled. */
+/**
+ * Checks whether payments can be taken: the ledger answers, the chain's USDC contract has the EIP-712 domain that payers sign for, and the first rail
+ * can settle. Adds the remote services.
+ */
 export function createPaymentsReadiness({ config, chain, ledger, settling }: ReadinessOptions) {
   const { usdc, chainId } = config.network;
   const separator = bytesToHex(domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc)));
@@ -39,7 +42,10 @@ export function createPaymentsReadiness({ config, chain, ledger, settling }: Rea
   });
 }
 
-/** Without a vital service nothing is sold. Any other is one way to pay among several: its fault is only shown. */
+/**
+ * A failed vital service fails its check, because nothing is sold without it. Any other service is one of several ways to pay, so its fault is only
+ * shown.
+ */
 function serviceChecks(probes: RailProbes, rails: Config['rails']): Record<string, Check> {
   const services = railsUnder(rails).flatMap(({ service }) => service(rails) ?? []);
   const checks = services.map(({ name, isVital }): [string, Check] => {
@@ -49,7 +55,7 @@ function serviceChecks(probes: RailProbes, rails: Config['rails']): Record<strin
   return Object.fromEntries(checks);
 }
 
-/** What `/readyz` shows of a rail: the sender's address is for trying payments out alone. */
+/** What `/readyz` shows of a probe. It omits the sender's address, which only simulations use. */
 function withoutSender({ ok, detail }: RailProbe): Check {
   return { ok, ...(detail !== undefined && { detail }) };
 }

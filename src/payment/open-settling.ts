@@ -11,14 +11,14 @@ import { createLocalSettling, type LocalSettling } from './settling-local.ts';
 import { createRemoteSettling } from './settling-remote.ts';
 import { createSwitchedSettling } from './settling-switch.ts';
 
-/** What settlement by this process needs; the same in every process, whether it ever settles or not. */
+/** What settlement by this process needs. Every process has it, also one that never settles. */
 export interface SettlingParts extends Pick<RailKit, 'config' | 'ledger' | 'token' | 'clock' | 'log'> {
   rails: readonly OpenRail[];
 }
 
 interface OpenSettlingOptions {
   place: SettlingPlace;
-  /** Hears how a row stands that another process settles, when no call of this process waits for it any more. */
+  /** Called with the state of a row that another process settles, once no call of this process waits for that row. */
   onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
 }
 
@@ -47,17 +47,17 @@ export function openSettling(parts: SettlingParts, { place, onLeft }: OpenSettli
 interface LocalTerms {
   takeOver: SettlesForOthers['takeOver'];
   isShared: boolean;
-  /** The number of the lease under which this process settles, where several may. */
+  /** The fencing token of this process's lease, where several processes may settle. */
   fencingToken?: number;
 }
 
-/** Settlement by this process: the rails that are on, the work on each row, and what the timer looks after. */
+/** Opens settlement by this process: the rails that are on, the tasks for the rows, and the rounds of maintenance. */
 function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingToken }: LocalTerms): LocalSettling {
   const { config, token, ledger, clock, log } = parts;
   const terms: SettlingTerms = { noteBroadcast: (entries) => ledger.noteBroadcast(entries, fencingToken) };
   const rails = parts.rails.map((rail) => ({ rail, settling: rail.openSettling(terms) }));
   const all = rails.map(({ settling }) => settling);
-  /** Null for a rail that is off now: its rows stay as they are, because no other rail can tell what became of them. */
+  /** Null for a rail that is off. Its rows stay as they are, because no other rail can read their evidence. */
   const railOf = (contract: Uint8Array): SettlingRail | null =>
     rails.find(({ rail }) => Buffer.compare(rail.purchase.contract, contract) === 0)?.settling ?? null;
   const watch = createRailWatch(() => probeAll(rails, config.rails), clock, log);
@@ -73,7 +73,7 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
     load: async () => {
       for (const rail of all) await rail.load?.();
     },
-    /** Rejects with the first that failed, when all have been tried. */
+    /** Tries all parts. Then rejects with the first failure. */
     refresh: async () => {
       const tried = [...all.map((rail) => rail.refresh?.()), token.refresh(), watch.refresh()];
       const failed = (await Promise.allSettled(tried)).find((part) => part.status === 'rejected');
@@ -90,7 +90,7 @@ interface SettledRail {
   readonly settling: RailSettling;
 }
 
-/** Asks each remote service; our own relayer is watched elsewhere. Never rejects. */
+/** Probes each remote service. Never rejects. The relayer is no remote service: it watches its own balance. */
 async function probeAll(rails: readonly SettledRail[], config: RailsConfig): Promise<RailProbes> {
   const asked = rails.flatMap(({ rail, settling }) => {
     const [service, probe] = [rail.info.service(config), settling.probe?.()];

@@ -9,20 +9,20 @@ import type { PurchaseRail } from './rail.ts';
 export interface Presentation {
   readonly credential: Credential;
   readonly query: Query;
-  /** Who presents it: the client's address as rate limits see it. */
+  /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
   readonly client: string;
-  /** What tells the client from all others on redelivery; of a request whose address is a proxy's, a value that no other request has. */
+  /** Identifies the client on redelivery. A random value where only a proxy's address is known. */
   readonly identity: string;
-  /** Aborts when the buyer's connection is gone. */
+  /** Aborts when the buyer's connection closes. */
   readonly signal: AbortSignal;
 }
 
-/** What is being bought and by whom, once the cheap checks have passed. */
+/** A parsed request with its decoded payment, before the cheap checks. */
 export interface Order<S> {
   readonly endpoint: Endpoint<S>;
   readonly params: unknown;
   readonly authorization: Authorization;
-  /** Of all that the authorization is. */
+  /** SHA-256 over the contract, the fields and the signature. */
   readonly authorizationHash: Uint8Array;
   /** What the request costs, in USDC base units. */
   readonly price: bigint;
@@ -30,7 +30,7 @@ export interface Order<S> {
   /** The ledger's key of the authorization on that rail. */
   readonly key: PaymentKey;
   readonly requestHash: Uint8Array;
-  /** Who presents it, as limits see it. */
+  /** The client's key in the limits. */
   readonly client: string;
   readonly clientHash: Uint8Array;
   readonly identifierHash: Uint8Array | null;

@@ -5,7 +5,7 @@ const EXTENSION = 'payment-identifier';
 /** x402's: 16 to 128 characters that only the buyer knows. */
 const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
 
-/** What a challenge says of it: stock clients send an identifier only to a seller that declares the extension. */
+/** How a challenge declares the extension. Stock clients send an identifier only to a seller that declares it. */
 export const IDENTIFIER_EXTENSION = {
   [EXTENSION]: {
     info: { required: false },
@@ -22,12 +22,12 @@ export const IDENTIFIER_EXTENSION = {
 };
 
 /**
- * The hash of a payment's identifier (x402's `payment-identifier` extension), or null when it came without one.
- * Not salted: whoever presents the identifier, with whatever payload, must hit the same row. The identifier itself is not kept.
- * 400 for one that is not well-formed, because a buyer who trusts in it would be charged twice; x402 answers so when it is missing.
+ * Returns the SHA-256 of a payment's identifier (x402's `payment-identifier` extension), or null without one. The identifier itself is not kept. The
+ * hash is not salted: the same identifier must find the same row with any payload. Throws BadParameter (400) for a malformed identifier, because a
+ * buyer that relies on it would be charged twice. x402 answers a missing identifier in the same way.
  *
- * An identifier belongs to one payload, an authorization for a request, from its reservation on and as long as the row is there.
- * It is free again once nothing can be charged for it: the reservation was given back, or the payment failed.
+ * An identifier belongs to one payload (an authorization for a request) from its reservation on, as long as the row exists. It is free again when the
+ * reservation is released or the payment fails, because nothing can be charged for it then.
  */
 export function hashIdentifier(extensions: Record<string, unknown> | null | undefined): Uint8Array | null {
   const extension = extensions?.[EXTENSION] ?? null;
@@ -43,8 +43,8 @@ export function hashIdentifier(extensions: Record<string, unknown> | null | unde
 }
 
 /**
- * 409: the identifier was used for another authorization or another request; nothing was reserved for this one. `mayHaveMoved`: this authorization
- * was presented before, and its money may have moved or still move.
+ * 409: another authorization or another request has used the identifier. Nothing was reserved for this one. `mayHaveMoved`: this authorization was
+ * presented before, and its money may have moved or may still move.
  */
 export function identifierConflict(mayHaveMoved: boolean): AppError {
   const detail =

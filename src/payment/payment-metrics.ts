@@ -7,20 +7,23 @@ import type { OnMove } from './ledger.ts';
 interface PaymentMetricsOptions {
   readonly store: Pick<LedgerStore, 'get' | 'listByState' | 'replyBytes'>;
   readonly clock: Clock;
-  /** What the kept replies may take, so that an alert can tell how full their store is. */
+  /** Bytes that the kept replies may take. An alert compares them with the bytes kept. */
   readonly storeBytes: number;
-  /** For what is read from the files: where several processes share them, only one of them may tell of it. The same registry by default. */
+  /**
+   * Registry of the metrics that are read from the ledger. Where several processes share a ledger, only one of them may publish these. The same
+   * registry by default.
+   */
   readonly shared?: Registry;
 }
 
 const OPEN: readonly PaymentState[] = ['reserved', 'settling', 'unknown'];
-/** Open payments that a reading counts; more than these is an alarm whatever the number. */
+/** Open payments that one reading counts at the most. A higher count would raise the same alarm. */
 const MAX_COUNTED = 1000;
 const USDC_UNIT = 1_000_000;
-/** Settlements make the next half-second block, or are late; `SETTLE_WAIT_MS` is 20 s. In seconds. */
+/** In seconds. A settlement is mined in the next half-second block or is late. `SETTLE_WAIT_MS` is 20 s. */
 const SETTLEMENT_BOUNDS = [0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 60, 300];
 
-/** Every label set that a move can have: known from the start, because a rate cannot be told of a counter that is not there yet. */
+/** Every label set of a move. All are published at start, because a rate cannot be computed for a counter that does not exist yet. */
 const MOVES: readonly { rail: string; state: string }[] = [
   ...['reserved', 'released', 'settling', 'unknown', 'settled', 'failed'].map((state) => ({ rail: 'usdc', state })),
   ...['offered', 'claimed', 'delivered'].map((state) => ({ rail: 'lightning', state })),
@@ -28,8 +31,8 @@ const MOVES: readonly { rail: string; state: string }[] = [
 ];
 
 /**
- * Publishes the ledger's moves, counted as they happen, and what is open, read when somebody asks.
- * A reading that fails is no sample rather than a zero, and never the failure of a payment.
+ * Publishes the ledger's moves, counted as they happen, and the open payments, read at each scrape. A failed read publishes no sample, not a zero. It
+ * never fails a payment.
  */
 export function createPaymentMetrics(
   registry: Registry,
@@ -60,7 +63,7 @@ export function createPaymentMetrics(
   });
   publishOpen(shared, store);
   publishReplies(shared, store, storeBytes);
-  // One entry an open settlement of this process.
+  // When each open settlement of this process began, in Unix milliseconds.
   const since = new Map<string, number>();
 
   const onMove: OnMove = (id, state) => {
@@ -86,9 +89,9 @@ export function createPaymentMetrics(
   return {
     /** For the ledger. */
     onMove,
-    /** For a settlement whose end another process writes: how it stands when nobody here waits any more. */
+    /** For a settlement that another process ends: takes its state once no call of this process waits for it. */
     onLeft: measure,
-    /** The Lightning rail's store with its moves counted; what it does and answers is unchanged. */
+    /** Wraps the Lightning rail's store and counts its moves. Its results do not change. */
     watchClaims: (claims: LightningStore): LightningStore => {
       const name = 'payment_lightning_reply_bytes';
       publishBytes(shared, name, 'Bytes of replies and answers kept for Lightning payments', () => claims.bodyBytes());

@@ -12,7 +12,7 @@ export type Purchase<S> = (
   presentation: Presentation,
 ) => Promise<Delivery>;
 
-/** The counter of an endpoint whose terms are known at start: a request is told the price before its parameters are judged. */
+/** The counter of an endpoint whose terms are known at start. A request gets the price before its parameters are checked. */
 export function createPreparedCounter<S>(endpoint: Endpoint<S>, offer: Offer, purchase: Purchase<S>): Counter<Ask> {
   const demand = ({ method, target, query }: Ask, error?: string): Demand => ({
     fields: offer.demand.fields(target, error),

@@ -2,23 +2,23 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { PaymentRequired, PaymentRequirements, SettleResponse } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 
-/** Says what became of the money, to its buyer: the shape is x402's. */
+/** Tells the buyer the outcome of the payment, in the shape of x402's SettleResponse. */
 export type Receipt = SettleResponse;
 
-/** A presented payment as its protocol carried it: its form is right, and nothing that it says is checked yet. */
+/** A presented payment as its protocol decoded it. Its form is valid. Its content is not checked yet. */
 export interface Credential {
   /** The terms that the buyer says it accepted. */
   readonly accepted: Readonly<Record<string, unknown>>;
-  /** What pays: its rail reads it. */
+  /** The payment itself. Only a rail reads it. */
   readonly payload: Readonly<Record<string, unknown>>;
-  /** What the buyer says beside it, such as a payment identifier. */
+  /** Extensions from the buyer, such as a payment identifier. */
   readonly extensions?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
 /** Header fields, in the order in which they go out. */
 export type Fields = readonly (readonly [name: string, value: string])[];
 
-/** What a request is told to pay: fields and a body of JSON text. */
+/** What a request is asked to pay: header fields and a body of JSON text. */
 export interface Demand {
   readonly fields: Fields;
   /** Null for a HEAD. */
@@ -26,10 +26,10 @@ export interface Demand {
   readonly contentType: string;
 }
 
-/** An offer that was made for one request: its terms, and what they come to. */
+/** An offer made for one request: its terms and its price. */
 export interface Quote {
   readonly requirement: PaymentRequirements;
-  /** Decimal strings, USD. */
+  /** Decimal strings in USD: the price, and the rate of one bitcoin. */
   readonly priceUsd: string;
   readonly btcUsd: string;
 }
@@ -37,7 +37,7 @@ export interface Quote {
 /** What a quote is for. */
 export interface Quoted {
   readonly endpoint: Endpoint<never>;
-  /** The resource as the payment binds it. */
+  /** The resource URL that the payment is bound to. */
   readonly url: string;
 }
 
@@ -45,40 +45,40 @@ export interface Quoted {
 export interface HttpProtocol {
   /** Whether a request presents a payment in this protocol's form. */
   carries(headers: IncomingHttpHeaders): boolean;
-  /** The presented payment; throws PaymentRefused for what is no payment of this protocol. */
+  /** Returns the presented payment. Throws PaymentRefused when the header fields hold no valid payment of this protocol. */
   read(headers: IncomingHttpHeaders): Credential;
-  /** Why a request without a payment is refused, where there is more to say than the price. */
+  /** Why a request without a payment is refused. Undefined where the price says enough. */
   unpaidReason(headers: IncomingHttpHeaders): string | undefined;
-  /** Prepares the demand of an endpoint whose terms are known at start; the function that it returns makes the fields for a request target. */
+  /** Prepares the demand of an endpoint whose terms are known at start. The result makes the fields for a request target. */
   prepare(endpoint: Endpoint<never>, accepts: readonly PaymentRequirements[], origin: string): Prepared;
-  /** The demand of a quote. Without one, because none could be made after a refusal, nothing is offered. */
+  /** Makes the demand of a quote. A null `quote` means that none could be made after a refusal; the demand then offers nothing. */
   quote(of: Quoted, quote: Quote | null, error?: string): Demand;
-  /** The fields of an answer that was paid for, or of a refused settlement. */
+  /** The fields that carry a receipt, for a paid answer or a refused settlement. */
   receipt(receipt: Receipt): Fields;
 }
 
-/** The demand of an endpoint, made at start but for the request itself. */
+/** The demand of an endpoint, prepared at start except for the request's own parts. */
 export interface Prepared {
   fields(target: string, error?: string): Fields;
-  /** What a person reads who asked without a payment. */
+  /** The body for a person who sent a request without a payment. */
   body(query: Readonly<Record<string, unknown>>): string;
 }
 
 /** A priced tool as its demand names it. */
 export interface SoldTool {
   readonly name: string;
-  /** What the payment is for. */
+  /** The resource URL that the payment is for. */
   readonly url: string;
   /** JSON Schema of its arguments. */
   readonly inputSchema: object;
 }
 
-/** Makes what a tool call is told to pay; `error` says why, where it is more than that. */
+/** Makes the demand for a tool call. `error` says why a presented payment was refused. */
 export type ToolDemand = (accepts: readonly PaymentRequirements[], error?: string) => PaymentRequired;
 
 /** How a payment is asked for and presented in a tool call. It knows no rail. */
 export interface ToolProtocol {
-  /** The presented payment; throws PaymentRefused for what is no payment of this protocol. */
+  /** Returns the presented payment. Throws PaymentRefused when the value is no valid payment of this protocol. */
   read(payment: unknown): Credential;
   prepare(endpoint: Endpoint<never>, tool: SoldTool): ToolDemand;
 }

@@ -44,21 +44,21 @@ interface PurchaseOptions<S> {
   log: { error(detail: object, message: string): void };
 }
 
-/** What is presented with a payment, and what is asked for it. */
+/** A presented payment, and the requirement that it must meet. */
 interface Offer {
   readonly credential: Credential;
   readonly requirement: PaymentRequirements;
   readonly signal: AbortSignal;
 }
 
-/** A served order: its bytes, and what was learned of the payer before. */
+/** A served order: its reply, and what the last checks found about the payer. */
 interface Served extends Verified {
   readonly body: Uint8Array;
 }
 
 /**
- * One paid request, in the order that the payment README numbers. `purchase` throws PaymentRefused (402), BadParameter (400) and other
- * AppErrors; none of them has moved money, except those that say `charged: "unknown"`.
+ * Sells one paid request, in the order of the steps in README.md. `purchase` throws PaymentRefused (402), BadParameter (400) and other AppErrors.
+ * None of them has moved money, except those that say `charged: "unknown"`.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
   const { ledger, settlement, railFor, failures, serve, sources, clock, network, log } = options;
@@ -72,14 +72,14 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     plain: PaymentRequirements,
     presentation: Presentation,
   ): Promise<Delivery> {
-    // 2. The parameters. Step 1, the header, was its protocol's.
+    // 2. The parameters. The protocol did step 1, the header.
     const { credential } = presentation;
     const order = readOrder(endpoint, presentation);
-    // 3. What the ledger has; `soon` bounds each read (3d).
+    // 3. The ledger's row. `soon` bounds each read (3d).
     const known = await soon(ledger.find(order.key));
-    // 3a. The identifier: with another payload it is the buyer's mistake, whatever became of either payment.
+    // 3a. The identifier. Using it for another payload is the buyer's mistake, whatever the state of either payment.
     await checkIdentifier(order, known);
-    // 3b-3c. A known authorization is judged by its row: a price or a time that has changed since must not turn it into a 402.
+    // 3b-3c. The row of a known authorization decides. A price or a time that has changed since must not turn the answer into a 402.
     if (known && !mayTakeOver(known, order)) return again(known, order);
     const offer = { credential, requirement: order.rail.requirement(plain), signal: presentation.signal };
     return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);
@@ -100,12 +100,12 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     };
   }
 
-  /** What reverted before: the evidence decides whether it is sold for anew, or has paid. */
+  /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
   async function sellAgain(order: Order<S>, known: Payment, offer: Offer): Promise<Delivery> {
     const { client } = order;
     const { credential, requirement, signal } = offer;
     if ((await takeover(known, order, { client, signal })) === 'open') return sell(order, known, offer);
-    // It has paid: neither its time nor its payer matters any more, only that it is for this call.
+    // The authorization has paid. So its times and its payer no longer matter. It must only have paid for this call.
     checkPaidFor(order, credential, requirement);
     admission.checkRoom();
     const verified = { checkedBlock: known.checkedBlock ?? 0, hasCode: false };
@@ -116,11 +116,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const { authorization, rail, client } = order;
     const { credential, requirement, signal } = offer;
     const asker = { client, signal };
-    // 4. Cheap checks and limits: in memory, but for one ledger read when the client's settlements failed.
+    // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
     rail.checkAccepted(credential.accepted, requirement);
     rail.checkAuthorization(authorization, requirement, nowSeconds(clock));
     await admission.checkCapacity(order);
-    // 5-6. The signature, and a look at the payer.
+    // 5-6. The signature, and a read of the payer.
     const isAgain = known !== null;
     const seen = await admission.lookAtPayer(order, isAgain, asker);
     const verify = (id: string) => rail.verify(id, authorization, seen, { asker, isAgain });
@@ -141,9 +141,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
         serving.add(given);
       });
       if (!id) return await lostReservation(order);
-      // 8-11. The last checks, handler, reply: any failure gives the authorization back.
+      // 8-11. The last checks, the handler, the reply. Any failure releases the reservation.
       const served = await serveReserved(id, order, () => verify(id), signal);
-      // 12-13. Settle, then let the bytes go.
+      // 12-13. Settle, then deliver the reply.
       return await settleAndDeliver(id, order, known, served);
     } finally {
       serving.delete(tried);
@@ -174,14 +174,14 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       const isDoubted = error instanceof IntentInDoubt;
       const reason = isDoubted ? error.cause : error;
       if (!isDoubted && isBuyersDoing(reason, isVerified)) failures.note(bytesToHex(authorization.from), client);
-      // A failing store must not hide why the call failed. Reconciliation releases the reservation later. So the reason is thrown, unless the
-      // intent may be stored, or this process has run for so long that another may have taken its row over.
-      const isGiven = await ledger.abandon(id).catch((err) => {
+      // A store that fails must not hide why the call failed, and reconciliation releases the reservation later. So the call's error is thrown, with
+      // two exceptions: the intent may be stored, or LIVING_MS have passed since the reservation, so another process may have taken the row over.
+      const isReleased = await ledger.abandon(id).catch((err) => {
         log.error({ err, payment: id }, 'a reservation was not given back');
         return !isDoubted && clock.nowMs() - reservedMs < LIVING_MS;
       });
       // Not released: the intent is stored, or another process has the row. So the payment's outcome is unknown here.
-      throw isGiven ? reason : settlementUnknown(reason);
+      throw isReleased ? reason : settlementUnknown(reason);
     }
   }
 
@@ -215,7 +215,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   ): Promise<Payment | null> {
     const intent = { id, authorization, fromBlock: checkedBlock, broadcast: false, hasCode };
     if (!known) return settlement.settle(intent, rail.contract);
-    // One that was tried before may be paid by now: the evidence is read before it is sent again.
+    // An authorization that was tried before may have paid by now. So the evidence is read before it is sent again.
     const row = await ledger.get(id);
     return row && settlement.resume(row);
   }
@@ -228,8 +228,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   /**
-   * After a failed insert: another request took the authorization or the identifier first, or the payer has too many payments open. An
-   * authorization that has reverted meanwhile is public, as where it is known from the start.
+   * Answers a request whose insert failed. Another request took the authorization or the identifier first, or the payer has too many payments open.
+   * An authorization that reverted meanwhile may be public, so its refusal says `charged: "unknown"`.
    */
   async function lostReservation(order: Order<S>): Promise<Delivery> {
     const holder = await soon(ledger.find(order.key));
@@ -241,10 +241,14 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return holder ? inDoubt(refuse) : refuse();
   }
 
-  /** Steps 3b and 3c. The same authorization once more: its reply again, its end if it was open, or the reason against both. Other content: 402. */
+  /**
+   * Steps 3b and 3c: answers for an authorization that has a row. An open payment is settled first. Returns the stored reply. Throws 402 when the
+   * payment failed or buys nothing here, and when the same nonce carries other content.
+   */
   async function again(known: Payment, order: Order<S>): Promise<Delivery> {
     if (!isSameAuthorization(known, order)) throw new PaymentRefused(ALREADY_USED);
-    // Only its first presenter may use it again. A third party may have sent it since, so the answer does not say that it failed.
+    // Only the first presenter may use a reverted authorization again. A third party may have sent it since, so the answer does not say that it
+    // failed.
     if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);
     refuseInFlight(known);
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
@@ -270,7 +274,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   return { purchase, isServed: (id: string): boolean => serving.has(id) };
 }
 
-/** Throws 409 where a payment that has paid is presented for a call of other terms: it still buys what it was made for. */
+/** Throws 409 when a payment that has already paid is presented for a call with other terms. It still buys the call that it was made for. */
 function checkPaidFor<S>(
   { authorization, rail }: Order<S>,
   { accepted }: Credential,
@@ -282,12 +286,12 @@ function checkPaidFor<S>(
   } catch (cause) {
     throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown', cause });
   }
-  // What is said to be accepted is the client's word; what it signed was checked when it was first taken.
+  // `accepted` is only the client's claim. What the client signed was checked when the payment was first taken.
   if (authorization.value !== BigInt(requirement.amount))
     throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
 }
 
-/** Throws 409 while the first presentation is being served: it may take the money at any moment. */
+/** Throws 409 while the first presentation is being served, because that one may take the money at any moment. */
 function refuseInFlight(known: Payment): void {
   if (known.state !== 'reserved' && known.state !== 'settling') return;
   const detail = 'this payment is being served on another connection; present it again to get the answer';

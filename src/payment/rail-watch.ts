@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import type { RailProbes } from './settling.ts';
 
-/** Between two probes, in milliseconds: `/supported` changes with a deployment of theirs. */
+/** Milliseconds between two probes. A service's `/supported` changes when its operator deploys. */
 const INTERVAL_MS = 60_000;
 
 /** Keeps the last probe of each remote service, so that `/readyz` sends no request. */
@@ -11,19 +11,20 @@ export function createRailWatch(
   log: { warn(detail: object, message: string): void },
 ) {
   let latest: RailProbes = {};
-  let askedMs: number | null = null;
+  let probedMs: number | null = null;
 
   return {
-    /** Asks when a minute has gone by since the last time; logs when a rail turns bad. */
+    /** Probes when a minute has passed since the last probe. Logs when a service starts to fail. */
     refresh: async (): Promise<void> => {
-      if (askedMs !== null && clock.nowMs() - askedMs < INTERVAL_MS) return;
-      askedMs = clock.nowMs();
+      if (probedMs !== null && clock.nowMs() - probedMs < INTERVAL_MS) return;
+      probedMs = clock.nowMs();
       const before = latest;
       latest = await probe();
       for (const [rail, { ok, detail }] of Object.entries(latest))
-        if (!ok && before[rail]?.ok !== false) log.warn({ rail, detail }, 'a rail does not settle what we sell for');
+        if (!ok && before[rail]?.ok !== false)
+          log.warn({ rail, detail }, 'a remote service does not settle our payments');
     },
-    /** A rail's name and how it was; empty before the first answer and where no rail is remote. */
+    /** The last probe of each service by its name. Empty before the first answer, and where no rail is remote. */
     latest: (): RailProbes => latest,
   };
 }

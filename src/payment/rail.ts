@@ -11,9 +11,9 @@ export type RailName = 'usdc-exact' | 'usdc-gateway';
 /** What is known of a rail before it is opened. Every member is pure. */
 export interface RailInfo {
   readonly name: RailName;
-  /** Whether a configuration turns it on. */
+  /** Whether a configuration turns the rail on. */
   isOn(rails: RailsConfig): boolean;
-  /** This rail's entry of a 402, made of the plain one. Called only where the rail is on. */
+  /** Makes this rail's entry in a 402 from the plain one. Called only where the rail is on. */
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
   /** The remote service that settles for it; null where our relayer does. */
   service(rails: RailsConfig): RailService | null;
@@ -22,99 +22,105 @@ export interface RailInfo {
 /** A remote service as `/readyz` names it. */
 export interface RailService {
   readonly name: string;
-  /** Whether sales end while it does not settle for us. Of any other the fault is only shown. */
+  /** Whether sales stop while this service does not settle for us. The fault of any other service is only shown. */
   readonly isVital: boolean;
 }
 
 /** A rail that is on, opened in one process. */
 export interface OpenRail {
   readonly info: RailInfo;
-  /** Whether a payment's `accepted` means this rail. What no rail recognises is judged by the first, which says why not. */
+  /** Whether a payment's `accepted` names this rail. The first rail checks a payment that no rail recognises, and says what is wrong with it. */
   recognises(accepted: Credential['accepted']): boolean;
   readonly purchase: PurchaseRail;
-  /** Opens its settlement by this process; once a lease, where several processes take turns. Throws where its configuration cannot work. */
+  /**
+   * Opens the rail's settlement by this process. Called once, or once per lease where several processes may settle. Throws when the rail's
+   * configuration cannot work.
+   */
   openSettling(terms: SettlingTerms): RailSettling;
 }
 
 /** The client that presents a payment, and its signal. */
 export interface Asker {
-  /** The client's key as limits see it: clients take turns for what a look costs. */
+  /** The client's key in the limits. Clients take turns at reads that cost requests. */
   readonly client: string;
   readonly signal: AbortSignal;
 }
 
-/** What a look at the payer told before anything is written. */
+/** What a read of the payer found, before anything is written. */
 export interface Look {
-  /** Whether the authorization is used already. */
+  /** Whether the authorization's nonce is used already. */
   readonly used: boolean;
-  /** What the payer has to pay with, in USDC base units. */
+  /** The balance that the payer can pay from, in USDC base units. */
   readonly balance: bigint;
   readonly hasCode: boolean;
-  /** Where a search for its use starts: the block read at less 1,200, because providers differ in height. 0 where no chain was read. */
+  /**
+   * Block at which a search for the authorization's use starts: 1,200 below the block of the read, because providers differ in height. 0 where no
+   * chain was read.
+   */
   readonly block: number;
 }
 
 /** What is known of the payer when the handler runs. */
 export interface Verified {
-  /** Where a search for the authorization's use starts; 0 where no chain was read. */
+  /** Block at which a search for the authorization's use starts; 0 where no chain was read. */
   readonly checkedBlock: number;
   /** Whether code stood at the payer's address. */
   readonly hasCode: boolean;
 }
 
-/** Who asks for the last checks, of what was or was not presented before. */
+/** The client that asks for the last checks, and whether the authorization reverted here before. */
 export interface VerifyTerms {
   readonly asker: Asker;
   readonly isAgain: boolean;
 }
 
-/** Who asks for a review, and whether it may cost requests now. */
+/** The client that asks for a review, and whether the review may send requests now. */
 export interface ReviewTerms {
   readonly asker: Asker;
   mayLookUp(): boolean;
 }
 
-/** What a buyer signed, once it could be read. */
+/** A decoded payment that a buyer signed. */
 export interface SignedPayment {
   readonly authorization: Authorization;
-  /** Of all that the authorization is, with the contract that it is for. */
+  /** SHA-256 over the contract, the fields and the signature. */
   readonly authorizationHash: Uint8Array;
 }
 
-/** One way for a buyer to pay in USDC, as a purchase needs it until the call is served; what comes then is the settler's. */
+/** One way to pay in USDC: what a purchase needs of it until the call is served. The settler does the rest. */
 export interface PurchaseRail {
-  /** The contract that the payer signed for: part of the ledger's key, so that a row tells its rail. */
+  /** The contract that the payer signed for. It is part of the ledger's key, so each row shows its rail. */
   readonly contract: Uint8Array;
   readonly settler: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
-  /** This rail's entry of a challenge, made of the plain one. */
+  /** Makes this rail's entry in a challenge from the plain one. */
   requirement(plain: PaymentRequirements): PaymentRequirements;
-  /** Reads what pays; throws PaymentRefused for another way of paying, or for what cannot be read. */
+  /** Decodes the payload. Throws PaymentRefused for another kind of payment, and for a payload that cannot be decoded. */
   read(payload: Credential['payload']): SignedPayment;
-  /** Throws PaymentRefused where the terms that the buyer says it accepted are not this rail's. */
+  /** Throws PaymentRefused when the terms that the buyer claims to accept are not this rail's. */
   checkAccepted(accepted: Credential['accepted'], requirement: PaymentRequirements): void;
   /** The cheap checks; throws PaymentRefused. `now` in Unix seconds. */
   checkAuthorization(authorization: Authorization, requirement: PaymentRequirements, now: number): void;
   /**
-   * Throws PaymentRefused unless the payer signed; TooMany or Unavailable where the payer's contract cannot be asked now. Returns what it
-   * learned of the payer on its way; null where it asked for nothing.
+   * Throws PaymentRefused unless the payer signed. Throws TooMany or Unavailable when the payer's contract cannot be called now. Returns what it read
+   * of the payer; null when it read nothing.
    */
   checkSignature(authorization: Authorization, asker: Asker): Promise<Look | null>;
   /**
-   * What became of an authorization that reverted before, `known` being its row: the evidence's verdict. Asks what costs requests of its own
-   * only where `mayLookUp` says so; else the verdict is unknown.
+   * Reads the evidence about an authorization that reverted before. `known` is its row. Sends requests of its own only where `mayLookUp` allows it.
+   * Otherwise the verdict is unknown.
    */
   review(authorization: Authorization, known: Payment, terms: ReviewTerms): Promise<Verdict>;
   /**
-   * Throws PaymentRefused where the payer cannot pay for this one authorization, as a read that payers share tells. `signed` is what the check of the
-   * signature learned. `isAgain`: it reverted before and was found unused a moment ago.
+   * Reads the payer, together with other payers. Throws PaymentRefused when the payer cannot pay for this one authorization. `signed` is what the
+   * signature check read. `isAgain`: the authorization reverted before and was found unused a moment ago.
    */
   look(authorization: Authorization, asker: Asker, terms: { signed: Look | null; isAgain: boolean }): Promise<Look>;
   /**
-   * The last checks before the handler, of a payment that is reserved: throws PaymentRefused when the authorization could not be settled beside
-   * all that the payer promised before. `id` is this reservation.
+   * Makes the last checks of a reserved payment before the handler runs. Throws PaymentRefused when the authorization could not be settled together
+   * with the payer's earlier open payments. `id` is the id of this reservation.
    */
   verify(id: string, authorization: Authorization, seen: Look, terms: VerifyTerms): Promise<Verified>;
 }
 
-/** The rail that a payment's `accepted` means. */
+/** Returns the rail that a payment's `accepted` names. */
 export type RailFor = (accepted: Credential['accepted']) => PurchaseRail;

@@ -5,7 +5,7 @@ import type { Payment } from '../store/ports/sales.ts';
 import { PaymentRefused } from './refusal.ts';
 import { transactionText } from './transaction-id.ts';
 
-/** A sold answer: the bytes and what PAYMENT-RESPONSE says. The same for the same payment, however often it is delivered. */
+/** A sold answer: its bytes and the content of PAYMENT-RESPONSE. Each delivery of one payment is the same. */
 export interface Delivery {
   readonly body: Uint8Array;
   readonly receipt: SettleResponse;
@@ -14,8 +14,8 @@ export interface Delivery {
 type Network = SettleResponse['network'];
 
 /**
- * The last check before bytes leave, for every delivery: what the evidence says was paid is at least the price of the request that they answer,
- * in USDC base units. Throws Underpaid where it is not, which no other check should let happen.
+ * Makes the last check before any delivery: the amount that the evidence shows is at least the price of the request, in USDC base units. Throws
+ * Underpaid otherwise. An earlier check should always have prevented that.
  */
 export function deliver(payment: Payment, body: Uint8Array, price: bigint): Delivery {
   const paid = payment.charged ?? payment.amount;
@@ -30,7 +30,7 @@ export function deliver(payment: Payment, body: Uint8Array, price: bigint): Deli
   return { body, receipt };
 }
 
-/** An answer was about to leave for less than its price: a fault of ours, and one that an operator must hear of. */
+/** 500: the payment covers less than the price, so the answer is not sent. This is a bug that an operator must see. */
 export class Underpaid extends AppError {
   constructor(payment: string, paid: bigint, price: bigint) {
     const detail = 'This payment does not cover this call; nothing was delivered. Look the payment up by its nonce.';
@@ -41,7 +41,7 @@ export class Underpaid extends AppError {
   }
 }
 
-/** The 402 of a settlement that the chain refused: x402 wants the reason in PAYMENT-RESPONSE too. */
+/** The 402 of a failed settlement. x402 puts the reason in PAYMENT-RESPONSE too. */
 export function refusedSettlement(payment: Payment): PaymentRefused {
   const reason = payment.reason ?? 'unexpected_settle_error';
   return new PaymentRefused(reason, {

@@ -4,7 +4,7 @@ import type { Looks } from './looks.ts';
 import type { SettlementTasks } from './settlement-tasks.ts';
 import type { LookupRank, Outcome } from './settler.ts';
 
-/** Rows that one round looks at: what is left comes in the next one, so that no round is long. */
+/** Rows that one round looks up. The next round takes the rest, so that no round is long. */
 const ROUND = 100;
 
 interface ReconciliationParts {
@@ -12,20 +12,20 @@ interface ReconciliationParts {
   looks: Looks;
   tasks: Pick<SettlementTasks, 'of' | 'run' | 'within'>;
   look(payment: Payment, rank: LookupRank): Promise<Outcome>;
-  /** How long a row's look is waited for before the next row's, in milliseconds. */
+  /** Longest wait for the task of one row before the next row, in milliseconds. */
   pauseMs: number;
 }
 
 /**
- * Makes one round over what has not ended and no call works on, some of it where there is much: a reservation is given back, the rest is looked
- * up and settled. A row without an end is looked at again after a pause that doubles. Each row's look is waited for before the next,
- * because public nodes take few requests; its settlement is not.
+ * Each call makes one round over the open rows that no call works on. It releases reservations, and looks up and settles the rest. It stops after
+ * ROUND lookups, and the next round continues there. A row that stays open is looked up again after a pause that doubles. Public nodes take few
+ * requests, so a round waits up to `pauseMs` for one row before it starts the next.
  */
 export function createReconciliation({ ledger, looks, tasks, look, pauseMs }: ReconciliationParts) {
-  // Where the next round goes on.
+  // The next round starts after this id.
   let reached = '';
 
-  /** Looks at one open row; false where that costs nothing now. */
+  /** Works on one open row. False when that cost no lookup. */
   async function reconcileOne(payment: Payment, isServed: (payment: Payment) => boolean): Promise<boolean> {
     const { id, state } = payment;
     if (isServed(payment) || tasks.of(id)) return false;
@@ -50,7 +50,7 @@ export function createReconciliation({ ledger, looks, tasks, look, pauseMs }: Re
       last = payment.id;
       if (looked >= ROUND) break;
     }
-    // At the end the next round begins anew.
+    // After the last row, the next round starts with the oldest.
     reached = looked >= ROUND ? last : '';
     await ledger.purge();
   };

@@ -5,15 +5,18 @@ import type { SettlesForOthers } from './settling.ts';
 
 interface RecoveryOptions {
   ledger: Pick<Ledger, 'recover'>;
-  /** Boot ids of the processes that may be alive beside this one; undefined where it has the ledger for itself. */
+  /** Boot ids of the other processes that may be alive. Undefined where no other process uses the ledger. */
   living: (() => readonly string[]) | undefined;
-  /** Milliseconds after which the row of a process that is not known to live is taken over: that process may be about to be known. */
+  /**
+   * Milliseconds after its reservation at which a row of an unlisted process is taken over. That process may have just started and may be listed
+   * soon.
+   */
   patienceMs: number;
   clock: Clock;
   log: { warn(detail: object, message: string): void };
 }
 
-/** Takes over the rows of processes that died: those of `dead` at once, those of processes that are not known to live after a while. */
+/** Takes over the rows of dead processes: rows of `dead` at once, rows of other processes outside `living` after `patienceMs`. */
 export function createRecovery(options: RecoveryOptions): SettlesForOthers['takeOver'] {
   const { ledger, living, patienceMs, clock, log } = options;
   return async (dead = []) => {

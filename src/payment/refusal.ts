@@ -2,8 +2,8 @@ import type { SettleResponse } from '@x402/core/types';
 import { Unavailable } from '../errors.ts';
 
 /**
- * 402: no money moved for this request. `reason` is x402's own word where it has one and goes into the challenge's `error`;
- * `settlement` is set when a settlement was tried and refused, and goes into PAYMENT-RESPONSE.
+ * 402: no money moved for this request. `reason` is x402's error code where x402 has one; it goes into the challenge's `error`. `settlement` is set
+ * when a settlement was tried and refused; it goes into PAYMENT-RESPONSE.
  */
 export class PaymentRefused extends Error {
   readonly reason: string;
@@ -16,7 +16,7 @@ export class PaymentRefused extends Error {
   }
 }
 
-/** 503: no other reply could be kept for the time in which its buyer may come back for it. */
+/** 503: the reply store has no space to keep another reply for redelivery. */
 export function replyStoreFull(): Unavailable {
   return new Unavailable('reply_store_full', 'No room to keep another reply; try again later.', 30);
 }

@@ -1,7 +1,10 @@
 import { bytesToHex } from '../lib/hex.ts';
 import type { ReportedStatus, Settling, SettlingProcess } from './settling.ts';
 
-/** The status of the rails, read from the last report of the process that settles. While there is none that counts, nothing may be sold. */
+/**
+ * Reads the status of the rails from the last report of the process that settles. While no report counts, every rail is unavailable, so nothing is
+ * sold.
+ */
 export function createReportedStatus({
   report,
   silence,

@@ -1,6 +1,6 @@
 /**
- * Makes a part of maintenance that never runs twice at once: a call while a round runs waits for that round. A round that fails is logged, and
- * the next call tries again; the call itself never rejects.
+ * Wraps `work` so that it never runs twice at once. A call during a round waits for that round. A failed round is logged, and the next call tries
+ * again. The call itself never rejects.
  */
 export function createRounds(
   work: () => Promise<unknown> | undefined,
@@ -12,7 +12,7 @@ export function createRounds(
     try {
       await work();
     } catch (err) {
-      log.warn({ err }, 'upkeep failed');
+      log.warn({ err }, 'maintenance failed');
     } finally {
       running = null;
     }

@@ -1,17 +1,17 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { AppError, UpstreamFailed } from '../errors.ts';
 
-/** What a run needs beside the endpoint and its parameters. */
+/** What a run needs besides the endpoint and its parameters. */
 interface RunContext<S> {
   readonly sources: S;
   readonly timeoutMs: number;
-  /** Aborts when the buyer's connection is gone. */
+  /** Aborts when the buyer's connection closes. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Runs a priced endpoint within its time and returns the reply's bytes. A reply that breaks its own schema is our bug and never sold.
- * Throws whatever the endpoint throws, UpstreamFailed when it takes too long, 499 when nobody listens any more.
+ * Runs a priced endpoint within `timeoutMs` and returns the reply's bytes. A reply that does not match its schema is a bug and is never sold. Throws
+ * what the endpoint throws, UpstreamFailed on a time-out, and 499 when the buyer's connection closes.
  */
 export async function runEndpoint<S>(endpoint: Endpoint<S>, params: unknown, context: RunContext<S>): Promise<Buffer> {
   const { sources, timeoutMs, signal } = context;
@@ -22,7 +22,10 @@ export async function runEndpoint<S>(endpoint: Endpoint<S>, params: unknown, con
   return Buffer.from(JSON.stringify(parsed.data), 'utf8');
 }
 
-/** Rejects, and aborts the work's own signal, when the buyer has gone or the work takes too long. A timer and two listeners, gone with the work. */
+/**
+ * Rejects, and aborts the work's own signal, when the buyer's connection closes or the time is over. Removes its timer and listener when the work
+ * ends.
+ */
 async function within<T>(ms: number, signal: AbortSignal, work: (deadline: AbortSignal) => Promise<T>): Promise<T> {
   const control = new AbortController();
   const stop = Promise.withResolvers<never>();
@@ -45,7 +48,7 @@ async function within<T>(ms: number, signal: AbortSignal, work: (deadline: Abort
   }
 }
 
-/** Nobody hears it. 499 is nginx's number for it. */
+/** 499 is nginx's status for a client that has left. The client never receives it. */
 export function clientGone(): AppError {
   return new AppError(499, 'client_gone', 'the client closed the connection before the answer was ready');
 }

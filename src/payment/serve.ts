@@ -10,13 +10,13 @@ interface ServeOptions<S> {
   handlerTimeoutMs: number;
 }
 
-/**
- * The store failed in the very step that keeps the intent, and may have kept it: from a connection that breaks while a commit is on its
- * way no process learns how it went.
- */
+/** The store failed while it stored the intent, and may have stored it. When a connection breaks during a commit, no process learns the result. */
 export class IntentInDoubt extends Error {}
 
-/** Serves a reserved and verified order and returns the reply, or throws with nothing kept; the caller gives the reservation back. */
+/**
+ * Serves a reserved and verified order and returns the reply. When it throws, nothing is kept, except perhaps on IntentInDoubt. The caller releases
+ * the reservation.
+ */
 export type Serve<S> = (id: string, order: Order<S>, verified: Verified, signal: AbortSignal) => Promise<Uint8Array>;
 
 /** Steps 9 to 11 of a paid request: the handler, the reply's check, the stored intent. */

@@ -7,17 +7,17 @@ export interface TasksOptions {
   ledger: Pick<Ledger, 'settled' | 'failed'>;
   looks: Looks;
   clock: Clock;
-  /** The number of the lease under which this process settles, where several may. */
+  /** The fencing token of this process's lease, where several processes may settle. */
   fencingToken?: number | undefined;
   log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
-/** Why a timer is stopped. A reason that is given costs nothing; the one that would be made otherwise has a stack. */
+/** The reason for stopping a timer. A constant costs nothing. The default reason is an error with a stack trace. */
 const ENDED = 'ended';
 
 /**
- * Runs one task per sale, from the first look at the evidence to the written end. A second caller waits for the same task. So a late answer
- * cannot start again what has ended.
+ * Runs one task per sale, from the first look at the evidence to the written end. A second caller waits for the same task. So a late answer cannot
+ * restart an ended sale.
  */
 export function createTasks({ ledger, looks, clock, fencingToken, log }: TasksOptions) {
   const running = new Map<string, Promise<void>>();
@@ -40,13 +40,13 @@ export function createTasks({ ledger, looks, clock, fencingToken, log }: TasksOp
       if (known) return known;
       const started = work()
         .then((outcome) => record(id, outcome))
-        // The row stays open as it is, and the next reconciliation finds it.
-        .catch((error) => log.error({ err: error, payment: id }, 'a settlement could not be worked on'))
+        // The row stays open, and the next reconciliation finds it.
+        .catch((error) => log.error({ err: error, payment: id }, 'a settlement task failed'))
         .finally(() => running.delete(id));
       running.set(id, started);
       return started;
     },
-    /** Waits for a task, but no longer than so many milliseconds. */
+    /** Waits for a task, for `ms` milliseconds at the most. */
     within: async (ms: number, started: Promise<void>): Promise<void> => {
       const timer = new AbortController();
       await Promise.race([started, clock.sleep(ms, timer.signal).catch(() => {})]);

@@ -7,14 +7,14 @@ import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type Settling
 
 interface SettlementOptions extends Omit<TasksOptions, 'looks'> {
   ledger: Ledger;
-  /** Who settles a row, and where it shows, by the contract that its payer signed for; null leaves the row as it is. */
+  /** The rail of a row, by the contract that the row's payer signed for. Null leaves the row as it is. */
   railOf(contract: Uint8Array): SettlingRail | null;
-  /** How long a buyer's connection is held for an outcome. */
+  /** How long a buyer's connection is held for an outcome, in milliseconds. */
   waitMs: number;
 }
 
 const OPEN: Outcome = { kind: 'unknown' };
-/** Brings stored intents to their end and writes it down, whether or not a buyer waits. */
+/** Settles stored intents and writes down their outcomes, whether or not a buyer waits. */
 export function createSettlement(options: SettlementOptions) {
   const { ledger, railOf, clock, waitMs } = options;
   const looks = createLooks(clock);
@@ -22,24 +22,24 @@ export function createSettlement(options: SettlementOptions) {
   const attempts = createAttempts(options);
   const reconcile = createReconciliation({ ledger, looks, tasks, look: attempts.lookThenSend, pauseMs: waitMs / 10 });
 
-  /** Waits for an end, but no longer than a buyer is held; what is open then is `unknown`. Returns the row as it stands. */
+  /** Waits for the end of a row, `waitMs` at the most. A row that is still settling then becomes `unknown`. Returns the row. */
   async function wait(id: string, started: Promise<void>): Promise<Payment | null> {
     await tasks.within(waitMs, started);
     const row = await ledger.get(id);
-    // A write only where there is something to write: most have ended by now.
+    // Most rows have ended by now, and need no write.
     if (row?.state !== 'settling') return row;
     await ledger.unknown(id);
     return ledger.get(id);
   }
 
   return {
-    /** Settles a fresh intent of the rail whose contract this is. */
+    /** Settles a fresh intent of the rail with this contract. */
     settle: (intent: Intent, contract: Uint8Array) =>
       wait(
         intent.id,
         tasks.run(intent.id, () => attempts.send(railOf(contract), intent)),
       ),
-    /** The same for a row that the evidence may tell of already; a buyer that asks again at once gets the row as it stands. */
+    /** The same for a row whose payment the evidence may already show. A buyer that asks again at once gets the row unchanged. */
     resume: (payment: Payment) => {
       const { id } = payment;
       if (!tasks.of(id) && !looks.isDueForBuyer(id)) return ledger.get(id);
@@ -49,8 +49,8 @@ export function createSettlement(options: SettlementOptions) {
       );
     },
     /**
-     * Brings a row that another process stored to its end and returns when that is written, or cannot be. The row itself says whether the
-     * chain may know it already; one that awaits no settlement is left alone.
+     * Settles a row that another process stored. Returns when its end is written or cannot be reached now. The row says whether its payment may be on
+     * the chain; then the evidence is read first. A row that awaits no settlement is left alone.
      */
     carry: async (id: string): Promise<void> => {
       const payment = tasks.of(id) ? null : await ledger.get(id);
@@ -65,7 +65,7 @@ export function createSettlement(options: SettlementOptions) {
   };
 }
 
-/** What a task does: it hands a payment to its rail's settler, at once or after a look at the evidence. */
+/** What a task does: it passes a payment to its rail's settler, at once or after a read of the evidence. */
 function createAttempts({ ledger, railOf }: SettlementOptions) {
   async function send(rail: SettlingRail | null, intent: Intent | null): Promise<Outcome> {
     if (!rail || !intent) return OPEN;
@@ -75,7 +75,7 @@ function createAttempts({ ledger, railOf }: SettlementOptions) {
 
   const sendRow = (payment: Payment): Promise<Outcome> => send(railOf(payment.contract), intentOf(payment));
 
-  /** What the evidence already tells of a row, or else its settlement (again). */
+  /** Returns the outcome that the evidence shows. Without one, settles the row (again). */
   async function lookThenSend(payment: Payment, rank: LookupRank): Promise<Outcome> {
     const intent = intentOf(payment);
     const rail = railOf(payment.contract);
@@ -84,7 +84,7 @@ function createAttempts({ ledger, railOf }: SettlementOptions) {
     const wasOurs = payment.transaction !== null || payment.reason !== null;
     if (verdict.kind === 'settled' && rail.ownOnly && !wasOurs) return { kind: 'failed', reason: ALREADY_USED };
     if (verdict.kind !== 'open') return verdict;
-    // As it is now: whether it was broadcast may have changed since the caller read it.
+    // The row is read again, because its broadcast may have been noted since the caller read it.
     const row = await ledger.get(payment.id);
     return row?.state === 'settling' || row?.state === 'unknown' ? sendRow(row) : OPEN;
   }
@@ -94,12 +94,12 @@ function createAttempts({ ledger, railOf }: SettlementOptions) {
 
 export type Settlement = ReturnType<typeof createSettlement>;
 
-/** Whether a row has never been near the chain: neither handed out nor failed before. */
+/** Whether a row's payment has never left this service: no transaction is noted, and it has not failed before. */
 function isFresh({ state, transaction, reason }: Payment): boolean {
   return state === 'settling' && transaction === null && reason === null;
 }
 
-/** The intent kept in a row, while its signature is there. */
+/** The intent in a row. Null once its signature is wiped. */
 function intentOf(payment: Payment): Intent | null {
   const { id, payer: from, payTo: to, amount: value, validAfter, validBefore, nonce, signature } = payment;
   if (!signature) return null;
@@ -108,7 +108,7 @@ function intentOf(payment: Payment): Intent | null {
     authorization: { from, to, value, validAfter, validBefore, nonce, signature },
     fromBlock: payment.checkedBlock ?? 0,
     broadcast: payment.transaction !== null,
-    // A row from before this was kept is treated as the one that may cost more.
+    // A row from before this column existed counts as an account with code, which may cost more.
     hasCode: payment.payerHasCode ?? true,
   };
 }

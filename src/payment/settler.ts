@@ -1,76 +1,79 @@
 import type { Authorization } from './authorization.ts';
 
 /**
- * The one failure that leaves the authorization usable. Our transaction was mined and moved nothing, or none was sent: a simulation failed, the
- * payer is banned, or the facilitator refused.
+ * The only failure after which the authorization can still be used. Our transaction was mined and moved nothing, or none was sent: a simulation
+ * failed, the payer is banned, or the facilitator refused.
  */
 export const REVERTED = 'invalid_exact_evm_transaction_failed';
 
-/** Our own code: this ledger sold another request for the authorization, or another ledger sold for it. */
+/** Our own code: the authorization paid for another request in this ledger, or in another ledger. */
 export const ALREADY_USED = 'payment_already_used';
 
-/** x402's code: the evidence shows that the authorization's nonce was used for something else than this payment, or was cancelled. */
+/** x402's code: the evidence shows that the authorization's nonce was used for another transfer, or was cancelled. */
 export const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
 
-/** One served, stored and still unpaid authorization. */
+/** The stored authorization of a served call that is not paid yet. */
 export interface Intent {
   readonly id: string;
   readonly authorization: Authorization;
-  /** The chain had not seen the authorization up to this block: where a search for it starts. */
+  /** Block at which a search for the authorization's use starts. It was unused up to there. */
   readonly fromBlock: number;
-  /** Whether a transaction with it may have been shown to a node before. */
+  /** Whether a transaction with the authorization may have been sent to a node before. */
   readonly broadcast: boolean;
   /** Whether code stood at the payer's address when the payment was verified. */
   readonly hasCode: boolean;
 }
 
 /**
- * How a settlement ended. `failed` is said only of what can no longer take the buyer's money by our doing:
- * a mined transaction without the transfer, an authorization cancelled, used elsewhere or expired. Everything else is `unknown`.
+ * How a settlement ended. `failed`: nothing that we do can take the buyer's money any more. A transaction was mined without the transfer, or the
+ * authorization was cancelled, was used elsewhere, or has expired. Every other end is `unknown`.
  */
 export type Outcome =
   | {
       readonly kind: 'settled';
       readonly transaction: Uint8Array;
       readonly block: number;
-      /** What the evidence says was paid, in USDC base units. */
+      /** The amount that the evidence shows, in USDC base units. */
       readonly paid: bigint;
     }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'unknown' };
 
-/** What the evidence says of an authorization: its end, `open` while it can still be used, or unknown because it cannot be read now. */
+/** What the evidence says about an authorization: its end, `open` while it can still be used, or `unknown` while the evidence cannot be read. */
 export type Verdict = Outcome | { readonly kind: 'open' };
 
-/** What a look at the evidence is for: a buyer waits for it (`settle`), or only reconciliation does (`collect`). */
+/** Why the evidence is read: a buyer waits (`settle`), or reconciliation asks (`collect`). */
 export type LookupRank = 'settle' | 'collect';
 
-/** Where a rail's payments show, and who settles them. The core needs no more of a rail once a call has been served. */
+/** A rail's evidence and settler. The core needs no more of a rail once a call has been served. */
 export interface SettlingRail {
   readonly settler: Settler;
-  /** Ranks the requests that a look costs. */
+  /** `rank` is the rank of the requests that a lookup sends. */
   readonly evidence: {
     lookup(authorization: Authorization, fromBlock: number, options: { readonly rank: LookupRank }): Promise<Verdict>;
   };
-  /** Whether only what this ledger handed over counts as paid, because other ledgers sell to the same recipient out of the same evidence. */
+  /**
+   * Whether only payments that this ledger handed over count as paid. Other ledgers may sell to the same recipient, and the evidence shows their
+   * payments too.
+   */
   readonly ownOnly: boolean;
 }
 
-/** How a rail's remote service stands, as its last probe found it; `/readyz` shows it. */
+/** The result of the last probe of a rail's remote service. `/readyz` shows it. */
 export interface RailProbe {
   readonly ok: boolean;
   readonly detail?: string;
-  /** The address that sends the service's settlements, where it names one; lower case. */
+  /** The address that sends the service's settlements, in lower case, where the service names one. */
   readonly sender?: `0x${string}`;
 }
 
-/** A rail's settlement in the process that settles. The members beside the rail are what keeps it going; a rail has those that it needs. */
+/** A rail's settlement in the process that settles. The optional members maintain it. */
 export interface RailSettling extends SettlingRail {
   /** Reads what the settler must know before the first payment. */
   load?(): Promise<void>;
-  /** One round of maintenance. Rejects when it could not be done. */
+  /** One round of maintenance. Rejects when the round failed. */
   refresh?(): Promise<void>;
-  /** What an operator should know of it although it works; null where there is nothing. */
+  /** A note for the operator although the rail works; null without one. */
   detail?(): string | null;
   /** Asks the rail's remote service whether it settles what is sold here. Never rejects. */
   probe?(): Promise<RailProbe>;
@@ -78,23 +81,22 @@ export interface RailSettling extends SettlingRail {
 
 /** The terms under which a process settles. */
 export interface SettlingTerms {
-  /** Makes a transaction durable before anything leaves; returns the ids that still await settlement. The others must not be sent. */
+  /** Writes the transactions to disk before anything is sent. Returns the ids that still await settlement. The others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
 }
 
 /**
- * The port to what moves the money: our own relayer, or a third party's facilitator.
- * Many intents in, one promise of an outcome for each, in order; a promise never rejects.
- * Presenting the same authorization twice is safe: its nonce moves money once.
+ * The port to what moves the money: our own relayer, or the remote service of a third party. `settle` returns one promise of an outcome for each
+ * intent, in order. The promises never reject. Settling the same authorization twice is safe: its nonce moves money once.
  */
 export interface Settler {
   settle(intents: readonly Intent[]): readonly Promise<Outcome>[];
-  /** Why nothing can be settled now, or null: asked before a handler runs. */
+  /** Why nothing can be settled now, or null. The core asks before a handler runs. */
   unavailable(): string | null;
-  /** Why this payer is not settled for now, or null; asked in the same place. */
+  /** Why this payer's payments are refused now, or null. The core asks before a handler runs. */
   refuses?(payer: Uint8Array): string | null;
-  /** Why no account with code is settled for now, or null; asked when the payer was seen to have code. */
+  /** Why payments of accounts with code are refused now, or null. Asked when a read shows that the payer has code. */
   refusesCode?(): string | null;
-  /** Ends the work; what is still open resolves as unknown. */
+  /** Stops the work. Open intents resolve as unknown. */
   stop(): Promise<void>;
 }

@@ -15,24 +15,24 @@ import type {
 interface LocalSettlingOptions {
   ledger: Pick<Ledger, 'get' | 'waiting'>;
   settlement: Pick<Settlement, 'settle' | 'resume' | 'carry' | 'reconcile' | 'idle'>;
-  /** Of each rail that is on. */
+  /** The settler of each rail that is on. */
   settlers: Readonly<Partial<Record<RailName, Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>>>>;
   probes(): RailProbes;
   detail(): string | null;
   takeOver: SettlesForOthers['takeOver'];
-  /** Whether other processes serve over the same ledger; then each round takes over what dead ones left. */
+  /** Whether other processes serve over the same ledger. Then each round also takes over the rows of dead ones. */
   isShared: boolean;
-  /** Reads what the settlers must know before they settle. */
+  /** Loads what the settlers need before they settle. */
   load(): Promise<void>;
   refresh(): Promise<void>;
   stopSettlers(): Promise<void>;
 }
 
-/** Settlement by this process, for itself and for those that serve beside it. */
+/** Settlement by this process, for itself and for the other processes of the service. */
 export interface LocalSettling extends MaintainedSettling {
-  /** What `start` does where no other process has settled before this one. */
+  /** Loads what the settlers need. `start` does this too, after it has taken over the rows of dead processes. */
   load(): Promise<void>;
-  /** Begins with every intent that no transaction was sent for yet. A row that is worked on already is not begun again. */
+  /** Settles every intent without a transaction. A row that has a running task is not started again. */
   carryWaiting(): Promise<void>;
   report(): SettlingReport;
 }
@@ -79,8 +79,8 @@ export function createLocalSettling(options: LocalSettlingOptions): LocalSettlin
     refresh: options.refresh,
     reconcile: async (isInUse) => {
       if (options.isShared) await takeOver();
-      // The process that serves a row has it until a transaction is noted or the row is unknown. From then on the row belongs to the process
-      // that settles: where another one settled before, no other goes on with it, though its buyer may wait at this very process.
+      // The process that serves a row keeps it until a transaction is noted or the row is unknown. From then on the row belongs to the process that
+      // settles, even while its buyer waits here. If another process settled before, only this one continues with the row.
       await settlement.reconcile(
         (payment) => payment.state !== 'unknown' && payment.transaction === null && isInUse(payment),
       );
@@ -100,7 +100,7 @@ function statusOf(settler: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCod
   };
 }
 
-/** The payers that settlers refuse, in hex. A payer comes to be refused through its own settlement, so each settlement is noted here. */
+/** The payers that settlers refuse, in hex. Only its own settlement can make a payer refused, so each settlement is noted here. */
 function createRefusedPayers(statuses: readonly RailStatus[]) {
   const suspects = new Set<string>();
   const isRefused = (payer: Uint8Array): boolean => statuses.some(({ refuses }) => refuses(payer) !== null);

@@ -10,24 +10,24 @@ interface RemoteSettlingOptions {
   clock: Clock;
   /** How long a buyer's connection is held for an outcome, in milliseconds. */
   waitMs: number;
-  /** Hears how a row stands when no call of this process waits for it any more; it must not throw. */
+  /** Called with the state of a row once no call of this process waits for that row. It must not throw. */
   onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
   log: { warn(detail: object, message: string): void };
 }
 
-/** The row is read this often too, in milliseconds, so that a lost notification costs time and nothing else. */
+/** Milliseconds between two reads of the row. So a lost notification only costs time. */
 const POLL_MS = 250;
 
 /**
- * Settlement by another process. This one stores the intent in the ledger and asks; the other process settles it and writes down how it ended.
- * The row alone counts here, whatever the other process says.
+ * Settlement by another process. This process stores the intent in the ledger and asks. The other process settles it and writes down how it ended.
+ * This process trusts only the row, not the other process's message.
  */
 export function createRemoteSettling(options: RemoteSettlingOptions): MaintainedSettling {
   const { ledger, process, clock, waitMs, onLeft, log } = options;
   const waiting = createWaiting();
   process.onEnded(waiting.wake);
 
-  /** Returns the row once it has ended, the other process cannot end it now, or the time is over. */
+  /** Returns the row once it has ended, the other process cannot end it now, or `waitMs` have passed. */
   async function untilEnded(id: string): Promise<Payment | null> {
     const { nap, forget } = waiting.listen(id);
     const until = clock.nowMs() + waitMs;
@@ -67,9 +67,12 @@ export function createRemoteSettling(options: RemoteSettlingOptions): Maintained
     report: () => null,
     takeOver: async () => {},
     // Counts the kept replies before the first call is sold.
-    start: () => ledger.purge().catch((err: unknown) => log.warn({ err }, 'upkeep failed')),
+    start: () => ledger.purge().catch((err: unknown) => log.warn({ err }, 'maintenance failed')),
     refresh: async () => {},
-    /** Gives up what no call of this process works on: a reservation is given back, an intent is left to the process that settles. */
+    /**
+     * Gives up the rows that no call of this process works on. Releases reservations. Marks intents unknown and so leaves them to the process that
+     * settles.
+     */
     reconcile: async (isInUse) => {
       for await (const payment of ledger.unfinished()) {
         if (isInUse(payment)) continue;
@@ -82,7 +85,7 @@ export function createRemoteSettling(options: RemoteSettlingOptions): Maintained
   };
 }
 
-/** The calls that wait for a row; `wake` ends the nap of each of them. */
+/** The calls that wait for a row. `wake` makes each of them read the row now. */
 function createWaiting() {
   const naps = new Map<string, Set<AbortController>>();
   return {

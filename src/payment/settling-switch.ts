@@ -3,19 +3,19 @@ import type { Leader, MaintainedSettling } from './settling.ts';
 import type { LocalSettling } from './settling-local.ts';
 
 interface SwitchedSettlingOptions {
-  /** Settlement by the instance that leads, while it is another one. */
+  /** Settlement by the leader, while another instance leads. */
   remote: MaintainedSettling;
-  /** Makes the settlement of this instance under a lease of that number. */
+  /** Opens settlement by this instance under the lease with this fencing token. */
   openLocal(fencingToken: number): LocalSettling;
   takeOver: Leader['takeOver'];
   join(leader: Leader): Promise<void>;
   log: { warn(detail: object, message: string): void };
 }
 
-/** How long a settlement waits at the most, in milliseconds, for a leader that the request did not reach. */
+/** Milliseconds between two reads of waiting rows. It is also the longest delay of a settlement whose request did not reach the leader. */
 const SWEEP_MS = 1000;
 
-/** Settlement by the instance that leads now: by this one from `lead` to `stepDown`, by another one at all other times. */
+/** Settlement by the leader: by this instance from `lead` to `stepDown`, by another instance at all other times. */
 export function createSwitchedSettling(options: SwitchedSettlingOptions): MaintainedSettling {
   const { remote, openLocal, takeOver, log } = options;
   let current = remote;
@@ -32,12 +32,12 @@ export function createSwitchedSettling(options: SwitchedSettlingOptions): Mainta
     };
   }
 
-  /** Rejects when the settlers cannot be loaded; the caller then steps down. */
+  /** Rejects when the settlers cannot be loaded. The caller then steps down. */
   async function lead(fencingToken: number): Promise<void> {
     const local = openLocal(fencingToken);
     current = local;
     await local.load();
-    // It may have stepped down meanwhile.
+    // This instance may have stepped down during the load.
     if (current === local) startSweep(local);
   }
 

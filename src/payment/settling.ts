@@ -2,25 +2,25 @@ import type { Payment } from '../store/ports/sales.ts';
 import type { RailName } from './rail.ts';
 import type { Intent, RailProbe, Settler } from './settler.ts';
 
-/** How a rail's settler stands. Every member answers from memory, and says nothing against a rail that is off. */
+/** The status of a rail's settler. Every member answers from memory. A rail that is off has no faults. */
 export type RailStatus = Required<Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>>;
 
-/** The probes by the names that `/readyz` gives the services. */
+/** The last probe of each remote service, by the service's name in `/readyz`. */
 export type RailProbes = Readonly<Record<string, RailProbe>>;
 
-/** The settlement of what this process sells. It has the same form in every process, whichever process settles. */
+/** Settles the payments that this process sells. It is the same in every process, whichever process settles. */
 export interface Settling {
   /**
-   * Settles a fresh intent of the rail whose contract this is. Waits SETTLE_WAIT_MS at the most and returns the row as it stands then: what is
-   * open by then is `unknown`, and may still end. Null where the row is gone. Rejects when the ledger cannot be read or written.
+   * Settles a fresh intent of the rail with this contract. Waits SETTLE_WAIT_MS at the most and returns the row. A row that is open then is `unknown`
+   * and may still end. Null when the row no longer exists. Rejects when the ledger cannot be read or written.
    */
   settle(intent: Intent, contract: Uint8Array): Promise<Payment | null>;
   /** The same for a row whose payment the evidence may show already. */
   resume(payment: Payment): Promise<Payment | null>;
   status(rail: RailName): RailStatus;
-  /** The last probe of each remote service by its name in `/readyz`; empty where none is used, or none has answered yet. */
+  /** The last probes. Empty where no remote service is used, and before the first answer. */
   probes(): RailProbes;
-  /** What an operator should know of settlement although it works; null where there is nothing. */
+  /** A note for the operator although settlement works; null without one. */
   detail(): string | null;
 }
 
@@ -33,74 +33,74 @@ export interface ReportedStatus {
   readonly payers: readonly (readonly [payer: string, reason: string])[];
 }
 
-/** What the other processes must know before they sell, as plain JSON. A rail that is off is not in it. */
+/** What the other processes must know before they sell, as plain JSON. It omits rails that are off. */
 export interface SettlingReport {
   readonly status: Readonly<Partial<Record<RailName, ReportedStatus>>>;
   readonly probes: RailProbes;
 }
 
-/** Another process that settles, as this one reaches it. That process finds everything else in the ledger's rows. */
+/** The process that settles, as this one reaches it. It finds everything else in the ledger's rows. */
 export interface SettlingProcess {
-  /** Its last report; null while there is none. */
+  /** The last report of that process; null while there is none. */
   report(): SettlingReport | null;
-  /** Why its last report no longer counts, so that nothing may be sold; null where it counts. */
+  /** Why the last report no longer counts, so that nothing may be sold; null while it counts. */
   silence(): string | null;
   /** Asks for a stored intent to be settled. The request may be lost. */
   ask(id: string): void;
-  /** Calls back when such a row has ended, or cannot be brought to an end now. It may call twice, or never. */
+  /** Calls `listener` when the row of such an intent has ended, or cannot be ended now. It may call twice, or never. */
   onEnded(listener: (id: string) => void): void;
 }
 
-/** What a process does for those that serve beside it. */
+/** What a process does for the other processes of the service. */
 export interface SettlesForOthers {
   /**
-   * Brings a stored row to its end. Returns when that is written or cannot be done now; false, at once, where this process does not settle.
-   * Never rejects.
+   * Settles a stored row. Returns when its end is written or cannot be reached now. Returns false at once when this process does not settle. Never
+   * rejects.
    */
   carry(id: string): Promise<boolean>;
-  /** What the others must know before they sell; null where this process does not settle. */
+  /** What the other processes must know before they sell; null when this process does not settle. */
   report(): SettlingReport | null;
   /**
-   * Takes over what dead processes left: the rows of `dead` at once, those of processes that are not known to live after a while. Does nothing
-   * in a process that never settles. Rejects when the ledger cannot be read or written.
+   * Takes over the rows of dead processes: rows of `dead` at once, rows of other unlisted processes after a while. Does nothing in a process that
+   * never settles. Rejects when the ledger cannot be read or written.
    */
   takeOver(dead?: readonly string[]): Promise<void>;
 }
 
-/** A settlement with the work that keeps it going. settling-local.ts, settling-remote.ts and settling-switch.ts make one each. */
+/** A settlement with its maintenance. settling-local.ts, settling-remote.ts and settling-switch.ts make one each. */
 export interface MaintainedSettling extends Settling, SettlesForOthers {
-  /** Prepares for the first sale. Calls `maintain` whenever a round of maintenance is due before the timer's next. */
+  /** Prepares for the first sale. Calls `maintain` when a round is due before the timer's next one. */
   start(maintain: () => void): Promise<void>;
-  /** One round beside the rows: gas, the token, remote services. */
+  /** One round of maintenance apart from the rows: gas, the token, remote services. */
   refresh(): Promise<void>;
-  /** One round over the rows that have not ended. `isInUse` tells of a row that another process stored or a call here works on. */
+  /** One round over the rows that have not ended. `isInUse`: another process stored the row, or a call here works on it. */
   reconcile(isInUse: (payment: Payment) => boolean): Promise<void>;
-  /** Ends the work; what is still open ends as unknown. */
+  /** Stops the work. Open rows end as unknown. */
   stop(): Promise<void>;
 }
 
-/** What an instance does, and ceases to do, as the lease comes and goes. */
+/** What an instance does while it holds the lease. */
 export interface Leader extends SettlesForOthers {
-  /** Settles for all instances from here on. `fencingToken` is the lease's number, which the ledger checks before anything is sent. */
+  /** Starts to settle for all instances. `fencingToken` is the lease's number. The ledger checks it before anything is sent. */
   lead(fencingToken: number): Promise<void>;
-  /** Ends that at once. What is under way ends in the background, at the latest as unknown. */
+  /** Stops settling at once. Tasks that are running end in the background, at the latest as unknown. */
   stepDown(): void;
 }
 
-/** Where the payments that this process sells are settled. */
+/** Which process settles the payments that this one sells. */
 export type SettlingPlace =
   | {
       readonly kind: 'local';
-      /** Boot ids of the processes that serve beside this one and may be alive; absent where this one has the ledger for itself. */
+      /** Boot ids of the other processes that may be alive. Absent where no other process uses the ledger. */
       readonly living?: () => readonly string[];
     }
   | { readonly kind: 'remote'; readonly process: SettlingProcess }
   | {
       readonly kind: 'switched';
-      /** The instance that leads, while it is another one. */
+      /** The leader, while another instance leads. */
       readonly process: SettlingProcess;
       readonly living: () => readonly string[];
-      /** Milliseconds after which the row of a process that is not known to live is taken over. */
+      /** Milliseconds after its reservation at which a row of an unlisted process is taken over. */
       readonly patienceMs: number;
       /** Begins to compete for the lease. Rejects when the ledger cannot be reached. */
       join(leader: Leader): Promise<void>;

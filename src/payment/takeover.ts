@@ -9,7 +9,7 @@ import type { Order } from './order.ts';
 import type { Asker } from './rail.ts';
 import { refusedSettlement } from './receipt.ts';
 
-/** Authorizations remembered as paid, some 1 MB; past it the oldest is looked up again when it comes. */
+/** Authorizations remembered as paid, about 1 MB. Beyond that the oldest is forgotten and looked up again when it is presented. */
 const MAX_PAID = 10_000;
 
 interface TakeoverOptions {
@@ -17,15 +17,16 @@ interface TakeoverOptions {
   clock: Clock;
 }
 
-/** What the evidence says of a reverted authorization: good to be settled again, or paid by a third party since. */
+/** What the evidence says about a reverted authorization: `open`, it can be settled again; `paid`, a third party has sent it since. */
 export type Takeover = <S>(known: Payment, order: Order<S>, asker: Asker) => Promise<'open' | 'paid'>;
 
 /**
- * Decides what becomes of an authorization that reverted here and is presented again. The chain has shown it to everybody, so a third party may
- * have sent it, or its payer used it elsewhere. The evidence is asked before anything else:
- * 1. unused: it may be sold for again, as a new one; 2. it paid us: its buyer is owed an answer, even when its time is over;
- * 3. used elsewhere or run out: the row ends with that, throws PaymentRefused, and is never looked up again;
- * 4. not to be told now: throws 503 `settlement_unknown`. A lookup costs several requests, so there is one a second for an authorization.
+ * Decides what a reverted authorization may do when it is presented again. It may be public, so a third party may have sent it, or its payer may have
+ * used it elsewhere. The evidence is read first:
+ * 1. Unused: it may buy again, as a new one.
+ * 2. It paid us: its buyer is owed an answer, even after it has expired.
+ * 3. Used elsewhere or expired: the row gets that reason, PaymentRefused is thrown, and it is never looked up again.
+ * 4. Not known now: 503 `settlement_unknown`. A lookup costs several requests, so there is one per second for each authorization.
  */
 export function createTakeover({ ledger, clock }: TakeoverOptions): Takeover {
   const looks = createLooks(clock);

@@ -1,11 +1,11 @@
-// Solidity's ABI as hex text without `0x`: whatever is encoded is a row of words of 32 bytes.
+// Encodes Solidity's ABI as hex text without `0x`. Every value is a sequence of words of 32 bytes.
 
-/** A number, an address or at most 32 bytes, as one word with zeros before it. */
+/** A number, an address or at most 32 bytes, as one word padded with zeros on the left. */
 export function word(value: bigint | Uint8Array): string {
   return (typeof value === 'bigint' ? value.toString(16) : hexOf(value)).padStart(64, '0');
 }
 
-/** Bytes of any length: their number, then themselves with zeros behind them. */
+/** Bytes of any length: their number, then the bytes, padded with zeros on the right. */
 export function bytesWords(bytes: Uint8Array): string {
   return word(BigInt(bytes.length)) + hexOf(bytes).padEnd(64 * Math.ceil(bytes.length / 32), '0');
 }

@@ -2,7 +2,7 @@ import type { PaymentRequirements } from '@x402/core/types';
 import type { Credential } from '../protocol.ts';
 import { PaymentRefused } from '../refusal.ts';
 
-/** Refuses a payment whose `accepted` is not the offer's requirement; a client may add to `extra`, never change it. */
+/** Throws PaymentRefused when a payment's `accepted` is not the offer's requirement. A client may add to `extra` but may not change it. */
 export function checkAccepted(accepted: Credential['accepted'], requirement: PaymentRequirements): void {
   const same = (key: 'scheme' | 'network' | 'amount' | 'maxTimeoutSeconds') => accepted[key] === requirement[key];
   const sameAddress = (key: 'asset' | 'payTo') => lower(accepted[key]) === lower(requirement[key]);

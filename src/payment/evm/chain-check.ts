@@ -12,21 +12,21 @@ import { createAdmissionReader, createPayerReader, type PayerReading } from './p
 import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
 
 const GAS = toQuantity(SETTLE_GAS);
-/** ERC-1271's "yes": the selector of isValidSignature, padded to a word. */
+/** ERC-1271's value for a valid signature: the selector of isValidSignature, padded to a word. */
 const ERC1271_MAGIC = '0x1626ba7e';
 /**
- * The head and the state may come from providers of different height: the search for a payment starts ten minutes earlier (half-second
- * blocks), which costs nothing, because one log query spans 10,000 blocks.
+ * The head and the state may come from providers of different heights. So the search for a payment starts ten minutes earlier (half-second blocks).
+ * That costs nothing, because one log query spans 10,000 blocks.
  */
 const HEAD_SLACK_BLOCKS = 1200;
-/** What they call a sender who could not pay for the gas. */
+/** Nodes' error message for a sender that cannot pay for the gas. */
 const CANNOT_PAY = /insufficient (funds|balance)/i;
-/** A price that contracts see in a trial: it moves by 2 % a block at the most on Arc, and need not be exact. */
+/** How long a gas price is used for simulations, in milliseconds. It moves by at most 2 % per block on Arc and need not be exact. */
 const GAS_PRICE_MS = 10_000;
 
 /**
- * The chain's side of verifying: one read that payers of the same time share, one more call for accounts with code. `sender` tells who will send
- * the settlement, as far as that is known.
+ * The checks of a payment that need the chain: one read that concurrent payers share, and one more call for accounts with code. `sender` returns the
+ * address that will send the settlement, as far as it is known.
  */
 export function createChainCheck(
   chain: ChainClient,
@@ -50,7 +50,7 @@ export function createChainCheck(
     return price.text;
   }
 
-  /** Asks the payer's own contract whether it signed (ERC-1271); an account without code answers nothing, which is no. */
+  /** Asks the payer's own contract whether it signed (ERC-1271). An account without code gives no answer, which counts as no. */
   async function contractSigned(
     authorization: Authorization,
     digest: Uint8Array,
@@ -68,15 +68,15 @@ export function createChainCheck(
   }
 
   /**
-   * Runs the transfer without sending it; refuses when it would not move the money. With the real sender and a real gas price, because a
-   * contract that sees neither knows that it is tried out.
+   * Simulates the transfer. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
+   * contract could detect the simulation.
    */
   async function simulate(authorization: Authorization, signal: AbortSignal): Promise<void> {
     const call = { from: sender(), to: usdc, data: transferCalldata(authorization), gas: GAS };
     const tryOut = (given: object) => chain.request('eth_call', [given, 'latest'], { signal });
     const gasPriceNow = await gasPrice(signal);
     try {
-      // Where the settlement's sender is not known to us, ours may hold no gas.
+      // Where we do not know the settlement's sender, our own address may hold no gas. Then the price is left out.
       await tryOut({ ...call, gasPrice: gasPriceNow }).catch((error) => {
         if (error instanceof RpcError && CANNOT_PAY.test(error.message)) return tryOut(call);
         throw error;
@@ -88,16 +88,16 @@ export function createChainCheck(
   }
 
   return {
-    /** For what is owed: waits for no other client's turn. */
+    /** Reads the payer of a payment that we owe a settlement. It does not wait for other clients' turns. */
     read: async (authorization: Authorization, signal: AbortSignal): Promise<Look> =>
       withSlack(await readPayer(authorization, signal)),
     /**
-     * For a payment of which nothing is known yet: in its client's turn, within what the providers bear. Those that their payer is known to have
-     * signed come first.
+     * Reads the payer of an unverified payment, in its client's turn and within the providers' limits. Payments whose signature is already checked
+     * come first.
      */
     admit: async (authorization: Authorization, { client, signal }: Asker, isSigned: boolean): Promise<Look> =>
       withSlack(await admitPayer(authorization, signal, client, isSigned)),
-    /** What an account held at the end of a block, in USDC base units. */
+    /** The balance of an account at the end of a block, in USDC base units. */
     balanceAt: async (account: Uint8Array, block: number, signal: AbortSignal): Promise<bigint> => {
       const call = { to: usdc, data: balanceOfCalldata(account) };
       const answer = await chain.request('eth_call', [call, toQuantity(block)], { signal, rank: 'settle' });
@@ -110,7 +110,7 @@ export function createChainCheck(
 
 export type ChainCheck = ReturnType<typeof createChainCheck>;
 
-/** A node's own trouble is an upstream failure, never the buyer's. */
+/** A node's own failure counts as an upstream failure, not as the buyer's. */
 function unreadable(error: unknown): unknown {
   return error instanceof RpcError ? new UpstreamFailed('chain', 'a node refused the call', error) : error;
 }

@@ -15,7 +15,7 @@ const uint256 = z
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 
 const eip3009 = z.object({
-  // At most what a smart wallet could reasonably sign with; an EOA's is 65 bytes.
+  // Up to 4,096 bytes, enough for a smart wallet. A plain account's signature has 65 bytes.
   signature: z.string().regex(/^0x(?:[0-9a-fA-F]{2}){1,4096}$/),
   authorization: z.object({
     from: address,
@@ -27,7 +27,7 @@ const eip3009 = z.object({
   }),
 });
 
-/** The EIP-3009 authorization of a payment, as bytes and numbers; other ways of paying are refused by name. */
+/** Decodes the EIP-3009 authorization of a payment. Throws PaymentRefused with `unsupported_payload_type` for other kinds of payment. */
 export function decodeEip3009(payload: Credential['payload']): Authorization {
   const parsed = eip3009.safeParse(payload);
   if (!parsed.success)
@@ -44,7 +44,10 @@ export function decodeEip3009(payload: Credential['payload']): Authorization {
   };
 }
 
-/** The authorization of a payment, with the hash that tells it from every other one for this contract. Throws as `decodeEip3009` does. */
+/**
+ * Decodes the authorization of a payment and adds its hash, which differs for every other authorization for this contract. Throws as `decodeEip3009`
+ * does.
+ */
 export function readSigned(payload: Credential['payload'], contract: Uint8Array): SignedPayment {
   const authorization = decodeEip3009(payload);
   return { authorization, authorizationHash: hashAuthorization(authorization, contract) };

@@ -1,18 +1,18 @@
 import type { Clock } from '../../lib/clock.ts';
 import { setNewest } from '../../lib/set-newest.ts';
 
-/** Six blocks on Arc: a payer that puts money in waits no longer than this. */
+/** In milliseconds: six blocks on Arc. A payer that receives money waits no longer than this. */
 const EMPTY_MS = 3000;
-/** Payers remembered at once; past it the oldest is forgotten, which costs one place in a read. */
+/** Payers remembered at once. Beyond that the oldest is forgotten, which costs one place in a shared read. */
 const MAX_PAYERS = 10_000;
 
-/** Remembers what payers were last seen to hold, so that one that holds too little is not read again for some seconds. */
+/** Remembers payers' balances. A payer whose balance is too low is not read again for some seconds. */
 export function createEmptyPayers(clock: Clock) {
-  // The longest known first.
+  // Oldest entry first.
   const seen = new Map<string, { readonly balance: bigint; readonly untilMs: number }>();
 
   return {
-    /** For how many seconds a payer that was just seen to hold less than an amount, in USDC base units, is not read again; 0 where it may be. */
+    /** Seconds for which a payer is not read again, because its balance was just below `amount` (USDC base units). 0 when it may be read. */
     secondsBelow(payer: string, amount: bigint): number {
       const last = seen.get(payer);
       if (!last || last.balance >= amount) return 0;

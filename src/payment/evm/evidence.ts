@@ -30,7 +30,10 @@ const receiptShape = z.object({
   logs: z.array(z.object({ address: account, topics: z.array(word), data })),
 });
 
-/** A node's answer as the receipt of this transaction; null when it is none, or another's: such an answer proves nothing. */
+/**
+ * Reads a node's answer as the receipt of this transaction. Null for any other answer and for another transaction's receipt, because they prove
+ * nothing.
+ */
 export function readReceipt(raw: unknown, hash: string): Receipt | null {
   const parsed = receiptShape.safeParse(raw);
   return parsed.success && parsed.data.transactionHash === hash.toLowerCase() ? parsed.data : null;
@@ -39,12 +42,12 @@ export function readReceipt(raw: unknown, hash: string): Receipt | null {
 const headerShape = z.object({ number: index, timestamp: quantity }).nullable();
 const logsShape = z.array(z.object({ topics: z.array(word), transactionHash: word }));
 
-/** Whether a log tells of this authorization's use or cancellation. */
+/** Whether a log records this authorization's use or cancellation. */
 function endOf({ topics }: Pick<Log, 'topics'>, { from, nonce }: Authorization): boolean {
   return ENDS.includes(topics[0] ?? '') && topics[1] === topic(from) && topics[2] === topic(nonce);
 }
 
-/** Which block to read at, the head by default, and how important the answer is. */
+/** The block to read at (by default the head), and the rank of the requests. */
 interface LookupOptions {
   readonly atBlock?: number;
   readonly rank?: Rank;
@@ -53,15 +56,15 @@ interface LookupOptions {
 /** Public nodes refuse `eth_getLogs` over 10,000 blocks and more. */
 const LOG_SPAN = 9_999;
 
-/** The two ways in which an authorization comes to its end. */
+/** The two events that end an authorization. */
 const ENDS = [AUTHORIZATION_USED, AUTHORIZATION_CANCELED];
 
 const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
 
 /**
- * What a mined transaction paid for an authorization, in USDC base units; null where it did not pay for it. It did where it holds
- * `AuthorizationUsed(from, nonce)` followed, before any other `AuthorizationUsed`, by the token's own `Transfer(from, to, value)`. So each
- * transfer pays for one authorization. The logs are read once, for any number of authorizations.
+ * Returns what a mined transaction paid for an authorization, in USDC base units. Null when it did not pay. It paid when it holds
+ * `AuthorizationUsed(from, nonce)` followed, before any other `AuthorizationUsed`, by the token's own `Transfer(from, to, value)`. So each transfer
+ * pays for one authorization. The logs are read once, for any number of authorizations.
  */
 export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Authorization) => bigint | null {
   const transfers = new Map<string, Log[]>();
@@ -83,7 +86,7 @@ export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Auth
   };
 }
 
-/** Reads what became of authorizations from the chain, whoever sent the transaction. `usdc` in lower case. */
+/** Reads from the chain how authorizations ended, whoever sent the transaction. `usdc` in lower case. */
 export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, rank: Rank) {
     const topics = [ENDS, topic(authorization.from), topic(authorization.nonce)];
@@ -98,10 +101,10 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   }
 
   /**
-   * 1. A block is chosen: `atBlock`, known to be mined, or the head. Everything is read at it, because providers differ in height
-   *    and two answers of two of them prove nothing together.
-   * 2. Unused there: open, or failed when that block is past `validBefore`.
-   * 3. Used there: the logs up to it hold the use or the cancellation; its receipt tells.
+   * 1. Chooses a block: `atBlock`, which is known to be mined, or the head. Everything is read at that block. Providers differ in height, so answers
+   *    at two blocks prove nothing together.
+   * 2. Unused at that block: open. Failed if the block's time is past `validBefore`.
+   * 3. Used at that block: finds the use or the cancellation in the logs up to it. The transaction's receipt shows the payment.
    */
   async function lookup(
     authorization: Authorization,

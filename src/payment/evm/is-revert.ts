@@ -1,6 +1,6 @@
 import { RpcError } from '../../chain/rpc/client.ts';
 
-/** How nodes name a call that the contract itself ended: geth's words, then those of revm, which reth and anvil run. */
+/** Nodes' error messages for a call that the contract itself ended: geth's, then those of revm, which reth and anvil run. */
 const GETH = /revert|out of gas|invalid opcode|stack|bad jump|invalid jump|write protection|return data out of bounds/i;
 const REVM = /OutOfGas|InvalidFEOpcode|OpcodeNotFound|InvalidJump|OutOfOffset|StateChangeDuringStaticCall|InsideStatic/;
 

@@ -2,10 +2,10 @@ import type { Clock } from '../../lib/clock.ts';
 import { setNewest } from '../../lib/set-newest.ts';
 
 const DAY_MS = 86_400_000;
-/** More than gas griefers can afford; the oldest is forgiven first. */
+/** More bans than gas griefers can afford. Beyond that the oldest ban is dropped. */
 const MAX_BANS = 10_000;
 
-/** Until when each payer is refused, in Unix milliseconds; the newest ban last. */
+/** When each payer's ban ends, in Unix milliseconds. The newest ban is last. */
 export type Bans = Map<string, number>;
 
 /** Refuses a payer for a day from now on. */
@@ -18,8 +18,8 @@ export function isBanned(bans: Bans, payer: string, nowMs: number): boolean {
 }
 
 /**
- * Payers that are not sold to for a day: their settlements moved nothing, or used up all their gas. Kept in memory: a restart forgets them, which
- * costs one transaction each.
+ * Bans payers for a day whose settlements moved nothing or used up all their gas. Kept in memory: a restart drops the bans, which costs one
+ * transaction for each payer.
  */
 export function createPayerBans(clock: Clock) {
   const bans: Bans = new Map();

@@ -10,24 +10,27 @@ import { createSharedReads, PAYER_READ_TIMES, type SharedRead } from './shared-r
 import { authorizationStateCalldata, balanceOfCalldata } from './token.ts';
 
 /**
- * Creation code of `PayerReader.sol`, which is never deployed: run by an `eth_call` without `to`, it reads many payers at one block.
- * Its questions are appended as constructor arguments; what it answers is told in the source.
+ * Creation code of `PayerReader.sol`, which is never deployed. An `eth_call` without `to` runs it and so reads many payers at one block. The payers
+ * are appended as constructor arguments. The source documents the answer.
  */
 export const PAYER_READER_CODE =
   '0x608060405234801561000f575f5ffd5b5060405161040b38038061040b83398101604081905261002e916102e5565b5f8151600161003d91906103d1565b6001600160401b0381111561005457610054610279565b60405190808252806020026020018201604052801561007d578160200160208202803683370190505b50905043815f81518110610093576100936103f6565b60209081029190910101525f5b8251811015610101576100d2848483815181106100bf576100bf6103f6565b602002602001015161010d60201b60201c565b826100de8360016103d1565b815181106100ee576100ee6103f6565b60209081029190910101526001016100a0565b50602081510260208201f35b805160208201516040516001600160a01b03909216602483015260448201525f908190819061016e90869060640160408051601f198184030181529190526020810180516001600160e01b039081166374a5008160e11b1790915261023516565b85516040516001600160a01b03909116602482015291935091505f9081906101c890889060440160408051601f198184030181529190526020810180516001600160e01b039081166370a0823160e01b1790915261023516565b909250905060086001600160f81b0382116101e357816101ec565b6001600160f81b035b901b94508380156101fa5750815b15610206576001851794505b8215610213576002851794505b85516001600160a01b03163b1561022b576004851794505b5050505092915050565b5f5f60205f8451602086018762015f90fa601f3d11169150811561025757505f515b9250929050565b80516001600160a01b0381168114610274575f5ffd5b919050565b634e487b7160e01b5f52604160045260245ffd5b604080519081016001600160401b03811182821017156102af576102af610279565b60405290565b604051601f8201601f191681016001600160401b03811182821017156102dd576102dd610279565b604052919050565b5f5f604083850312156102f6575f5ffd5b6102ff8361025e565b60208401519092506001600160401b0381111561031a575f5ffd5b8301601f8101851361032a575f5ffd5b80516001600160401b0381111561034357610343610279565b61035260208260051b016102b5565b8082825260208201915060208360061b850101925087831115610373575f5ffd5b6020840193505b828410156103c35760408489031215610391575f5ffd5b61039961028d565b6103a28561025e565b8152602085015160208201528083525060208201915060408401935061037a565b809450505050509250929050565b808201808211156103f057634e487b7160e01b5f52601160045260245ffd5b92915050565b634e487b7160e01b5f52603260045260245ffdfe';
 
 /** Payers of unverified payments that may wait at once while no provider's limit is known: 28 requests of MOST_PAYERS. */
 const PLACES = 4096;
-/** How long one of them waits, in milliseconds: six blocks on Arc. */
+/** How long such a payer waits, in milliseconds: six blocks on Arc. */
 const WAIT_MS = 3000;
 /**
- * Sizes the queue only: it holds as many payers as half of the providers' rate can read within WAIT_MS. The requests themselves wait for rank
- * `admit` (`chain/rank.ts`).
+ * Sizes only the queue, which holds as many payers as half of the providers' rate can read within WAIT_MS. The requests themselves wait for rank
+ * `admit` (`chain/rpc/rank.ts`).
  */
 const QUEUE_RATE_SHARE = 0.5;
-/** 10,639 bytes with the code, of the 49,152 that a creation may have (EIP-3860); some 3M gas of the 30M that public nodes give a call. */
+/**
+ * Payers in one request: 10,639 bytes with the code, of the 49,152 that creation code may have (EIP-3860), and about 3M gas of the 30M that public
+ * nodes allow for a call.
+ */
 const MOST_PAYERS = 150;
-/** How long a node that refuses such calls is not asked for one: it costs one request to find out that it has learned. */
+/** Milliseconds after which a node that refused such a call is asked again. The question costs one request. */
 const REFUSED_MS = 60_000;
 
 const ANSWERED = 1n;
@@ -35,25 +38,25 @@ const USED = 2n;
 const HAS_CODE = 4n;
 const FLAG_BITS = 8n;
 
-/** Whose account, and which of its authorizations. */
+/** A payer's account, and the nonce of one of its authorizations. */
 interface Payer {
   readonly from: Uint8Array;
   readonly nonce: Uint8Array;
 }
 
-/** What the chain said of a payer, all of it at one block where the node allows it. */
+/** What the chain shows of a payer. All members are from one block where the node allows it. */
 export interface PayerReading {
   readonly used: boolean;
   readonly balance: bigint;
   readonly hasCode: boolean;
-  /** The block read at. */
+  /** The block of the read. */
   readonly block: number;
 }
 
 /**
- * Reads payers of the same time with one request, so that what the chain is asked does not grow with the buyers.
- * Where a node takes no call without `to`, they share a JSON-RPC batch instead. Throws UpstreamFailed: for one payer when the token
- * answers for the others alone, for all who wait when the chain does not answer.
+ * Reads concurrent payers in one request, so that the number of requests does not grow with the buyers. Where a node refuses a call without `to`, the
+ * payers share a JSON-RPC batch instead. Throws UpstreamFailed: for one payer when the token answered only for the others, for all waiting payers
+ * when the chain does not answer.
  */
 export function createPayerReader(
   chain: ChainClient,
@@ -65,8 +68,8 @@ export function createPayerReader(
 }
 
 /**
- * The same for payers of payments that are not verified yet, within the providers' allowance. Requests wait for rank `admit`. Clients take turns.
- * As many payers may wait as can be read before their wait is over. Throws Unavailable, `chain_busy`, at once for a payer without a place.
+ * The same for payers of unverified payments, within the providers' allowance. Requests wait for rank `admit`. Clients take turns. As many payers may
+ * wait as can be read within WAIT_MS. Throws Unavailable, `chain_busy`, at once for a payer without a place.
  */
 export function createAdmissionReader(
   chain: ChainClient,
@@ -95,7 +98,7 @@ function createAsk(chain: ChainClient, usdc: `0x${string}`, clock: Clock) {
   return { ask, ...PAYER_READ_TIMES, most: MOST_PAYERS, clock };
 }
 
-/** Null where the node refuses such a call, or answers something else, as one does that takes it for a call to nobody. */
+/** Null when the node refuses such a call or answers something else. A node that ignores the missing `to` answers something else. */
 async function inOneCall(
   chain: ChainClient,
   usdc: `0x${string}`,
@@ -151,7 +154,7 @@ function unreadable(cause?: unknown): UpstreamFailed {
   return new UpstreamFailed('chain', 'the token contract could not be read', cause);
 }
 
-/** The creation code with its arguments, encoded as Solidity does `(address, (address, bytes32)[])`. */
+/** The creation code with its arguments, in Solidity's encoding of `(address, (address, bytes32)[])`. */
 export function payerReaderCall(usdc: `0x${string}`, payers: readonly Payer[]): `0x${string}` {
   const number = (value: number): string => value.toString(16).padStart(64, '0');
   const address = (hex: string): string => hex.slice(2).toLowerCase().padStart(64, '0');

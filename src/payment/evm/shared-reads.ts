@@ -3,42 +3,42 @@ import { createFairStock } from '../../lib/limits/fair-stock.ts';
 import { takeFairly } from '../../lib/limits/take-fairly.ts';
 
 interface SharedReadsOptions<Q, A> {
-  /** Answers all questions in order, an Error where one alone has no answer; rejects when none has. */
+  /** Answers all questions in order, with an Error for a question without an answer. Rejects when no question has one. */
   ask(questions: readonly Q[]): Promise<readonly (A | Error)[]>;
-  /** How long a question waits for others when nothing is under way. */
+  /** How long a question waits for others while no request is running. */
   gatherMs: number;
-  /** How long those that came while others were being answered wait for more, once those have their answer. */
+  /** How long questions that arrived during a request wait for more, once that request is answered. */
   pauseMs: number;
-  /** How long a question waits for the answer of others. */
+  /** How long a question waits at the most for a running request. */
   longestWaitMs: number;
-  /** Questions asked together at most. */
+  /** Most questions in one request. */
   most: number;
   clock: Clock;
-  /** Resolves when a request may go out; at once by default. Questions that come meanwhile go with it. */
+  /** Resolves when a request may be sent; by default at once. Questions that arrive meanwhile join it. */
   ready?(): Promise<void>;
-  /** What clients may have waiting, and for how long; any number for any time by default. */
+  /** Limits the waiting questions and their wait; no limit by default. */
   queue?: {
-    /** Places in all, as things are now; a client gets another one only while it holds no more than are free. */
+    /** The number of places now. A client gets another place only while it holds no more places than are free. */
     places(): number;
     readonly waitMs: number;
-    /** Thrown where there is no place, or the wait was too long. */
+    /** The error for a question without a place, or with too long a wait. */
     refusal(): Error;
   };
 }
 
-/** When payers are read together, in milliseconds, whatever tells of them. */
+/** Times for shared reads of payers, in milliseconds. All readers use the same. */
 export const PAYER_READ_TIMES = {
-  /** A moment for others to come: too short for a buyer to notice, long enough for a burst to share a request. */
+  /** Too short for a buyer to notice, long enough for a burst to share a request. */
   gatherMs: 4,
-  /** Under load: at most a hundred requests a second, however fast the answers. */
+  /** Under load, this limits the requests to a hundred per second, even with fast answers. */
   pauseMs: 10,
-  /** A fifth of a block: a provider that hangs costs the next buyers no more. */
+  /** A fifth of a block. A provider that hangs delays the next buyers by no more. */
   longestWaitMs: 100,
 } as const;
 
 /**
- * Answers a question together with others of the same time; `signal` ends this caller's waiting alone. Where not all fit, those that are `isFirst`
- * come before the others, and clients take turns.
+ * Answers a question together with concurrent ones. `signal` ends only this caller's wait. When not all fit into a request, questions with `isFirst`
+ * come first, and clients take turns.
  */
 export type SharedRead<Q, A> = (question: Q, signal: AbortSignal, client?: string, isFirst?: boolean) => Promise<A>;
 
@@ -52,13 +52,13 @@ interface Waiting<Q, A> {
 }
 
 /**
- * Lets concurrent callers share requests: the more there are and the slower the answers, the more go into one.
- * 1. A question waits `gatherMs` for others. While requests are under way it waits until the last is answered and `pauseMs` more, at most
+ * Lets concurrent callers share requests. More callers and slower answers mean more questions per request.
+ * 1. A question waits `gatherMs` for others. While requests are running it waits until the last is answered and `pauseMs` more, at most
  *    `longestWaitMs`.
- * 2. A full request goes at once. The rest waits for the next; clients take turns.
- * 3. A request belongs to all its callers: it goes on when one leaves, and its failure is everyone's.
- * 4. A client without a place is refused at once. A question that waited `waitMs` is refused. If no request may go by then, new questions are
- *    refused too, until one goes.
+ * 2. A full request is sent at once. The other questions wait for the next one; clients take turns.
+ * 3. A request belongs to all its callers. It continues when one caller leaves, and its failure reaches all of them.
+ * 4. A client without a place is refused at once. A question that waited `waitMs` is refused. If no request may be sent by then, new questions are
+ *    refused too, until a request is sent.
  */
 export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): SharedRead<Q, A> {
   const { ask, gatherMs, pauseMs, longestWaitMs, most, clock, ready, queue } = options;
@@ -67,9 +67,9 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
   let underWay = 0;
   let isHeld = false;
   let isWatched = false;
-  // A question has waited too long for a request that may not go yet.
+  // A question has waited too long for a request that may not be sent yet.
   let isStuck = false;
-  // Only the latest alarm sends.
+  // Only the latest alarm sends a request.
   let alarms = 0;
 
   async function setAlarm(ms: number): Promise<void> {
@@ -138,7 +138,7 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
     if (underWay === 0 && waiting.length > 0) void setAlarm(pauseMs);
   }
 
-  /** Refuses what has waited for too long, as long as anything waits. */
+  /** Refuses questions that have waited too long. Runs while any question waits. */
   async function watch({ waitMs, refusal }: NonNullable<typeof queue>): Promise<void> {
     for (let [oldest] = waiting; oldest; [oldest] = waiting) {
       await clock.sleep(Math.max(0, oldest.sinceMs + waitMs - clock.nowMs()));

@@ -8,16 +8,16 @@ import { PaymentRefused } from '../refusal.ts';
 import type { ChainCheck } from './chain-check.ts';
 import { authorizationDigest } from './eip3009.ts';
 
-/** Contract signatures checked a minute, for all clients together. Each costs one request: unlike payer reads they cannot share one. */
+/** Contract signatures that are checked per minute for all clients together. Each costs one request: unlike payer reads, they cannot share one. */
 const CONTRACTS_PER_MINUTE = 120;
-/** Of one client, a fifteenth: a new wallet is asked once, and from its first payment on it is a customer. */
+/** For one client: a fifteenth of the total. A new wallet needs one check, and counts as a customer after its first payment. */
 const MOST_OF_CLIENT = 8;
-/** As many again a minute for payers that have paid here before, whatever strangers have used up. */
+/** Further checks per minute, for payers that have paid here before. Other payers cannot use these up. */
 const CUSTOMERS_PER_MINUTE = 60;
 
 interface SignatureCheckOptions {
   check: Pick<ChainCheck, 'admit' | 'contractSigned'>;
-  /** EIP-712's, of the contract that payers sign for. */
+  /** The EIP-712 domain separator of the contract that payers sign for. */
   separator: Uint8Array;
   settler: Pick<PurchaseRail['settler'], 'refusesCode'>;
   /** Whether a payment of this payer has ever settled here. */
@@ -27,13 +27,13 @@ interface SignatureCheckOptions {
 
 /**
  * Checks that the payer signed. The cheapest step comes first:
- * 1. recover the signer natively: a payer's own key ends the check;
- * 2. read whether the payer has code, in a request that payers share: refuse a payer without code;
- * 3. refuse while accounts with code are not settled;
- * 4. ask the payer's contract (ERC-1271), at most CONTRACTS_PER_MINUTE times a minute.
+ * 1. Recover the signer natively. The payer's own key ends the check.
+ * 2. Read whether the payer has code, in a request that payers share. Refuse a payer without code.
+ * 3. Refuse while accounts with code are not settled.
+ * 4. Ask the payer's contract (ERC-1271), at most CONTRACTS_PER_MINUTE times a minute.
  */
 export function createSignatureCheck({ check, separator, settler, hasPaid, clock }: SignatureCheckOptions) {
-  const strangers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
+  const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
   const customers = createFairMinute(CUSTOMERS_PER_MINUTE, clock);
 
   return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
@@ -43,7 +43,7 @@ export function createSignatureCheck({ check, separator, settler, hasPaid, clock
     const seen = await check.admit(authorization, asker, false);
     if (!seen.hasCode) throw new PaymentRefused('invalid_exact_evm_signature');
     checkCodeTaken(settler);
-    const contracts = (await hasPaid(authorization)) ? customers : strangers;
+    const contracts = (await hasPaid(authorization)) ? customers : newcomers;
     const waitSeconds = contracts.take(asker.client);
     if (waitSeconds > 0)
       throw new TooMany(

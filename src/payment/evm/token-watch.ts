@@ -9,28 +9,31 @@ interface TokenWatchOptions {
   chain: ChainClient;
   usdc: `0x${string}`;
   payTo: `0x${string}`;
-  /** From whom the token is tried: the settlements' sender where it is known. */
+  /** The sender of the test transfer: the settlements' sender where it is known. */
   sender(): `0x${string}`;
   clock: Clock;
   log: { error(detail: object, message: string): void; info(detail: object, message: string): void };
 }
 
-/** While all is well the token is tried this often, so that a pause is noticed before it costs a transaction. */
+/** Milliseconds between two tests while the token works. A pause of the token is then noticed before it costs a transaction. */
 const CALM_MS = 60_000;
 
-/** Whether the token lets any payment to the seller through. */
+/** Watches whether the token lets any payment to the seller through. */
 export interface TokenWatch {
-  /** Tries it now, with others who ask meanwhile; true while it was not found shut. Never rejects: a chain that does not answer says nothing. */
+  /**
+   * Tests the token now. Concurrent callers share one test. False once a test found that the token refuses. Never rejects: when the chain does not
+   * answer, the last result stays.
+   */
   check(): Promise<boolean>;
-  /** For the timer: tries it now and then, and each time while it is shut. */
+  /** For the timer: tests the token once per CALM_MS, and at each call while it refuses. */
   refresh(): Promise<void>;
   /** Why nothing can be settled, or null. */
   refusal(): string | null;
 }
 
 /**
- * Watches whether the token is paused or has blocklisted the seller (FiatToken can do both): then every settlement reverts for every payer, and
- * selling on would cost one transaction a buyer. A transfer of nothing to the seller tells, without sending it.
+ * Watches whether the token is paused or has blocklisted the seller (FiatToken can do both). Then every settlement reverts for every payer, and each
+ * further sale would cost one transaction. The test simulates a transfer of zero to the seller.
  */
 export function createTokenWatch({ chain, usdc, payTo, sender, clock, log }: TokenWatchOptions): TokenWatch {
   const settling = ranked(chain, 'settle');

@@ -10,10 +10,10 @@ const abi = parseAbi([
   'function transfer(address to, uint256 value) returns (bool)',
 ]);
 
-/** The USDC contract's EIP-712 domain on Arc ("USDC", not "USD Coin"); the rest of it is the chain and the contract. */
+/** The name and version of the USDC contract's EIP-712 domain on Arc ("USDC", not "USD Coin"). The other members are the chain and the contract. */
 export const USDC_DOMAIN = { name: 'USDC', version: '2' } as const;
 
-/** Asks the contract for its own domain separator, to compare with ours at start. */
+/** Calldata that asks the contract for its own domain separator, which the service compares with ours. */
 export const DOMAIN_SEPARATOR_CALLDATA = '0x3644e515';
 
 /** keccak256 of `AuthorizationUsed(address,bytes32)` (EIP-3009). */
@@ -24,8 +24,8 @@ export const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b343839
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
 /**
- * Gas a settlement may use: a plain one takes about 0.11M on Arc (facts of the live chain), the rest is what a smart wallet's
- * signature check may burn. Only what is used is paid for.
+ * Gas limit of a lone settlement. A plain account's uses about 0.11M on Arc (facts of the live chain). The rest is for a smart wallet's signature
+ * check. Only used gas is paid for.
  */
 export const SETTLE_GAS = 300_000n;
 
@@ -34,8 +34,8 @@ const TRANSFER_BY_PARTS = toFunctionSelector(`transferWithAuthorization(${TERMS}
 const TRANSFER_BY_BYTES = toFunctionSelector(`transferWithAuthorization(${TERMS},bytes)`);
 
 /**
- * Calldata that moves the money. FiatToken v2.2 joins (v, r, s) to the same bytes, so the form follows the signature's length alone.
- * Written word by word: a library's encoder takes a tenth of a millisecond, and this is needed twice for each payment.
+ * Calldata that moves the money. FiatToken v2.2 joins (v, r, s) to the same bytes, so the form follows from the signature's length alone. It is
+ * written word by word: a library's encoder takes a tenth of a millisecond, and each payment needs it twice.
  */
 export function transferCalldata(authorization: Authorization): `0x${string}` {
   const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
@@ -49,7 +49,7 @@ export function authorizationStateCalldata(from: Uint8Array, nonce: Uint8Array):
   return encodeFunctionData({ abi, functionName: 'authorizationState', args: [bytesToHex(from), bytesToHex(nonce)] });
 }
 
-/** A transfer that moves nothing: it succeeds where the token lets its sender pay the recipient. */
+/** A transfer of zero. It succeeds when the token lets its sender pay the recipient. */
 export function zeroTransferCalldata(to: Uint8Array): `0x${string}` {
   return encodeFunctionData({ abi, functionName: 'transfer', args: [bytesToHex(to), 0n] });
 }

@@ -16,17 +16,17 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const LOWER_TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 /** RFC 3986's absolute-URI: a scheme and something after it, no fragment. */
 const ABSOLUTE_URI = /^[a-z][a-z0-9+.-]*:(?:[a-z0-9._~:/?[\]@!$&'()*+,;=-]|%[0-9a-f]{2})+$/i;
-/** An authority with userinfo, an empty one too. Of several slashes a URL parser makes two. */
+/** An authority with userinfo, even an empty one. A URL parser reads more than two slashes as two. */
 const USERINFO = /^[a-z][a-z0-9+.-]*:\/\/+[^/?]*@/i;
 /**
- * An authority without userinfo, then any visible ASCII but `#`: what clients send in paths and queries is wider than RFC 3986. A percent
- * sign alone begins an escape, and an escape has two hex digits.
+ * An authority without userinfo, then any visible ASCII except `#`: clients send more characters in paths and queries than RFC 3986 allows. A percent
+ * sign always begins an escape, and an escape has two hex digits.
  */
 const HTTP_URL =
   /^https?:\/\/(?:[a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?(?:[/?][!"$&-~]*(?:%[0-9a-f]{2}[!"$&-~]*)*)?$/i;
 const REQUEST_HASH = /^[0-9a-f]{64}$/;
 
-/** The payment itself can be no part of what it pays for, and a progress token is the transport's. */
+/** Names that are never bound: the payment itself cannot be part of what it pays for, and a progress token belongs to the transport. */
 const NEVER_BOUND_HEADER = 'payment-signature';
 const NEVER_BOUND_METADATA: readonly string[] = ['x402/payment', 'progressToken'];
 
@@ -35,7 +35,10 @@ export function isMethod(value: unknown): value is string {
   return typeof value === 'string' && TOKEN.test(value);
 }
 
-/** Whether this is an absolute http(s) URL as the scheme binds it: ASCII, whole escapes, no fragment, no userinfo. It is judged as it is written, never normalised. */
+/**
+ * Whether this is an absolute http(s) URL as the scheme binds it: ASCII, whole escapes, no fragment, no userinfo. The text is checked as written and
+ * never normalised.
+ */
 export function isHttpUrl(value: unknown): value is string {
   return typeof value === 'string' && HTTP_URL.test(value) && URL.canParse(value);
 }
@@ -45,7 +48,7 @@ export function isRequestHash(value: unknown): value is string {
   return typeof value === 'string' && REQUEST_HASH.test(value);
 }
 
-/** The parameters of profile `http:1`, copied; null unless they are exactly its member and every name may be bound. Never throws. */
+/** A copy of the parameters of profile `http:1`. Null unless they have exactly its member and every name may be bound. Never throws. */
 export function httpParams(params: unknown): HttpParams | null {
   const copy = membersOf(params, ['headers']);
   if (!copy || !isNameList(copy.headers)) return null;
@@ -53,7 +56,7 @@ export function httpParams(params: unknown): HttpParams | null {
   return headers.every((name) => LOWER_TOKEN.test(name) && name !== NEVER_BOUND_HEADER) ? { headers } : null;
 }
 
-/** The parameters of profile `mcp:1`, copied; null unless they are exactly its members and every name may be bound. Never throws. */
+/** A copy of the parameters of profile `mcp:1`. Null unless they have exactly its members and every name may be bound. Never throws. */
 export function mcpParams(params: unknown): McpParams | null {
   const copy = membersOf(params, ['server', 'metadata']);
   if (!copy || !isAbsoluteUri(copy.server) || !isNameList(copy.metadata)) return null;
@@ -61,7 +64,7 @@ export function mcpParams(params: unknown): McpParams | null {
   return metadata.some((name) => name === '' || NEVER_BOUND_METADATA.includes(name)) ? null : { server, metadata };
 }
 
-/** A copy that is plain data, where its members are exactly these. */
+/** A copy as plain data. Null unless its members are exactly these. */
 function membersOf(params: unknown, names: readonly string[]): Record<string, unknown> | null {
   const text = jcs(params);
   const copy: unknown = text === null ? null : JSON.parse(text);
@@ -69,13 +72,15 @@ function membersOf(params: unknown, names: readonly string[]): Record<string, un
   return names.every((name) => Object.hasOwn(copy, name)) ? (copy as Record<string, unknown>) : null;
 }
 
-/** Strings in strictly ascending order, so that a set of names has one form. */
+/** Whether this is a list of strings in strictly ascending order, so that a set of names has one form. */
 function isNameList(value: unknown): value is string[] {
   if (!Array.isArray(value)) return false;
   return value.every((name, index) => typeof name === 'string' && (index === 0 || value[index - 1] < name));
 }
 
-/** Without userinfo, in RFC 3986's eyes and in a URL parser's, which finds some where no authority is written. */
+/**
+ * Whether this is an absolute URI without userinfo, by RFC 3986 and by a URL parser. The parser finds userinfo in some URIs that have no authority.
+ */
 function isAbsoluteUri(value: unknown): value is string {
   if (typeof value !== 'string' || !ABSOLUTE_URI.test(value) || USERINFO.test(value)) return false;
   const url = URL.parse(value);

@@ -10,18 +10,18 @@ export interface Binding {
   readonly hash: Uint8Array;
 }
 
-/** What a requirement declares of a binding: its profile, and the parameters that the buyer needs to make the same one. */
+/** The part of a binding that a requirement declares: its profile, and the parameters that the buyer needs to make the same binding. */
 export type BindingTerms =
   | { readonly profile: 'http:1'; readonly params: HttpParams }
   | { readonly profile: 'mcp:1'; readonly params: McpParams };
 
-/** A binding together with what a requirement declares of it. */
+/** A binding with the part that a requirement declares. */
 export type RequestBinding = Binding & BindingTerms;
 
 /** The request that will run, for profile `http:1`. Header values are joined field lines; names are lower-case. */
 export interface HttpRequest {
   readonly method: string;
-  /** Absolute: the configured origin and the raw target, byte for byte. */
+  /** Absolute: the configured origin and the raw request target, byte for byte. */
   readonly url: string;
   readonly body: Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
@@ -33,9 +33,9 @@ export interface HttpRequest {
 export interface McpCall {
   readonly server: string;
   readonly name: string;
-  /** `params.arguments` as it came; `{}` when left out. */
+  /** `params.arguments` as received; `{}` when absent. */
   readonly arguments?: unknown;
-  /** `params._meta` as it came; `{}` when left out, which null is not. */
+  /** `params._meta` as received; `{}` when absent. Null is not absent. */
   readonly metadata?: unknown;
   readonly bound?: readonly string[];
 }
@@ -45,14 +45,14 @@ interface BoundValue {
   readonly valueHash: string;
 }
 
-/** An absent value and an empty one must not look alike, so the hash of a value begins with one of these. */
+/** The first byte of a hashed value, so that an absent value and an empty one have different hashes. */
 const ABSENT = Buffer.of(0);
 const PRESENT = Buffer.of(1);
 
-/** What a field value may hold: visible ASCII, spaces and tabs. */
+/** Characters of a field value: visible ASCII, spaces and tabs. */
 const FIELD_VALUE = /^[\t -~]*$/;
 
-/** The binding of an HTTP request, or null when the scheme cannot express it (a fragment, non-ASCII, bad names or values). Never throws. */
+/** The binding of an HTTP request. Null when the scheme cannot express it (a fragment, non-ASCII, bad names or values). Never throws. */
 export function bindHttp({ method, url, body, headers, bound = [] }: HttpRequest): RequestBinding | null {
   const params = httpParams({ headers: bound });
   if (!params || !isMethod(method) || !isHttpUrl(url) || !(body instanceof Uint8Array)) return null;
@@ -66,7 +66,7 @@ export function bindHttp({ method, url, body, headers, bound = [] }: HttpRequest
   );
 }
 
-/** The binding of a tool call, or null when the scheme cannot express it. Never throws. */
+/** The binding of a tool call. Null when the scheme cannot express it. Never throws. */
 export function bindMcp(call: McpCall): RequestBinding | null {
   const { name, arguments: given = {}, metadata = {}, bound = [] } = call;
   const params = mcpParams({ server: call.server, metadata: bound });
@@ -83,12 +83,12 @@ export function bindMcp(call: McpCall): RequestBinding | null {
   );
 }
 
-/** Whether this can be a JSON object: what is no plain one is refused when it is written. */
+/** Whether this can be a JSON object. `jcs` refuses an object that is not plain. */
 function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The hash of each bound name's value, in the names' order; null when a value has no text. */
+/** The hash of each bound name's value, in the names' order. Null when a value cannot be expressed as text. */
 function boundValues(
   names: readonly string[],
   values: unknown,
@@ -105,7 +105,7 @@ function boundValues(
   return hashes;
 }
 
-/** A field value without the white space around it; only spaces and tabs are left for trim to find. */
+/** A field value without surrounding white space, which can only be spaces and tabs here. Null for a value with other characters. */
 function fieldText(value: unknown): string | null {
   return typeof value === 'string' && FIELD_VALUE.test(value) ? value.trim() : null;
 }

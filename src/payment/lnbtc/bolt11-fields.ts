@@ -1,6 +1,6 @@
 import { exactBytes, minimalInteger } from './bolt11-words.ts';
 
-/** Types of the known fields, named by their letter; a type is its letter's place in the bech32 alphabet. */
+/** Types of the known fields. Each constant has the field's letter as its name. The type is the letter's place in the bech32 alphabet. */
 const P = 1;
 const FEATURES = 5;
 const X = 6;
@@ -12,29 +12,29 @@ const C = 24;
 const M = 27;
 
 /**
- * Fields that may stand once. `f` (fallback addresses) and `r` (private routes) are lists by BOLT11 and concern the payer alone;
- * `h` may repeat here because the scheme refuses a second one later, with a reason of its own.
+ * Fields that may appear once. In BOLT11 `f` (fallback addresses) and `r` (private routes) are lists, and only the payer needs them. `h` may repeat
+ * here, because the scheme refuses a second one later, with a reason of its own.
  */
 const ONCE = bit(P) | bit(S) | bit(D) | bit(N) | bit(X) | bit(C) | bit(M) | bit(FEATURES);
 const REQUIRED = bit(P) | bit(S);
 
-/** BOLT11's own, where an invoice has no `x` field. */
+/** BOLT11's default for an invoice without an `x` field. */
 const DEFAULT_EXPIRY_SECONDS = 3600;
 
-/** What the tagged fields say. */
+/** Content of the tagged fields. */
 interface Fields {
-  /** Of the types met so far, one bit each. */
+  /** The types read so far, one bit each. */
   seen: number;
   paymentHash: Uint8Array;
   descriptionHashes: Uint8Array[];
   expirySeconds: number;
-  /** The `n` field; null where the key is to be recovered. */
+  /** The `n` field. Null where the key must be recovered from the signature. */
   payee: Uint8Array | null;
 }
 
 /**
- * Reads the tagged fields in words `start` to `end`; null for a truncated field, a repeated or a missing one, a wrong length, padding that is
- * not zero, or an integer that is not minimal. Unknown fields are skipped, and the feature bits with them: they are the payer's business.
+ * Reads the tagged fields in words `start` to `end`. Null for a truncated field, a repeated or a missing one, a wrong length, padding that is not
+ * zero, or an integer that is not minimal. Unknown fields and the feature bits are skipped, because only the payer needs them.
  */
 export function readFields(
   words: readonly number[],
@@ -52,7 +52,7 @@ export function readFields(
     const type = words[next] ?? 0;
     const from = next + 3;
     next = from + (words[next + 1] ?? 0) * 32 + (words[next + 2] ?? 0);
-    // A head of fewer than three words also ends past the end.
+    // A field header of fewer than three words also passes the end.
     if (next > end || (fields.seen & ONCE & bit(type)) !== 0) return null;
     fields.seen |= bit(type);
     if (!takeValue(fields, type, words, from, next)) return null;
@@ -61,7 +61,7 @@ export function readFields(
   return { ...fields, hasDescription: (fields.seen & bit(D)) !== 0 };
 }
 
-/** Checks one field's value and keeps what the scheme reads of it; false for a malformed one. */
+/** Checks one field's value and keeps what the scheme needs. False for a malformed value. */
 function takeValue(fields: Fields, type: number, words: readonly number[], from: number, to: number): boolean {
   if (type === P || type === H || type === S) {
     const bytes = exactBytes(words, from, to, 32);

@@ -1,6 +1,6 @@
-/** Deeper values are refused: nobody's request nests like that, and the recursion must end before the stack does. */
+/** Deeper values are refused. No real request nests like that, and the recursion must end before the stack overflows. */
 const MAX_DEPTH = 64;
-/** More values than a body may hold. A tree never comes near; an object that holds itself twice, many times over, would not end. */
+/** More values than a request body may hold. Without this limit, an object that contains itself many times would not end. */
 const MAX_VALUES = 262_144;
 
 interface Budget {
@@ -8,14 +8,14 @@ interface Budget {
 }
 
 /**
- * The canonical JSON (RFC 8785) of a value, or null for whatever is not plain JSON data: nothing is dropped, converted or invoked on
- * the way, so two values with the same text are the same data. Never throws.
+ * The canonical JSON (RFC 8785) of a value. Null for any value that is not plain JSON data. Nothing is dropped, converted or invoked, so two values
+ * with the same text are the same data. Never throws.
  */
 export function jcs(value: unknown): string | null {
   try {
     return textOf(value, 0, { left: MAX_VALUES });
   } catch {
-    // Only a proxy's trap can throw here.
+    // Only the trap of a JavaScript Proxy can throw here.
     return null;
   }
 }
@@ -39,14 +39,14 @@ function textOf(value: unknown, depth: number, budget: Budget): string | null {
   }
 }
 
-/** ECMAScript escapes a string exactly as the RFC demands, except that a lone surrogate has no UTF-8. */
+/** ECMAScript escapes a string exactly as the RFC demands. The exception is a lone surrogate, which has no UTF-8. */
 function stringText(value: string): string | null {
   return value.isWellFormed() ? JSON.stringify(value) : null;
 }
 
 function arrayText(value: readonly unknown[], depth: number, budget: Budget): string | null {
   if (Object.getPrototypeOf(value) !== Array.prototype) return null;
-  // As many own keys as elements, and `length`: anything more is no element. A hole shows when its index is read.
+  // An array has one own key per element, and `length`. A further key is no element. A hole is found when its index is read.
   if (value.length > budget.left || Reflect.ownKeys(value).length !== value.length + 1) return null;
   const texts: string[] = [];
   for (let index = 0; index < value.length; index++) {
@@ -63,7 +63,7 @@ function objectText(value: object, depth: number, budget: Budget): string | null
   const keys = Reflect.ownKeys(value);
   if (!keys.every((key) => typeof key === 'string')) return null;
   const texts: string[] = [];
-  // The default order of sort is that of UTF-16 code units, which is the RFC's.
+  // The default sort order is by UTF-16 code units, which is the RFC's.
   for (const key of keys.sort()) {
     const name = stringText(key);
     const text = propertyText(value, key, depth, budget);
@@ -73,7 +73,7 @@ function objectText(value: object, depth: number, budget: Budget): string | null
   return `{${texts.join(',')}}`;
 }
 
-/** An own, enumerable data property; an accessor is never invoked. */
+/** The text of an own, enumerable data property. Null for any other property; an accessor is never invoked. */
 function propertyText(owner: object, key: string, depth: number, budget: Budget): string | null {
   const property = Object.getOwnPropertyDescriptor(owner, key);
   if (!property?.enumerable || !Object.hasOwn(property, 'value')) return null;

@@ -6,9 +6,9 @@ interface Field {
   readonly bytes: Buffer;
 }
 
-/** Longer than any macaroon that LND bakes. */
+/** Longer than any macaroon that LND makes. */
 const MAX_BYTES = 8192;
-/** The libmacaroons binary format, version 2; LND writes no other. */
+/** The libmacaroons binary format, version 2. LND writes no other. */
 const MACAROON_V2 = 2;
 const LOCATION = 1;
 const IDENTIFIER = 2;
@@ -19,8 +19,8 @@ const ENTITY = 1;
 const ACTIONS = 2;
 
 /**
- * What an LND macaroon allows, read from its own bytes: the operations stand in it in the clear, and caveats can only narrow them.
- * Null when it is not in LND's format. Asking the node instead would need a permission that a good macaroon does not have.
+ * What an LND macaroon allows, read from its own bytes. They hold the operations unencrypted, and caveats can only narrow them. Null when the
+ * macaroon is not in LND's format. Asking the node instead would need a permission that a properly restricted macaroon does not have.
  */
 export function macaroonPermissions(macaroon: Buffer): Permissions | null {
   try {
@@ -41,7 +41,7 @@ function permissionsOf(operation: Buffer): string[] {
   return actions.map(({ bytes }) => `${entity}:${bytes.toString('utf8')}`);
 }
 
-/** Packets of a type, a length and as many bytes; a location may come first. */
+/** Reads the identifier from packets of a type, a length and that many bytes. A location packet may come first. */
 function identifierOf(packets: Buffer): Buffer | null {
   const cursor = { at: 0 };
   let type = varint(packets, cursor);
@@ -52,7 +52,7 @@ function identifierOf(packets: Buffer): Buffer | null {
   return type === IDENTIFIER ? chunk(packets, cursor) : null;
 }
 
-/** The fields of a protobuf message that holds nothing but length-delimited ones; throws on anything else. */
+/** The fields of a protobuf message whose fields are all length-delimited. Throws for any other message. */
 function fieldsOf(message: Buffer): Field[] {
   const fields: Field[] = [];
   const cursor = { at: 0 };
@@ -73,7 +73,7 @@ function chunk(bytes: Buffer, cursor: { at: number }): Buffer {
   return found;
 }
 
-/** A base-128 integer below 2^21: all that fits into MAX_BYTES. */
+/** A base-128 integer below 2^21, enough for MAX_BYTES. */
 function varint(bytes: Buffer, cursor: { at: number }): number {
   let value = 0;
   for (let shift = 0; shift < 21; shift += 7) {

@@ -11,7 +11,7 @@ export const TESTNET: LightningNetwork = { id: 'lnbtc:000000000933ea01ad0ee98420
 /** Every network that the scheme knows. */
 export const LIGHTNING_NETWORKS: readonly LightningNetwork[] = [MAINNET, TESTNET];
 
-/** The network of an identifier, compared as a whole and never looked up on an object: `constructor` is simply unknown. */
+/** The network with this identifier, or null. The identifier is compared as a whole, so `constructor` is unknown too. */
 export function lightningNetwork(id: unknown): LightningNetwork | null {
   return LIGHTNING_NETWORKS.find((network) => network.id === id) ?? null;
 }

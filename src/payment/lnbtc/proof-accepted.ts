@@ -9,7 +9,7 @@ const COMPARED: readonly (readonly [member: string, reason: LnbtcReason])[] = [
   ['maxTimeoutSeconds', 'invalid_exact_lnbtc_max_timeout_mismatch'],
 ];
 
-/** Step 1: the buyer accepted what is required, member by member, strictly: a number is not its string. Null when it holds. */
+/** Step 1: the buyer accepted the requirement. Compares member by member, strictly: a number does not equal its string. Null when they agree. */
 export function compareAccepted(accepted: unknown, requirement: unknown): LnbtcReason | null {
   const isObject = typeof accepted === 'object' && accepted !== null;
   if (!isObject || own(accepted, 'scheme') !== own(requirement, 'scheme')) return 'unsupported_scheme';

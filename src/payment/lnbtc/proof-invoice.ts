@@ -3,15 +3,15 @@ import { decodeInvoice, type Invoice } from './bolt11.ts';
 import type { LnbtcReason } from './proof-reasons.ts';
 import type { ProofTerms } from './proof-terms.ts';
 
-/** What an invoice is held against. */
+/** What an invoice is compared with. */
 export interface InvoiceTerms extends ProofTerms {
   /** 64 lower-case hex characters. */
   readonly requestHash: string;
-  /** Unix seconds: created later than this is created in the future. */
+  /** Unix seconds. An invoice created later than this counts as created in the future. */
   readonly latestCreation: number;
 }
 
-/** Step 4: both sides carry an invoice. They need not be the same one; the accepted one is judged. Null when it holds. */
+/** Step 4: both sides have an invoice. The two may differ; the accepted one is checked. Null when both are there. */
 export function checkInvoicesPresent(acceptedExtra: unknown, requiredExtra: unknown): LnbtcReason | null {
   const isAbsent = (extra: unknown) => {
     const invoice = own(extra, 'invoice');
@@ -20,7 +20,7 @@ export function checkInvoicesPresent(acceptedExtra: unknown, requiredExtra: unkn
   return isAbsent(requiredExtra) || isAbsent(acceptedExtra) ? 'invalid_exact_lnbtc_invoice_missing' : null;
 }
 
-/** Step 5: the invoice is readable and says exactly what was required, in the scheme's order. */
+/** Step 5: the invoice is readable and matches the requirement, in the scheme's order. */
 export function readInvoice(text: unknown, terms: InvoiceTerms): Invoice | LnbtcReason {
   const invoice = decodeInvoice(text);
   if (!invoice) return 'invalid_exact_lnbtc_invoice_decode_failed';

@@ -4,7 +4,7 @@ import type { LnbtcReason } from './proof-reasons.ts';
 const LOWER_HEX = /^[0-9a-f]*$/;
 const HEX_LENGTH = 64;
 
-/** Step 6: the preimage opens the payment hash. Null when it does; the preimage itself goes nowhere. */
+/** Step 6: the preimage's SHA-256 is the payment hash. Null when it is. The preimage itself is not stored or returned. */
 export function checkPreimage(preimage: unknown, paymentHash: Uint8Array): LnbtcReason | null {
   if (preimage === undefined || preimage === null) return 'invalid_exact_lnbtc_preimage_missing';
   if (typeof preimage !== 'string' || !LOWER_HEX.test(preimage)) return 'invalid_exact_lnbtc_preimage_malformed';

@@ -1,6 +1,6 @@
 /**
- * Every `errorReason` of a facilitator of this scheme, in the order in which the checks can first say them. They are the scheme's own
- * words: clients match on them. The last is the claim's (step 8), all others are checkProof's.
+ * Every `errorReason` of a facilitator of this scheme, in the order of the checks that can first return it. The codes are the scheme's own, because
+ * clients match on them. The claim (step 8) returns the last one, `checkProof` all others.
  */
 export const LNBTC_REASONS = [
   'unsupported_scheme',

@@ -3,10 +3,10 @@ import { isPublicKey } from '../../lib/public-key.ts';
 import { type LightningNetwork, lightningNetwork } from './networks.ts';
 import type { LnbtcReason } from './proof-reasons.ts';
 
-/** What a payment must fulfil, read once out of an untrusted requirement. */
+/** The terms of a payment, read once from an untrusted requirement. */
 export interface ProofTerms {
   readonly network: LightningNetwork;
-  /** Millisatoshis in decimal, as on the wire: its length is the caller's, so it is compared as text. */
+  /** Millisatoshis in decimal, as on the wire. The caller chooses its length, so it is compared as text. */
   readonly amount: string;
   readonly maxTimeoutSeconds: number;
   /** 33 bytes, compressed. */
@@ -16,11 +16,11 @@ export interface ProofTerms {
 const AMOUNT = /^[1-9][0-9]*$/;
 const PAY_TO = /^[0-9a-f]{66}$/;
 
-/** Keys found on the curve lately: sellers come again, and the square root is a sixteenth of all that a proof's checks take. */
+/** Keys that were found to be on the curve. Sellers return, and the square root takes a sixteenth of the time of a proof's checks. */
 const knownKeys = new Set<string>();
 const MAX_KNOWN_KEYS = 1024;
 
-/** Step 2: the terms by themselves, in the scheme's order. `longestTimeout` in seconds. */
+/** Step 2: checks the terms alone, in the scheme's order. `longestTimeout` in seconds. */
 export function readTerms(requirement: unknown, longestTimeout: number): ProofTerms | LnbtcReason {
   if (own(requirement, 'scheme') !== 'exact') return 'unsupported_scheme';
   const network = lightningNetwork(own(requirement, 'network'));

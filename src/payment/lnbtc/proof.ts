@@ -21,7 +21,7 @@ export interface Proof {
   readonly expirySeconds: number;
 }
 
-/** The scheme's own words; LnbtcReason lists all of them. */
+/** The reasons are the scheme's own codes. LnbtcReason lists them. */
 export type ProofVerdict =
   | { readonly ok: true; readonly proof: Proof }
   | { readonly ok: false; readonly reason: LnbtcReason };
@@ -31,21 +31,21 @@ export interface ProofOptions {
   readonly now: number;
   /** 60 by default. */
   readonly skewSeconds?: number;
-  /** The longest `maxTimeoutSeconds` that is taken; the scheme's own bound by default. */
+  /** The longest `maxTimeoutSeconds` that is accepted; the scheme's own bound by default. */
   readonly maxTimeoutSeconds?: number;
 }
 
 /**
- * Steps 1 to 7 of the facilitator's checks, in the scheme's order: the first failure wins. Both sides are untrusted: any value at all
- * gives a verdict, never an exception. Step 8, the claim, is the store's.
+ * Makes steps 1 to 7 of the facilitator's checks, in the scheme's order. The first failure decides. Both sides are untrusted: any value gives a
+ * verdict, never an exception. The store does step 8, the claim.
  *
- * 1. What was accepted is what is required.
- * 2. The terms are terms of this scheme.
- * 3. `extra`: method and flow, the bound request, and whatever else the server declared.
+ * 1. The accepted terms are the required terms.
+ * 2. The terms are valid in this scheme.
+ * 3. `extra`: method and flow, the bound request, and every other member that the server declared.
  * 4. Both sides have an invoice.
- * 5. The accepted invoice says exactly that, signed by `payTo`.
- * 6. The preimage opens its payment hash.
- * 7. It is not too late, and a payment made in time has the skew to arrive.
+ * 5. The accepted invoice matches the requirement and is signed by `payTo`.
+ * 6. The preimage's SHA-256 is the invoice's payment hash.
+ * 7. The invoice has not expired more than `skewSeconds` ago. A payment made in time has that long to arrive.
  */
 export function checkProof(paymentPayload: unknown, requirement: unknown, options: ProofOptions): ProofVerdict {
   const { now, skewSeconds = 60, maxTimeoutSeconds = Number.MAX_SAFE_INTEGER } = options;

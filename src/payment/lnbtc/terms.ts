@@ -1,11 +1,11 @@
 import type { BindingTerms, RequestBinding } from './binding.ts';
 
-/** The interface document's: an invoice lasts 300 seconds. */
+/** From the interface document: an invoice is valid for 300 seconds. */
 export const INVOICE_SECONDS = 300;
 /** The scheme's tolerance between two clocks. */
 export const SKEW_SECONDS = 60;
 
-/** The requirement of a 402 as it stands on the wire; `amount` is millisatoshis. */
+/** The requirement of a 402, as on the wire. `amount` is in millisatoshis. */
 export interface LightningRequirement {
   readonly scheme: 'exact';
   readonly network: string;
@@ -32,7 +32,10 @@ interface TermsOf {
   readonly invoice: string;
 }
 
-/** What must be paid for a request; made anew for each presentation from our own record and the request that will run, never from what the client echoes. */
+/**
+ * What must be paid for a request. It is made again for each presentation, from our own record and the request that will run, never from values that
+ * the client sends back.
+ */
 export function lightningRequirement({ network, amountMsat, payTo, binding, invoice }: TermsOf): LightningRequirement {
   return {
     scheme: 'exact',

@@ -3,24 +3,24 @@ import type { Endpoint } from '../../../catalogue/endpoint.ts';
 import { own } from '../../../lib/own-property.ts';
 
 /**
- * Of one extension, as JSON. It travels in every 402 and comes back in every stock client's payment: with the rest of a challenge, in base64,
- * PAYMENT-REQUIRED stays within 6 KiB (a request's line in nginx takes 8 KiB, Node's clients 16 KiB of headers).
+ * Longest JSON of one extension. It is sent in every 402 and comes back in every stock client's payment. With the rest of a challenge, in base64,
+ * PAYMENT-REQUIRED stays within 6 KiB (nginx takes 8 KiB for a request's header line, Node's clients 16 KiB of headers).
  */
 const MAX_BYTES = 3400;
 
 type Json = Record<string, unknown>;
 type Described = Pick<Endpoint<never>, 'params' | 'result' | 'example'>;
 
-/** How much an extension tells. */
+/** How much an extension contains. */
 interface Detail {
-  /** Whether parameters are described in words. */
+  /** Whether parameters have descriptions. */
   readonly words: boolean;
-  /** How many levels of the answer's schema are told; the example shows the rest. */
+  /** How many levels of the answer's schema it contains. The example shows the rest. */
   readonly depth: number;
   readonly example: boolean;
 }
 
-/** From everything to the least that is still a valid extension; the first that fits is taken. */
+/** From the most to the least that is still a valid extension. The first that fits is used. */
 const DETAILS: readonly Detail[] = [
   { words: true, depth: Number.POSITIVE_INFINITY, example: true },
   { words: false, depth: Number.POSITIVE_INFINITY, example: true },
@@ -34,16 +34,16 @@ const DETAILS: readonly Detail[] = [
 const made = new WeakMap<Described, { readonly bazaar: Json }>();
 
 /**
- * x402's discovery extension for a route: how it is called, an example of its answer, and the schemas of both, so that whoever sees a 402 or
- * a payment can list and call it. In the official `bazaar` form, within a bound of bytes. Made once for an endpoint.
+ * x402's discovery extension for a route: how to call it, an example of its answer, and the schemas of both. A directory that sees a 402 or a payment
+ * can list and call the route from it. It has the official `bazaar` form and at most MAX_BYTES. Made once for each endpoint.
  */
 export function bazaarExtension(endpoint: Described): { readonly bazaar: Json } {
   const known = made.get(endpoint);
   if (known) return known;
   const input = Object.entries(endpoint.params.shape).map(([name, param]) => readParam(endpoint, name, param));
   const output = z.toJSONSchema(endpoint.result, { io: 'output' }) as Json;
-  const tell = (detail: Detail) => ({ bazaar: describe(input, output, endpoint.example.result, detail) });
-  const extension = DETAILS.map(tell).find(fits) ?? tell(DETAILS.at(-1) as Detail);
+  const extensionOf = (detail: Detail) => ({ bazaar: describe(input, output, endpoint.example.result, detail) });
+  const extension = DETAILS.map(extensionOf).find(fits) ?? extensionOf(DETAILS.at(-1) as Detail);
   made.set(endpoint, extension);
   return extension;
 }
@@ -52,7 +52,7 @@ function fits(extension: object): boolean {
   return Buffer.byteLength(JSON.stringify(extension)) <= MAX_BYTES;
 }
 
-/** One query parameter, from the very schema that parses it. */
+/** One query parameter, from the schema that also parses it. */
 interface Param {
   readonly name: string;
   readonly required: boolean;
@@ -67,7 +67,7 @@ function readParam({ example }: Described, name: string, param: z.core.$ZodType)
   return {
     name,
     required: !z.safeParse(param, undefined).success,
-    // As its schema has it; in a query everything is text.
+    // With its schema's type, because a query has only text.
     example: schema.type === 'integer' && given !== undefined ? Number(given) : given,
     schema: { ...compact(schema, 0, undefined), minimum, maximum },
     description,
@@ -96,7 +96,7 @@ function describe(params: readonly Param[], output: Json, result: Json, { words,
   );
 }
 
-/** The official form: `info` and the schema that holds for it, made of its input's members and the schema of its example. */
+/** The official form: `info` and the schema that `info` satisfies, made from its input's members and the schema of its example. */
 export function discoveryForm(
   info: { readonly input: Json; readonly output: Json },
   input: { readonly properties: Json; readonly required: readonly string[] },
@@ -117,8 +117,8 @@ export function discoveryForm(
 }
 
 /**
- * Names and types of a schema, down to a depth: all it says is true, and only what it does not say is missing. What the example shows of
- * nested values is not said again.
+ * Names and types of a schema, down to a depth. It may omit constraints but never states a false one. It does not repeat nested values that the
+ * example shows.
  */
 function compact(schema: Json, depth: number, example: unknown): Json {
   const { type, const: only, enum: values, properties, items, anyOf } = schema;
@@ -137,13 +137,13 @@ function compact(schema: Json, depth: number, example: unknown): Json {
   };
 }
 
-/** Whether an example shows every field and element of its schema; it cannot show what else one of some values could be. */
+/** Whether an example shows every field and element of its schema. An example cannot show the other values of an enum or a constant. */
 function isShown(schema: Json, example: unknown): boolean {
   const isWhole = typeof example === 'object' && !/null|\[\]|\{\}/.test(JSON.stringify(example));
   return isWhole && !/"(enum|const)":/.test(JSON.stringify(schema));
 }
 
-/** What may be null says so beside its type, in a few characters instead of a union. */
+/** A union of a type with null becomes a list of two types, which is shorter. */
 function compactUnion(anyOf: readonly Json[], depth: number, example: unknown): Json {
   const [first, ...more] = anyOf.filter(({ type }) => type !== 'null').map((one) => compact(one, depth, example));
   const plain = first !== undefined && more.length === 0 && typeof first.type === 'string';

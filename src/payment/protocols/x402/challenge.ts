@@ -5,12 +5,12 @@ import { pathAndQuery } from '../../../lib/request-target.ts';
 import { IDENTIFIER_EXTENSION } from '../../payment-identifier.ts';
 import { bazaarExtension } from './bazaar.ts';
 
-/** Longer resource URLs are told without their query, so that the header stays far below what proxies take (4-8 KiB). */
+/** Longer resource URLs lose their query, so that the header stays far below what proxies accept (4-8 KiB). */
 const MAX_RESOURCE_URL = 1024;
 
 /**
- * Prepares the PAYMENT-REQUIRED header of an endpoint: everything except the resource URL and the error is serialised once. The function that
- * it returns makes the header's value for a request target.
+ * Prepares the PAYMENT-REQUIRED header of an endpoint. Everything except the resource URL and the error is serialised once. The returned function
+ * makes the header's value for a request target.
  */
 export function createChallenge(
   endpoint: Endpoint<never>,
@@ -25,7 +25,8 @@ export function createChallenge(
   function challenge(target: string, error = 'Payment required'): string {
     const url = resourceUrl(publicOrigin, listed, target);
     const head = `{"x402Version":2,"error":${JSON.stringify(error)},"resource":{"url":${JSON.stringify(url)}`;
-    // Blanks before a comma say nothing in JSON; with them the head ends where a base64 digit does, and the tail can follow as it is.
+    // Spaces before a comma have no meaning in JSON. They extend the head to a multiple of three bytes, so that its base64 has no padding and the
+    // prepared tail can follow.
     const blanks = '  '.slice(0, (3 - (Buffer.byteLength(head) % 3)) % 3);
     return Buffer.from(head + blanks, 'utf8').toString('base64') + tail;
   }
@@ -34,7 +35,7 @@ export function createChallenge(
   return (target, error) => (error === undefined && target === listed ? plain : challenge(target, error));
 }
 
-/** The configured origin with the request's path and query: neither Host nor an absolute-form target can move it. */
+/** The configured origin with the request's path and query. Neither a Host header nor an absolute-form target changes the origin. */
 function resourceUrl(origin: string, listed: string, target: string): string {
   const path = pathAndQuery(target) ?? listed;
   if (path.length <= MAX_RESOURCE_URL) return `${origin}${path}`;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Credential } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 
-/** Node refuses header blocks over 16 KiB; a payment of ours takes about 1 KiB. */
+/** Node refuses header blocks over 16 KiB. A payment for this service takes about 1 KiB. */
 const MAX_HEADER_CHARS = 12_288;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
@@ -13,7 +13,7 @@ const envelope = z.object({
   extensions: z.record(z.string(), z.unknown()).nullish(),
 });
 
-/** Reads a PAYMENT-SIGNATURE header; refuses what is not base64 JSON of an x402 version 2 payment. Never throws anything else. */
+/** Reads a PAYMENT-SIGNATURE header. Throws PaymentRefused for anything but base64 JSON of an x402 version 2 payment. Throws no other error. */
 export function decodePayment(header: string): Credential {
   if (header.length > MAX_HEADER_CHARS || header.length % 4 !== 0 || !BASE64.test(header)) {
     throw new PaymentRefused('invalid_payload');
@@ -30,7 +30,7 @@ export function decodePayment(header: string): Credential {
   throw new PaymentRefused(version === 2 ? 'invalid_payload' : 'invalid_x402_version');
 }
 
-/** Base64 of a JSON value, as every x402 header carries it. */
+/** Encodes a JSON value in base64, as in every x402 header. */
 export function encodeHeader(value: unknown): string {
   return Buffer.from(JSON.stringify(value), 'utf8').toString('base64');
 }

@@ -1,9 +1,12 @@
 import type { Endpoint } from '../../../catalogue/endpoint.ts';
 
-/** Said once for every route: stock clients refuse assets that they do not know until told so. */
+/** Added to every route's hint: stock clients refuse assets that they do not know until they are allowed. */
 const HOW_TO_PAY = 'Pay with any x402 v2 client (allow this asset in its spend controls) and repeat the request.';
 
-/** The 402's body for a route: exactly `{ hint }`, naming the free summary if there is one, the route's content, and parameters that are missing. Text, not bytes: Node sends it with the head in one write. */
+/**
+ * The 402's body for a route: exactly `{ hint }`. The hint names the route's content, the free summary if there is one, and missing parameters. It is
+ * text and not bytes, because Node sends text with the head in one write.
+ */
 export function createHint(endpoint: Endpoint<never>): (query: Record<string, unknown>) => string {
   const required = Object.entries(endpoint.params.shape)
     .filter(([, schema]) => !schema.safeParse(undefined).success)

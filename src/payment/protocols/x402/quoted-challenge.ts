@@ -2,13 +2,13 @@ import type { Quote, Quoted } from '../../protocol.ts';
 import { bazaarExtension } from './bazaar.ts';
 import { encodeHeader } from './header.ts';
 
-/** A 402 that was made for one request: the PAYMENT-REQUIRED header, and the body that repeats its JSON for people and tools without it. */
+/** A 402 made for one request: the PAYMENT-REQUIRED header, and a body that repeats its JSON for people and tools that do not read headers. */
 interface QuotedChallenge {
   readonly header: string;
   readonly body: string;
 }
 
-/** Renders the 402 of a quote. Without one, because none could be made after a refusal, `accepts` is empty. */
+/** Renders the 402 of a quote. `quote` is null when none could be made after a refusal; `accepts` is then empty. */
 export function quotedChallenge(
   { endpoint, url }: Quoted,
   quote: Quote | null,

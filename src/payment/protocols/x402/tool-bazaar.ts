@@ -3,8 +3,8 @@ import type { SoldTool } from '../../protocol.ts';
 import { discoveryForm } from './bazaar.ts';
 
 /**
- * x402's discovery extension for a tool: how it is called and an example of what it answers, so that a facilitator that sees its payments
- * can list it. The form is the one that the official `bazaar` extension makes for MCP.
+ * x402's discovery extension for a tool: how to call it, and an example of its answer. A facilitator that sees the tool's payments can list the tool
+ * from it. It has the form of the official `bazaar` extension for MCP.
  */
 export function toolBazaarExtension(
   endpoint: Pick<Endpoint<never>, 'example' | 'summary'>,

@@ -1,10 +1,10 @@
-/** Who asks for an offer, as limits see it. */
+/** The client that asks for an offer. */
 export interface Asker {
-  /** An IPv4 address or an IPv6 /64. */
+  /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
   readonly client: string;
-  /** Whether the client has paid here lately, and so may draw on the reserves. */
+  /** Whether the client has paid here within the last hour, and so may use the reserves. */
   readonly isBuyer: boolean;
 }
 
-/** The part of what all clients share, a fifth, that only buyers may draw on. */
+/** Divides a shared limit: a fifth of it is reserved for buyers. */
 export const BUYERS_PART = 5;

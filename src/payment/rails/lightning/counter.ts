@@ -15,14 +15,14 @@ interface CounterOptions<S> {
   readonly redeem: Redeem<S>;
   readonly sources: S;
   readonly network: string;
-  /** Where buyers reach us: what invoices bind, whatever Host says. */
+  /** The origin that invoices are bound to, whatever the Host header says. */
   readonly publicOrigin: string;
   readonly protocol: Pick<HttpProtocol, 'quote'>;
 }
 
 const EMPTY = new Uint8Array();
 
-/** The counter of an endpoint that is quoted for each request: parameters are judged before any payment, and before an invoice is made. */
+/** The counter of an endpoint that is quoted for each request. It checks the parameters before any payment, and before an invoice is made. */
 export function createLightningCounter<S>(
   endpoint: Endpoint<S>,
   { offers, redeem, sources, network, publicOrigin, protocol }: CounterOptions<S>,
@@ -45,12 +45,12 @@ export function createLightningCounter<S>(
     demand: async (order, error) => protocol.quote(order, await offers(order), error),
     sell: redeem,
     refusalReceipt: refusalReceipt(network),
-    // A fresh offer where one can be made; the refusal holds without one.
+    // The refusal carries a new offer, or none if none can be made.
     demandAgain: async (order, { reason }) => protocol.quote(order, await offers(order).catch(() => null), reason),
   };
 }
 
-/** What a refused buyer is told beside the demand, on a network of the scheme. */
+/** Makes the receipt that goes with a refusal, on a network of the scheme. */
 export function refusalReceipt(network: string): ({ reason }: PaymentRefused) => Receipt {
   return ({ reason }) => ({
     ...{ success: false, errorReason: reason, transaction: '' },
@@ -58,7 +58,7 @@ export function refusalReceipt(network: string): ({ reason }: PaymentRefused) =>
   });
 }
 
-/** The binding says that there is none, and no data route reads one. */
+/** Throws BadParameter for a request with a body. The binding states an empty body, and no data route reads one. */
 function refuseBody({ hasBody }: Ask): void {
   if (hasBody) throw new BadParameter([{ path: '', message: 'a data route takes no body' }]);
 }

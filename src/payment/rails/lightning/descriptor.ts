@@ -16,14 +16,14 @@ interface DescriptorOptions {
 
 const PRICING = `each route's USD price converted to sats at the median BTC/USD of three exchanges, rounded up to a whole sat, minimum 1; an invoice lasts ${INVOICE_SECONDS} seconds`;
 
-/** What `GET /v1/lightning` answers: how and at which rate the routes are sold. `btcUsd`, `rate` and `payTo` are null while unknown. */
+/** The answer of `GET /v1/lightning`: how and at which rate the routes are sold. `btcUsd`, `rate` and `payTo` are null while unknown. */
 export function createLightningDescriptor({ catalogue, network, payTo, rates, clock }: DescriptorOptions) {
   const routes = entriesOn(catalogue, 'lightning').map((endpoint) => ({
     route: `GET ${pathOn(endpoint, 'lightning')}`,
     priceUsd: endpoint.price?.usd ?? null,
   }));
   return async () => {
-    // The newest rate, even if nobody can be quoted at it any more: its age stands beside it.
+    // The newest rate, even when it is too old for a quote. The answer shows its age.
     const rate = await rates.current().catch(() => rates.last());
     return {
       scheme: 'exact',

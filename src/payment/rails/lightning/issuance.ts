@@ -9,10 +9,10 @@ import {
 } from '../../../lib/limits/minute-windows.ts';
 import { type Asker, BUYERS_PART } from './asker.ts';
 
-/** The total is short while more than this part of it is taken. */
+/** The total is scarce while more than this part of it is used. */
 const SHORT_ABOVE = 0.75;
 
-const NOTHING: Heard = { taken: 0, holders: 0 };
+const NOTHING: KnownCounts = { taken: 0, holders: 0 };
 
 interface IssuanceLimits {
   /** New invoices a minute; 0 is off. */
@@ -21,22 +21,22 @@ interface IssuanceLimits {
 }
 
 /**
- * The limiter of new invoices, asked before the handler and the node do any work. Counts one for the asker and resolves with what takes it
- * back, for an invoice that was not made; throws TooMany, `exact_lnbtc_invoice_issuance_denied`, and then nothing is counted.
+ * Limits new invoices, before the handler and the node do any work. Counts one invoice for the client and resolves with a function that takes the
+ * count back, for an invoice that was not made. Throws TooMany, `exact_lnbtc_invoice_issuance_denied`, and then counts nothing.
  */
 export type Issuance = (asker: Asker) => Promise<() => Promise<void>>;
 
 /**
  * Checks in this order, so that a refused client uses up nothing that others share:
- * 1. the client's own limit;
- * 2. four times that for its IPv6 /48;
- * 3. the total: a client, or a /48, gets one more only while it has no more than is left, so a late client finds some;
- * 4. while the total is short, in this minute or the last: the equal share, which leaves one more share than there are clients. Without it
- *    twenty clients that come one after another would each take half of the rest.
+ * 1. The client's own limit.
+ * 2. Four times that limit for its IPv6 /48.
+ * 3. The total. A client, or a /48, gets one more only while it has no more than is left, so that a late client still gets some.
+ * 4. While the total is scarce, in this minute or the last: an equal share, which leaves one share more than there are clients. Without it, twenty
+ *    clients that come one after another would each take half of the rest.
  *
- * A fifth of the total is reserved for clients that have paid within the hour; rule 4 does not bind them. All windows are the same minute of the
- * clock, so that no client gets its share twice in one. Counts are in this process's memory unless `open` names another place; a restart forgets
- * them.
+ * A fifth of the total is reserved for clients that have paid within the hour; rule 4 does not apply to them. All windows are the same minute of the
+ * clock, so that no client gets its share twice in one minute. The counts are in this process's memory unless `open` names another place; a restart
+ * forgets them.
  */
 export function createIssuance(
   limits: IssuanceLimits,
@@ -85,13 +85,13 @@ export function createIssuance(
   };
 }
 
-/** What is heard of a minute: how many invoices there were, and for how many clients, an IPv6 /48 being one. */
-interface Heard {
+/** What this process knows of a minute: how many invoices were made, and for how many clients. An IPv6 /48 counts as one client. */
+interface KnownCounts {
   readonly taken: number;
   readonly holders: number;
 }
 
-/** How many of the total a client, or a site, may have: steps 3 and 4, by what this process hears of the shared counts. */
+/** How many invoices of the total a client, or a site, may have: steps 3 and 4, from what this process knows of the shared counts. */
 function createShares(total: number) {
   const withoutReserve = total - Math.floor(total / BUYERS_PART);
   let begun: number | null = null;
@@ -114,8 +114,8 @@ function createShares(total: number) {
           const equal = Math.floor(withoutReserve / (Math.max(current.holders, last.holders) + 1));
           return Math.min(free, Math.max(1, equal));
         },
-        /** Notes what was heard, unless the next minute has begun. */
-        hear({ taken = 0, holders = 0 }: Partial<Heard>): void {
+        /** Notes counts of this minute, unless the next minute has begun. */
+        hear({ taken = 0, holders = 0 }: Partial<KnownCounts>): void {
           if (minute !== begun) return;
           current = { taken: Math.max(current.taken, taken), holders: Math.max(current.holders, holders) };
         },

@@ -1,7 +1,7 @@
 import type { Invoice } from '../../lnbtc/bolt11.ts';
 import { SKEW_SECONDS } from '../../lnbtc/terms.ts';
 
-/** What was ordered of the node. */
+/** The terms of the invoice that the node was asked for. */
 interface Ordered {
   readonly currency: Invoice['currency'];
   readonly amountMsat: bigint;
@@ -13,8 +13,8 @@ interface Ordered {
 }
 
 /**
- * Why an invoice must not be offered, or null: the scheme's checks before a challenge goes out. Equality at a boundary is valid.
- * `now` is Unix seconds.
+ * Why an invoice must not be offered, or null. These are the scheme's checks before a challenge is sent. A value equal to a bound is valid. `now` is
+ * Unix seconds.
  */
 export function issuedFault(invoice: Invoice, ordered: Ordered, now: number): string | null {
   const [hash, ...others] = invoice.descriptionHashes;

@@ -15,10 +15,10 @@ import { createRecentHashes } from './recent-hashes.ts';
 interface IssuerOptions {
   readonly receiver: Receiver;
   readonly network: LightningNetwork;
-  /** The key that the node must have, 66 hex characters; null takes the one it tells first. */
+  /** The key that the node must have, 66 hex characters. Null accepts the first key that the node reports. */
   readonly expectedKey: string | null;
   readonly expirySeconds: number;
-  /** For one question to the node. */
+  /** For one request to the node. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly log: NodeLog;
@@ -29,32 +29,32 @@ interface Order {
   readonly binding: Binding;
 }
 
-/** An invoice that may be offered, as text and as it decodes. */
+/** An invoice that may be offered, as text and decoded. */
 interface Issued {
   readonly text: string;
   readonly invoice: Invoice;
 }
 
-/** Sells through one node: every invoice that leaves here was checked, and a node that is away or wrong is left alone for a while. */
+/** Gets invoices from one node. It checks every invoice before it returns it. After a failure it sends the node no requests for a while. */
 export interface Issuer {
   /** The key that invoices are signed with, 66 hex characters; null while it is unknown. */
   payTo(): string | null;
-  /** Throws Unavailable, `lightning_unavailable`, when `issue` would without asking the node. */
+  /** Throws Unavailable (`lightning_unavailable`) when `issue` would throw it without a request to the node. */
   checkAvailable(): void;
-  /** A fresh invoice for exactly this amount and request; throws Unavailable with when to try again. */
+  /** Returns a new invoice for exactly this amount and request. Throws Unavailable with the time to try again. */
   issue(order: Order, signal: AbortSignal): Promise<Issued>;
-  /** Whether the node has the payment; throws Unavailable when it cannot be asked. */
+  /** Whether the node has received the payment. Throws Unavailable when the node cannot be asked. */
   isPaid(paymentHash: Uint8Array, signal: AbortSignal): Promise<boolean>;
   status(): { ok: boolean; detail?: string };
-  /** Rejects with TooMuchPower, and then the service must not run; a node that is away is looked for in the background. */
+  /** Rejects with TooMuchPower; then the service must not run. A node that is away is retried in the background. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** More than the default limits let be made in the lifetime of an invoice. */
+/** More invoices than the default limits allow within the lifetime of an invoice. */
 const REMEMBERED = 20_000;
 
-function notTold(): Unavailable {
+function cannotAsk(): Unavailable {
   const detail = 'The Lightning node cannot be asked whether this was paid; present the same payment again.';
   return new Unavailable('lightning_unavailable', detail);
 }
@@ -64,8 +64,9 @@ function lostConnection(error: unknown): boolean {
 }
 
 /**
- * A lost connection is no outage yet: a node closes connections that lie idle, and one may end as it is used again. So the order is made
- * once more. An invoice that the node made for the first one costs nothing, since nobody has seen it; the fresh label keeps the two apart.
+ * Orders an invoice, and once more when the connection is lost. A lost connection is no outage yet: a node closes idle connections, and one may close
+ * as it is used again. An invoice that the node made for the first order costs nothing, because no client has seen it. Each order has its own label,
+ * so the two differ.
  */
 async function orderInvoice(
   { receiver, expirySeconds }: IssuerOptions,
@@ -83,7 +84,10 @@ async function orderInvoice(
   });
 }
 
-/** The node's answers are untrusted: it may be broken, or not ours. What breaks the scheme's checks is never offered and counts as an outage. */
+/**
+ * The node's answers are untrusted: the node may be broken, or not ours. An invoice that fails the scheme's checks is never offered and counts as an
+ * outage.
+ */
 export function createIssuer(options: IssuerOptions): Issuer {
   const { receiver, network, expirySeconds, timeoutMs, clock, log } = options;
   const watch = createNodeWatch(options);
@@ -97,7 +101,7 @@ export function createIssuer(options: IssuerOptions): Issuer {
     return fault ?? (hashes.add(invoice.paymentHash) ? null : 'its payment hash was used before');
   }
 
-  /** The caller's own leaving, a full queue of ours and a bug of ours say nothing about the node. */
+  /** Sends a request to the node. A departure of the caller, a full queue of ours and a bug of ours do not count as failures of the node. */
   function ask<T>(
     signal: AbortSignal,
     question: (within: AbortSignal) => Promise<T>,
@@ -121,14 +125,14 @@ export function createIssuer(options: IssuerOptions): Issuer {
         log.error({ receiver: receiver.kind, fault }, 'the Lightning node made an invoice that must not be offered');
         throw watch.failed(new Error(`it made an invoice that must not be offered: ${fault}`));
       }
-      // Another question may have shown meanwhile that it must not be sold through at all.
+      // Another request may have shown meanwhile that this node must not be used at all.
       if (!watch.isOurs()) throw watch.unavailable();
       watch.succeeded();
       return { text, invoice };
     },
     async isPaid(paymentHash, signal) {
       if (!watch.isOurs()) throw watch.unavailable();
-      return ask(signal, (within) => receiver.isPaid(paymentHash, within), notTold);
+      return ask(signal, (within) => receiver.isPaid(paymentHash, within), cannotAsk);
     },
     status: watch.status,
     start: watch.start,

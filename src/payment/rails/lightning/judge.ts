@@ -18,22 +18,22 @@ interface JudgeOptions {
   issuer: Issuer | null;
   rates: RateSource;
   network: LightningNetwork;
-  /** Others make invoices with the node's key too. */
+  /** Whether other parties make invoices with the node's key too. */
   shared: boolean;
   clock: Clock;
 }
 
-/** A valid proof for the order, with the claim that it already has. */
+/** A valid proof for the order, with its claim if it has one. */
 export interface Judged {
   readonly key: ProofKey;
   readonly proof: Proof;
   readonly claim: Claim | null;
 }
 
-/** Judges a presented proof for an order; throws PaymentRefused with the scheme's reason. Claims nothing. */
+/** Checks a presented proof for an order. Throws PaymentRefused with the scheme's reason. Makes no claim. */
 export type Judge = (order: LightningOrder<never>, credential: Credential) => Promise<Judged>;
 
-/** What network, amount and recipient must be, by our own books. */
+/** The network, amount and recipient that our own records require. */
 interface Terms {
   readonly network: string;
   readonly amountMsat: bigint;
@@ -41,18 +41,18 @@ interface Terms {
 }
 
 /**
- * The requirement is made from our own record of the invoice and from the request that will run, so a quote that we signed holds
- * whatever the rate does since. The time of a claimed proof was judged when it was claimed: a granted request outlives its invoice.
+ * Makes the requirement from our own record of the invoice and from the request that will run. So a quote that we signed is valid even after the rate
+ * has changed. A claimed proof is checked as of the time of its invoice, because a granted request stays valid after its invoice expires.
  */
 export function createJudge({ store, issuer, rates, network, shared, clock }: JudgeOptions): Judge {
   async function termsOf(order: LightningOrder<never>, key: ProofKey, claim: Claim | null): Promise<Terms> {
     const known = claim ?? (await store.findInvoice(key));
     if (known) return { ...known, payTo: Buffer.from(known.payTo).toString('hex') };
-    // Only our own records tell our invoices from others' under a shared key.
+    // Under a shared key, only our own records separate our invoices from those of other parties.
     if (shared) throw new PaymentRefused('exact_lnbtc_payment_not_paid');
     const payTo = issuer?.payTo();
     if (!payTo) throw new PaymentRefused('invalid_exact_lnbtc_invoice_payee_mismatch');
-    // Without a record, as after a restore from backup, our node's signature is enough, at today's price.
+    // Without a record, for example after a restore from backup, our node's signature is enough, at today's price.
     const { rate } = await rates.current();
     return { network: network.id, amountMsat: priceMsat(order.endpoint.price?.units ?? 0n, rate), payTo };
   }
@@ -60,9 +60,9 @@ export function createJudge({ store, issuer, rates, network, shared, clock }: Ju
   return async (order, credential) => {
     const invoice = own(own(credential.accepted, 'extra'), 'invoice');
     const decoded = decodeInvoice(invoice);
-    // Unreadable: the scheme's checks say why, before anything that only our books know.
+    // An unreadable invoice: the scheme's checks give the reason, before any check against our records.
     if (!decoded) throw new PaymentRefused(unreadable(order, credential, network));
-    // By what the node signed, so that what was sold on one network is honoured after a change to the other.
+    // The network of the invoice that the node signed. So a sale on one network is honoured after a change to the other.
     const sold = LIGHTNING_NETWORKS.find(({ currency }) => currency === decoded.currency) ?? network;
     const key = { network: sold.id, paymentHash: decoded.paymentHash };
     const found = await store.findClaim(key);
@@ -77,19 +77,22 @@ export function createJudge({ store, issuer, rates, network, shared, clock }: Ju
   };
 }
 
-/** A facilitator's claim for another node was of another invoice over the same hash: its store takes ours in its place. */
+/**
+ * Whether a claim is for this invoice. A facilitator's claim for another node was for another invoice with the same hash; the store replaces it with
+ * ours.
+ */
 function isOfInvoice({ grant, payTo }: Claim, { payee }: Invoice): boolean {
   return grant !== null || Buffer.compare(payTo, payee) === 0;
 }
 
-/** A claim through the facilitator grants nothing here, and one of ours exactly its request. */
+/** Whether a claim grants the order. A claim through the facilitator grants nothing here. One of ours grants exactly its request. */
 function grants({ grant }: Claim, { binding }: LightningOrder<never>): boolean {
   return grant !== null && Buffer.compare(grant.requestHash, binding.hash) === 0;
 }
 
 /**
- * The reason for a payment whose invoice cannot be read. Amount and recipient are taken from the payment, since there is no record to hold against
- * it. No time is judged: the invoice is read before its time.
+ * The reason for refusing a payment with an unreadable invoice. Amount and recipient are taken from the payment, because there is no record to
+ * compare with. No time is judged: the invoice is read before its time.
  */
 function unreadable({ binding }: LightningOrder<never>, credential: Credential, network: LightningNetwork): string {
   const { amount, payTo } = credential.accepted;

@@ -4,7 +4,7 @@ import { withinDeadline } from '../../../upstream/client/deadline.ts';
 import { createBackOff } from './nodes/back-off.ts';
 import { type Receiver, TooMuchPower } from './nodes/receiver.ts';
 
-/** The levels of a pino-like logger that are needed. */
+/** The needed levels of a pino-like logger. */
 export interface NodeLog {
   info(fields: Record<string, unknown>, message: string): void;
   warn(fields: Record<string, unknown>, message: string): void;
@@ -13,7 +13,7 @@ export interface NodeLog {
 
 interface NodeWatchOptions {
   readonly receiver: Receiver;
-  /** The key that the node must have; null takes the one that it tells first. */
+  /** The key that the node must have. Null accepts the first key that the node reports. */
   readonly expectedKey: string | null;
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -22,13 +22,13 @@ interface NodeWatchOptions {
 
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
-/** For a state that only an operator ends. */
+/** For the state `shut`, which only an operator can end. */
 const SHUT_RETRY_SECONDS = 300;
 
 /**
- * Whether the node may be sold through. It is `open` once it was inspected and told the right key; `away` after any failure, until it
- * passes the same again; `shut` for good when its connection may spend. While away it is looked at after 1, 2, 4 … 60 s by a loop of
- * our own, and buyers are turned away without a question to it. The wait starts over after an invoice that was good, or a minute without failure.
+ * Watches whether the node may be used for sales. `open`: the node was inspected and has the right key. `away`: a request failed since; the node must
+ * pass the same checks again. `shut`: its connection may spend, so it is never used again. While the node is away, a loop checks it after 1, 2, 4 …
+ * 60 s, and buyers are refused without a request to it. The wait starts again at 1 s after a good invoice, or after a minute without failure.
  */
 export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }: NodeWatchOptions) {
   const stopped = new AbortController();
@@ -42,20 +42,21 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
   let retryAtMs = 0;
   let looking: Promise<void> | null = null;
 
-  /** Opens, or throws: TooMuchPower, or whatever says that it is away. */
+  /** Checks the node and opens it. Throws TooMuchPower, or the error that makes it `away`. */
   async function look(): Promise<void> {
     const { warnings, told } = await examine(receiver, timeoutMs, stopped.signal);
     verified = key === null || told === key;
     if (!verified) {
-      log.error({ receiver: kind, told, expected: key }, 'the Lightning node has another key than it must have');
+      log.error({ receiver: kind, told, expected: key }, 'the Lightning node has another key than expected');
       throw new Error(`its key is ${told}, and not ${key}`);
     }
     key = told;
     state = 'open';
     why = '';
     openedAtMs = clock.nowMs();
-    for (const warning of warnings) log.warn({ receiver: kind, warning }, 'what the Lightning node allows us');
-    log.info({ receiver: kind, payTo: key }, 'the Lightning node is there');
+    for (const warning of warnings)
+      log.warn({ receiver: kind, warning }, 'the permissions of the Lightning connection');
+    log.info({ receiver: kind, payTo: key }, 'the Lightning node is available');
   }
 
   async function lookUntilOpen(): Promise<void> {
@@ -74,13 +75,13 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
     const waitMs = backOff.failed();
     retryAtMs = clock.nowMs() + waitMs;
     state = 'away';
-    // An outage is told once, and again when its reason changes.
-    if (reason !== why) log.warn({ receiver: kind, reason, waitMs }, 'the Lightning node cannot be sold through');
+    // An outage is logged once, and again when its reason changes.
+    if (reason !== why) log.warn({ receiver: kind, reason, waitMs }, 'the Lightning node is unavailable');
     why = reason;
     keepLooking();
   }
 
-  /** One loop at a time; a failure that comes while the last one ends starts the next. */
+  /** Runs one loop at a time. A failure during the end of the last loop starts the next. */
   function keepLooking(): void {
     looking ??= lookUntilOpen()
       .catch(() => undefined)
@@ -93,7 +94,7 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
   function shut(error: TooMuchPower): void {
     state = 'shut';
     why = error.message;
-    log.error({ receiver: kind, reason: why }, 'the Lightning node will not be sold through until the next start');
+    log.error({ receiver: kind, reason: why }, 'the Lightning node is not used until the next start');
   }
 
   function unavailable(): Unavailable {
@@ -105,13 +106,13 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
   return {
     key: () => key,
     unavailable,
-    /** Throws Unavailable unless an invoice may be asked for. */
+    /** Throws Unavailable unless an invoice may be requested. */
     check(): void {
       if (state !== 'open') throw unavailable();
     },
-    /** Whether the node that answers is the one whose payments count, even while it makes no invoices. */
+    /** Whether this node's payments count, even while it makes no invoices. */
     isOurs: () => verified && state !== 'shut',
-    /** Every failure of one outage is one failure. Returns what the buyer hears. */
+    /** Notes a failure. All failures of one outage count as one. Returns the error for the buyer. */
     failed(error: unknown): Unavailable {
       if (state === 'open') away(error);
       return unavailable();
@@ -131,7 +132,7 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
   };
 }
 
-/** What it may do for us before anything else, so that a key is never learned through a connection that must not be used. */
+/** Checks the connection's permissions first. So no key is learned through a connection that must not be used. */
 async function examine(receiver: Receiver, timeoutMs: number, signal: AbortSignal) {
   const warnings = await withinDeadline(timeoutMs, signal, (within) => receiver.inspect(within));
   const told = await withinDeadline(timeoutMs, signal, (within) => receiver.nodeKey(within));

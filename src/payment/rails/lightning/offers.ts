@@ -16,9 +16,12 @@ import type { RecentBuyers } from './recent-buyers.ts';
 import type { ReplyRoom } from './reply-room.ts';
 import { SEAL_BYTES, sealReply } from './seal.ts';
 
-/** Past the last moment at which a proof of the invoice can be valid, so that its record is there whenever one comes. */
+/**
+ * Seconds that a record is kept after the last moment at which a proof of the invoice can be valid. So the record exists whenever a proof is
+ * presented.
+ */
 const FORGET_MARGIN_SECONDS = 60;
-/** Handlers take a second or less, as a rule. */
+/** Most handlers take a second or less. */
 const BUSY_RETRY_SECONDS = 2;
 
 interface OffersOptions<S> {
@@ -29,7 +32,7 @@ interface OffersOptions<S> {
   issuance: Issuance;
   room: ReplyRoom;
   buyers: Pick<RecentBuyers, 'has'>;
-  /** Where handlers of unpaid offers run; its reserve is for clients that have paid lately. */
+  /** Runs the handlers of unpaid offers. Its reserve is for clients that have paid within the hour. */
   turns: ClientTurns;
   sources: S;
   network: LightningNetwork;
@@ -37,20 +40,28 @@ interface OffersOptions<S> {
   handlerTimeoutMs: number;
 }
 
-/** Makes the offer for an order: a fresh invoice, behind which the answer already exists. */
+/** Makes the offer for an order: a new invoice for an answer that already exists. */
 export type Offers<S> = (order: LightningOrder<S>) => Promise<Quote>;
 
-/** An answer that exists, and the rate at which it is offered. */
+/** An answer that is ready, and the rate of its offer. */
 interface Answer {
   readonly body: Buffer;
   readonly rate: string;
 }
 
 /**
- * Only an answer that exists is sold, because sats cannot come back. The client has nothing at stake yet, so every step is bounded. Runs steps 2
- * to 11 of the README's offer table; step 1 is the gate's. Cheap steps come first: 2. a node is configured and answers; 3. there is room for a
- * reply; 4. the issuance limits; 5. the rate; 6. the client's turn comes, or it is refused at once; 7. the handler runs; 8. its reply takes its
- * room; 9. the node makes an invoice, which is checked; 10. invoice and sealed reply are on disk; 11. the 402 leaves.
+ * Makes offers. The answer exists before the invoice, because a Lightning payment cannot be returned. The client has nothing at stake yet, so every
+ * step is bounded. Runs steps 2 to 11 of the README's offer table, cheap ones first; the gate did step 1:
+ * 2. A node is configured and answers.
+ * 3. The reply store has space.
+ * 4. The issuance limits allow another invoice.
+ * 5. The rate is known.
+ * 6. The client's turn comes, or it is refused at once.
+ * 7. The handler runs.
+ * 8. Its reply takes its space.
+ * 9. The node makes an invoice, which is checked.
+ * 10. The invoice's record and the sealed reply are on disk.
+ * 11. The 402 is sent.
  */
 export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   const { store, issuer, rates, issuance, room, buyers, turns, sources, network, clock, handlerTimeoutMs } = options;

@@ -22,11 +22,12 @@ import { createReplyRoom } from './reply-room.ts';
 import { createServeGranted } from './serve-granted.ts';
 import { createLightningTools } from './tools.ts';
 
-/** How often what may be forgotten is. */
+/** Milliseconds between two deletions of expired records. */
 const PRUNE_MS = 60_000;
 /**
- * Unpaid offers run at most 20 handlers at once, 4 of them for buyers of the last hour. 160 more may wait, 32 of them for such buyers, 6 for each
- * client: twenty greedy clients (120) leave places. An offer without a place to wait is refused at once. A paid retry does not queue.
+ * Unpaid offers run at most 20 handlers at once, 4 of them for buyers of the last hour. 160 more may wait: 32 places are for such buyers, and each
+ * client has at most 6. Twenty greedy clients (120) leave places free. An offer without a place to wait is refused at once. A paid retry does not
+ * queue.
  */
 const OFFER_TURNS = { running: 20, waiting: 160, waitingPerClient: 6, reserved: { running: 4, waiting: 32 } };
 
@@ -35,23 +36,23 @@ interface LightningOptions<S> {
   store: LightningStore;
   upstreams: Upstreams;
   sources: S;
-  /** The same for handlers of unpaid offers, which come after everything that is paid for. */
+  /** The sources for handlers of unpaid offers. Their requests rank after all paid ones. */
   offerSources: S;
   protocol: Pick<HttpProtocol, 'quote'>;
   clock: Clock;
   bootId: string;
-  /** Whether this process sells; where it does not, it keeps house alone. */
+  /** Whether this process sells. A process that does not sell only runs maintenance. */
   sells?: boolean;
-  /** Whether it forgets what may be forgotten, which one process does for all; always by default. */
+  /** Whether it deletes expired records; one process does that for all. By default it does. */
   keepsHouse?(): boolean;
-  /** Whether no other process can be alive: then leases of others are of the dead. */
+  /** Whether no other process can be alive. Then leases of other processes belong to dead ones. */
   isAlone?: boolean;
-  /** Where new invoices are counted, by what they are counted for; in this process's memory by default. */
+  /** Opens the counters of new invoices by their name; in this process's memory by default. */
   windows?: OpenWindows | undefined;
   log: NodeLog;
 }
 
-/** The Lightning rail, wired: its counters, its start, its upkeep and its end. */
+/** Composes the Lightning rail: its counters, start, maintenance and stop. */
 export function createLightning<S>(options: LightningOptions<S>) {
   const {
     config,
@@ -113,10 +114,10 @@ export function createLightning<S>(options: LightningOptions<S>) {
       if (left > 0) log.warn({ leases: left }, 'gave back leases of a process that died');
       await prune();
       timer = setInterval(prune, PRUNE_MS);
-      // Rejects only when the node's connection may do more than it should: then the service must not run.
+      // Rejects only when the node's connection may do more than it should. Then the service must not run.
       await issuer?.start();
     },
-    /** Only told: USDC is sold without it. */
+    /** Only shown: USDC is sold even while this rail is unavailable. */
     status: (): { ok: boolean; detail?: string } => issuer?.status() ?? { ok: true, detail: 'no node configured' },
     stop: async (): Promise<void> => {
       if (timer) clearInterval(timer);

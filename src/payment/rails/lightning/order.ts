@@ -1,15 +1,15 @@
 import type { Endpoint } from '../../../catalogue/endpoint.ts';
 import type { RequestBinding } from '../../lnbtc/binding.ts';
 
-/** A request for a priced endpoint on this rail, its parameters judged. */
+/** A request for a priced endpoint on this rail, with parsed parameters. */
 export interface LightningOrder<S> {
   readonly endpoint: Endpoint<S>;
   readonly params: unknown;
-  /** What the challenge names: of an HTTP request the bound URL (the configured origin and the raw target), of a tool its address. */
+  /** The resource URL in the challenge: an HTTP request's bound URL (the configured origin and the raw target), or a tool's address. */
   readonly url: string;
   readonly binding: RequestBinding;
-  /** Who asks, as rate limits see it. */
+  /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
   readonly client: string;
-  /** Aborts when the buyer's connection is gone. */
+  /** Aborts when the buyer's connection closes. */
   readonly signal: AbortSignal;
 }

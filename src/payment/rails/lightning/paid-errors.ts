@@ -1,13 +1,16 @@
 import { AppError } from '../../../errors.ts';
 import { INVOICE_SECONDS, SKEW_SECONDS } from '../../lnbtc/terms.ts';
 
-/** What a proof is still worth after a failure: once it is claimed its buyer has seven days, before that its invoice's time. */
+/** How long a proof can still be used after a failure. A claimed proof has seven days, an unclaimed one its invoice's time. */
 export const WORTH = {
   granted: 'The payment stays good for 7 days: present the same proof again, never pay twice.',
   unclaimed: `The payment was not taken yet: present the same proof again before its invoice is ${INVOICE_SECONDS + SKEW_SECONDS} seconds old, never pay twice.`,
 } as const;
 
-/** An error to somebody who has paid: the same status and code, and what the proof is still worth. Bugs stay bugs. */
+/**
+ * An error for a client that has paid: the same status and code, with how long the proof can still be used. An error that is no AppError stays 500
+ * `internal`.
+ */
 export function afterPayment(error: unknown, worth: keyof typeof WORTH): AppError {
   const known = error instanceof AppError ? error : null;
   if (known?.charged === 'unknown') return known;

@@ -1,12 +1,13 @@
 import { parseDecimal } from '../../../lib/decimal.ts';
 
 const MSAT_PER_SAT = 1000n;
-/** Satoshis of a bitcoin (10^8) by millionths of a dollar (10^6). */
+/** Satoshis per bitcoin (10^8) divided by millionths per dollar (10^6). */
 const SATS_PER_BTC_BY_UNITS_PER_USD = 100n;
 
 /**
- * The price of a call in millisatoshis: USD × 10^8 / rate, rounded up to a whole sat, at least 1. `usdUnits` are millionths of a dollar, `btcUsd` a decimal string.
- * Exact, in integers. Throws RangeError for a rate that is no positive decimal or a negative price: an invoice must not be made from either.
+ * The price of a call in millisatoshis: USD × 10^8 / rate, rounded up to a whole sat, at least 1. `usdUnits` are millionths of a dollar, `btcUsd` is
+ * a decimal string. Exact, in integers. Throws RangeError for a rate that is not a positive decimal and for a negative price, because neither may
+ * become an invoice.
  */
 export function priceMsat(usdUnits: bigint, btcUsd: string): bigint {
   const rate = parseDecimal(btcUsd);

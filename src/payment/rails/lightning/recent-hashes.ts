@@ -1,4 +1,4 @@
-/** Remembers the newest `max` payment hashes. `add` says whether a hash is new; the ledger's key is the guard that outlives the process. */
+/** Remembers the newest `max` payment hashes. `add` returns whether a hash is new. After a restart, the ledger's key still refuses a used hash. */
 export function createRecentHashes(max: number) {
   const seen = new Set<string>();
   return {

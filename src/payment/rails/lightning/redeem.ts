@@ -14,9 +14,9 @@ import type { RecentBuyers } from './recent-buyers.ts';
 import type { ServeGranted } from './serve-granted.ts';
 
 const DAY_MS = 86_400_000;
-/** A granted claim stays redeemable this long. */
+/** How long a granted claim can be redeemed. */
 const REDEEM_MS = 7 * DAY_MS;
-/** The scheme wants a claim kept for an hour after its proof has ceased to be valid; a sale of ours stays in the books like any other. */
+/** The scheme requires a claim to be kept for an hour after its proof has expired. Our own sales are kept like every other payment. */
 const KEEP_MS = 3650 * DAY_MS;
 
 interface RedeemOptions<S> {
@@ -24,7 +24,7 @@ interface RedeemOptions<S> {
   issuer: Issuer | null;
   judge: Judge;
   serve: ServeGranted<S>;
-  /** Told of each client whose proof is claimed. */
+  /** Notes each client whose proof is claimed. */
   buyers: Pick<RecentBuyers, 'add'>;
   shared: boolean;
   clock: Clock;
@@ -32,21 +32,24 @@ interface RedeemOptions<S> {
   bootId: string;
 }
 
-/** A granted claim of the order, and what keeps a shared node from confirming its payment. */
+/** A granted claim of the order. `doubt`: why a shared node cannot confirm the payment now; null when it need not or has. */
 interface Taken {
   readonly key: ProofKey;
   readonly claim: Claim;
   readonly doubt: AppError | null;
 }
 
-/** Sells the answer of an order for a presented proof, or throws: PaymentRefused (402), or an AppError that says that the proof stays good. */
+/** Sells the answer of an order for a presented proof. Throws PaymentRefused (402), or an AppError that says that the proof can still be used. */
 export type Redeem<S> = (order: LightningOrder<S>, credential: Credential) => Promise<Sold>;
 
 /**
- * A paid request on this rail, in order:
- * 1. the header is decoded; 2. the proof is judged against our own record; 3. it is claimed, once for ever, and the claim grants the
- * request; 4. under a lease the answer is made and stored; 5. the bytes leave.
- * A claim that is granted already goes on at 4, for seven days; a delivered one gets its bytes again; any other use is refused.
+ * Serves a paid request on this rail, in this order:
+ * 1. The header is decoded.
+ * 2. The proof is checked against our own record.
+ * 3. The proof is claimed, once for ever. The claim grants the request.
+ * 4. Under a lease, the answer is made and stored.
+ * 5. The answer is sent.
+ * A request with a granted claim continues at 4, for seven days. A delivered claim gets the same bytes again. Any other use is refused.
  */
 export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   const { store, issuer, judge, serve, buyers, shared, clock, bootId } = options;
@@ -55,14 +58,14 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
     const now = clock.nowMs();
     const { payTo, amountMsat, requestHash } = proof;
     const grant = { requestHash, redeemUntil: now + REDEEM_MS, route: pathOn(endpoint, 'lightning') };
-    // Who loses the race is served as a later presentation: the row says whether it is one.
+    // A request that loses the race is served as a later presentation, if the row grants it.
     const kept = { claimedAt: now, keepUntil: now + KEEP_MS };
     return (await store.claim({ ...key, payTo, amountMsat, ...kept, grant, account: null })) === 'claimed';
   }
 
   /**
-   * On a shared node anyone may hold a preimage that was never paid for: its books decide. Throws when they deny the payment; returns
-   * null once they have confirmed it, else why they cannot be asked.
+   * On a shared node a third party may hold the preimage of an invoice that was never paid. So the node's records decide. Throws when they deny the
+   * payment. Returns null when they confirm it, otherwise why they cannot be read.
    */
   async function doubtOf({ key, claim: known }: Judged, signal: AbortSignal): Promise<AppError | null> {
     if (!shared || known?.grant?.answered) return null;
@@ -77,13 +80,16 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
     throw new PaymentRefused('exact_lnbtc_payment_not_paid');
   }
 
-  /** The claim, if it grants this order and still does. */
+  /** Returns the claim if it grants this order and has not expired. Throws PaymentRefused otherwise. */
   function granted(found: Claim | null): Claim {
     if (!found?.grant || found.grant.redeemUntil <= clock.nowMs()) throw new PaymentRefused('duplicate_settlement');
     return found;
   }
 
-  /** Steps 2 and 3. A node that is away must not let a proof run out: it is claimed all the same, and served once the node has confirmed. */
+  /**
+   * Steps 2 and 3. A proof must not expire because the node is away. So the proof is claimed anyway, and served once the node has confirmed the
+   * payment.
+   */
   async function take(order: LightningOrder<S>, credential: Credential): Promise<Taken> {
     const judged = await judge(order, credential);
     const doubt = await doubtOf(judged, order.signal);
@@ -111,7 +117,7 @@ function receiptOf({ paymentHash, network }: ProofKey): Receipt {
   return { success: true, transaction, network: network as Receipt['network'] };
 }
 
-/** Whatever failed, the sats have left the buyer: only a refusal of the proof itself says that it is worth nothing here. */
+/** Rethrows an error for a buyer whose sats are already paid. Only a refusal of the proof itself says that the proof cannot be used here. */
 function passOn(worth: Parameters<typeof afterPayment>[1]) {
   return (error: unknown): never => {
     throw error instanceof PaymentRefused ? error : afterPayment(error, worth);

@@ -4,56 +4,59 @@ import { createFairStock } from '../../../lib/limits/fair-stock.ts';
 import { replyStoreFull } from '../../refusal.ts';
 import { type Asker, BUYERS_PART } from './asker.ts';
 
-/** Divides the room: unpaid offers may hold half of it. Each may be paid, and then needs as much again for its answer. */
+/** Divides the store: unpaid offers may fill half of it. Each of them may be paid, and its answer then needs as much space again. */
 const OFFERS_PART = 2;
-/** Divides what clients that have not paid lately share: 24, so that twenty of them leave some. CLIENT_LEAST may raise the part in a small store. */
+/**
+ * Divides the space that clients without a recent payment share. 24, so that twenty of them leave some. CLIENT_LEAST may raise the part in a small
+ * store.
+ */
 const CLIENT_PART = 24;
-/** The least that a client may hold, in bytes, however small the store: the largest reply has some 100 KB. */
+/** The least that a client may hold in bytes, even in a small store. The largest reply has about 100 KB. */
 const CLIENT_LEAST = 1024 * 1024;
 
-/** What the store holds, in bytes: all bodies, and of those the replies kept for offers. */
+/** Bytes in the store: all bodies, and of those the replies kept for offers. */
 export interface RoomCount {
   readonly all: number;
   readonly offered: number;
 }
 
-/** Room that an offer's reply takes up. */
+/** Space that an offer's reply takes. */
 export interface HeldRoom {
-  /** The reply is in the store, under the invoice's payment hash, until the invoice is forgotten. */
+  /** Notes that the reply is stored under the invoice's payment hash until `forgetAtMs`. */
   keep(paymentHash: Uint8Array, forgetAtMs: number): void;
-  /** It is not, and never will be. */
+  /** Frees the space of a reply that was not stored. */
   release(): void;
 }
 
-/** The room for kept replies and answers, so that offers cannot fill the disk, nor a few clients what all share. */
+/** The space for kept replies and answers. It prevents offers from filling the disk, and a few clients from filling what all share. */
 export interface ReplyRoom {
-  /** Throws Unavailable, `reply_store_full`, when there is none for any reply to this asker. */
+  /** Throws Unavailable (`reply_store_full`) when no reply to this client fits. */
   check(asker: Asker): void;
-  /** Takes room for a reply; throws as `check` does when there is not as much. */
+  /** Takes space for a reply. Throws as `check` does when the reply does not fit. */
   take(asker: Asker, bytes: number): HeldRoom;
-  /** An answer that was paid for took the place of the reply that was kept with its invoice: it has room whatever others hold. */
+  /** Notes that a paid answer replaced the reply kept with its invoice. A paid answer always has space. */
   answered(paymentHash: Uint8Array, bytes: number): void;
-  /** Counted anew, after what may go is gone. */
+  /** Takes a new count of the store, made after expired records were deleted. */
   set(counted: RoomCount): void;
 }
 
 interface RoomOptions {
   readonly maxBytes: number;
   readonly clock: Clock;
-  /** How many processes keep replies in one store. */
+  /** The number of processes that keep replies in the same store. */
   readonly sharedBy?: number;
 }
 
 /**
- * An account in memory of what the store holds. Clients share the half that offers may take up as a fair stock: a client gets more only while it
- * holds no more than is left, and no more than its part (a 24th, or CLIENT_LEAST), until its invoices are paid or forgotten. A fifth of the half is
- * reserved for clients that have paid lately, and the 24th does not bind them. A restart forgets each client's part, not how much is held in all.
- * Where several processes keep replies in one store, each uses its part of the room that the last count left.
+ * Counts in memory what the store holds. Clients share the half for offers. A client gets more only while it holds no more than is left, and no more
+ * than its part (a 24th, or CLIENT_LEAST), until its invoices are paid or expire. A fifth of the half is reserved for clients that have paid within
+ * the hour, and the 24th does not apply to them. A restart forgets each client's part, but not the total. Where several processes keep replies in one
+ * store, each may use its part of the space that the last count found.
  */
 export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions): ReplyRoom {
   const { half, reserve, clientMost } = partsOf(maxBytes, sharedBy);
   const offers = createFairStock(half);
-  // Kept replies of this process's offers, by payment hash: the first to be forgotten first, as far as the node's clock is ours.
+  // Kept replies of this process's offers, by payment hash. The first to expire comes first, if the node's clock agrees with ours.
   const kept = new Map<string, { readonly client: string; readonly bytes: number; readonly forgetAtMs: number }>();
   let used = 0;
   let most = maxBytes / sharedBy;
@@ -68,7 +71,7 @@ export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions):
     }
   }
 
-  /** Whether the bytes were taken of what offers share. */
+  /** Takes the bytes from the space for offers. False when they do not fit. */
   function takeOffered({ client, isBuyer }: Asker, bytes: number): boolean {
     forget();
     if (!isBuyer && keysOf(client).some((key) => offers.held(key) + bytes > clientMost)) return false;
@@ -102,7 +105,7 @@ export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions):
     set({ all, offered }) {
       forget();
       const own = [...kept.values()].reduce((sum, { bytes }) => sum + bytes, 0);
-      // Replies on their way to the store are in no count.
+      // The count does not contain replies that are being stored now.
       used = all + half - offers.free() - own;
       most = all + Math.max(0, maxBytes - all) / sharedBy;
       mostOffered = Math.min(half, own + Math.max(0, half - offered) / sharedBy);
@@ -110,7 +113,7 @@ export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions):
   };
 }
 
-/** The parts of the room: what offers may have, the reserve within it, and the most of a client that has not paid lately. */
+/** The parts of the store: the space for offers, the reserve within it, and the most for a client without a recent payment. */
 function partsOf(maxBytes: number, sharedBy: number) {
   const half = Math.floor(maxBytes / OFFERS_PART);
   const reserve = Math.floor(half / BUYERS_PART / sharedBy);

@@ -4,12 +4,12 @@ import type { Binding } from '../../lnbtc/binding.ts';
 const ALGORITHM = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** How much longer a sealed reply is. */
+/** Bytes that sealing adds to a reply. */
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES;
 
 /**
- * The key is made from the request itself, of which the ledger keeps only the hash: whoever gets hold of the file cannot read what was
- * answered without knowing what was asked. There is no key to keep, and every instance opens what another has sealed.
+ * Derives the key from the request itself, of which the ledger keeps only the hash. So a reader of the database file cannot read an answer without
+ * the request. No key needs to be stored, and every instance can open what another has sealed.
  */
 function keyOf(binding: Binding, paymentHash: Uint8Array): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', binding.canonical, paymentHash, 'percall kept reply', 32));
@@ -22,7 +22,7 @@ export function sealReply(body: Uint8Array, binding: Binding, paymentHash: Uint8
   return Buffer.concat([nonce, cipher.update(body), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** The reply, or null when the bytes are damaged or belong to another request or invoice. */
+/** Opens a sealed reply. Null when the bytes are damaged or belong to another request or invoice. */
 export function openReply(sealed: Uint8Array, binding: Binding, paymentHash: Uint8Array): Buffer | null {
   if (sealed.length < SEAL_BYTES) return null;
   const end = sealed.length - TAG_BYTES;

@@ -6,7 +6,7 @@ import { paymentInFlight } from './paid-errors.ts';
 import type { ReplyRoom } from './reply-room.ts';
 import { openReply, sealReply } from './seal.ts';
 
-/** Beyond the handler's own time: until then a lease can only be a dead process's. */
+/** Added to the handler's time-out. A lease that is older belongs to a dead process. */
 const LEASE_MARGIN_MS = 5000;
 
 interface ServeGrantedOptions<S> {
@@ -15,22 +15,25 @@ interface ServeGrantedOptions<S> {
   sources: S;
   clock: Clock;
   handlerTimeoutMs: number;
-  /** How long a delivered answer can be fetched again. */
+  /** How long a delivered answer can be fetched again, in milliseconds. */
   keepMs: number;
   log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
-/** Serves a granted claim; `delivered` notes that its bytes have left. */
+/** Serves a granted claim. `delivered` notes that its bytes were sent. */
 export interface ServeGranted<S> {
   (order: LightningOrder<S>, key: ProofKey, claim: Claim, holder: string): Promise<Uint8Array>;
   delivered(key: ProofKey): Promise<void>;
 }
 
 /**
- * The answer of a granted claim. What was stored once is what every presentation gets; before that, one presentation at a time makes it:
- * 1. the lease, or 409; 2. the handler runs again, for an answer of this moment; 3. where it fails, or the buyer does not wait for it,
- * the reply kept with the invoice stands in, so that who hangs up too soon every time is served and drives the source once; 4. the
- * answer is stored, sealed; 5. the lease is given back, whatever happened.
+ * Returns the answer of a granted claim. Once an answer is stored, every presentation gets it. Before that, one presentation at a time makes it:
+ * 1. It takes the lease, or gets 409.
+ * 2. The handler runs again, for an up-to-date answer.
+ * 3. If the handler fails, or the buyer leaves, the reply kept with the invoice is used. So a buyer that always leaves early is served and causes one
+ *    run.
+ * 4. The answer is sealed and stored.
+ * 5. The lease is released in every case.
  */
 export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGranted<S> {
   const { store, room, sources, clock, handlerTimeoutMs, keepMs, log } = options;
@@ -54,7 +57,7 @@ export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGra
   }
 
   async function serveUnderLease(order: LightningOrder<S>, key: ProofKey, holder: string): Promise<Uint8Array> {
-    // Somebody may have stored it between our look and our lease.
+    // Another request may have stored it between our read and our lease.
     const before = await stored(order, key);
     if (before) return before;
     const body = await fresh(order, key);

@@ -12,7 +12,7 @@ interface ToolsOptions<S> {
   readonly network: string;
 }
 
-/** Sells tool calls over Lightning: the invoice binds the call as it came. */
+/** Sells tool calls over Lightning. The invoice is bound to the call as received. */
 export function createLightningTools<S>({
   offers,
   redeem,

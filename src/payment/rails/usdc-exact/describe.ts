@@ -2,20 +2,20 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { RailInfo } from '../../rail.ts';
 
-/** 7 days and 100 seconds: the interface document's, and what Circle's batched payments need. */
+/** 7 days and 100 seconds: from the interface document, and required by Circle's batched payments. */
 const MAX_TIMEOUT_SECONDS = 604_900;
 
 /** `extra` of this rail's requirements. */
 export const EXACT_EXTRA = { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' };
 
-/** What a payment must be made out to. */
+/** The chain, token and recipient of a payment. */
 export interface PayTo {
   readonly network: `eip155:${number}`;
   readonly usdc: `0x${string}`;
   readonly payTo: `0x${string}`;
 }
 
-/** This rail's entry of a challenge: an authorization of the token itself. `units` in USDC base units. */
+/** Makes this rail's entry in a challenge: an authorization of the token itself. `units` in USDC base units. */
 export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo): PaymentRequirements {
   return {
     scheme: 'exact',
@@ -28,7 +28,7 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
   };
 }
 
-/** The plain rail. It is always on. Without its facilitator nothing is sold. */
+/** The plain rail. It is always on. Where a facilitator settles it, nothing is sold while the facilitator fails. */
 export const exactInfo: RailInfo = {
   name: 'usdc-exact',
   isOn: () => true,

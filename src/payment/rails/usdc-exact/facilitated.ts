@@ -13,11 +13,11 @@ import { probeSupported } from '../../settlers/facilitator/probe.ts';
 import { createRemoteSettling } from '../../settlers/facilitator/remote-settling.ts';
 import { EXACT_EXTRA } from './describe.ts';
 
-/** What settling through a facilitator needs beside its terms. */
+/** What settlement through a facilitator needs besides its terms. */
 export interface FacilitatedNeeds {
   config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;
   evidence: Pick<Evidence, 'lookup'>;
-  /** Reads of payers, which many share. */
+  /** Reads payers; concurrent calls share a request. */
   check: Pick<ChainCheck, 'read'>;
   token: Pick<TokenWatch, 'check' | 'refusal'>;
   outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
@@ -25,10 +25,10 @@ export interface FacilitatedNeeds {
   log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
-/** A shared read goes on for the others; the settler's watch looks at its own signal. */
+/** Never aborts: a shared read continues for the other callers. The settler's watch checks its own signal. */
 const NEVER = new AbortController().signal;
 
-/** The plain rail, settled by a facilitator. While the token lets nothing through, nothing is sold over it. */
+/** The plain rail, settled by a facilitator. Nothing is sold over it while the token refuses transfers to the seller. */
 export function openFacilitated(
   remote: RemoteFacilitatorConfig,
   needs: FacilitatedNeeds,
@@ -50,7 +50,7 @@ export function openFacilitated(
   };
 }
 
-/** The name of Circle's Gateway in `extra`: its kind has the same scheme and network, and is not what this rail sells for. */
+/** The name of Circle's Gateway in `extra`. Its kind has the same scheme and network, but this rail does not sell for it. */
 const GATEWAY = 'GatewayWalletBatched';
 
 function isPlain({ x402Version, scheme, network, extra }: SupportedKind, ours: string): boolean {

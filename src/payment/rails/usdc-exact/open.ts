@@ -31,7 +31,7 @@ export function openExact(needs: ExactNeeds, settler: RailStatus): OpenRail {
   const { remote } = needs.config.rails;
   return {
     info: exactInfo,
-    // Every payment that no other rail recognises is judged by this one.
+    // This rail checks every payment that no other rail recognises.
     recognises: () => true,
     purchase: openPurchase(needs, settler),
     openSettling: (terms) => (remote ? openFacilitated(remote, needs, terms) : openRelayed(needs, terms)),

@@ -27,7 +27,7 @@ interface ChainRailOptions {
   clock: Clock;
 }
 
-/** The plain rail: an authorization of the token itself, judged by the chain, also where a facilitator settles it. */
+/** The plain rail: an authorization of the token itself. The chain decides about it, also where a facilitator settles it. */
 export function createChainRail(options: ChainRailOptions): PurchaseRail {
   const { ledger, check, evidence, settler, checkSignature, validity, network, clock } = options;
   const contract = hexToBytes(options.usdc);
@@ -42,27 +42,30 @@ export function createChainRail(options: ChainRailOptions): PurchaseRail {
     checkAuthorization: (authorization, requirement, now) =>
       checkAuthorization(authorization, requirement, now, validity),
     checkSignature,
-    /** Unused, as the shared read tells: open. Anything else is told by the logs. */
+    /** Open when the shared read shows it as unused and it has not expired. Otherwise the logs decide. */
     review: async (authorization, { checkedBlock }, { asker, mayLookUp }) => {
       const { used, block } = await check.admit(authorization, asker, true);
       if (!used && BigInt(nowSeconds(clock)) < authorization.validBefore) return { kind: 'open' };
       if (!mayLookUp()) return { kind: 'unknown' };
       return evidence.lookup(authorization, checkedBlock ?? block, { rank: 'sale' });
     },
-    /** What is used ends here, and so does a balance below the price. */
+    /** Refuses a used authorization, and a balance below the price. */
     look: async (authorization, asker, { signed, isAgain }) => {
       const payer = bytesToHex(authorization.from);
       const waitSeconds = empty.secondsBelow(payer, authorization.value);
       if (waitSeconds > 0) throw shortOfFunds(waitSeconds);
       const seen = signed ?? (await check.admit(authorization, asker, true));
-      // A third party has sent it since it was reviewed: that review will tell whom it paid.
+      // A third party has sent it since the review. The next review will show whom it paid.
       if (seen.used && isAgain) throw settlementUnknown();
       if (seen.used) throw new PaymentRefused(NONCE_USED);
       empty.note(payer, seen.balance);
       if (seen.balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
       return seen;
     },
-    /** 1. The balance covers what the payer promised before, too; 2. an account with code lets it through. */
+    /**
+     * 1. The balance must also cover the payer's earlier open payments.
+     * 2. A payment of an account with code must pass a simulation.
+     */
     verify: async (id, authorization, { balance, hasCode, block }, { asker }) => {
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
       if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
@@ -77,7 +80,7 @@ export function createChainRail(options: ChainRailOptions): PurchaseRail {
 
 const INSUFFICIENT = 'invalid_exact_evm_insufficient_balance';
 
-/** Refused from memory: money may have come since, so it is not said to be missing. */
+/** A refusal from memory. The payer may have received money since, so the error does not say that it lacks any. */
 function shortOfFunds(waitSeconds: number): TooMany {
   const detail = 'this payer held too little a moment ago; present the payment again';
   return new TooMany('payer_short_of_funds', detail, waitSeconds);

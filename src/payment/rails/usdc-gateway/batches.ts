@@ -11,47 +11,47 @@ interface GatewayBatchesOptions {
   log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
-/** Transfers looked at in one round: the Gateway's limits are not told. */
+/** Transfers looked up in one round. The Gateway does not publish its limits. */
 const ROUND = 20;
-/** How often batches are sent is not told either: looks begin close together and end hourly. */
+/** In milliseconds. The Gateway does not publish how often it sends batches. So the first lookups are seconds apart, and later ones an hour. */
 const FIRST_AGAIN_MS = 5000;
 const LONGEST_AGAIN_MS = 3_600_000;
-/** About a month of hourly looks. */
+/** About a month of hourly lookups. */
 const MAX_CHECKS = 750;
 const HASH = /^0x[0-9a-f]{64}$/i;
 
 /**
- * Learns the transactions of the batches in which accepted payments went to the chain, some transfers each round, one round at a time.
- * A transfer that the Gateway gives up after it was accepted has cost us an answer: that is an error for an operator to read.
+ * Finds the transactions of the batches in which accepted payments went to the chain. Each round looks up some transfers; rounds never overlap. A
+ * transfer that the Gateway fails after accepting it has cost us an answer, so it is logged as an error.
  */
 export function createGatewayBatches({ client, store, clock, log }: GatewayBatchesOptions) {
   let working: Promise<void> | null = null;
 
-  async function look(transfer: DueTransfer): Promise<TransferNote> {
+  async function lookUp(transfer: DueTransfer): Promise<TransferNote> {
     const id = transactionText(transfer.transferId) ?? '';
     const again = nextCheck(transfer.checks, clock.nowMs());
-    const told = await client.transfer(id).catch((error) => {
+    const found = await client.transfer(id).catch((error) => {
       log.warn({ err: error, payment: transfer.paymentId }, 'a Gateway transfer could not be looked up');
       return null;
     });
-    if (told?.id.toLowerCase() !== id) return { status: null, transaction: null, nextCheckAt: again };
-    const { status, txHash } = told;
+    if (found?.id.toLowerCase() !== id) return { status: null, transaction: null, nextCheckAt: again };
+    const { status, txHash } = found;
     const transaction = txHash && HASH.test(txHash) ? hexToBytes(txHash) : null;
     if (status === 'failed')
-      log.error({ payment: transfer.paymentId, transfer: id }, 'the Gateway gave up a transfer that it had accepted');
-    // The hash of a batch that is not confirmed may still be replaced by another one's.
+      log.error({ payment: transfer.paymentId, transfer: id }, 'the Gateway failed a transfer that it had accepted');
+    // Until a batch is confirmed, another transaction may replace it, so its hash may change.
     const final = status === 'failed' || (transaction !== null && status !== 'received' && status !== 'batched');
     return { status, transaction, nextCheckAt: final ? null : again };
   }
 
   async function round(): Promise<void> {
     for (const transfer of await store.due(clock.nowMs(), ROUND)) {
-      await store.note(transfer.paymentId, await look(transfer));
+      await store.note(transfer.paymentId, await lookUp(transfer));
     }
   }
 
   return {
-    /** Whoever comes while a round runs waits for the same; it rejects when the store cannot be read. */
+    /** Runs one round. A call during a round waits for that round. Rejects when the store cannot be read. */
     round: (): Promise<void> => {
       working ??= round().finally(() => {
         working = null;

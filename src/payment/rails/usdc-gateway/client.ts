@@ -5,9 +5,9 @@ import type { FacilitatorClient } from '../../settlers/facilitator/client.ts';
 import { readReply, UNHEARD } from '../../settlers/facilitator/reply.ts';
 import { jsonOrNull, supportedKinds } from '../../settlers/facilitator/wire.ts';
 
-/** Arc's, in Circle's own numbering of chains. */
+/** Arc's number in Circle's own numbering of chains. */
 const ARC_DOMAIN = 26;
-/** Whole USDC and at most six places that matter. */
+/** Whole USDC and at most six significant decimal places. */
 const DECIMAL_USDC = /^\d{1,30}(\.\d{1,6}0*)?$/;
 
 const transfer = z.object({
@@ -22,18 +22,18 @@ const transfer = z.object({
   txHash: z.string().nullish(),
 });
 
-/** One payment as the Gateway's API tells it. Its way: received, batched, confirmed, completed; or failed. */
+/** One payment in the Gateway's API. Its states in order: received, batched, confirmed, completed; or failed. */
 export type GatewayTransfer = z.output<typeof transfer>;
 
 /** The Gateway's API: a facilitator whose transfers can be looked up. */
 export interface GatewayClient extends FacilitatorClient {
-  /** Null where there is no such transfer; rejects when it cannot be told. */
+  /** Null when there is no such transfer. Rejects when the Gateway does not say. */
   transfer(id: string): Promise<GatewayTransfer | null>;
-  /** The transfers of a payer with this nonce: none or one, if the service heeds the question. Rejects when it cannot be told. */
+  /** The transfers of a payer with this nonce: none or one, if the service applies the filter. Rejects when the Gateway does not say. */
   search(from: string, nonce: string): Promise<readonly GatewayTransfer[]>;
-  /** What each of these depositors can spend, in USDC base units, in their order. Rejects when it is not told of all. */
+  /** What each of these depositors can spend, in USDC base units, in their order. Rejects when the balances cannot be read. */
   balances(depositors: readonly string[]): Promise<readonly bigint[]>;
-  /** Null, or why the Gateway finds a payment wrong by its form; it looks at no balance. Rejects when it does not tell. */
+  /** The Gateway's reason against a payment's form, or null. It checks no balance. Rejects when the Gateway does not say. */
   verify(request: Parameters<FacilitatorClient['settle']>[0], signal: AbortSignal): Promise<string | null>;
 }
 
@@ -52,8 +52,8 @@ interface GatewayClientOptions {
 }
 
 /**
- * Circle's Gateway over our own HTTP. Its package's client sets no time limit, hides the status of a failure, quotes whole answers in its
- * errors and cannot look up a transfer; tests hold this one and that one against the same service.
+ * Circle's Gateway over our own HTTP client. The client of Circle's package sets no time limit, hides the status of a failure, quotes whole answers
+ * in its errors and cannot look up a transfer. Tests run both clients against the same service.
  */
 export function createGatewayClient({ upstream, url, token, network }: GatewayClientOptions): GatewayClient {
   const headers: Record<string, string> = token === null ? {} : { Authorization: `Bearer ${token}` };
@@ -94,7 +94,7 @@ export function createGatewayClient({ upstream, url, token, network }: GatewayCl
       if (answer === null) throw new UpstreamFailed(upstream.name, 'has no balances');
       const here = answer.balances.filter(({ domain }) => domain === ARC_DOMAIN);
       const byDepositor = new Map(here.map(({ depositor, balance }) => [depositor.toLowerCase(), unitsOf(balance)]));
-      // Who never deposited may be left out.
+      // The answer may omit an account that never deposited.
       return depositors.map((depositor) => byDepositor.get(depositor.toLowerCase()) ?? 0n);
     },
     transfer: (id) => upstream.json({ url: `${base}/transfers/${encodeURIComponent(id)}`, headers }, transfer),

@@ -1,7 +1,7 @@
 import type { RailInfo } from '../../rail.ts';
 import { gatewayRequirement } from './payload.ts';
 
-/** Circle's Gateway. It is one way to pay among several, so a fault of its service is only shown. */
+/** Circle's Gateway. It is one of several ways to pay, so a fault of its service is only shown. */
 export const gatewayInfo: RailInfo = {
   name: 'usdc-gateway',
   isOn: ({ gateway }) => gateway !== null,

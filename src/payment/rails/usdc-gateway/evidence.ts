@@ -6,21 +6,22 @@ import { NONCE_USED } from '../../settler.ts';
 import { transferIdBytes } from '../../transaction-id.ts';
 import type { GatewayClient, GatewayTransfer } from './client.ts';
 
-/** What the Gateway may still be writing down when an authorization has run out. */
+/** Time that the Gateway may still need to record a transfer after its authorization has expired. */
 const EXPIRY_MARGIN_SECONDS = 60n;
-/** A batch's block is not told; the chain's own block 0 holds no payment. */
+/** The Gateway does not report a batch's block. Block 0 of the chain holds no payment. */
 const NO_BLOCK = 0;
 
 /**
- * Reads what became of authorizations from the Gateway, as `createEvidence` reads it from the chain. On this rail a payment is paid once
- * the Gateway has accepted its transfer, because the payer's balance is locked from then on; it stands behind the batch.
+ * Reads from the Gateway how authorizations ended, as `createEvidence` reads it from the chain. On this rail a payment is paid once the Gateway has
+ * accepted its transfer. From then on the payer's balance is locked, and the Gateway guarantees the batch.
  */
 export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, network: string, clock: Clock) {
   /**
-   * 1. The transfer with this payer and nonce; more than one, one that was not asked for, or one whose amount cannot be read: not to be told now.
-   * 2. None: open, or failed when the authorization has run out.
-   * 3. Failed there: nothing was taken, and the Gateway will not take it again.
-   * 4. Made out to us, over the amount: settled. To another, or over another: used elsewhere.
+   * 1. Finds the transfer with this payer and nonce. Unknown when there is more than one, when it is not the one asked for, or when its amount cannot
+   *    be read.
+   * 2. No transfer: open, or failed when the authorization has expired.
+   * 3. The transfer failed: nothing was taken, and the Gateway will not take it again.
+   * 4. The transfer pays us this amount: settled. Another recipient or amount: used elsewhere.
    */
   async function lookup(authorization: Authorization): Promise<Verdict> {
     const { from, nonce } = authorization;
@@ -40,7 +41,7 @@ export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, net
 
   return {
     lookup,
-    /** Whether the Gateway has any transfer with this payer and nonce; rejects when it does not tell. */
+    /** Whether the Gateway has any transfer with this payer and nonce. Rejects when the Gateway does not say. */
     isUsed: async ({ from, nonce }: Authorization): Promise<boolean> =>
       (await client.search(bytesToHex(from), bytesToHex(nonce))).length > 0,
   };
@@ -63,7 +64,7 @@ function isHere(transfer: GatewayTransfer, { to }: Authorization, network: strin
   return here && transfer.toAddress.toLowerCase() === bytesToHex(to);
 }
 
-/** USDC base units of an amount that is written in them, or as a decimal of whole USDC; null for anything else. */
+/** Reads an amount in USDC base units from an integer of base units or a decimal of whole USDC. Null for any other text. */
 function unitsOf(amount: string): bigint | null {
   const parts = /^(\d{1,30})(?:\.(\d{1,6})0*)?$/.exec(amount);
   if (!parts) return null;

@@ -20,7 +20,7 @@ interface GatewayNeeds {
   config: Pick<Config, 'rails' | 'network' | 'publicOrigin' | 'handlerTimeoutMs' | 'receiptPollMs' | 'settleWaitMs'>;
   ledger: Pick<Ledger, 'openBefore'>;
   token: Pick<TokenWatch, 'check'>;
-  /** What became of payments over the Gateway. */
+  /** The transfers of payments over the Gateway. */
   transfers: GatewayTransferStore;
   outgoing: { readonly upstreams: Upstreams };
   clock: Clock;

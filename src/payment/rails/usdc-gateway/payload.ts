@@ -7,15 +7,18 @@ import { authorizationDigest, checkAuthorization, type ServingTimes } from '../.
 import { PaymentRefused } from '../../refusal.ts';
 import { MOST_VALIDITY_SECONDS } from '../../settlers/facilitator/request.ts';
 
-/** The domain under which payers sign for the Gateway Wallet, and what tells its entry in `accepts` from the plain one. */
+/** The domain under which payers sign for the Gateway Wallet. Its name distinguishes the Gateway's entry in `accepts` from the plain one. */
 export const GATEWAY_DOMAIN = { name: 'GatewayWalletBatched', version: '1' } as const;
 
-/** The Gateway takes an authorization only while this is left of it, seconds: its `/supported` says so. */
+/** The Gateway takes an authorization only while it is valid for this many seconds more: its `/supported` says so. */
 const MIN_VALIDITY_SECONDS = 604_800;
-/** Beside the handler's time, for what comes before it is handed over; clients sign for 100 seconds more than the Gateway wants. */
+/**
+ * Seconds added to the handler's time, for the steps before the authorization is handed over. Clients sign for 100 seconds more than the Gateway
+ * requires.
+ */
 const HANDING_OVER_SECONDS = 5;
 
-/** The second entry of a challenge: the plain one, to be signed for the Gateway Wallet. */
+/** The second entry of a challenge: the plain entry, to be signed for the Gateway Wallet. */
 export function gatewayRequirement(plain: PaymentRequirements, wallet: `0x${string}`): PaymentRequirements {
   return { ...plain, extra: gatewayExtra(wallet) };
 }
@@ -25,26 +28,26 @@ export function gatewayExtra(wallet: `0x${string}`) {
   return { ...GATEWAY_DOMAIN, verifyingContract: wallet };
 }
 
-/** Whether a payment's `accepted` means the Gateway rail; everything else is judged as a plain payment. */
+/** Whether a payment's `accepted` names the Gateway's rail. Any other payment is checked as a plain payment. */
 export function isGatewayAccepted(accepted: Record<string, unknown>): boolean {
   const { extra } = accepted;
   return typeof extra === 'object' && extra !== null && 'name' in extra && extra.name === GATEWAY_DOMAIN.name;
 }
 
-/** The plain rail's cheap checks and the Gateway's own two; the first that fails is the reason. */
+/** Makes the plain rail's cheap checks and two of the Gateway's own. Throws PaymentRefused with the reason of the first check that fails. */
 export function createGatewayCheck({ handlerTimeoutMs }: Pick<ServingTimes, 'handlerTimeoutMs'>) {
   const least = MIN_VALIDITY_SECONDS + Math.ceil(handlerTimeoutMs / 1000) + HANDING_OVER_SECONDS;
   // `now` in Unix seconds.
   return (authorization: Authorization, requirement: PaymentRequirements, now: number): void => {
     checkAuthorization(authorization, requirement, now, { least: 0, most: MOST_VALIDITY_SECONDS });
-    // 5. With the validity that the Gateway wants left when the call has been served.
+    // 5. After the call is served, it is still valid for as long as the Gateway requires.
     if (authorization.validBefore < BigInt(now + least)) throw new PaymentRefused('authorization_validity_too_short');
-    // 6. Not to itself.
+    // 6. The payer does not pay itself.
     if (Buffer.compare(authorization.from, authorization.to) === 0) throw new PaymentRefused('self_transfer');
   };
 }
 
-/** Checks that the payer signed for the Gateway Wallet. Keys alone: the Gateway asks no contracts (ERC-1271). */
+/** Checks that the payer signed for the Gateway Wallet. Only a key can sign: the Gateway asks no contracts (ERC-1271). */
 export function createGatewaySignatureCheck(chainId: number, wallet: `0x${string}`) {
   const separator = domainSeparator(GATEWAY_DOMAIN.name, GATEWAY_DOMAIN.version, chainId, hexToBytes(wallet));
   return async (authorization: Authorization): Promise<void> => {

@@ -13,15 +13,15 @@ import { ALREADY_USED } from '../../settler.ts';
 import { createGatewayCheck, gatewayRequirement } from './payload.ts';
 import type { OpenGateway } from './service.ts';
 
-/** A batch is looked up by its transfer, never by a block; the Gateway takes no payments of accounts with code. */
+/** A batch is looked up by its transfer, not by a block. The Gateway takes no payments of accounts with code. */
 const VERIFIED: Verified = { checkedBlock: 0, hasCode: false };
-/** Depositors asked for in one question: the service tells no limit, and this many fit into any request. */
+/** Depositors in one request. The service publishes no limit, and this many fit into any request. */
 const MOST_DEPOSITORS = 20;
-/** Depositors that may wait: twenty questions' worth. A client without a place is refused at once. */
+/** Depositors that may wait, for twenty requests. A client without a place is refused at once. */
 const PLACES = 400;
-/** How long one waits, in milliseconds; then it is refused. */
+/** How long a depositor waits, in milliseconds. Then it is refused. */
 const WAIT_MS = 4000;
-/** In the Gateway's own word. */
+/** The Gateway's own error code. */
 const INSUFFICIENT = 'insufficient_balance';
 
 interface GatewayRailOptions {
@@ -33,7 +33,7 @@ interface GatewayRailOptions {
   clock: Clock;
 }
 
-/** The Gateway's rail: an authorization of the Gateway Wallet, judged by the Gateway alone, which holds the payer's deposit. */
+/** The Gateway's rail: an authorization of the Gateway Wallet. Only the Gateway decides about it, because it holds the payer's deposit. */
 export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
   const { gateway, settler, ledger, network, times, clock } = options;
   const contract = hexToBytes(gateway.wallet);
@@ -43,7 +43,7 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
     queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
   });
 
-  /** One that was used before it was ever presented here was sold by another ledger, or for something else. */
+  /** Throws PaymentRefused when the authorization is used. Used before its first presentation here, it paid another ledger or for something else. */
   async function checkUnused(authorization: Authorization): Promise<void> {
     if (await gateway.evidence.isUsed(authorization)) throw new PaymentRefused(ALREADY_USED);
   }
@@ -59,18 +59,19 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
       await gateway.checkSignature(authorization);
       return null;
     },
-    /** What was handed over before may have been taken after all: the Gateway's transfers tell. */
+    /** The Gateway may have taken a payment that was handed over before. Its transfers decide. */
     review: async (authorization, _known, { mayLookUp }) =>
       mayLookUp() ? gateway.evidence.lookup(authorization) : { kind: 'unknown' },
-    /** A deposit below the price ends it. */
+    /** Refuses a deposit below the price. */
     look: async (authorization, { client, signal }) => {
       const balance = await readDeposit(authorization.from, signal, client);
       if (balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
       return { used: false, balance, hasCode: false, block: 0 };
     },
     /**
-     * 1. The deposit covers what the payer promised before, too; 2. the nonce is unused, unless our own handing over used it;
-     * 3. the Gateway finds nothing wrong with the form.
+     * 1. The deposit must also cover the payer's earlier open payments.
+     * 2. The nonce must be unused, unless we handed the authorization over before.
+     * 3. The Gateway must find no fault in the form.
      */
     verify: async (id, authorization, { balance }, { asker: { signal }, isAgain }) => {
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);

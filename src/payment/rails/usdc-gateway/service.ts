@@ -15,7 +15,7 @@ interface OpenGatewayOptions {
   clock: Clock;
 }
 
-/** The Gateway as both sides of a sale need it: the process that serves asks it before the handler, the one that settles after. */
+/** Opens the Gateway for both parts of a sale: the serving process asks it before the handler runs, the settling process afterwards. */
 export function openGateway({ url, token, wallet, timeoutMs }: GatewayConfig, options: OpenGatewayOptions) {
   const { network, publicOrigin, upstreams, clock } = options;
   const { caip2, usdc } = network;
@@ -30,7 +30,7 @@ export function openGateway({ url, token, wallet, timeoutMs }: GatewayConfig, op
     evidence: createGatewayEvidence(client, caip2, clock),
     /** Throws PaymentRefused unless the payer signed for the Gateway Wallet. */
     checkSignature: createGatewaySignatureCheck(Number(caip2.split(':')[1]), wallet),
-    /** The Gateway's reason against a payment's form, or null; its balance is asked for apart. */
+    /** The Gateway's reason against a payment's form, or null. The balance is read separately. */
     verify: (authorization: Authorization, signal: AbortSignal): Promise<string | null> =>
       client.verify(settleRequest(authorization, terms), signal),
   };

@@ -10,25 +10,25 @@ import { jsonOrNull, supportedKinds } from './wire.ts';
 interface CircleOptions {
   upstream: Upstream;
   url: string;
-  /** Exactly one of the two: Circle refuses both at once. */
+  /** Exactly one of the two. Circle refuses a request with both. */
   auth: { readonly token: string } | { readonly proof: SellerProof };
   network: string;
   clock: Clock;
-  /** How long a pending settlement is asked after. */
+  /** How long a pending settlement is polled, in milliseconds. */
   pendingMs: number;
 }
 
 const FIRST_POLL_MS = 500;
 const LONGEST_POLL_MS = 4000;
-/** It goes into a path. */
+/** The id becomes part of a path. */
 const PAYMENT_ID = /^[\w-]{1,128}$/;
 
 const status = z.object({ status: z.string(), transaction: z.string().nullish().catch(null) });
 
 /**
- * Circle's Facilitator Service. Our own HTTP instead of the SDK's client, which refuses this service's answers where `transaction` is
- * left out, and gives a proof no sight of the body. A settlement that is pending is asked after by its payment id under our base URL:
- * the `statusUrl` of an answer is not followed, because our token would go with it.
+ * Circle's Facilitator Service. It uses our own HTTP client instead of the SDK's, for two reasons. The SDK's refuses answers without `transaction`,
+ * which this service sends. It also computes the authentication headers without the body, which a proof must sign. A pending settlement is polled by
+ * its payment id under our configured URL. The `statusUrl` of an answer is not used, because our token would be sent there.
  */
 export function createCircleFacilitator(options: CircleOptions): FacilitatorClient {
   const { upstream, url, auth, network, clock, pendingMs } = options;
@@ -39,7 +39,8 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
   }
 
   async function post(request: SettleRequest, id: string, signal: AbortSignal): Promise<SettleReply> {
-    // The same for one sale, another for the next with the same authorization: Circle answers a known one as it did before.
+    // One sale has one identifier, and the next sale with the same authorization has another: Circle repeats its answer for an identifier that it
+    // knows.
     const extensions = { 'payment-identifier': { info: { required: false, id: `percall-${id}` } } };
     const paymentPayload = { ...request.paymentPayload, extensions };
     const body = JSON.stringify({ ...request, x402Version: 2, paymentPayload });
@@ -48,12 +49,12 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
     return readReply(answer.status, jsonOrNull(answer.body), network);
   }
 
-  /** Asks until it is not pending any more. A failure that comes now may have come after a broadcast, so it is no refusal. */
-  async function follow(paymentId: string, signal: AbortSignal): Promise<SettleReply> {
+  /** Polls until the settlement is no longer pending. A failure at this point may have come after a broadcast, so it is not read as a refusal. */
+  async function poll(paymentId: string, signal: AbortSignal): Promise<SettleReply> {
     const until = clock.nowMs() + pendingMs;
     for (let pause = FIRST_POLL_MS; clock.nowMs() + pause < until; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
       await clock.sleep(pause, signal);
-      // Anew each time: a proof is good for one request.
+      // A proof is valid for one request, so each poll needs a new one.
       const headers = authHeaders('status', 'GET', '');
       const got = await upstream.json({ url: `${url}/status/${paymentId}`, headers, signal }, status).catch(() => null);
       if (got?.status === 'completed') return { kind: 'accepted', transaction: got.transaction ?? '' };
@@ -68,7 +69,7 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
       try {
         const reply = await post(request, id, signal);
         if (reply.kind !== 'pending' || reply.paymentId === null || !PAYMENT_ID.test(reply.paymentId)) return reply;
-        return await follow(reply.paymentId, signal);
+        return await poll(reply.paymentId, signal);
       } catch {
         return UNHEARD;
       }

@@ -3,10 +3,10 @@ import { SettleError } from '@x402/core/types';
 import { readReply, type SettleReply, UNHEARD } from './reply.ts';
 import type { SettleRequest } from './request.ts';
 
-/** How every remote settler is asked: its answers are short, and `/supported` of one with many networks has some KiB. */
+/** Limits of the requests to a remote settler. Its answers are short. Only `/supported` of a facilitator with many networks has several KiB. */
 export const REMOTE_BOUNDS = { maxBytes: 256 * 1024, concurrency: 128, retries: 0 } as const;
 
-/** One kind of payment that a facilitator settles, as its `/supported` tells. */
+/** One kind of payment that a facilitator settles, from its `/supported`. */
 export interface SupportedKind {
   readonly x402Version: number;
   readonly scheme: string;
@@ -14,18 +14,18 @@ export interface SupportedKind {
   readonly extra?: Record<string, unknown> | undefined;
 }
 
-/** What a facilitator tells of itself. */
+/** What a facilitator's `/supported` says. */
 export interface Supported {
   readonly kinds: readonly SupportedKind[];
   /** The addresses that send settlements, by network or by a pattern such as `eip155:*`. */
   readonly signers: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Somebody who settles x402 payments. */
+/** A facilitator: a third party that settles x402 payments. */
 export interface FacilitatorClient {
-  /** One request and what became of it; never rejects. `id` names the payment: the same for the same attempt to sell. */
+  /** Sends one request and returns its result. Never rejects. `id` names the attempt to sell; a repeated request of one attempt has the same id. */
   settle(request: SettleRequest, id: string, signal: AbortSignal): Promise<SettleReply>;
-  /** Rejects when the facilitator does not tell. */
+  /** Rejects when the facilitator gives no readable answer. */
   supported(): Promise<Supported>;
 }
 
@@ -37,13 +37,11 @@ interface HttpFacilitatorOptions {
   readonly userAgent: string;
 }
 
-/**
- * Any x402 facilitator, through the SDK's own client. The texts of its errors are dropped: they quote the answer, which may repeat our token.
- */
+/** Any x402 facilitator, through the SDK's own client. The SDK's error messages are dropped: they quote the answer, which may repeat our token. */
 export function createHttpFacilitator(options: HttpFacilitatorOptions): FacilitatorClient {
   const { url, token, timeoutMs, network, userAgent } = options;
   const headers = { 'User-Agent': userAgent, ...(token !== null && { Authorization: `Bearer ${token}` }) };
-  // Keyed by path: the SDK refuses a flat object.
+  // One entry per path, because the SDK refuses a flat object.
   const createAuthHeaders = async () => ({ verify: headers, settle: headers, supported: headers });
   const client = new HTTPFacilitatorClient({ url, timeoutMs, createAuthHeaders });
 

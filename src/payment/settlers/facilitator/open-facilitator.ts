@@ -12,7 +12,10 @@ interface FacilitatorOptions {
   clock: Clock;
 }
 
-/** The client of the configured facilitator. Throws when the trial's key is not the seller's: no payment would be taken with it. */
+/**
+ * Opens the client of the configured facilitator. Throws when the key for seller proofs is not the seller's, because the facilitator would then
+ * settle no payment.
+ */
 export function openFacilitator(
   { mode, url, token, sellerKey, timeoutMs }: RemoteFacilitatorConfig,
   { config, outgoing, clock }: FacilitatorOptions,

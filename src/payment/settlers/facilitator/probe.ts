@@ -1,7 +1,7 @@
 import type { RailProbe } from '../../settler.ts';
 import type { FacilitatorClient, Supported, SupportedKind } from './client.ts';
 
-/** Asks a service's `/supported` whether it settles what we sell for, and from which address. Never rejects. */
+/** Asks a service's `/supported` whether the service settles our kind of payment, and from which address. Never rejects. */
 export async function probeSupported(
   client: Pick<FacilitatorClient, 'supported'>,
   fits: (kind: SupportedKind) => boolean,
@@ -19,7 +19,7 @@ export async function probeSupported(
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 
-/** Those of the network itself, before those of all networks of its kind. */
+/** The signers of the network itself, then those of all networks of its kind. */
 function signersOf(signers: Supported['signers'], network: string): readonly string[] {
   return [network, `${network.split(':')[0]}:*`].flatMap((name) =>
     Object.hasOwn(signers, name) ? (signers[name] ?? []) : [],

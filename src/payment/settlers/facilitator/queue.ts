@@ -6,57 +6,58 @@ import type { Intent, Outcome, Settler } from '../../settler.ts';
 /** How one attempt ended. */
 export interface Attempt {
   readonly outcome: Outcome;
-  /** False when the remote service gave no usable answer: none, a time-out, a server error, another network. A refusal is an answer. */
+  /** False when the remote service gave no usable answer: no answer, a time-out, a server error, another network. A refusal is a usable answer. */
   readonly isHeard: boolean;
 }
 
-/** What an attempt works under. */
+/** What an attempt is given. */
 export interface AttemptContext {
-  /** Aborts when the service stops; what was asked by then stays unknown. */
+  /** Aborts when the service stops. A request without an answer then stays unknown. */
   readonly signal: AbortSignal;
-  /** Waits for a place among the questions that are asked at once. */
+  /** Waits until fewer requests than the limit are running, then runs `ask`. */
   inTurn<T>(ask: () => Promise<T>): Promise<T>;
 }
 
 interface RemoteQueueOptions {
-  /** One question to the other side, and the look at the evidence after it. */
+  /** One request to the remote service, and the read of the evidence after it. */
   attempt(intent: Intent, context: AttemptContext): Promise<Attempt>;
-  /** Why this payer is not settled for now, or null. */
+  /** Why this payer's payments are refused now, or null. */
   refuses(payer: Uint8Array): string | null;
   clock: Clock;
-  /** A question that waits longer than this for its answer stops the sale of more. */
+  /** Milliseconds without an answer to a request after which sales stop. */
   stallMs: number;
   log: { warn(detail: object, message: string): void };
 }
 
-/** Questions under way at once: a facilitator answers when a block has come, so many of them share one. */
+/** New requests that run at once. A facilitator answers when a block is mined, so many requests share one block. */
 const RUNNING = 128;
-/** What comes beyond is found by reconciliation. */
+/** Requests that wait at the most. Reconciliation finds the payments beyond that number. */
 const WAITING = 4096;
-/** Of payments that were handed over before: they must not take the places of new ones. */
+/** Repeated requests that run at once. They have their own limit, so that they do not take the places of new payments. */
 const RETRIES_RUNNING = 8;
 /** New payments in a row without an answer after which sales stop. */
 const UNHEARD_LIMIT = 3;
-/** How long sales stop then, in milliseconds: ten blocks on Arc. */
+/** How long sales then stop, in milliseconds: ten blocks on Arc. */
 const REST_MS = 5000;
-/** The same payment is sent again after a while that doubles, up to this: the other side may settle it meanwhile. */
+/** A payment is sent again after a pause that doubles, up to this many milliseconds. The remote service may settle it in the meantime. */
 const FIRST_AGAIN_MS = 1000;
 const LONGEST_AGAIN_MS = 300_000;
 
 /**
- * The settler's side that all remote rails share. Runs at most 128 new and 8 repeated requests at once. Takes a payment again only after pauses
- * that double, from 1 s to 5 min. Stops sales for 5 s after three new payments without an answer in a row, and while one waits for longer than
- * `stallMs`. Only new payments of plain accounts count for both: a contract payer can hang the service that runs its code. Promises never reject.
+ * The part of a settler that all remote rails share. Runs at most 128 new and 8 repeated requests at once. Takes a payment again only after pauses
+ * that double, from 1 s to 5 min. Stops sales for 5 s after three new payments in a row without an answer, and while one request waits for longer
+ * than `stallMs`. Only new payments of plain accounts count for both: a payer's contract can hang the service that runs its code. Promises never
+ * reject.
  */
 export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: RemoteQueueOptions): Settler {
   const fresh = createLimiter({ running: RUNNING, waiting: WAITING });
   const again = createLimiter({ running: RETRIES_RUNNING, waiting: WAITING });
   const stopping = new AbortController();
   const { signal } = stopping;
-  // Questions of new payments that have no answer yet, by when they were asked.
+  // When each unanswered request of a new payment was sent, in Unix milliseconds.
   const asked = new Map<symbol, number>();
   const running = new Set<Promise<unknown>>();
-  // Payments without an end, by how often they were tried, the longest untried first.
+  // Open payments with the number of their attempts. The payment whose last attempt is oldest comes first.
   const tried = new Map<string, { times: number; notBeforeMs: number }>();
   let unheard = 0;
   let restUntilMs = 0;
@@ -72,14 +73,14 @@ export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: Rem
     if (outcome.kind !== 'unknown') return;
     const now = clock.nowMs();
     tried.set(id, { times, notBeforeMs: now + Math.min(LONGEST_AGAIN_MS, FIRST_AGAIN_MS * 2 ** (times - 1)) });
-    // Others learned their end without us.
+    // Drops payments that reconciliation has ended since.
     for (const [other, { notBeforeMs }] of tried) {
       if (notBeforeMs + 2 * LONGEST_AGAIN_MS > now) break;
       tried.delete(other);
     }
   }
 
-  /** Asks in turn; whether the other side is late is told by how long this takes, not by what comes after the answer. */
+  /** Runs requests within a limit. Only the time of the request itself counts for `stallMs`, not the work after the answer. */
   function contextOf({ broadcast, hasCode }: Intent): AttemptContext {
     const limiter = broadcast ? again : fresh;
     return {
@@ -104,7 +105,7 @@ export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: Rem
       remember(intent.id, ended.outcome);
       return ended.outcome;
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error, payment: intent.id }, 'a settlement could not be handed over');
+      if (!signal.aborted) log.warn({ err: error, payment: intent.id }, 'a settlement attempt failed');
       return { kind: 'unknown' };
     }
   }

@@ -13,29 +13,29 @@ import { type RequestTerms, settleRequest } from './request.ts';
 
 interface RemoteSettlerOptions {
   client: Pick<FacilitatorClient, 'settle'>;
-  /** Where the truth is looked up: the chain's logs, or the Gateway's transfers. */
+  /** The source of truth: the chain's logs, or the Gateway's transfers. */
   evidence: Pick<Evidence, 'lookup'>;
   /**
-   * Whether an authorization is used, by a read that many share: while it is not, the evidence has nothing to tell. Null where such a read is
-   * not to be had.
+   * Whether an authorization is used, by one read for many payments. While it is unused, the evidence shows nothing. Null where such a read does not
+   * exist.
    */
   isUsed: ((authorization: Authorization) => Promise<boolean>) | null;
   terms: RequestTerms;
   /**
-   * Looks just before a new payment is handed over whether it was used before, which nothing of ours can have done; a reason ends it. Null where
-   * the evidence itself tells one's own payments from those of another ledger.
+   * Checks, just before a payment is first handed over, whether its nonce is used. Only another party can have used it by then. Returns the reason
+   * that fails the payment, or null. The member itself is null where the evidence separates our payments from another ledger's.
    */
   usedBefore: ((intent: Intent) => Promise<string | null>) | null;
-  /** Made durable before anything leaves; returns the ids that still await settlement, the others must not be sent. */
+  /** Writes the transactions to disk before anything is sent. Returns the ids that still await settlement. The others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
   /** Called when the facilitator answered for a plain account's payment and nothing moved. The token may be paused for every payer. */
   onUnsettled(): void;
   clock: Clock;
-  /** Between the first two looks at the evidence; later ones are further apart. */
+  /** Milliseconds between the first two reads of the evidence. Later pauses are longer. */
   pollMs: number;
-  /** How long the evidence is watched after an answer. */
+  /** How long the evidence is watched after an answer, in milliseconds. */
   watchMs: number;
-  /** A question that waits longer than this stops the sale of more. */
+  /** Milliseconds without an answer to a request after which sales stop. */
   stallMs: number;
   log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
@@ -44,14 +44,13 @@ const LONGEST_POLL_MS = 2000;
 const OPEN: Outcome = { kind: 'unknown' };
 
 /**
- * A settler over somebody else's facilitator. What it says moves nothing here:
- * 1. a payment that was used before it was ever handed over is another ledger's, and ends;
- * 2. the handing over is on disk before the authorization leaves;
- * 3. one request, bounded in time, never repeated within an attempt;
- * 4. a refusal that comes before any broadcast, of an authorization that was never handed out before and is still unused:
- *    failed, and good to be used again;
- * 5. everything else is watched in the evidence until it shows an end, and is unknown where it does not.
- * Bans for a day an account with code whose settlement is answered and moves nothing: it has nothing at stake, and every try costs.
+ * A settler that uses a third party's facilitator. The facilitator's answer alone never counts as a payment:
+ * 1. A payment that was used before it was handed over belongs to another ledger. It fails.
+ * 2. The row notes on disk that the authorization is handed over. Only then is it sent.
+ * 3. An attempt sends one request, bounded in time, and never repeats it.
+ * 4. A refusal before any broadcast, of an authorization that was never handed over before and is still unused: failed, and may be used again.
+ * 5. After any other answer, the evidence is watched until it shows an end. Without an end, the outcome is unknown.
+ * Bans an account with code for a day when its settlement is answered and moves nothing. Such a payer has nothing at stake, and every attempt costs.
  */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   const { client, evidence, isUsed, terms, usedBefore, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
@@ -75,13 +74,13 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     return OPEN;
   }
 
-  /** Only the evidence tells how one ended that is used, or has run out. */
+  /** Whether the authorization is unused and not expired. Otherwise only the evidence shows its end. */
   async function isStillOpen({ authorization }: Intent): Promise<boolean> {
     if (!isUsed || BigInt(nowSeconds(clock)) >= authorization.validBefore) return false;
     return !(await isUsed(authorization).catch(() => true));
   }
 
-  /** Null when the row does not wait for a settlement any more. */
+  /** Notes the row, then sends the request. Null when the row no longer awaits settlement. */
   async function handOver({ id, authorization }: Intent, signal: AbortSignal): Promise<SettleReply | null> {
     const waiting = await noteBroadcast([{ id, transaction: HANDED_OVER }]);
     return waiting.has(id) ? client.settle(settleRequest(authorization, terms), id, signal) : null;
@@ -94,10 +93,10 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     const reply = await inTurn(() => handOver(intent, signal));
     if (reply === null) return { outcome: OPEN, isHeard: true };
     const isHeard = reply.kind !== 'unclear' || !reply.isTransport;
-    // On the first handing over "used" cannot mean us: another ledger has used the nonce since the check.
+    // When we hand over a payment for the first time, "used" cannot mean our own use. Another ledger has used the nonce since the check.
     if (reply.kind === 'used' && usedBefore && broadcast === false)
       return { outcome: { kind: 'failed', reason: ALREADY_USED }, isHeard };
-    // Only on the first handing over. A resumed row may have been broadcast by the facilitator before.
+    // Only when the payment is handed over for the first time. The facilitator may have broadcast a resumed row before.
     if (reply.kind === 'refused' && broadcast === false) {
       log.info({ payment: id, reason: reply.reason }, 'the facilitator refused a payment');
       return { outcome: await outcomeOfRefusal(intent), isHeard };

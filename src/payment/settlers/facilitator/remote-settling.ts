@@ -8,7 +8,7 @@ type RemoteSettlerOptions = Parameters<typeof createRemoteSettler>[0];
 interface RemoteSettlingOptions
   extends SettlingTerms,
     Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'usedBefore' | 'clock' | 'log'> {
-  /** `extra` of the requirements that the service is sent. */
+  /** `extra` of the requirements that are sent to the service. */
   extra: Record<string, unknown>;
   config: Pick<Config, 'network' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;
   token: Pick<TokenWatch, 'check'>;

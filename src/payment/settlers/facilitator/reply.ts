@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * What a facilitator said to one settlement. None of it is believed: `accepted` is a reason to look, and `refused` one to stop waiting
- * where nothing of ours can have been sent before.
+ * A facilitator's reply to one settlement request. No reply proves a payment. After `accepted`, the evidence is read. After `refused`, the payment
+ * fails, if it was never sent before.
  */
 export type SettleReply =
   | { readonly kind: 'accepted'; readonly transaction: string }
@@ -13,16 +13,16 @@ export type SettleReply =
   | {
       readonly kind: 'unclear';
       readonly detail: string;
-      /** There was no answer at all, or one that says nothing of this payment: the way to the facilitator is at fault, not a payer. */
+      /** There was no answer, or the answer says nothing about this payment. The connection to the facilitator is at fault, not the payer. */
       readonly isTransport: boolean;
     };
 
-/** No answer that could be read. */
+/** There was no readable answer. */
 export const UNHEARD: SettleReply = { kind: 'unclear', detail: 'no readable answer', isTransport: true };
 
 /**
- * The words with which facilitators refuse a payment while they verify it, so before a transaction: x402's, the EVM scheme's, Circle's.
- * A word that is not here may have been said after a broadcast.
+ * Error codes with which facilitators refuse a payment during verification, before any transaction: x402's, the EVM scheme's and Circle's. An
+ * unlisted code may come after a broadcast.
  */
 const BEFORE_BROADCAST = new Set([
   ...['insufficient_funds', 'invalid_payload', 'invalid_network', 'invalid_scheme', 'invalid_x402_version'],
@@ -42,7 +42,7 @@ const BEFORE_BROADCAST = new Set([
 
 const optional = z.string().nullish().catch(null);
 
-/** Circle leaves out what it has nothing to say of, which the SDK's own schema does not take. */
+/** Circle omits members without a value. The SDK's own schema refuses that. */
 const reply = z.object({
   success: z.boolean(),
   transaction: optional,
@@ -55,8 +55,8 @@ const reply = z.object({
 });
 
 /**
- * Reads an answer to `/settle`. Anything that is not plainly a yes or a refusal before any broadcast is `unclear`: other statuses than
- * 200 to 499, another shape, another network, a word that nobody knows.
+ * Reads an answer to `/settle`. An answer is `unclear` unless it is plainly a success, a pending settlement, a used nonce or a refusal before any
+ * broadcast. Unclear are other statuses than 200 to 499, another shape, another network and an unknown error code.
  */
 export function readReply(status: number, body: unknown, network: string): SettleReply {
   if (status >= 500) return { kind: 'unclear', detail: `HTTP ${status}`, isTransport: true };
@@ -75,7 +75,7 @@ export function readReply(status: number, body: unknown, network: string): Settl
   return { kind: 'unclear', detail: describe(errorReason), isTransport: false };
 }
 
-/** A stranger's word for our log: only if it looks like one, because an answer may repeat what we sent, a token even. */
+/** The facilitator's error code for our log. It is logged only when it looks like a code, because an answer may repeat what we sent, even a token. */
 function describe(reason: string | null | undefined): string {
   return reason && /^[a-z][a-z0-9_]{2,63}$/.test(reason) ? reason : 'a refusal in no known words';
 }

@@ -2,32 +2,32 @@ import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Authorization } from '../../authorization.ts';
 
-/** What every request to a facilitator says besides the authorization itself. */
+/** What every request to a facilitator contains besides the authorization. */
 export interface RequestTerms {
   readonly network: `eip155:${number}`;
   readonly usdc: `0x${string}`;
-  /** Which domain the payer signed under. */
+  /** Names the EIP-712 domain that the payer signed under. */
   readonly extra: Readonly<Record<string, unknown>>;
   readonly publicOrigin: string;
 }
 
-/** A settlement as x402 words it. */
+/** A settlement request in x402's form. */
 export interface SettleRequest {
   readonly paymentPayload: PaymentPayload;
   readonly paymentRequirements: PaymentRequirements;
 }
 
-/** As long as buyers were told. */
+/** The same value as in the 402s that buyers get. */
 const MAX_TIMEOUT_SECONDS = 604_900;
 /**
- * For how long an authorization may be good that others are given, seconds: what clients sign for, and ten minutes in which their clocks may differ
- * from ours. Until it runs out a settlement without evidence is unknown.
+ * Longest validity, in seconds, of an authorization that is given to a third party. It is what clients sign for, plus ten minutes for differing
+ * clocks. A settlement without evidence stays unknown until its authorization expires.
  */
 export const MOST_VALIDITY_SECONDS = MAX_TIMEOUT_SECONDS + 600;
 
 /**
- * The request that settles an authorization, made of nothing else: the same after a restart as before it, and silent about what was
- * bought. The resource is our price list, because Circle wants one.
+ * Makes the request that settles an authorization, from the authorization and `terms` alone. So it is the same before and after a restart, and does
+ * not show what was bought. Its resource is our price list, because Circle requires a resource.
  */
 export function settleRequest(authorization: Authorization, terms: RequestTerms): SettleRequest {
   const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;

@@ -9,7 +9,7 @@ interface SellerProofOptions {
   readonly clock: Clock;
 }
 
-/** Circle takes proofs of at most 300 seconds; clocks may differ by some of them. */
+/** Circle accepts proofs that are valid for at most 300 seconds. The rest allows for differing clocks. */
 const LIFE_SECONDS = 240;
 
 const utf8 = (text: string): Uint8Array => Buffer.from(text, 'utf8');
@@ -23,9 +23,9 @@ const REQUEST_TYPE = hashOf(
 );
 
 /**
- * The header with which a seller without an API key proves to Circle's Facilitator Service that a request is his: his signature (EIP-712)
- * over the body's hash, for a few minutes. The struct's member types, its purpose and the hash (keccak-256) follow EIP-712's customs, because
- * the service's description names the members alone.
+ * Makes the header that authenticates a seller without an API key to Circle's Facilitator Service. It is the seller's EIP-712 signature over the
+ * body's hash, valid for LIFE_SECONDS. Circle's documentation names only the members of the struct. So the member types, the purpose and the hash
+ * (keccak-256) follow EIP-712's conventions.
  */
 export function createSellerProof({ key, network, clock }: SellerProofOptions) {
   const privateKey = hexToBytes(key);
@@ -35,7 +35,7 @@ export function createSellerProof({ key, network, clock }: SellerProofOptions) {
 
   return {
     payTo,
-    /** `purpose` is the operation, `body` the request's as it is sent: empty for GET. */
+    /** `purpose` is the operation. `body` is the body that is sent, empty for GET. */
     header: (purpose: string, method: 'GET' | 'POST', body: string): string => {
       const issuedAt = nowSeconds(clock);
       const expiresAt = issuedAt + LIFE_SECONDS;

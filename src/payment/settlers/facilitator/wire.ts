@@ -17,7 +17,7 @@ const supported = z.object({
   ),
 });
 
-/** The kinds that `/supported` lists; throws what may be told to anyone. */
+/** Returns the kinds that `/supported` lists. The messages of its errors may be shown to anyone. */
 export async function supportedKinds(
   upstream: Upstream,
   url: string,
@@ -28,7 +28,7 @@ export async function supportedKinds(
   return { kinds: answer.kinds, signers: answer.signers ?? {} };
 }
 
-/** A body as JSON, or null where it is none. */
+/** Parses a body as JSON. Null when it is not JSON. */
 export function jsonOrNull(body: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(body).toString('utf8'));

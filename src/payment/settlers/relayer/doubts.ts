@@ -6,7 +6,7 @@ import type { Reading } from './plan.ts';
 import type { After, Sorting } from './state.ts';
 import { apply, banPayer, finish, holdUnresolved, requeue } from './turn.ts';
 
-/** Looks at the chain for many jobs: as many at once as a public node bears. */
+/** Lookups that run at once: as many as a public node accepts. */
 const AT_ONCE = 8;
 
 /** Reads the payers of jobs to learn which authorizations are used. */
@@ -15,7 +15,7 @@ export function startSorting({ effects }: Turn, jobs: readonly Job[], after: Aft
   effects.push({ kind: 'readPayers', jobs: jobs.filter((job) => !job.ended), for: sorting });
 }
 
-/** Takes the readings in; returns whether the sorting is done. */
+/** Takes the readings. Returns whether the sorting is done. */
 export function sortByReadings(
   turn: Turn,
   sorting: Sorting,
@@ -28,7 +28,7 @@ export function sortByReadings(
   return !lookUpMore(turn, sorting);
 }
 
-/** Takes one lookup in; returns whether the sorting is done. */
+/** Takes one lookup. Returns whether the sorting is done. */
 export function sortByLogs(turn: Turn, sorting: Sorting, job: Job, found: Found): boolean {
   if (found.kind === 'settled' || found.kind === 'failed') finish(turn, job, found);
   sorting.asked--;
@@ -43,26 +43,26 @@ function lookUpMore({ effects }: Turn, sorting: Sorting): boolean {
   return some.length > 0;
 }
 
-/** Jobs whose authorizations have run out are not sent any more. The logs end them as soon as the chain's own time says so. */
+/** Looks up jobs whose authorizations have expired and are no longer sent. The logs end them once the chain's own time is past the expiry. */
 export function startExpiry(turn: Turn, jobs: readonly Job[]): void {
   if (jobs.length > 0) lookUpMore(turn, { after: 'expire', unused: [], toLookUp: jobs, next: 0, asked: 0 });
 }
 
-/** Back to the queue with what is unused; the rest waits for the chain to tell. */
+/** Queues the unused jobs again. Holds the others until the chain shows their end. */
 export function reopen(turn: Turn, { unused, toLookUp }: Sorting): void {
   requeue(turn, unused);
   holdUnresolved(turn, toLookUp);
 }
 
-/** A job that was mined alone and is not paid ends by the logs; where these hold nothing of it, its payer is suspected. */
+/** Ends a job by the logs after it was mined alone without its transfer. Its payer becomes a suspect when the logs do not show the authorization. */
 export function endMinedAlone(turn: Turn, job: Job, found: Found, block: number): void {
   apply(turn, [judgeLookUp(job, found, turn.now.nowMs)]);
   if (found.kind === 'open') turn.effects.push({ kind: 'readPayers', jobs: [job], for: { minedAt: block } });
 }
 
 /**
- * Goes on with a suspicion, by one answer after the other: has the payer code, did it hold the price at the transaction's block (the money may
- * have come back since), does the token work.
+ * Continues the check of a suspected payer, one answer at a time: does the payer have code, did it hold the price at the transaction's block (the
+ * money may have come back since), does the token work.
  */
 export function suspectByCode(turn: Turn, job: Job, reading: Reading | null, block: number): void {
   const judged = judgePayer(job, { hasCode: reading?.hasCode ?? false });

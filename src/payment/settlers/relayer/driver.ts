@@ -10,12 +10,12 @@ interface DriverOptions {
   readonly state: State;
   readonly effects: Effects;
   moment(): Moment;
-  onHead(tell: () => void): () => void;
+  onHead(listener: () => void): () => void;
   onMined(cost: MinedCost): void;
   readonly log: { warn(detail: object, message: string): void };
 }
 
-/** Runs the machine: feeds it one event after the other, carries out its effects concurrently, and feeds each answer back as one event. */
+/** Runs the machine. Feeds it one event after the other, carries out its effects concurrently, and feeds each answer back as one event. */
 export function createDriver({ state, effects, moment, onHead, onMined, log }: DriverOptions) {
   const ends = new Map<Job, (outcome: Outcome) => void>();
   let stopListening = (): void => {};
@@ -51,14 +51,14 @@ export function createDriver({ state, effects, moment, onHead, onMined, log }: D
   }
 
   return {
-    /** One outcome for each intent, in order. */
+    /** Returns one promise of an outcome for each intent, in order. */
     submit(intents: readonly Intent[]): Promise<Outcome>[] {
       const jobs = intents.map((intent) => newJob(intent, moment().nowMs));
       const outcomes = jobs.map((job) => new Promise<Outcome>((end) => void ends.set(job, end)));
       feed({ kind: 'submitted', jobs });
       return outcomes;
     },
-    /** Resolves once what was under way has ended; what is open then is unknown. `abort` cuts waits and requests short. */
+    /** Resolves once the running work has ended. Open jobs end as unknown. `abort` cuts waits and requests short. */
     async stop(abort: () => void): Promise<void> {
       const stopped = new Promise<void>((resolve) => {
         whenStopped = resolve;

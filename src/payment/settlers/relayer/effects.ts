@@ -15,11 +15,11 @@ import type { Job } from './job.ts';
 import type { Reading } from './plan.ts';
 import { type TryOutOptions, tryOut } from './try-out.ts';
 
-/** A call waits some seconds for the providers by itself (`chain/rpc/rank.ts`); then it is tried again, so often. */
+/** A call itself waits some seconds for the providers (`chain/rpc/rank.ts`). After that it is tried again, MOST_TRIES times in all. */
 const BUSY_MS = 100;
 const MOST_TRIES = 5;
 
-/** What effects are carried out with. `signal` ends what is under way: waits end at once, and the chain is asked nothing more. */
+/** What the effects are carried out with. When `signal` aborts, waits end at once and no more requests go to the chain. */
 export interface EffectsOptions extends TryOutOptions {
   readonly check: Pick<ChainCheck, 'read' | 'balanceAt'>;
   readonly evidence: Pick<Evidence, 'lookup'>;
@@ -29,10 +29,10 @@ export interface EffectsOptions extends TryOutOptions {
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
 }
 
-/** Carries out the machine's effects. It decides nothing: what an answer means is the machine's to say. */
+/** Carries out the machine's effects. It decides nothing. The machine judges the answers. */
 export function createEffects(options: EffectsOptions) {
   const { chain, token, fees, clock, signal } = options;
-  /** The waits that can be ended early. */
+  /** Waits that can be ended early, by name. */
   const waits = new Map<Timer['name'], AbortController>();
 
   async function wait(ms: number, { name }: Timer): Promise<void> {
@@ -43,7 +43,7 @@ export function createEffects(options: EffectsOptions) {
   }
 
   return {
-    /** Rejects where the machine must know that it was in vain. */
+    /** Carries out an effect and returns its answer. Rejects when the effect failed. */
     async ask(effect: Ask): Promise<Answered> {
       const { kind } = effect;
       switch (kind) {
@@ -75,7 +75,7 @@ export function createEffects(options: EffectsOptions) {
     },
     /** Ends a wait now. */
     wake: (name: Timer['name']): void => waits.get(name)?.abort(),
-    /** To every provider; their answers do not matter, and nothing waits for them. */
+    /** Sends the transactions to every provider. Does not wait, and ignores the answers. */
     resendEverywhere: (raws: readonly string[]): void => void chain.everywhere(sendings(raws), { signal }),
   };
 }
@@ -94,7 +94,7 @@ function entriesOf(flights: readonly Flight[]): { id: string; transaction: Uint8
   });
 }
 
-/** Providers that bear no more have taken nothing: what they refused for that alone is sent again after a moment. */
+/** Sends the transactions. Busy providers have accepted nothing, so the batch is sent again after BUSY_MS. */
 async function send({ chain, clock, signal }: EffectsOptions, raws: readonly string[]): Promise<RpcOutcome[]> {
   for (let tries = 1; ; tries++) {
     try {

@@ -7,16 +7,16 @@ import type { MinedCost } from './mined-cost.ts';
 import type { Plan, Reading, Trial } from './plan.ts';
 import type { Sorting, State } from './state.ts';
 
-/** What the machine may know of the world at an event, beside what the event says. */
+/** What the machine knows at an event besides the event itself. */
 export interface Moment {
   readonly nowMs: number;
-  /** By the last reading of the newest block. */
+  /** From the last read of the newest block. */
   readonly prices: Prices;
-  /** Whether failures have cost so much today that each payment is tried out before it is sent. */
+  /** Whether failures have used up today's budget, so that each payment is simulated before it is sent. */
   readonly isCareful: boolean;
 }
 
-/** The two that work step by step: the sender's round, and the resending of what is late. */
+/** The two parts that work step by step: the sender's round, and the resend of late transactions. */
 export type Worker = 'round' | 'resend';
 
 /** What a wait is for. */
@@ -33,17 +33,17 @@ export interface Sent {
   readonly transaction: Transaction;
 }
 
-/** Effects that are answered: each by one event of the same kind, or by one `failed`. */
+/** Effects with an answer: one event of the same kind, or one `failed`. */
 interface Asks {
   /** 0 ms is the event loop's next turn. */
   wait: { effect: { ms: number; timer: Timer }; answer: null };
-  /** How many transactions of the relayer are mined. */
+  /** The number of the relayer's mined transactions. */
   countTransactions: { effect: { for: Worker }; answer: number };
-  /** For a round, prices that will do; for a resend, fresh ones. They come with the answer's moment. */
+  /** For a round: prices that are recent enough. For a resend: fresh prices. The prices come with the answer's moment. */
   readFees: { effect: { for: Worker }; answer: null };
   /** Reads the payers and simulates their groups. */
   tryOut: { effect: { plan: Plan }; answer: Trial };
-  /** Writes the hashes to disk; answers with the ids that still await settlement. */
+  /** Writes the hashes to disk. The answer is the ids that still await settlement. */
   note: { effect: { flights: readonly Flight[]; for: Worker }; answer: ReadonlySet<string> };
   send: { effect: { flights: readonly Flight[]; raws: readonly string[] }; answer: readonly RpcOutcome[] };
   fetchReceipts: {
@@ -55,9 +55,9 @@ interface Asks {
     effect: { jobs: readonly Job[]; for: Sorting | { minedAt: number } };
     answer: readonly (Reading | null)[];
   };
-  /** What the logs say, up to a block or the head; `unknown` where they cannot be read. */
+  /** What the logs show, up to a block or the head. `unknown` when they cannot be read. */
   lookUp: { effect: { job: Job; atBlock: number | null; for: Sorting | 'alone' | 'examination' }; answer: Found };
-  /** What the payer held at the end of a block, or null. */
+  /** The payer's balance at the end of a block. Null when it cannot be read. */
   readBalance: { effect: { job: Job; atBlock: number }; answer: bigint | null };
   /** Whether the token lets payments through. */
   tryToken: { effect: { suspect: Job | null }; answer: boolean };
@@ -66,7 +66,7 @@ interface Asks {
 type AskOf<K extends keyof Asks> = { readonly kind: K } & Readonly<Asks[K]['effect']>;
 export type Ask = { [K in keyof Asks]: AskOf<K> }[keyof Asks];
 
-/** Effects that nothing comes back from. */
+/** Effects without an answer. */
 export type Command =
   | { readonly kind: 'resendEverywhere'; readonly raws: readonly string[] }
   | { readonly kind: 'listen' | 'stopListening' }

@@ -5,13 +5,13 @@ import { isGriefer, judgeLookUp, judgeRefused, type Ruling } from './judge.ts';
 import type { Sorting } from './state.ts';
 import { apply, banPayer, holdUnresolved, isPending } from './turn.ts';
 
-/** The sender is free for the next round. */
+/** Frees the sender for the next round. */
 export function endRound({ state }: Turn): void {
   state.sender = 'idle';
   state.round = null;
 }
 
-/** Jobs of a round that would not go through: those that are unused end without a transaction, or are sent alone in the next round. */
+/** Decides the jobs of a round whose simulation failed. An unused job ends without a transaction, or is sent alone in the next round. */
 export function examine(turn: Turn, { unused, toLookUp }: Sorting): void {
   const { round } = turn.state;
   holdUnresolved(turn, toLookUp);
@@ -20,7 +20,7 @@ export function examine(turn: Turn, { unused, toLookUp }: Sorting): void {
   examineNext(turn);
 }
 
-/** One after the other: the next lookup may find what the last one has not. */
+/** Decides one job after the other, because each lookup may change what the next one finds. */
 function examineNext(turn: Turn): void {
   const { state, effects } = turn;
   const { round } = state;
@@ -42,7 +42,7 @@ function examineNext(turn: Turn): void {
   endRound(turn);
 }
 
-/** The job whose turn it was in the examination, as the logs say. */
+/** Applies the logs' answer to the job that is being examined, then continues with the next. */
 export function endExamined(turn: Turn, job: Job, found: Found): void {
   apply(turn, [judgeLookUp(job, found, turn.now.nowMs)]);
   if (found.kind === 'open') suspectToken(turn, job);
@@ -50,7 +50,10 @@ export function endExamined(turn: Turn, job: Job, found: Found): void {
   examineNext(turn);
 }
 
-/** Only the simulation refused a plain account's payment, which cost nothing: its payer is not banned. The token may refuse every payer. */
+/**
+ * Checks the token after a simulation refused a plain account's payment. That cost nothing, so the payer is not banned. The token may refuse every
+ * payer.
+ */
 function suspectToken({ effects }: Turn, { hasCode }: Job): void {
   if (!hasCode) effects.push({ kind: 'tryToken', suspect: null });
 }

@@ -3,38 +3,41 @@ import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { parseAnswer, quantity } from '../../../chain/rpc/wire.ts';
 import type { Clock } from '../../../lib/clock.ts';
 
-/** Fees are read at most this often; they move by 2 % a block at the most on Arc. */
+/** Fees are read at most this often, in milliseconds. On Arc they move by at most 2 % per block. */
 const MAX_AGE_MS = 2000;
-/** An offer of twice the base fee outlives 35 full blocks in a row on Arc, 17 s: until then nobody waits for a newer one. */
+/** In milliseconds. An offer of twice the base fee covers 35 full blocks in a row on Arc, 17 s. Until then no round waits for newer prices. */
 const GOOD_MS = 15_000;
-/** Enough to be taken along at once; the base fee is nearly all of the price (0.1 gwei beside 20 on Arc). */
+/** Enough to be mined at once. The base fee is nearly all of the price: this is 0.1 gwei, the base fee is 20 gwei on Arc. */
 const PRIORITY_FEE_WEI = 100_000_000n;
-/** However long a transaction sticks, it is never offered more than this many times what a fresh one is. */
+/** A late transaction is never offered more than this many times today's offer. */
 const CEILING = 4n;
 
-/** What a transaction offers for each gas, in wei. */
+/** What a transaction offers per unit of gas, in wei. */
 export interface Price {
   readonly maxFeePerGas: bigint;
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** What gas costs by one reading of the newest block: a value, which no later reading changes. */
+/** The price of gas by one read of the newest block. The object never changes. */
 export interface Prices {
   /** The newest block's gas limit. */
   readonly blockGas: bigint;
-  /** What a gas costs now, in wei; 0 before the first reading. */
+  /** The current price of one unit of gas, in wei; 0 before the first read. */
   readonly gasPrice: bigint;
   /** What a new transaction offers. */
   readonly offer: Price;
-  /** Whether a waiting transaction pays the next block's base fee, which is 2 % more at the most. */
+  /** Whether a waiting transaction covers the next block's base fee, which is at most 2 % higher. */
   covers(price: Price): boolean;
-  /** A quarter more on both counts, because nodes replace for a tenth and more of each; never less than today's offer. Null above the ceiling. */
+  /**
+   * The price of a replacement: a quarter more for both fees, because nodes require at least a tenth more of each, and never less than today's offer.
+   * Null above the ceiling.
+   */
   above(waiting: Price): Price | null;
 }
 
-/** The prices of a block with this base fee, in wei, and this gas limit. */
+/** Computes the prices of a block from its base fee, in wei, and its gas limit. */
 export function pricesAt(baseFee: bigint, blockGas: bigint): Prices {
-  // What is not needed of the maximum is not paid.
+  // The part of the maximum above the base fee is not charged.
   const offer: Price = { maxFeePerGas: 2n * baseFee + PRIORITY_FEE_WEI, maxPriorityFeePerGas: PRIORITY_FEE_WEI };
   return {
     ...{ blockGas, offer, gasPrice: baseFee === 0n ? 0n : baseFee + PRIORITY_FEE_WEI },
@@ -51,7 +54,7 @@ export function pricesAt(baseFee: bigint, blockGas: bigint): Prices {
 
 const newestBlock = z.object({ baseFeePerGas: quantity, gasLimit: quantity });
 
-/** What the relayer offers for gas, and how much gas a block has. */
+/** Reads what the relayer offers for gas, and a block's gas limit. */
 export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal) {
   let prices = pricesAt(0n, 0n);
   let atMs = Number.NEGATIVE_INFINITY;
@@ -74,13 +77,16 @@ export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal
 
   return {
     refresh,
-    /** Resolves at once while there is an offer that will do, and looks for a newer one meanwhile: a buyer who is alone must not wait for it. */
+    /**
+     * Resolves at once while the last prices are younger than GOOD_MS, and reads newer ones in the background. So a lone buyer does not wait for that
+     * read.
+     */
     async ready(): Promise<void> {
       if (clock.nowMs() - atMs > GOOD_MS) return refresh();
-      // The next who needs one tries again.
+      // The next call tries again.
       void refresh().catch(() => {});
     },
-    /** By the last reading; before the first nothing costs anything. */
+    /** The last prices. All prices are 0 before the first read. */
     prices: (): Prices => prices,
   };
 }

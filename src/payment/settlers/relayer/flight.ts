@@ -6,19 +6,19 @@ import { batchCalldata, MULTICALL3 } from './multicall.ts';
 import type { Nonces } from './nonces.ts';
 import type { Signed, Wallet } from './wallet.ts';
 
-/** One signed transaction, and for whom it is. */
+/** A signed transaction and its jobs. */
 export interface Transaction extends Signed {
   readonly jobs: readonly Job[];
   readonly gas: bigint;
   readonly price: Price;
 }
 
-/** A nonce of the relayer's that is in use, with the transaction and its replacements: only one of them can be mined. */
+/** A nonce of the relayer that is in use, with its transaction and its replacements. Only one of them can be mined. */
 export interface Flight {
   readonly nonce: number;
   /** Oldest first, never empty. */
   readonly transactions: Transaction[];
-  /** When it was last sent, null before the first time. */
+  /** When the last of its transactions was sent, in Unix milliseconds; null before the first time. */
   sentMs: number | null;
   /** How often it was sent again because it was late. */
   resends: number;
@@ -43,7 +43,10 @@ interface FlightsOptions {
   gas: Pick<GasModel, 'limit'>;
 }
 
-/** Signs for these jobs: a lone one is sent to the token, several through Multicall3. The same jobs always become the same transaction. */
+/**
+ * Signs a transaction for these jobs. One job goes to the token directly, several go through Multicall3. The same jobs at the same nonce and price
+ * always give the same transaction.
+ */
 function sign({ usdc, wallet, gas }: FlightsOptions, nonce: number, jobs: readonly Job[], price: Price): Transaction {
   const authorizations = jobs.map(({ intent }) => intent.authorization);
   const [only] = authorizations;
@@ -57,13 +60,14 @@ function sign({ usdc, wallet, gas }: FlightsOptions, nonce: number, jobs: readon
 }
 
 /**
- * The relayer's transactions in flight, by nonce. A flight stays until its nonce is used or no node has taken what was sent under it:
- * a forgotten one would leave a gap in which everything behind it waits.
+ * The relayer's transactions in flight, by nonce. A flight stays until its nonce is used, or until no node has accepted a transaction under that
+ * nonce. A flight that was dropped earlier would leave a gap, and all later nonces would wait behind it.
  */
 export function createFlights(options: FlightsOptions) {
   const { nonces } = options;
   const flights = new Map<number, Flight>();
-  // What was not enough under a nonce: another transaction waits there, of somebody else's or one of ours that we do not remember.
+  // Prices that a node found too low for a nonce. Another transaction waits under that nonce: a third party's, or one of ours that this process does
+  // not remember.
   const refused = new Map<number, Price>();
 
   function priceUnder(nonce: number, prices: Prices): Price {
@@ -90,26 +94,26 @@ export function createFlights(options: FlightsOptions) {
       flights.set(nonce, flight);
       return flight;
     },
-    /** A node found the flight's price too low for its nonce: the next one under it offers more. */
+    /** Notes that a node found the flight's price too low for its nonce. The next transaction under that nonce offers more. */
     outbid: (flight: Flight): void => void refused.set(flight.nonce, newest(flight).price),
-    /** Takes back the newest transaction, which was never sent, and the nonce with it where nothing else was sent under it. */
+    /** Removes the newest transaction, which was never sent. Frees the nonce when nothing else was sent under it. */
     dropUnsent(flight: Flight): void {
       flight.transactions.pop();
       if (flight.transactions.length === 0) close(flight);
     },
-    /** Signs again for these jobs in place of the newest transaction, which was never sent. */
+    /** Signs again for these jobs, in place of the newest transaction, which was never sent. */
     replaceUnsent(flight: Flight, jobs: readonly Job[]): void {
       const { price } = newest(flight);
       flight.transactions.pop();
       flight.transactions.push(sign(options, flight.nonce, jobs, price));
     },
-    /** Signs a replacement with a higher fee for these jobs; false where that would be more than any transaction is worth. */
+    /** Signs a replacement with a higher fee for these jobs. False when the fee would exceed the ceiling. */
     replace(flight: Flight, jobs: readonly Job[], prices: Prices): boolean {
       const price = prices.above(newest(flight).price);
       if (price) flight.transactions.push(sign(options, flight.nonce, jobs, price));
       return price !== null;
     },
-    /** Whether a lower nonce is free: then the flight would wait for ever. */
+    /** Whether a lower nonce is free. Then the flight would wait for ever. */
     isBehindGap: (flight: Flight): boolean =>
       nonces.next(new Set([...flights.keys()].filter((nonce) => nonce !== flight.nonce))) < flight.nonce,
   };

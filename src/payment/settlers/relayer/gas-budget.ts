@@ -3,23 +3,23 @@ import type { Clock } from '../../../lib/clock.ts';
 import type { RelayerSpendingStore } from '../../../store/ports/spending.ts';
 import type { MinedCost } from './mined-cost.ts';
 
-/** UTC has no longer or shorter ones in Unix time. */
+/** Every UTC day has this length in Unix time. */
 const DAY_MS = 86_400_000;
 
 interface GasBudgetOptions {
   store: RelayerSpendingStore;
   clock: Clock;
-  /** What may be spent on gas in a UTC day, in wei; null is any amount. */
+  /** What may be spent on gas in a UTC day, in wei; null means no limit. */
   dailyWei: bigint | null;
-  /** What transactions that settled nothing may cost in a UTC day, in wei; null is any amount. */
+  /** What transactions that settled nothing may cost in a UTC day, in wei; null means no limit. */
   dailyFailuresWei: bigint | null;
   log: { error(detail: object, message: string): void };
 }
 
 /**
- * What the relayer spends on gas, by UTC day, kept over restarts. When the day's budget is used up, sales are refused before their
- * handler runs; what was sold before is settled all the same, because it is owed. What settled nothing has a budget of its own: when that is
- * used up, sales end for accounts with code, which alone can make a settlement fail after it was tried out.
+ * Counts what the relayer spends on gas in a UTC day, across restarts. When the day's budget is used up, sales are refused before their handler runs.
+ * Calls that were sold before are still settled. Transactions that settled nothing have a budget of their own. When that is used up, accounts with
+ * code can no longer buy, because only they can make a settlement fail after a successful simulation.
  */
 export function createGasBudget({ store, clock, dailyWei, dailyFailuresWei, log }: GasBudgetOptions) {
   let day = '';
@@ -27,7 +27,7 @@ export function createGasBudget({ store, clock, dailyWei, dailyFailuresWei, log 
   let spentWei = 0n;
   let failedWei = 0n;
 
-  /** The day changes while nobody looks. Asked for each call, so that a date is only written when there is a new one. */
+  /** Every member calls this first, because the day may have changed since the last call. The date is formatted only when the day is new. */
   function today(): string {
     const nowMs = clock.nowMs();
     const number = Math.floor(nowMs / DAY_MS);
@@ -36,40 +36,40 @@ export function createGasBudget({ store, clock, dailyWei, dailyFailuresWei, log 
   }
 
   return {
-    /** Reads what was spent today before this start; to be awaited before anything is sold. */
+    /** Loads what was spent today before this start. Must be awaited before the first sale. */
     load: async (): Promise<void> => {
       const spent = await store.spentOn(today());
       [spentWei, failedWei] = [spent.wei, spent.failedWei];
     },
-    /** Counts a mined transaction; a disk that fails for a moment is said, and forgets no more than this one. */
+    /** Counts a mined transaction. A failed write is logged, and the store then misses this transaction alone. */
     note: ({ wei, failedWei: failed, gasUsed, settled }: MinedCost): void => {
       const on = today();
       spentWei += wei;
       failedWei += failed;
       store
         .add(on, { wei, failedWei: failed, gas: gasUsed, transactions: 1, payments: settled })
-        .catch((error) => log.error({ err: error, wei: String(wei) }, 'what a settlement cost was not written down'));
+        .catch((error) => log.error({ err: error, wei: String(wei) }, 'the cost of a settlement was not stored'));
     },
-    /** Of this UTC day, in wei. */
+    /** Spent in this UTC day, in wei. */
     spentWei: (): bigint => {
       today();
       return spentWei;
     },
-    /** Of this UTC day, for what settled nothing, in wei. */
+    /** Spent in this UTC day on transactions that settled nothing, in wei. */
     failedWei: (): bigint => {
       today();
       return failedWei;
     },
     dailyWei,
     dailyFailuresWei,
-    /** Why accounts with code are not sold to today, or null. */
+    /** Why accounts with code cannot buy today, or null. */
     refusesCode: (): string | null => {
       today();
       return dailyFailuresWei !== null && failedWei >= dailyFailuresWei
         ? 'the day’s budget for settlements that fail is used up'
         : null;
     },
-    /** Why nothing more is sold today, or null. `expectedWei` is what the open settlements will cost. */
+    /** Why nothing more is sold today, or null. `expectedWei` is the expected cost of the open settlements. */
     refusal: (expectedWei: bigint): string | null => {
       today();
       return dailyWei !== null && spentWei + expectedWei >= dailyWei ? 'the day’s gas budget is used up' : null;

@@ -6,27 +6,30 @@ import type { Transaction } from './flight.ts';
 import type { Job } from './job.ts';
 
 /**
- * Of the 300,000 gas that a lone settlement is given a plain account uses 91,077, and a wallet of several owners some 130,000. What uses this much
- * makes its payment cost the relayer twice what others cost.
+ * A lone settlement has a limit of 300,000 gas. A plain account uses 91,077, and a wallet of several owners about 130,000. A payment at this share
+ * costs the relayer twice as much as others.
  */
 const DEAR_PERCENT = 60n;
-/** A batch that used this much of its gas has run out of it. */
+/** A batch that used this share of its gas has run out of it. */
 const EXHAUSTED_PERCENT = 90n;
-/** Logs may be a moment behind the state; after this the job is left to reconciliation. */
+/** In milliseconds. Logs may lag shortly behind the state. After this time the job is left to reconciliation. */
 const UNRESOLVED_MS = 5000;
 
-/** What is to be done with a job. */
+/** What to do with a job. */
 export type Verdict =
   | { readonly kind: 'end'; readonly outcome: Outcome }
-  /** Its payer is not sold to for a day. */
+  /** Its payer cannot buy for a day. */
   | { readonly kind: 'ban' }
-  /** Read once more, and queued if unused, with at most so many others. */
+  /** The payer is read again. An unused job is queued, in a group of at most `maxGroup`. */
   | { readonly kind: 'requeue'; readonly maxGroup: number; readonly gasExhausted: boolean }
-  /** The logs up to this block tell its end. */
+  /** The logs up to this block show its end. */
   | { readonly kind: 'lookUp'; readonly atBlock: number }
-  /** A third party may have it, so that only a mined transaction ends it: queued at once, alone, sent whatever a simulation says. */
+  /**
+   * A third party may hold the authorization, so only a mined transaction ends the job. It is queued at once and sent alone, even if a simulation
+   * refuses it.
+   */
   | { readonly kind: 'sendAlone' }
-  /** The chain does not tell of it now: looked at again after a pause, not sent. */
+  /** The chain cannot show its end now. It is looked up again after a pause and not sent. */
   | { readonly kind: 'wait' };
 
 /** A verdict on one job. */
@@ -37,19 +40,19 @@ export interface Ruling {
 
 interface JudgedReceipt {
   readonly rulings: readonly Ruling[];
-  /** How many payments of it were paid. */
+  /** How many of its payments were paid. */
   readonly paid: number;
-  /** A batch that left some unpaid, and used up its gas. */
+  /** Whether it is a batch that left a payment unpaid and used up its gas. */
   readonly gasExhausted: boolean;
 }
 
 /**
- * A transaction of ours was mined. Each job by its own logs, never by the call's success:
- * 1. the transfer is there: settled;
- * 2. it is not, in a batch: what is unused tries again with half as many, so that whatever failed the batch ends up alone;
- * 3. it is not, alone, and nothing else of ours with it can still be mined: the logs up to its block tell who used it.
- * Alone, one that used more than DEAR_PERCENT of its gas is banned, paid or not. `isPending` tells whether a job is in another transaction
- * of ours that may still be mined.
+ * Judges the jobs of our mined transaction, each by its own logs and never by the call's success:
+ * 1. The transfer is there: settled.
+ * 2. It is missing, in a batch: an unused job tries again in a group of half the size, so that the job that failed the batch ends up alone.
+ * 3. It is missing, alone, and no other transaction of ours with the job can still be mined: the logs up to its block show who used it.
+ * A job that was alone and used at least DEAR_PERCENT of its gas gets a ban, paid or not. `isPending`: whether a job is in another transaction of
+ * ours that may still be mined.
  */
 export function judgeReceipt(
   { jobs, gas }: Transaction,
@@ -72,7 +75,7 @@ export function judgeReceipt(
   const [first] = jobs;
   if (jobs.length === 1 && first) {
     if (gasUsed * 100n >= gas * DEAR_PERCENT) rulings.push({ job: first, verdict: { kind: 'ban' } });
-    // Another nonce of ours may still move the money; its own end is judged when it comes.
+    // A transaction under another nonce of ours may still move the money. Then that transaction decides the job.
     if (paid === 0 && !first.ended && !isPending(first))
       rulings.push({ job: first, verdict: { kind: 'lookUp', atBlock: block } });
     return { rulings, paid, gasExhausted: false };
@@ -84,13 +87,13 @@ export function judgeReceipt(
   return { rulings, paid, gasExhausted };
 }
 
-/** The chain does not tell of a job now: it waits, and after UNRESOLVED_MS is left to reconciliation. */
+/** Judges a job whose end the chain cannot show now. The job waits. After UNRESOLVED_MS it is left to reconciliation. */
 export function judgeUnresolved(job: Job, nowMs: number): Ruling {
   const isTooLong = nowMs - (job.unresolvedMs ?? nowMs) > UNRESOLVED_MS;
   return { job, verdict: isTooLong ? { kind: 'end', outcome: { kind: 'unknown' } } : { kind: 'wait' } };
 }
 
-/** A job of which all that we sent was mined by a block, as the logs up to it say. */
+/** Judges a job whose transactions were all mined up to a block, by the logs up to that block. */
 export function judgeLookUp(job: Job, found: Found, nowMs: number): Ruling {
   if (found.kind === 'unknown') return judgeUnresolved(job, nowMs);
   return {
@@ -99,18 +102,17 @@ export function judgeLookUp(job: Job, found: Found, nowMs: number): Ruling {
   };
 }
 
-/** What a job that is unused and would not go through waits for. */
+/** What is known about an unused job whose simulation failed. */
 interface Shown {
   /** Whether it is in a transaction of ours that may still be mined. */
   readonly isPending: boolean;
-  /** At this block, every other transaction of ours was mined, or never will be. */
+  /** At this block, each other transaction of ours with the job is mined or can no longer be mined. */
   readonly provenBlock: number;
 }
 
 /**
- * A job that a look before sending found not to go through, though it is unused. What no third party can have ends without a transaction: it was
- * shown to no node, or only in transactions that were mined without it. Nodes differ in height: that they were is looked up at a block that
- * has them.
+ * Judges an unused job whose simulation failed. It ends without a transaction when no third party can hold its authorization. Then no node has seen
+ * it, or only transactions that were mined without it. Nodes differ in height, so those transactions are looked up at a block that has them.
  */
 export function judgeRefused({ intent, nonces }: Job, { isPending, provenBlock }: Shown): Verdict {
   if (intent.broadcast || isPending) return { kind: 'sendAlone' };
@@ -119,16 +121,16 @@ export function judgeRefused({ intent, nonces }: Job, { isPending, provenBlock }
 }
 
 /**
- * Whether a lone transaction that moved nothing is its payer's doing, by what is known so far: an account with code passed a simulation, so it is.
- * A plain account that did not hold the price at that block, or whose balance cannot be read, is not banned: the purchase counts the failure. One
- * that held it is, if the token works: `ask token`.
+ * Whether a payer caused its lone transaction to move nothing, by what is known so far. An account with code passed a simulation, so it did: `ban`. A
+ * plain account whose balance at that block was below the price, or cannot be read, is not banned: the purchase counts the failure. A plain account
+ * that held the price is banned if the token works: `ask`.
  */
 export function judgePayer(job: Job, seen: { hasCode: boolean } | { balance: bigint | null }): 'ban' | 'no' | 'ask' {
   if ('hasCode' in seen) return job.hasCode || seen.hasCode ? 'ban' : 'ask';
   return seen.balance !== null && seen.balance >= job.intent.authorization.value ? 'ask' : 'no';
 }
 
-/** Whether a job's payer has failed a batch and would fail again: the batch was its doing. */
+/** Whether a job's payer caused a batch to fail: the job was in a failed batch and its payer has code. */
 export function isGriefer({ wasInFailedBatch, hasCode }: Job): boolean {
   return wasInFailedBatch && hasCode;
 }

@@ -9,16 +9,16 @@ import { markSent, note } from './notes.ts';
 import type { Sorting } from './state.ts';
 import { apply, isPending } from './turn.ts';
 
-/** Six blocks on Arc: a transaction without a receipt after that is looked into and sent to every provider. */
+/** In milliseconds: six blocks on Arc. A transaction that has no receipt after that is looked up and sent to every provider. */
 const LATE_MS = 3000;
 
-/** Follows what is in flight to its receipts, at every reported head and at least at every poll. */
+/** Starts to ask for the receipts of the flights, at every reported head and at least at every poll. */
 export function startWatch({ state, effects }: Turn): void {
   state.watch = 'waiting';
   effects.push({ kind: 'listen' }, { kind: 'wait', ms: state.settings.pollMs, timer: { name: 'poll' } });
 }
 
-/** A new block ends the wait; during a look it is kept in mind. */
+/** A new block ends the wait. During a look, it makes the next look come at once. */
 export function takeHead({ state, effects }: Turn): void {
   if (state.watch === 'waiting') effects.push({ kind: 'wake', timer: 'poll' });
   else state.headSeen = true;
@@ -32,7 +32,7 @@ export function look(turn: Turn): void {
   turn.effects.push({ kind: 'fetchReceipts', sent: sentIn(state.flights.all()), for: 'look' });
 }
 
-/** Every transaction of these flights: any of them may be the one that was mined. */
+/** Every transaction of these flights, because any of them may be the one that was mined. */
 export function sentIn(flights: readonly Flight[]): Sent[] {
   return flights.flatMap((flight) => flight.transactions.map((transaction) => ({ flight, transaction })));
 }
@@ -57,7 +57,7 @@ export function giveUpLook(turn: Turn, error: unknown): void {
   endLook(turn);
 }
 
-/** Ends flights that have a receipt: their nonce is used, and what else was sent under it can never be mined. */
+/** Ends flights that have a receipt. Their nonce is used, so no other transaction under it can be mined. */
 export function takeReceipts(turn: Turn, sent: readonly Sent[], outcomes: readonly RpcOutcome[]): void {
   for (const [index, { flight, transaction }] of sent.entries()) {
     const outcome = outcomes[index];
@@ -87,17 +87,18 @@ function endFlight(turn: Turn, flight: Flight, transaction: Transaction, receipt
   if (judged.gasExhausted) state.gas.spoilt(jobs.length);
   if (unpaid.length > 0) startSorting(turn, unpaid, 'reopen');
   effects.push({ kind: 'report', cost: costOf(transaction, receipt, judged.paid) });
-  // The sender is free: what waits for company waits no longer.
+  // Nothing is in flight any more, so the queue does not wait longer for other jobs.
   if (state.sender === 'window' && state.flights.size() === 0) effects.push({ kind: 'wake', timer: 'window' });
   const others = jobsOf(flight).filter((job) => !jobs.includes(job));
   if (others.length > 0) startSorting(turn, others, 'reopen');
 }
 
 /**
- * Late flights, whatever kept them (a dropped or withheld transaction, another in its place, a gap below, a price that has risen):
- * 1. one whose nonce the chain has used is asked for once more, because it may have been mined since the look;
- * 2. one whose nonce was used by another, or that waits behind a gap, gives back to the queue what the chain does not know of its jobs;
- * 3. the others go to every provider: as they are at first, replaced at a higher fee where they do not pay the base fee or are late again.
+ * Works on late flights. The cause may be a dropped or withheld transaction, another transaction under the nonce, a lower gap, or a higher price:
+ * 1. A flight whose nonce the chain has used: its receipt is asked for again, because it may have been mined since the last look.
+ * 2. A flight whose nonce another transaction used, or that waits behind a gap: its jobs that the chain does not show go back to the queue.
+ * 3. Any other flight goes to every provider. The first time it goes unchanged. It is replaced at a higher fee when it does not cover the base fee or
+ *    is late again.
  */
 export function resendLate(turn: Turn): void {
   const { state, now, effects } = turn;
@@ -107,7 +108,7 @@ export function resendLate(turn: Turn): void {
   effects.push({ kind: 'countTransactions', for: 'resend' });
 }
 
-/** The chain's count and fresh prices are there. */
+/** Goes on once the chain's nonce and fresh prices are known. */
 export function fetchPast(turn: Turn): void {
   const { late, mined } = turn.state.resend ?? { late: [], mined: 0 };
   const past = late.filter(({ nonce }) => nonce < mined);
@@ -119,7 +120,7 @@ export function giveBackLost(turn: Turn): void {
   const { flights, nonces, resend } = turn.state;
   if (!resend) return;
   const waiting = resend.late.filter(flights.has);
-  // The sender forgot the nonce meanwhile, so that gaps cannot be told: the next look knows more.
+  // The sender has forgotten the nonce since, so gaps cannot be found. The next look knows the nonce.
   if (!nonces.known() && waiting.some(({ nonce }) => nonce >= resend.mined))
     return void giveUpLook(turn, new Error('the chain was not asked for the nonce yet'));
   const lost = waiting.filter((flight) => flight.nonce < resend.mined || flights.isBehindGap(flight));
@@ -129,7 +130,7 @@ export function giveBackLost(turn: Turn): void {
   startSorting(turn, lost.flatMap(jobsOf), 'lost');
 }
 
-/** One after the other, whether the chain knows of their jobs meanwhile. */
+/** Works on one stuck flight after the other: looks up whether the chain shows its jobs by now. */
 function replaceStuck(turn: Turn): void {
   const { resend } = turn.state;
   if (!resend) return;
@@ -142,7 +143,10 @@ function replaceStuck(turn: Turn): void {
   else resendNoted(turn, []);
 }
 
-/** Signs a late flight anew where that helps, for those of its jobs that still wait. When none does, it goes as it is: its nonce must be used. */
+/**
+ * Signs a late flight again where that helps, for those of its jobs that still wait. When no job waits, it is sent unchanged, because its nonce must
+ * be used.
+ */
 export function replace(turn: Turn, flight: Flight, helps: boolean, { unused, toLookUp }: Sorting): void {
   const { flights, resend } = turn.state;
   const open = [...unused, ...toLookUp].filter((job) => !job.ended);
@@ -150,7 +154,7 @@ export function replace(turn: Turn, flight: Flight, helps: boolean, { unused, to
   replaceStuck(turn);
 }
 
-/** Replacements are on disk; what was sent before may be sent again at any time. */
+/** Sends the replacements, which are on disk now. Transactions that were sent before may be sent again at any time. */
 export function resendNoted(turn: Turn, noted: readonly Flight[]): void {
   const { flights, resend } = turn.state;
   if (!resend) return;
@@ -162,7 +166,7 @@ export function resendNoted(turn: Turn, noted: readonly Flight[]): void {
   endLook(turn);
 }
 
-/** A lost flight's jobs are back in the queue: on with those that are stuck. */
+/** Queues the jobs of lost flights again, then continues with the stuck flights. */
 export function takeLost(turn: Turn, sorting: Sorting): void {
   reopen(turn, sorting);
   replaceStuck(turn);

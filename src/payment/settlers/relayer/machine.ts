@@ -35,8 +35,8 @@ import type { Sorting, State } from './state.ts';
 import { banPayer, finish, requeue } from './turn.ts';
 
 /**
- * Every decision of the relayer: changes the state by one event and says what is to be done. It has no clock and makes no promise; the same
- * events at the same moments have the same effects. README.md tells the states of a job.
+ * Makes every decision of the relayer: changes the state by one event and returns the effects to carry out. It has no clock and no promise. The same
+ * events at the same moments give the same effects. README.md lists the states of a job.
  */
 export function step(state: State, event: Event, now: Moment): Effect[] {
   const turn: Turn = { state, now, effects: [] };
@@ -45,7 +45,10 @@ export function step(state: State, event: Event, now: Moment): Effect[] {
   return turn.effects;
 }
 
-/** What follows from the state alone: a queue is sent, flights are watched, and what is open when both have stopped is unknown. */
+/**
+ * Does what follows from the state alone. A queue is sent and flights are watched. Once the sender and the watch have stopped, open jobs end as
+ * unknown.
+ */
 function goOn(turn: Turn): void {
   const { state } = turn;
   if (state.sender === 'idle' && state.queue.length > 0 && !state.stopping) openWindow(turn);
@@ -53,7 +56,7 @@ function goOn(turn: Turn): void {
   if (hasStopped(state)) for (const job of state.open) finish(turn, job, { kind: 'unknown' });
 }
 
-/** Whether the service stops and what was under way has ended: nothing more is noted or sent. */
+/** Whether the service is stopping and the running work has ended. Then nothing more is noted or sent. */
 export function hasStopped({ stopping, sender, watch }: State): boolean {
   return stopping && sender === 'idle' && watch === 'idle';
 }
@@ -96,7 +99,7 @@ function handle(turn: Turn, event: Event): void {
   }
 }
 
-/** A relayer that stops takes nothing more. */
+/** Takes new jobs. A relayer that is stopping takes none. */
 function submit(turn: Turn, jobs: readonly Job[]): void {
   const { state } = turn;
   for (const job of jobs) {
@@ -123,7 +126,7 @@ function takeWaited(turn: Turn, { timer }: AskOf<'wait'>): void {
   }
 }
 
-/** The nonce is known again; the prices are asked for next. */
+/** The nonce is known again. The prices are asked for next. */
 function takeCount({ state, effects }: Turn, effect: AskOf<'countTransactions'>, mined: number): void {
   state.nonces.learn(mined);
   if (effect.for === 'resend' && state.resend) state.resend.mined = mined;
@@ -164,7 +167,7 @@ function afterSorting(turn: Turn, sorting: Sorting): void {
   if (after === 'refused') examineRest(turn);
 }
 
-/** An effect that was not answered. What the round or the look has not done by then is done by the next one. */
+/** Takes the failure of an effect. The next round or look does what this one has left undone. */
 function takeFailure(turn: Turn, effect: Ask, error: unknown): void {
   if (effect.kind === 'note') dropNotes(turn, effect.flights);
   if (effect.kind === 'send') return void sendUnanswered(turn, effect.flights, error);

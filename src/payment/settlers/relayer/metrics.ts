@@ -5,13 +5,13 @@ import type { MinedCost } from './mined-cost.ts';
 
 const WEI_PER_USDC = 1e18;
 const WEI_PER_GWEI = 1e9;
-/** A block of 30M gas takes at the most about 250. */
+/** A block of 30M gas holds at most about 250 payments. */
 const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/** About 112,519 alone on Arc, less in company; 300,000 is the cap. */
+/** About 112,519 gas for a lone payment on Arc, less in a batch. The limit is 300,000. */
 const GAS_BOUNDS = [
   40_000, 50_000, 60_000, 70_000, 80_000, 90_000, 100_000, 115_000, 130_000, 150_000, 200_000, 300_000,
 ];
-/** In USDC: the cheapest call is sold for 0.0005, a lone settlement at 20 gwei costs 0.0023. */
+/** In USDC. The cheapest call costs 0.0005. A lone settlement at 20 gwei costs 0.0023. */
 const COST_BOUNDS = [0.0005, 0.001, 0.0015, 0.002, 0.0025, 0.003, 0.005, 0.01, 0.05];
 
 const SPENT = 'relayer_gas_spent_today_usdc';
@@ -19,7 +19,7 @@ const LIMIT = 'relayer_gas_budget_usdc';
 const FAILED = 'relayer_gas_failed_today_usdc';
 const FAILED_LIMIT = 'relayer_gas_failed_budget_usdc';
 
-/** Publishes what our own relayer holds, sends and pays, so that the cost of a payment stands beside its price. */
+/** Publishes what our relayer holds, sends and pays, so that the cost of a payment can be compared with its price. */
 export function createRelayerMetrics(registry: Registry) {
   const registers = [registry];
   const balance = new Gauge({
@@ -82,9 +82,9 @@ export function createRelayerMetrics(registry: Registry) {
       balance.set(Number(balanceWei) / WEI_PER_USDC);
       price.set(Number(gasPriceWei) / WEI_PER_GWEI);
     },
-    /** Publishes what is spent of the day's budget; without a budget the limit has no sample. */
+    /** Publishes the spent part of the day's budget. Without a budget the limit has no sample. */
     watchBudget(budget: Pick<GasBudget, 'spentWei' | 'dailyWei' | 'failedWei' | 'dailyFailuresWei'>): void {
-      // Whoever settles anew brings a new one.
+      // An instance that leads again has a new budget.
       for (const name of [SPENT, LIMIT, FAILED, FAILED_LIMIT]) registry.removeSingleMetric(name);
       publishSpent(SPENT, 'USDC spent on gas in this UTC day, over restarts', budget.spentWei);
       publishSpent(FAILED, 'Its part for transactions that settled nothing', budget.failedWei);

@@ -1,20 +1,20 @@
 import type { Receipt } from '../../evm/evidence.ts';
 import type { Transaction } from './flight.ts';
 
-/** What one mined transaction of the relayer's cost, and what it settled. */
+/** What one mined transaction of the relayer cost, and what it settled. */
 export interface MinedCost {
   readonly wei: bigint;
   readonly gasUsed: bigint;
-  /** In wei, as it was paid. */
+  /** The price that was paid per unit of gas, in wei. */
   readonly gasPrice: bigint;
-  /** How many payments were in it, and how many of them it settled. */
+  /** How many payments it contained, and how many of them it settled. */
   readonly payments: number;
   readonly settled: number;
-  /** Its part for those that it did not settle, in wei. */
+  /** The part of its cost for payments that it did not settle, in wei. */
   readonly failedWei: bigint;
 }
 
-/** By its receipt; a node that does not tell the price is answered for with what the transaction offered. */
+/** Computes the cost from the receipt. If the receipt has no price, the transaction's maximum price is used. */
 export function costOf({ jobs, price }: Transaction, receipt: Receipt, settled: number): MinedCost {
   const gasUsed = BigInt(receipt.gasUsed);
   const gasPrice = BigInt(receipt.effectiveGasPrice ?? price.maxFeePerGas);

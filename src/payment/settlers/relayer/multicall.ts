@@ -10,14 +10,14 @@ const abi = parseAbi([
   'function aggregate3(Call3[] calldata calls) payable returns (Result[] memory returnData)',
 ]);
 
-/** Multicall3, at the same address on Arc as everywhere. */
+/** Multicall3. It has the same address on Arc as on other chains. */
 export const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
 
 const AGGREGATE3 = toFunctionSelector('aggregate3((address,bool,bytes)[])');
 
-/** One call that settles many: a transfer that fails takes no other with it. */
+/** Makes one call that settles many payments. A failed transfer does not fail the others. */
 export function batchCalldata(usdc: `0x${string}`, authorizations: readonly Authorization[]): `0x${string}` {
-  // Of each call: the target, that it may fail, and where its calldata begin.
+  // Each call has the target, the permission to fail, and the offset of its calldata.
   const head = word(hexToBytes(usdc)) + word(1n) + word(3n * 32n);
   const calls = authorizations.map((authorization) => head + bytesWords(hexToBytes(transferCalldata(authorization))));
   let offset = 32 * calls.length;
@@ -30,7 +30,7 @@ export function batchCalldata(usdc: `0x${string}`, authorizations: readonly Auth
   return `${AGGREGATE3}${list.join('')}`;
 }
 
-/** Which of the batch's transfers went through, in order, by the answer of a simulated call. Throws when it is no such answer. */
+/** Reads from the answer of a simulated call which of the batch's transfers succeeded, in order. Throws when the answer has another form. */
 export function batchOutcomes(answer: `0x${string}`, count: number): boolean[] {
   const results = decodeFunctionResult({ abi, functionName: 'aggregate3', data: answer });
   if (results.length !== count) throw new Error('the simulated batch answered for another number of calls');

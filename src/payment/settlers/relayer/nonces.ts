@@ -1,29 +1,29 @@
 /**
- * The relayer's nonces by one rule: the lowest number that the chain has not used and no transaction in flight holds.
- * So a number that a node refused is the next to be given, and no gap can stay below a waiting transaction.
+ * Gives the relayer's nonces by one rule: the lowest nonce that the chain has not used and no transaction in flight holds. So a nonce that a node
+ * refused is given next, and no gap stays below a waiting transaction.
  */
 export function createNonces() {
-  // Null until the chain was asked, and again when it may have moved without us.
+  // Null until the chain is asked, and again when a third party may have used a nonce.
   let floor: number | null = null;
-  // By receipts of our own, which no node can take back.
+  // Known from our own receipts, which no node can take back.
   let proven = 0;
   let provenBlock = 0;
 
   return {
     known: (): boolean => floor !== null,
-    /** What a node says: the count of mined transactions. It may lag behind, or lie. */
+    /** Takes a node's count of mined transactions. The node may lag behind or lie. */
     learn(mined: number): void {
       floor = Math.max(mined, proven);
     },
-    /** One of ours was mined in this block, so everything below it was too, there or before. */
+    /** Notes that our transaction with this nonce was mined in this block. All lower nonces were used by then. */
     passed(nonce: number, block: number): void {
       proven = Math.max(proven, nonce + 1);
       provenBlock = Math.max(provenBlock, block);
       if (floor !== null) floor = Math.max(floor, proven);
     },
-    /** Whether what was sent under this nonce can no longer be mined, unless it was. */
+    /** Whether no transaction under this nonce can still be mined. */
     isPast: (nonce: number): boolean => nonce < proven,
-    /** At this block, everything that is past has been mined, or never will be. */
+    /** At this block, each transaction under a past nonce is mined or can no longer be mined. */
     provenBlock: (): number => provenBlock,
     forget(): void {
       floor = null;

@@ -2,14 +2,14 @@ import type { Turn, Worker } from './events.ts';
 import { type Flight, newest } from './flight.ts';
 import { finish } from './turn.ts';
 
-/** Asks for the newest transactions of these flights to be written down. Nothing of them may be sent before. */
+/** Asks for the newest transactions of these flights to be written to disk. They must not be sent before. */
 export function note({ effects }: Turn, flights: readonly Flight[], worker: Worker): void {
   effects.push({ kind: 'note', flights, for: worker });
 }
 
 /**
- * Returns the flights that may be sent: those whose jobs all still await settlement. Where a job does not, its flight is signed without it, all
- * are noted again, and null is returned.
+ * Returns the flights that may be sent: those whose jobs all still await settlement. If a job does not, its flight is signed again without it, all
+ * flights are noted again, and null is returned.
  */
 export function takeNoted(
   turn: Turn,
@@ -25,7 +25,7 @@ export function takeNoted(
   return null;
 }
 
-/** False when no job is left, and the transaction gone. */
+/** Signs a flight again without the jobs that no longer wait. False when no job is left and the transaction is removed. */
 function leaveOut(turn: Turn, flight: Flight, waiting: ReadonlySet<string>): boolean {
   const { flights } = turn.state;
   const { jobs } = newest(flight);
@@ -36,12 +36,12 @@ function leaveOut(turn: Turn, flight: Flight, waiting: ReadonlySet<string>): boo
   return left.length > 0;
 }
 
-/** Nothing could be written: the newest transactions of these flights do not exist any more. */
+/** Removes the newest transactions of these flights, because they could not be written to disk. */
 export function dropNotes({ state }: Turn, flights: readonly Flight[]): void {
   for (const flight of flights) state.flights.dropUnsent(flight);
 }
 
-/** From here on a third party may hold these authorizations. Returns what is to be sent. */
+/** Marks these flights as sent. From then on a third party may hold their authorizations. Returns the raw transactions to send. */
 export function markSent({ now }: Turn, flights: readonly Flight[]): string[] {
   for (const flight of flights) {
     flight.sentMs = now.nowMs;

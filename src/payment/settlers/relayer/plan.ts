@@ -5,54 +5,55 @@ import { cutGroups, halve } from './grouping.ts';
 import type { Job } from './job.ts';
 import { batchOutcomes } from './multicall.ts';
 
-/** After so many readings in vain, a job whose payer alone cannot be read goes alone: a mined transaction will tell. */
+/** After this many failed reads of its payer, a job is sent alone when only its payer cannot be read. A mined transaction then shows the result. */
 const UNREAD_LIMIT = 3;
 
-/** What a reading of a payer says, as far as a settlement needs it. */
+/** What a settlement needs of a read of a payer. */
 export type Reading = Pick<Awaited<ReturnType<ChainCheck['read']>>, 'used' | 'hasCode'>;
 
-/** The most gas that a transaction could be given, and how many payments one takes of so many that wait. */
+/** The limits of a round's transactions. */
 export interface Room {
   readonly gas: bigint;
-  /** What a transaction pays for each gas, in wei: a contract that is simulated at another price knows that it is simulated. */
+  /** What a transaction pays per unit of gas, in wei. A simulation uses the same price, because a contract could otherwise detect the simulation. */
   readonly gasPrice: bigint;
-  /** Whether a lone payment is simulated too, though that takes time: failures have cost enough today. */
+  /** Whether a lone payment is simulated too, although that takes time. True once failures have used up today's budget. */
   readonly isCareful: boolean;
   most(waiting: number): number;
 }
 
-/** What is to be tried out before a round sends. */
+/** What is read and simulated before a round sends. */
 export interface Plan {
   readonly room: Pick<Room, 'gas' | 'gasPrice'>;
-  /** Those whose payers are read, and the same in the groups that are simulated. */
+  /** The jobs whose payers are read, and the same jobs in the groups that are simulated. */
   readonly free: readonly Job[];
   readonly guesses: readonly Job[][];
-  /** What goes as it is, each alone. */
+  /** Jobs that are sent without a read or a simulation, each alone. */
   readonly alone: readonly Job[];
-  /** What is not sent: the chain does not tell of these. */
+  /** Jobs that are not sent, because the chain cannot show their state. */
   readonly unresolved: readonly Job[];
 }
 
-/** What the chain answered to a plan. A payer that could not be read has no reading; a node may simulate nothing. */
+/** The chain's answers to a plan. A payer whose read failed has no reading. A node may refuse to simulate. */
 export interface Trial {
   readonly readings: ReadonlyMap<Job, Reading>;
   readonly simulated: readonly RpcOutcome[];
 }
 
-/** What may be sent now, each group in one transaction, and what must be looked at or tried again first. */
+/** What may be sent now, with one transaction per group, and what must be looked up or tried again first. */
 export interface Prepared {
   readonly groups: readonly Job[][];
-  /** The chain has used these, or would not run them, or does not tell of them. */
+  /** Jobs that the chain shows as used, would not execute, or cannot show. */
   readonly doubtful: readonly Job[];
-  /** Nothing was learned of these: to be tried again, those whose batch failed as a whole in smaller ones. */
+  /** Jobs without a result. They are tried again, and in smaller groups if their batch failed as a whole. */
   readonly again: readonly Job[];
 }
 
 /**
- * What must be known before these jobs are sent, because a payer may have moved its money or grown code since its call was verified:
- * 1. a plain account's lone payment is sent as it is, since looking would cost more than it saves, unless it may have failed a batch or failures
- *    have cost enough today;
- * 2. payers are read while their groups are simulated, so that both together cost one round trip.
+ * Decides what must be read and simulated before these jobs are sent. A payer may have moved its money or become an account with code since its call
+ * was verified:
+ * 1. A plain account's lone payment is sent without a check, which would cost more than it saves. Exceptions: it may have failed a batch, or failures
+ *    have used up today's budget.
+ * 2. Payers are read while their groups are simulated, so that both together take one round trip.
  */
 export function planRound(jobs: readonly Job[], room: Room): Plan {
   const unresolved = jobs.filter(({ unresolvedMs }) => unresolvedMs !== null);
@@ -65,7 +66,7 @@ export function planRound(jobs: readonly Job[], room: Room): Plan {
   return { room, free, guesses: cutGroups(free, room.most(free.length)), alone, unresolved };
 }
 
-/** Notes in the jobs what was learned of their payers. One that grew code goes alone from now on. */
+/** Notes in the jobs what the reads of their payers showed. A job whose payer has code goes alone from now on. */
 export function learnPayers(jobs: readonly Job[], readings: Trial['readings']): void {
   for (const job of jobs) {
     const reading = readings.get(job);
@@ -76,9 +77,9 @@ export function learnPayers(jobs: readonly Job[], readings: Trial['readings']): 
 }
 
 /**
- * What a trial says of a plan's groups:
- * 1. what is used, or would not go through, is set aside;
- * 2. what would go through with code at its payer's address goes alone, the rest of its group together.
+ * Sorts a plan's jobs by the result of its trial:
+ * 1. A used job, or one whose simulation failed, is set aside.
+ * 2. A job that would succeed and whose payer has code goes alone. The rest of its group stays together.
  */
 export function judgeTrial({ guesses, alone, unresolved }: Plan, { readings, simulated }: Trial): Prepared {
   const groups: Job[][] = [];
@@ -88,7 +89,7 @@ export function judgeTrial({ guesses, alone, unresolved }: Plan, { readings, sim
     const through = throughOf(simulated[index], group.length);
     const together: Job[] = [];
     const unclear: Job[] = [];
-    // A payer with code may use up the others' gas in a simulation: payments that it refused are tried again without that payer.
+    // A payer with code may use up the others' gas in a simulation. So payments that failed there are tried again without that payer.
     const isDisturbed = group.length > 1 && group.some((job) => readings.get(job)?.hasCode);
     for (const [at, job] of group.entries()) {
       const reading = readings.get(job);
@@ -100,7 +101,7 @@ export function judgeTrial({ guesses, alone, unresolved }: Plan, { readings, sim
       else if (reading.hasCode) groups.push([job]);
       else together.push(job);
     }
-    // Where no payer has code, something else disturbed the simulation: less of it next time.
+    // When no payer has code, something else disturbed the simulation. So the next groups are smaller.
     if (!unclear.some(({ hasCode }) => hasCode)) halve(unclear);
     again.push(...unclear);
     if (together.length > 0) groups.push(together);
@@ -108,11 +109,11 @@ export function judgeTrial({ guesses, alone, unresolved }: Plan, { readings, sim
   return { groups: [...groups, ...alone.map((job) => [job])], doubtful: [...doubtful, ...unresolved], again };
 }
 
-/** What a simulation says of a group: who got through, or null where it says nothing. */
+/** What a simulation shows for each job of a group: whether it would succeed. Null when it shows nothing. */
 function throughOf(outcome: RpcOutcome | undefined, count: number): readonly boolean[] | null {
   if (!outcome) return null;
   if ('error' in outcome) return count === 1 && isRevert(outcome.error) ? [false] : null;
-  // A transfer returns nothing; that it did not fail is all there is to know.
+  // A transfer returns no value. That it did not revert is the result.
   if (count === 1) return [true];
   try {
     return batchOutcomes(outcome.result as `0x${string}`, count);

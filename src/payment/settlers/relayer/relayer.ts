@@ -14,45 +14,45 @@ import type { MinedCost } from './mined-cost.ts';
 import { createState } from './state.ts';
 import type { Wallet } from './wallet.ts';
 
-/** What the relayer is made of. */
+/** The parts and settings of the relayer. */
 export interface RelayerOptions {
   chain: ChainClient;
   check: Pick<ChainCheck, 'read' | 'balanceAt'>;
   usdc: `0x${string}`;
   wallet: Wallet;
   evidence: Pick<Evidence, 'lookup'>;
-  /** Tells whether the token would let any payment through. */
+  /** Checks whether the token would let any payment through. */
   token: Pick<TokenWatch, 'check'>;
-  /** Whether failures have cost so much today that each payment is looked at before it is sent. */
+  /** Whether failures have used up today's budget, so that each payment is simulated before it is sent. */
   isCareful(): boolean;
   clock: Clock;
-  /** Receipts are asked for at least this often while something is in flight; a told head makes it sooner. */
+  /** Milliseconds between two requests for receipts while a transaction is in flight. A new head makes the next request come at once. */
   pollMs: number;
-  /** While a transaction is in flight, those that come wait at the most this long for others to share the next with. */
+  /** The batch window, in milliseconds: while a transaction is in flight, a new job waits at most this long for others that share its transaction. */
   gatherMs: number;
-  /** How much of a block one transaction may take. */
+  /** The part of a block that one transaction may take, in percent. */
   blockSharePercent: number;
-  /** A job that waits longer than this stops the sale of more. */
+  /** Milliseconds after which an open job stops further sales. */
   stallMs: number;
-  /** Calls back when a new block is told of; returns how to stop it. */
-  onHead(tell: () => void): () => void;
-  /** Made durable before anything is broadcast; returns the ids that still await settlement, the others must not be sent. */
+  /** Calls `listener` at each new block. Returns a function that stops it. */
+  onHead(listener: () => void): () => void;
+  /** Writes the transactions to disk before they are broadcast. Returns the ids that still await settlement. The others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
-  /** Told of each of our transactions that was mined; it must not throw. */
+  /** Called for each of our transactions that was mined. It must not throw. */
   onMined(cost: MinedCost): void;
   log: { warn(detail: object, message: string): void };
 }
 
-/** Our own settler, and what it still has to pay. */
+/** Our own settler, and its expected cost. */
 export interface Relayer extends Settler {
-  /** What the open settlements are expected to cost, in wei. */
+  /** The expected cost of the open settlements, in wei. */
   expectedWei(): bigint;
 }
 
 /**
- * Our own settler: one key, one queue, one sequence of nonces. What waits goes out together, in as few transactions as the gas allows,
- * as soon as the sender is free; outcomes are read from the logs of what was mined.
- * A job ends when the chain has said so. Presenting an authorization twice wastes gas, never money, because its nonce moves money once.
+ * Our own settler: one key, one queue, one sequence of nonces. When the sender is free, it sends all waiting jobs in as few transactions as the gas
+ * allows. It reads each outcome from the logs of mined transactions. A job ends when the chain shows its end. Sending an authorization twice wastes
+ * gas but no money, because its nonce moves money once.
  */
 export function createRelayer(options: RelayerOptions): Relayer {
   const { chain, wallet, clock, stallMs } = options;

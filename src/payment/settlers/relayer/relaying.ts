@@ -13,7 +13,7 @@ import type { RelayerMetrics } from './metrics.ts';
 import { createRelayer, type RelayerOptions } from './relayer.ts';
 import type { Wallet } from './wallet.ts';
 
-/** What our own relayer is opened with. */
+/** What our relayer is opened with. */
 export interface RelayingOptions {
   config: Pick<Config, 'network' | 'collector' | 'relayer' | 'receiptPollMs' | 'settleWaitMs'>;
   token: TokenWatch;
@@ -33,7 +33,7 @@ export interface RelayingOptions {
   };
 }
 
-/** Our own settler with what it learns heads from and what its gas comes from. */
+/** Opens our relayer with its source of heads, its gas watch and its gas budget. */
 export function createRelaying(options: RelayingOptions) {
   const { config, chain, wallet, check, evidence, token, noteBroadcast, metrics, clock, log } = options;
   const gas = createGasWatch(chain, wallet.address, metrics?.read);

@@ -12,24 +12,24 @@ import { markSent, note } from './notes.ts';
 import { judgeTrial, learnPayers, type Plan, type Prepared, planRound, type Room, type Trial } from './plan.ts';
 import { finish, RETRY_MS, requeue, requeueLater } from './turn.ts';
 
-/** At the most taken from the queue in one round. */
+/** Jobs that one round takes from the queue at the most. */
 const ROUND = 1000;
-/** A transaction that is sent now is in one of the next two blocks. */
+/** In milliseconds. A transaction that is sent now is mined in one of the next two blocks. */
 const MINED_WITHIN_MS = 1000;
 const TOO_CHEAP = /underpriced/i;
-/** What nodes say to a transaction that they have: in Ethereum's words, and in the embedded network's. */
+/** Nodes' error messages for a transaction that they already have: Ethereum's clients, and the embedded network. */
 const HAS_IT = /already (known|imported|exists)/i;
-/** Too dear for the relayer's balance, or too large for the pool or a block: half of it may do. */
+/** Too expensive for the relayer's balance, or too large for the pool or a block. Half of the batch may be accepted. */
 const TOO_MUCH = /insufficient (funds|balance)|oversized|exceeds|too (large|big|high)/i;
 
-/** Lets what comes at the same time come together; with nothing in flight no job waits for others beyond the event loop's next turn. */
+/** Opens the batch window, so that jobs share a transaction. With nothing in flight, a job waits only for the event loop's next turn. */
 export function openWindow({ state, now, effects }: Turn): void {
   const endMs = state.flights.size() === 0 ? 0 : (state.queue[0]?.queuedMs ?? 0) + state.settings.gatherMs;
   state.sender = 'window';
   effects.push({ kind: 'wait', ms: Math.max(0, endMs - now.nowMs), timer: { name: 'window' } });
 }
 
-/** Takes from the queue. The nonce is asked for where it is not known, then the prices. */
+/** Takes jobs from the queue. Asks for the nonce where it is unknown, then for the prices. */
 export function startRound({ state, effects }: Turn): void {
   const jobs = state.queue.splice(0, ROUND).filter((job) => !job.ended);
   state.sender = jobs.length > 0 ? 'round' : 'idle';
@@ -38,7 +38,7 @@ export function startRound({ state, effects }: Turn): void {
   effects.push({ kind: state.nonces.known() ? 'readFees' : 'countTransactions', for: 'round' });
 }
 
-/** The chain could not be read, or the ledger could not be written: nothing of this round was sent. */
+/** Ends a round that failed, because the chain could not be read or the ledger not written. Nothing of this round was sent. */
 export function giveUpRound({ state, effects }: Turn, error: unknown): void {
   const jobs = state.round?.jobs ?? [];
   const waiting = jobs.length + state.queue.length;
@@ -48,7 +48,7 @@ export function giveUpRound({ state, effects }: Turn, error: unknown): void {
   effects.push({ kind: 'wait', ms: RETRY_MS, timer: { name: 'pause' } });
 }
 
-/** With the nonce and the prices known: decides what must be tried out before it is sent. */
+/** Decides what must be simulated before it is sent. The nonce and the prices are known now. */
 export function prepareRound(turn: Turn): void {
   const { state, now, effects } = turn;
   const { blockGas, gasPrice } = now.prices;
@@ -59,7 +59,7 @@ export function prepareRound(turn: Turn): void {
   else launch(turn, judgeTrial(plan, { readings: new Map(), simulated: [] }));
 }
 
-/** What has run out, or will have when it is mined, is not sent: it could only cost gas. */
+/** Sets aside jobs that are expired or will be when they could be mined. Sending them could only cost gas. */
 function takeOutExpired(turn: Turn, jobs: readonly Job[]): Job[] {
   const lastSecond = BigInt(Math.floor((turn.now.nowMs + MINED_WITHIN_MS) / 1000));
   const expired = jobs.filter((job) => job.intent.authorization.validBefore <= lastSecond);
@@ -92,20 +92,23 @@ function launch(turn: Turn, { groups, ...rest }: Prepared): void {
   );
 }
 
-/** Sends what is on disk. */
+/** Sends the transactions that are on disk. */
 export function sendNoted(turn: Turn, flights: readonly Flight[]): void {
   if (flights.length === 0) return void examineRest(turn);
   turn.effects.push({ kind: 'send', flights, raws: markSent(turn, flights) });
 }
 
-/** One without an answer may have arrived: it stays in flight until it is late. */
+/** A batch without an answer may have arrived. Its flights stay until they are late. */
 export function sendUnanswered(turn: Turn, flights: readonly Flight[], error: unknown): void {
   const detail = { err: error, transactions: flights.length };
   turn.effects.push({ kind: 'warn', detail, message: 'broadcast unanswered' });
   examineRest(turn);
 }
 
-/** Flights that no node took free their nonces; but what a node calls used may be used by the very same, so their receipts are asked for. */
+/**
+ * Takes the nodes' answers. A flight that no node accepted frees its nonce. Its receipt is asked for first, because a nonce that a node calls used
+ * may be used by this very transaction.
+ */
 export function takeSent(turn: Turn, flights: readonly Flight[], outcomes: readonly RpcOutcome[]): void {
   const { state, effects } = turn;
   const refused: Flight[] = [];
@@ -120,18 +123,18 @@ export function takeSent(turn: Turn, flights: readonly Flight[], outcomes: reado
     effects.push({ kind: 'warn', detail, message: 'broadcast refused' });
   }
   if (refused.length === 0) return void examineRest(turn);
-  // The chain may have moved without us: it is asked for the nonce again.
+  // A third party may have used the nonce, so the chain is asked for it again.
   state.nonces.forget();
   effects.push({ kind: 'wait', ms: RETRY_MS, timer: { name: 'refused', flights: refused } });
 }
 
-/** A node's no, other than that it has the transaction already. */
+/** A node's refusal; null when the node has the transaction. */
 function refusalOf(outcome: RpcOutcome | undefined): string | null {
   if (!outcome || 'result' in outcome || HAS_IT.test(outcome.error.message)) return null;
   return outcome.error.message;
 }
 
-/** Gives back what was refused and has no receipt. */
+/** Ends refused flights without a receipt, and sorts their jobs. */
 export function closeRefused(turn: Turn, refused: readonly Flight[]): void {
   const left = refused.filter(turn.state.flights.has);
   for (const flight of left) turn.state.flights.close(flight);
@@ -142,7 +145,7 @@ export function closeRefused(turn: Turn, refused: readonly Flight[]): void {
   );
 }
 
-/** The groups are on their way: what was set aside is queued again, or examined before the next round. */
+/** Goes on after the groups were sent: jobs that were set aside are queued again, or examined before the next round. */
 export function examineRest(turn: Turn): void {
   const { doubtful, again } = turn.state.round?.rest ?? { doubtful: [], again: [] };
   requeue(

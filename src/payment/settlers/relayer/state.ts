@@ -6,33 +6,33 @@ import { createNonces, type Nonces } from './nonces.ts';
 import type { Prepared } from './plan.ts';
 import type { Wallet } from './wallet.ts';
 
-/** What was taken from the queue together, on its way through the sender. */
+/** Jobs that were taken from the queue together and are in the sender. */
 export interface Round {
   readonly jobs: readonly Job[];
-  /** What waits for the groups to be sent. */
+  /** Jobs that wait until the groups are sent. */
   rest: Omit<Prepared, 'groups'>;
   /**
-   * Unused jobs that would not go through: each ends or is sent alone, one after the other, `next` being the first that is not decided.
-   * Which of them a transaction in flight may still settle is found out once for all.
+   * Unused jobs whose simulation failed. One after the other ends or is sent alone; `next` is the first undecided one. `isPending`, found once for
+   * all of them: a transaction in flight may still settle the job.
    */
   examined: readonly { readonly job: Job; readonly isPending: boolean }[];
   next: number;
 }
 
-/** Transactions that are late, and how far the machine is with them. */
+/** Late transactions, and the machine's progress with them. */
 export interface Resend {
   readonly late: readonly Flight[];
-  /** How many transactions of the relayer the chain has mined. */
+  /** The number of the relayer's transactions that the chain has mined. */
   mined: number;
-  /** Those that neither ended nor were given back, the next one to be priced, and those that were replaced. */
+  /** Late flights that neither ended nor were given back, the index of the next one to price, and the replaced ones. */
   stuck: readonly Flight[];
   next: number;
   readonly replaced: Flight[];
-  /** How many were given back. */
+  /** How many flights were given back. */
   lost: number;
 }
 
-/** What goes on once doubtful jobs are sorted. */
+/** What follows once doubtful jobs are sorted. */
 export type After =
   | 'reopen'
   | 'expire'
@@ -41,39 +41,39 @@ export type After =
   | 'lost'
   | { readonly replace: Flight; readonly helps: boolean };
 
-/** Doubtful jobs on their way to one of two lists: unused, or unresolved. Those that the logs tell of end on the way. */
+/** Sorts doubtful jobs into two lists: unused, or unresolved. A job whose end the logs show ends during the sorting. */
 export interface Sorting {
   readonly after: After;
   unused: readonly Job[];
-  /** Used, or unreadable: looked up in the logs, in this order, `next` being the first that was not asked for. */
+  /** Jobs that are used or unreadable. They are looked up in the logs in this order; `next` is the first without a request. */
   toLookUp: readonly Job[];
   next: number;
   /** How many lookups are under way. */
   asked: number;
 }
 
-/** What the machine is given once. */
+/** Settings of the machine that do not change. */
 export interface Settings {
   readonly usdc: `0x${string}`;
-  /** While a transaction is in flight, the queue waits at the most this long for company. */
+  /** The batch window, in milliseconds: while a transaction is in flight, a job waits at most this long for others. */
   readonly gatherMs: number;
-  /** Receipts are asked for at least this often while something is in flight. */
+  /** Milliseconds between two requests for receipts while a transaction is in flight. */
   readonly pollMs: number;
 }
 
-/** Everything the relayer knows. `step` in machine.ts is its only writer. */
+/** Everything that the relayer knows. `step` in machine.ts is its only writer. */
 export interface State {
   readonly settings: Settings;
   /** Jobs that have not ended, in the order in which they came. */
   readonly open: Set<Job>;
   readonly queue: Job[];
-  /** The one sender: idle, waiting for company, in a round, or pausing after a round that failed. */
+  /** The sender: idle, in the batch window, in a round, or in a pause after a failed round. */
   sender: 'idle' | 'window' | 'round' | 'pause';
   /** The sender's round; null outside of one. */
   round: Round | null;
-  /** Who follows transactions in flight: idle while there are none, waiting for a head or the next poll, or looking. */
+  /** The watch over transactions in flight: idle while there are none, waiting for a head or the next poll, or looking for receipts. */
   watch: 'idle' | 'waiting' | 'looking';
-  /** Whether a head was reported during the look: then the next look comes at once. */
+  /** Whether a head was reported during the look. Then the next look comes at once. */
   headSeen: boolean;
   resend: Resend | null;
   readonly flights: Flights;
@@ -84,13 +84,13 @@ export interface State {
 }
 
 interface StateOptions extends Settings {
-  /** Signs without asking anybody: the same call always becomes the same transaction. */
+  /** Signs locally. The same call always gives the same transaction. */
   readonly wallet: Pick<Wallet, 'sign'>;
-  /** How much of a block one transaction may take. */
+  /** The part of a block that one transaction may take, in percent. */
   readonly blockSharePercent: number;
 }
 
-/** Nothing is known, open or in flight. */
+/** Makes the state at start: nothing is known, open or in flight. */
 export function createState({ usdc, gatherMs, pollMs, wallet, blockSharePercent }: StateOptions): State {
   const nonces = createNonces();
   const gas = createGasModel(blockSharePercent);

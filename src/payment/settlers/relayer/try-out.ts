@@ -17,19 +17,19 @@ export interface TryOutOptions {
 }
 
 /**
- * Reads a plan's payers and simulates its groups at the same time. Rejects when no payer could be read, because then it is the chain that does
- * not answer.
+ * Reads a plan's payers and simulates its groups at the same time. Rejects when no payer could be read, because then the chain itself does not
+ * answer.
  */
 export async function tryOut(options: TryOutOptions, { free, guesses, room }: Plan): Promise<Trial> {
   const calls = guesses.map((group) => simulation(options, group, room));
-  // A node that reads but does not simulate so much says nothing of it.
-  const silent = (): RpcOutcome[] => [];
-  const simulating = options.chain.batch(calls, { signal: options.signal }).catch(silent);
+  // A node that answers reads may refuse a simulation of this size. Then the simulation has no result.
+  const noResult = (): RpcOutcome[] => [];
+  const simulating = options.chain.batch(calls, { signal: options.signal }).catch(noResult);
   const [readings, simulated] = await Promise.all([readSome(options, free), simulating]);
   return { readings, simulated };
 }
 
-/** A batch is simulated with more gas than it will be given: what it then runs out of, one of its payers uses up. */
+/** Simulates a batch with more gas than it will get. If it runs out of gas even so, one of its payers used it up. */
 function simulation({ usdc, relayer }: TryOutOptions, group: readonly Job[], { gas, gasPrice }: Plan['room']): RpcCall {
   const authorizations = group.map(({ intent }) => intent.authorization);
   const [only] = authorizations;

@@ -5,7 +5,7 @@ import type { Turn } from './events.ts';
 import type { Job } from './job.ts';
 import { judgeUnresolved, type Ruling } from './judge.ts';
 
-/** A job whose answer failed for a reason that may pass is tried again after this. */
+/** Milliseconds after which a job is tried again when its failure may pass. */
 export const RETRY_MS = 500;
 
 /** Whether the job is in a transaction of ours that may still be mined. */
@@ -37,8 +37,8 @@ export function banPayer({ state, now }: Turn, { intent }: Job): void {
 }
 
 /**
- * Carries out verdicts, in their order. Those that send alone are queued together, and so are those that wait. Returns the jobs that are to be
- * read once more.
+ * Carries out verdicts in their order. Jobs that are sent alone are queued together, and so are jobs that wait. Returns the jobs whose payers must be
+ * read again.
  */
 export function apply(turn: Turn, rulings: readonly Ruling[]): Job[] {
   const [reread, alone, later]: [Job[], Job[], Job[]] = [[], [], []];
@@ -68,7 +68,7 @@ export function apply(turn: Turn, rulings: readonly Ruling[]): Job[] {
   return reread;
 }
 
-/** Jobs of which the chain does not tell now. */
+/** Holds jobs whose end the chain cannot show now. */
 export function holdUnresolved(turn: Turn, jobs: readonly Job[]): void {
   apply(
     turn,

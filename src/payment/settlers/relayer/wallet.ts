@@ -2,7 +2,7 @@ import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import { rlpBytes, rlpInteger, rlpList } from '../../../lib/rlp.ts';
 import { addressOf, keccak256, signDigest } from '../../../lib/secp256k1.ts';
 
-/** What a transaction of the relayer's needs; fees in wei for each gas. */
+/** The fields of a transaction of the relayer. Fees are in wei per unit of gas. */
 export interface Call {
   readonly to: `0x${string}`;
   readonly data: `0x${string}`;
@@ -12,18 +12,18 @@ export interface Call {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** A transaction ready to send: its hash is known before it is on its way. */
+/** A transaction that is ready to send. Its hash is known before it is sent. */
 export interface Signed {
   readonly raw: `0x${string}`;
   readonly hash: `0x${string}`;
 }
 
-/** EIP-2718's number of an EIP-1559 transaction, which stands before its fields. */
+/** EIP-2718's type number of an EIP-1559 transaction. It precedes the fields. */
 const TYPE = Buffer.from([2]);
 
 /**
- * The key that pays the gas. It signs natively, and writes its transactions byte by byte: in JavaScript a signature blocks the loop for
- * milliseconds, and so does a library's way to the bytes of a transaction that settles hundreds.
+ * The key that pays the gas. It signs with the native library and encodes transactions byte by byte. In JavaScript, a signature blocks the event loop
+ * for milliseconds, and so does a library's encoding of a transaction that settles hundreds of payments.
  */
 export function createWallet(privateKey: `0x${string}`, chainId: number) {
   const key = hexToBytes(privateKey);
@@ -33,7 +33,7 @@ export function createWallet(privateKey: `0x${string}`, chainId: number) {
     const fields = [
       ...[chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas].map(rlpInteger),
       rlpBytes(hexToBytes(to)),
-      // No value, and no access list after the data.
+      // No value, and an empty access list after the data.
       rlpInteger(0),
       rlpBytes(hexToBytes(data)),
       rlpList([]),

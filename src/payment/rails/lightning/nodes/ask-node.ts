@@ -4,8 +4,8 @@ import type { Upstream, UpstreamRequest } from '../../../../upstream/client/http
 import { parseJson } from '../../../../upstream/client/json.ts';
 
 /**
- * 2xx JSON of the expected shape, or UpstreamFailed. What the credentials do not allow is told apart from a broken node, with what they
- * `need`, because only the operator can mend it. Nothing of the node's own text is passed on: it might repeat what we sent.
+ * Returns 2xx JSON of the expected shape. Throws UpstreamFailed otherwise. Refused credentials have a message of their own that names what they
+ * `need`, because only the operator can correct that. The node's own text is never passed on, because it may repeat what we sent.
  */
 export async function askNode<T>(
   upstream: Upstream,
@@ -14,7 +14,7 @@ export async function askNode<T>(
   need: string,
 ): Promise<T> {
   const { status, headers, body } = await upstream.fetch(request);
-  // LND says a missing permission with 500, in words.
+  // LND answers a missing permission with 500 and a text.
   const denied =
     status === 401 || status === 403 || (status >= 400 && /permission denied/i.test(body.toString('utf8')));
   if (denied) throw new UpstreamFailed(upstream.name, `our credentials are not accepted; they need ${need}`);
@@ -22,7 +22,7 @@ export async function askNode<T>(
   return parseJson(upstream.name, headers['content-type'], body, schema);
 }
 
-/** The body as JSON, or null when it is none. */
+/** Parses the body as JSON. Null when it is not JSON. */
 export function jsonOrNull(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'));

@@ -1,4 +1,4 @@
-/** Waits that double from `firstMs` to `longestMs`, until something has gone well again. */
+/** Computes waits that double from `firstMs` to `longestMs`, until a success resets them. */
 export function createBackOff(firstMs: number, longestMs: number) {
   let failures = 0;
   return {

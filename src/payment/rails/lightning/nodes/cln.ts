@@ -12,7 +12,7 @@ interface ClnOptions {
 }
 
 const NEED = 'the methods invoice, listinvoices and getinfo';
-/** Methods with which money can leave the node; a rune that opens one of them is wider than it should be. */
+/** Methods that can send money from the node. A rune that allows one of them is wider than it should be. */
 const SPENDING = ['pay', 'xpay', 'keysend', 'withdraw'] as const;
 /** Core Lightning's error codes for a rune that the node did not make, has revoked, or that does not permit the method. */
 const REFUSALS = new Set([1501, 1502, 1503]);
@@ -24,8 +24,8 @@ const permitted = z.object({ valid: z.boolean() });
 const refusal = z.object({ code: z.number() });
 
 /**
- * A Core Lightning node over clnrest, whose calls are all POST with JSON. It hashes the description itself, so it gets the canonical
- * binding as text. Throws UpstreamFailed when the node is away or says no.
+ * A Core Lightning node over clnrest, whose calls are all POST with JSON. The node hashes the description itself, so it gets the canonical binding as
+ * text. Throws UpstreamFailed when the node is away or refuses.
  */
 export function createCln({ upstream, url, rune }: ClnOptions): Receiver {
   const call = (method: string, params: object, signal: AbortSignal) => ({
@@ -36,7 +36,7 @@ export function createCln({ upstream, url, rune }: ClnOptions): Receiver {
     signal,
   });
 
-  /** Whether the rune opens a method; null when the node does not tell. A rune that may not even ask was narrowed on purpose. */
+  /** Whether the rune allows a method. Null when the node does not say. A rune that may not even ask is restricted, so the answer is false. */
   async function mayCall(method: string, signal: AbortSignal): Promise<boolean | null> {
     const { status, body } = await upstream.fetch(call('checkrune', { rune, method }, signal));
     const answer = jsonOrNull(body);
@@ -58,7 +58,7 @@ export function createCln({ upstream, url, rune }: ClnOptions): Receiver {
     },
     createInvoice: async ({ amountMsat, binding, expirySeconds, label }, signal) => {
       const order = {
-        // With its unit it is a string, which no JSON reader rounds.
+        // A string with its unit, because no JSON reader rounds a string.
         amount_msat: `${amountMsat}msat`,
         label,
         description: binding,

@@ -8,12 +8,14 @@ import { createNwc } from './nwc.ts';
 import { createPhoenixd } from './phoenixd.ts';
 import type { Receiver } from './receiver.ts';
 
-/** LND's answer to getinfo, the largest, has some KiB. */
+/** The largest answer, LND's getinfo, has several KiB. */
 const MAX_BYTES = 256 * 1024;
-/** A node makes an invoice in milliseconds; more at once would only queue there. */
+/** A node makes an invoice in milliseconds. More concurrent requests would only queue at the node. */
 const CONCURRENCY = 8;
 
-/** The node of the configuration, or null where none is named. Connects to nothing; throws when the named certificate cannot be used. */
+/**
+ * Creates the configured node's receiver. Null where no node is configured. Sends no request. Throws when the configured certificate cannot be used.
+ */
 export function createReceiver({ receiver, timeoutMs }: LightningConfig, upstreams: Upstreams): Receiver | null {
   if (receiver === null) return null;
   const open = (ca: string | null): Upstream =>
@@ -22,7 +24,7 @@ export function createReceiver({ receiver, timeoutMs }: LightningConfig, upstrea
       timeoutMs,
       maxBytes: MAX_BYTES,
       concurrency: CONCURRENCY,
-      // A failure is judged by the issuer, which waits before it asks again.
+      // The issuer handles failures and waits before it asks again.
       retries: 0,
       ...(ca === null ? {} : { ca }),
     });
@@ -38,7 +40,7 @@ export function createReceiver({ receiver, timeoutMs }: LightningConfig, upstrea
   }
 }
 
-/** Read once, at the start: an operator who replaces the certificate restarts the service. */
+/** Reads the certificate once, at start. An operator who replaces it must restart the service. */
 function certificate(file: string | null): string | null {
   if (file === null) return null;
   try {

@@ -14,7 +14,7 @@ interface LndOptions {
 }
 
 const NEED = 'info:read, invoices:read and invoices:write';
-/** With these, money can leave the node; `uri` is a permission for one call by its name. */
+/** Permissions that can send money from the node. A `uri` permission allows one call by its name. */
 const SPENDING = new Set(['offchain:write', 'onchain:write', 'signer:generate', 'macaroon:generate', 'macaroon:write']);
 const HARMLESS_CALL =
   /^uri:\/(lnrpc\.Lightning\/(AddInvoice|LookupInvoice|ListInvoices|SubscribeInvoices|GetInfo|DecodePayReq|CheckMacaroonPermissions)|invoicesrpc\.Invoices\/\w+)$/;
@@ -25,8 +25,8 @@ const looked = z.object({ state: z.string() });
 const checked = z.object({ valid: z.boolean() });
 
 /**
- * An LND node over its REST interface (`/v1/invoices`, `/v1/invoice/{r_hash}`, `/v1/getinfo`). Amounts go as decimal strings, because
- * the interface is protobuf's JSON, in which 64-bit numbers are strings. Throws UpstreamFailed when the node is away or says no.
+ * An LND node over its REST interface (`/v1/invoices`, `/v1/invoice/{r_hash}`, `/v1/getinfo`). Amounts are decimal strings, because the interface is
+ * protobuf's JSON, in which 64-bit numbers are strings. Throws UpstreamFailed when the node is away or refuses.
  */
 export function createLnd({ upstream, url, macaroon }: LndOptions): Receiver {
   const headers = { 'Grpc-Metadata-macaroon': macaroon };
@@ -39,7 +39,7 @@ export function createLnd({ upstream, url, macaroon }: LndOptions): Receiver {
     signal,
   });
 
-  /** For a macaroon that we cannot read: the node is asked whether it opens `entity` for writing; null when it does not tell. */
+  /** For a macaroon that we cannot read: asks the node whether it allows writing to `entity`. Null when the node does not say. */
   async function mayWrite(entity: string, signal: AbortSignal): Promise<boolean | null> {
     const permissions = [{ entity, action: 'write' }];
     const body = { macaroon: Buffer.from(macaroon, 'hex').toString('base64'), permissions };

@@ -4,14 +4,14 @@ import { nowSeconds, systemClock } from '../../../../lib/clock.ts';
 import { orAborted } from '../../../../upstream/client/deadline.ts';
 import { ExchangeFailed } from '../../../../upstream/client/failure.ts';
 
-/** What a wallet said to a request: its result, or the code of its refusal (NIP-47's words). */
+/** A wallet's answer to a request: its result, or NIP-47's error code of its refusal. */
 export type NwcAnswer = { readonly result: unknown } | { readonly refused: string };
 
 /** One connection to a wallet through its relays. */
 export interface NwcSession {
-  /** Throws ExchangeFailed when no answer can be had, and the signal's own reason when it aborts first. */
+  /** Throws ExchangeFailed when there is no answer, and the signal's own reason when it aborts first. */
   request(method: string, params: object, signal: AbortSignal): Promise<NwcAnswer>;
-  /** Ends everything that is under way. */
+  /** Ends all running requests. */
   close(): void;
 }
 
@@ -26,8 +26,8 @@ const RESPONSE = 23195;
 const response = z.object({ error: z.object({ code: z.string() }).nullish(), result: z.unknown().optional() });
 
 /**
- * Opens nothing until the first request. Keys, encryption and relays are the library's; the exchange is ours, because the library's own
- * waits a fixed minute, cannot be broken off, goes on reconnecting after its end, and ends the process on an answer that it cannot decrypt.
+ * Connects at the first request. The library handles keys, encryption and relays. The exchange is our own code, because the library's waits a fixed
+ * minute, cannot be aborted, keeps reconnecting after it is closed, and ends the process on an answer that it cannot decrypt.
  */
 export async function openNwcSession(connection: string): Promise<NwcSession> {
   const { NWCClient } = await import('@getalby/sdk/nwc');
@@ -36,7 +36,7 @@ export async function openNwcSession(connection: string): Promise<NwcSession> {
   const ended = new AbortController();
   let negotiated = false;
 
-  /** The first event that fits; the relays have checked nothing, the library has checked its signature. */
+  /** The first matching event. The library checks its signature; the relays check nothing. */
   function first(filter: Filter, signal: AbortSignal): Promise<Event> {
     const { promise, resolve } = Promise.withResolvers<Event>();
     const subscription = pool.subscribe(relayUrls, filter, { onevent: resolve });
@@ -50,7 +50,7 @@ export async function openNwcSession(connection: string): Promise<NwcSession> {
     await orAborted(any, signal);
   }
 
-  /** What the wallet can decrypt stands in an event that it keeps on the relay; without a word it is the old encryption. */
+  /** Chooses the encryption. The wallet lists what it supports in an event on the relay. An event without the list means the old encryption. */
   async function negotiate(signal: AbortSignal): Promise<void> {
     if (negotiated) return;
     const { tags } = await first({ kinds: [INFO], authors: [walletPubkey], limit: 1 }, signal);
@@ -70,7 +70,7 @@ export async function openNwcSession(connection: string): Promise<NwcSession> {
       ];
       return await client.signEvent({ kind: REQUEST, created_at: nowSeconds(systemClock), tags, content });
     } catch {
-      // The library's own words may hold what it was given.
+      // The library's error message may contain its input.
       throw new ExchangeFailed('connecting', 'its connection string holds no usable keys');
     }
   }
@@ -83,7 +83,7 @@ export async function openNwcSession(connection: string): Promise<NwcSession> {
     const published = Promise.any(pool.publish(relayUrls, event)).catch(() => {
       throw new ExchangeFailed('answering', 'no relay takes our requests');
     });
-    // A relay that never confirms may still have passed it on; one that refuses ends the wait.
+    // A relay that never confirms may still have forwarded the request. A relay that refuses ends the wait.
     return read(await Promise.race([reply, published.then(() => reply)]));
   }
 

@@ -7,13 +7,13 @@ import { type NwcAnswer, type NwcSession, openNwcSession } from './nwc-session.t
 import { type Receiver, TooMuchPower } from './receiver.ts';
 
 interface NwcOptions {
-  /** `nostr+walletconnect://…`, its secret included. */
+  /** `nostr+walletconnect://…`, with its secret. */
   readonly connection: string;
-  /** For one request, connecting included. */
+  /** For one request, with its connection. */
   readonly timeoutMs: number;
 }
 
-/** Paying in any form, and making connections, which could then pay. */
+/** Methods that pay, and the method that makes connections, which could then pay. */
 const SPENDING = /(^|_)pay(_|$)|^create_connection$/;
 
 const info = z.object({ pubkey: nodeKeyText });
@@ -26,8 +26,8 @@ const looked = z.object({
 });
 
 /**
- * A wallet over Nostr Wallet Connect (NIP-47). Its connection string is a bearer secret that lies in our configuration, so one that may
- * pay is refused: `inspect` throws TooMuchPower. Everything else throws UpstreamFailed when the wallet or its relays are away.
+ * A wallet over Nostr Wallet Connect (NIP-47). Its connection string is a bearer secret in our configuration. So `inspect` throws TooMuchPower for
+ * one that may pay. Every method throws UpstreamFailed when the wallet or its relays are away.
  */
 export function createNwc({ connection, timeoutMs }: NwcOptions): Receiver {
   let session: Promise<NwcSession> | null = null;
@@ -40,7 +40,7 @@ export function createNwc({ connection, timeoutMs }: NwcOptions): Receiver {
       return await withinDeadline(timeoutMs, signal, (within) => request(method, params, within));
     } catch (error) {
       if (!(error instanceof ExchangeFailed)) throw error;
-      // A connection that was silent once may be dead without knowing it: the next request makes a new one.
+      // A connection that did not answer may be dead. So the next request opens a new one.
       if (session === used) session = null;
       close();
       throw new UpstreamFailed('nwc', error.message);

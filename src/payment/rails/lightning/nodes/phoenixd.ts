@@ -18,8 +18,8 @@ const info = z.object({ nodeId: nodeKeyText });
 const payment = z.object({ isPaid: z.boolean() });
 
 /**
- * A phoenixd node over its HTTP interface: forms in, JSON out, the password as that of a user without a name. It sells whole sats only,
- * and our prices are whole sats. Throws UpstreamFailed when the node is away or says no.
+ * A phoenixd node over its HTTP interface: form requests, JSON answers, basic authentication with an empty user name. It takes whole sats only, and
+ * our prices are whole sats. Throws UpstreamFailed when the node is away or refuses.
  */
 export function createPhoenixd({ upstream, url, password }: PhoenixdOptions): Receiver {
   const headers = { authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` };
@@ -28,7 +28,7 @@ export function createPhoenixd({ upstream, url, password }: PhoenixdOptions): Re
   return {
     kind: 'phoenixd',
     nodeKey: async (signal) => (await askNode(upstream, get('/getinfo', signal), info, NEED)).nodeId,
-    // Both of its passwords answer every reading call alike, and a paying call is not made to find out.
+    // Every read gives the same answer with either of its passwords, and we make no paying call to find out.
     inspect: async () => [`it cannot be told whether the password may also spend; ${NEED} is enough`],
     createInvoice: async ({ amountMsat, requestHash, expirySeconds, label }, signal) => {
       if (amountMsat % MSAT_PER_SAT !== 0n) throw new RangeError(`${amountMsat} msat are no whole sats`);
