@@ -41,7 +41,7 @@ export function promisesOfCrashing(fixture: RailFixture, stage: Stage): void {
     const handler = stage.source.hold(running.request.tag);
     const broken = [present(running)];
     await handler.arrived;
-    const hanging = await stage.rail.hang();
+    const hanging = await stage.hang();
     broken.push(present(settling));
     await hanging.arrived();
     await stage.kill();

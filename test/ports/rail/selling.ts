@@ -86,7 +86,7 @@ export function promisesOfSelling(fixture: RailFixture, stage: Stage): void {
 async function expectHeldBack(stage: Stage): Promise<void> {
   const request = stage.request();
   const payment = await stage.pay(request);
-  const hanging = await stage.rail.hang();
+  const hanging = await stage.hang();
   let isHeldBack = true;
   const answer = stage.present(request, payment).finally(() => {
     isHeldBack = false;

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { type Adapter, ofNow } from '../../support/ledger/ledger-adapters.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
@@ -56,6 +56,7 @@ export function railSuite(database: Adapter['name']): void {
     afterAll(async () => {
       await open?.close();
     });
+    afterEach(() => open.calm());
     const stage = ofNow(() => open);
     promisesOfSelling(fixture, stage);
     promisesOfPresenting(fixture, stage);

@@ -13,7 +13,7 @@ export function promisesOfTelling(fixture: RailFixture, stage: Stage): void {
     const request = stage.request();
     const payment = await stage.pay(request);
     const before = stage.source.runs(request.tag);
-    const hanging = await stage.rail.hang();
+    const hanging = await stage.hang();
     for (let again = 0; again < 2; again++) {
       const answer = await stage.present(request, payment);
       expect(problemOf(answer)).toMatchObject({ status: 503, charged: 'unknown' });

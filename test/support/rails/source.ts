@@ -11,6 +11,10 @@ export async function startSource() {
   const runs = new Map<string, number>();
   const failing = new Set<string>();
   const held = new Map<string, { arrived: PromiseWithResolvers<void>; open: PromiseWithResolvers<void> }>();
+  const release = (tag: string): void => {
+    held.get(tag)?.open.resolve();
+    held.delete(tag);
+  };
   const server = await startStandIn(async ({ query }) => {
     const tag = String(query.get('tag'));
     const run = (runs.get(tag) ?? 0) + 1;
@@ -29,11 +33,10 @@ export async function startSource() {
     hold: (tag: string) => {
       const gate = { arrived: Promise.withResolvers<void>(), open: Promise.withResolvers<void>() };
       held.set(tag, gate);
-      const release = () => {
-        held.delete(tag);
-        gate.open.resolve();
-      };
-      return { arrived: gate.arrived.promise, release };
+      return { arrived: gate.arrived.promise, release: () => release(tag) };
+    },
+    releaseAll: () => {
+      for (const tag of [...held.keys()]) release(tag);
     },
     stop: server.stop,
   };
