@@ -195,17 +195,6 @@ describe('the Gateway beside our relayer', () => {
     expect((await lookup(service, hash)).payments).toContainEqual(found);
   });
 
-  test('gives the same payment the same answer, charges it once, and sells nobody else anything for it', async () => {
-    const payment = await batched(5000n);
-    const first = await present(service.origin, PATH, payment);
-    const again = await present(service.origin, PATH, payment);
-    expect([first.status, again.status, again.body]).toEqual([200, 200, first.body]);
-    expect(again.headers['payment-response']).toBe(first.headers['payment-response']);
-    const stranger = await present(service.origin, PATH, payment, '127.0.0.9');
-    expect(stranger.status).toBe(402);
-    expect(gateway.depositOf(payment.address)).toBe(5000n - BigInt(payment.requirement.amount));
-  });
-
   const settlesAsked = () => gateway.asked.filter(({ path }) => path === '/v1/x402/settle').length;
 
   test('refuses before the handler what the Gateway would not take or holds no deposit for, and after it what it did not take', async () => {

@@ -55,9 +55,9 @@ export function describePostgres(title: string, suite: () => void): void {
   describe.skipIf(missing !== null)(title, suite);
 }
 
-/** States properties of the ledger's ports, for every adapter that can be had. */
-export function describeLedgers(title: string, suite: (adapter: Adapter) => void): void {
-  for (const adapter of adapters) {
+/** States properties of the ledger's ports, for every adapter that can be had, or for the one of this name. */
+export function describeLedgers(title: string, suite: (adapter: Adapter) => void, only?: Adapter['name']): void {
+  for (const adapter of adapters.filter(({ name }) => name === (only ?? name))) {
     describe.skipIf(adapter.missing !== null)(`${title} (${adapter.name})`, () => suite(adapter));
   }
 }

@@ -1,12 +1,13 @@
 import { freshDatabase } from '../postgres/postgres-run.ts';
-import { describeLedgers } from './ledger-adapters.ts';
+import { type Adapter, describeLedgers } from './ledger-adapters.ts';
 
-/** States what a whole service promises, on each database that its ledger can be in; `ledgerEnv` names a fresh one each time. */
+/** States what a whole service promises, on each database that its ledger can be in, or on the one of this name; `ledgerEnv` names a fresh one each time. */
 export function describeServices(
   title: string,
   suite: (ledgerEnv: () => Promise<Record<string, string>>) => void,
+  only?: Adapter['name'],
 ): void {
-  describeLedgers(title, ({ name }) =>
-    suite(async () => (name === 'postgres' ? { LEDGER_URL: await freshDatabase() } : {})),
-  );
+  const on = ({ name }: Adapter) =>
+    suite(async () => (name === 'postgres' ? { LEDGER_URL: await freshDatabase() } : {}));
+  describeLedgers(title, on, only);
 }

@@ -10,8 +10,13 @@ import { call } from './service.ts';
 const READY_MS = 30_000;
 const SERVER = join(import.meta.dirname, '../../../src/server.ts');
 
-/** The real service as its own process, which can be killed and started again over the same files. */
-export async function createProcess(network: EmbeddedNetwork, dataDir: string, env: Record<string, string> = {}) {
+/** The real service, or another program, as its own process, which can be killed and started again over the same files. */
+export async function createProcess(
+  network: EmbeddedNetwork,
+  dataDir: string,
+  env: Record<string, string> = {},
+  program = SERVER,
+) {
   const port = env.PORT ?? (await freePort());
   const origin = `http://127.0.0.1:${port}`;
   const given: Record<string, string> = {
@@ -39,13 +44,13 @@ export async function createProcess(network: EmbeddedNetwork, dataDir: string, e
     pid: (): number => child?.pid ?? 0,
     /** Starts it and returns when it is ready for paid calls. */
     start: async (): Promise<void> => {
-      const started = spawn(process.execPath, [SERVER], {
+      const started = spawn(process.execPath, [program], {
         env: { PATH: process.env.PATH, ...given },
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       child = started;
       const keep = (chunk: Buffer) => {
-        log = (log + chunk.toString('utf8')).slice(-200_000);
+        log = (log + chunk.toString('utf8')).slice(-2_000_000);
       };
       started.stdout?.on('data', keep);
       started.stderr?.on('data', keep);

@@ -54,6 +54,7 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
   const checkSignature = createGatewaySignatureCheck(chainId, wallet);
   const met = new Set<string>();
   let fault: GatewayFault | null = null;
+  let held: Promise<void> | null = null;
 
   /** The static checks, in the API's words; the first that fails. */
   async function staticFault({ paymentPayload, paymentRequirements: asked }: Asked['body']): Promise<string | null> {
@@ -184,6 +185,7 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
         return { json: wrong === null ? { isValid: true } : { isValid: false, invalidReason: wrong } };
       }
       case 'POST /v1/x402/settle': {
+        await held;
         const nonce = body.paymentPayload.payload.authorization.nonce;
         if (fault === null || met.has(nonce)) return { json: await settle(body) };
         met.add(nonce);
@@ -224,6 +226,15 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
     giveUp: (id: string) => {
       const transfer = transfers.get(id);
       if (transfer) transfer.status = 'failed';
+    },
+    /** Settlements wait from here on, whoever hangs up meanwhile, until what is returned is called. */
+    hold: (): (() => void) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held = promise;
+      return () => {
+        held = null;
+        resolve();
+      };
     },
     /** From here on the first request for each payment meets this fault; null heals. */
     fault: (next: GatewayFault | null) => {

@@ -1,0 +1,80 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { RailFixture, RailPayment } from '../../support/rails/rail-fixture.ts';
+import type { Request, Stage } from '../../support/rails/rail-stage.ts';
+import { seed, seededRandom } from '../../support/random.ts';
+
+/** Kills at any time, beside the one at three named steps. */
+const KILLS = process.env.SLOW ? 25 : 0;
+const BUYERS = 4;
+/** Longer than a presentation takes, so that kills fall before, into and behind it. */
+const LONGEST_MS = 600;
+
+interface Purchase {
+  readonly request: Request;
+  readonly payment: RailPayment;
+  /** The body of the answer, where there was one. */
+  readonly heard: string | null;
+}
+
+/** Promise 10, with real processes that are killed. */
+export function promisesOfCrashing(fixture: RailFixture, stage: Stage): void {
+  const order = async () => {
+    const request = stage.request();
+    return { request, payment: await stage.pay(request) };
+  };
+  const present = ({ request, payment }: Pick<Purchase, 'request' | 'payment'>) =>
+    stage.present(request, payment).catch(() => null);
+
+  /** The same payment gets the one answer, paid for once. */
+  async function judge({ request, payment, heard }: Purchase, context: string): Promise<void> {
+    const { body } = await stage.buy(request, payment);
+    if (heard !== null) expect(body, context).toBe(heard);
+    expect((await stage.present(request, payment)).body, context).toBe(body);
+    expect(await payment.lost(), context).toBe(payment.price);
+  }
+
+  test('10: a kill while the handler runs, while the settlement is under way and after the answer loses neither money nor answer', async () => {
+    const [served, settling, running] = [await order(), await order(), await order()];
+    const { body } = await stage.buy(served.request, served.payment);
+    const runs = stage.source.runs(settling.request.tag);
+    const handler = stage.source.hold(running.request.tag);
+    const broken = [present(running)];
+    await handler.arrived;
+    const hanging = await stage.hang();
+    broken.push(present(settling));
+    await hanging.arrived();
+    await stage.kill();
+    for (const answer of await Promise.all(broken)) expect(answer?.status ?? 'broken').not.toBe(200);
+    handler.release();
+    await hanging.heal();
+    await stage.start();
+    await judge({ ...served, heard: body }, 'after the answer');
+    await judge({ ...settling, heard: null }, 'while it was settled');
+    // What was stored before the settlement is the answer: its handler does not run again.
+    expect(stage.source.runs(settling.request.tag)).toBe(runs + 1);
+    await judge({ ...running, heard: null }, 'while the handler ran');
+  });
+
+  test.runIf(KILLS > 0)(
+    `10: ${KILLS} kills at any time lose neither money nor answer`,
+    async () => {
+      const random = seededRandom(`rail ${fixture.name}`);
+      for (let round = 0; round < KILLS; round++) {
+        const context = `round ${round}, seed ${seed}`;
+        const orders = await Promise.all(Array.from({ length: BUYERS }, order));
+        const answers = orders.map(present);
+        await delay(random() * LONGEST_MS);
+        await stage.kill();
+        const heard = await Promise.all(answers);
+        await stage.start();
+        const purchases = orders.map((one, at) => ({
+          ...one,
+          heard: heard[at]?.status === 200 ? heard[at].body : null,
+        }));
+        await Promise.all(purchases.map((purchase) => judge(purchase, context)));
+      }
+    },
+    KILLS * 30_000,
+  );
+}

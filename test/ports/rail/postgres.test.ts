@@ -1,0 +1,3 @@
+import { railSuite } from './suite.ts';
+
+railSuite('postgres');

@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest';
+import { type RailFixture, WRONGS } from '../../support/rails/rail-fixture.ts';
+import { problemOf, receiptOf, type Stage } from '../../support/rails/rail-stage.ts';
+import type { Answer } from '../../support/service/service.ts';
+import { decoded } from '../../support/usdc/buyer.ts';
+import { KINDS } from './kinds.ts';
+
+const AT_ONCE = 16;
+const OTHER_CLIENT = '127.0.0.2';
+
+/** Promises 5 to 8: what a payment that is presented again, elsewhere, many times at once or wrongly gets. */
+export function promisesOfPresenting(fixture: RailFixture, stage: Stage): void {
+  const { runsBefore } = KINDS[fixture.kind];
+
+  test('5: the same payment presented again gets the same bytes and receipt, uncharged', async () => {
+    const request = stage.request();
+    const payment = await stage.pay(request);
+    const first = await stage.buy(request, payment);
+    const runs = stage.source.runs(request.tag);
+    for (let again = 0; again < 2; again++) {
+      const answer = await stage.present(request, payment);
+      expect([answer.status, answer.body]).toEqual([200, first.body]);
+      expect(answer.headers['payment-response']).toBe(first.headers['payment-response']);
+    }
+    expect(stage.source.runs(request.tag)).toBe(runs);
+    expect(await payment.lost()).toBe(payment.price);
+  });
+
+  test('6: a payment that has bought an answer buys nothing for another request, and a copy of it nothing for another client', async () => {
+    const [request, other] = [stage.request(), stage.request()];
+    const payment = await stage.pay(request);
+    const { body } = await stage.buy(request, payment);
+    const refused = await stage.present(other, payment);
+    expect(refused.status).toBe(402);
+    expect(refused.body).not.toContain(`"tag":"${other.tag}"`);
+    // A rail that makes the answer first has made it for the new offer, and shown it to no one.
+    expect(stage.source.runs(other.tag)).toBeLessThanOrEqual(runsBefore);
+    // What was signed may be public by now; a preimage is the payer's own secret, so more is not asked for.
+    const elsewhere = await stage.present(request, payment, OTHER_CLIENT);
+    if (fixture.kind === 'signed') expect(elsewhere.status).toBe(402);
+    else expect([elsewhere.status, elsewhere.body]).toEqual([200, body]);
+    expect((await stage.present(request, payment)).body).toBe(body);
+    expect(await payment.lost()).toBe(payment.price);
+  });
+
+  test(`7: of ${AT_ONCE} presentations of one payment at once, one runs, and every buyer who is served gets the same bytes`, async () => {
+    const request = stage.request();
+    const payment = await stage.pay(request);
+    const before = stage.source.runs(request.tag);
+    const handler = stage.source.hold(request.tag);
+    const first = stage.present(request, payment);
+    await handler.arrived;
+    const others = await Promise.all(Array.from({ length: AT_ONCE - 1 }, () => stage.present(request, payment)));
+    for (const other of others)
+      expect(problemOf(other)).toEqual({ status: 409, code: 'payment_in_flight', charged: 'unknown' });
+    handler.release();
+    const { status } = await first;
+    const served = await Promise.all(Array.from({ length: 3 }, () => stage.buy(request, payment)));
+    if (status === 200) served.push(await first);
+    expect(new Set(served.map(({ body }) => body)).size).toBe(1);
+    expect(stage.source.runs(request.tag)).toBe(before + 1);
+    expect(await payment.lost()).toBe(payment.price);
+  });
+
+  describe('8: a refused payment is a 402 with its reason and reserves nothing', () => {
+    for (const wrong of WRONGS) {
+      test.skipIf(fixture.cannot[wrong])(`when it is ${wrong}`, async () => {
+        const request = stage.request();
+        const payment = await stage.pay(request, wrong);
+        const before = await payment.lost();
+        const runs = stage.source.runs(request.tag);
+        const refused = await stage.present(request, payment);
+        expect(refused.status).toBe(402);
+        expect(decoded(refused, 'payment-required').error).toMatch(/\w/);
+        // Nothing ran for the payment; what a rail makes before an offer it has made for the next one.
+        expect(stage.source.runs(request.tag) - runs).toBe(decodedOffers(refused) * runsBefore);
+        expect([await stage.find(payment.id), await payment.lost()]).toEqual([null, before]);
+        if (payment.mended === null) return;
+        await stage.buy(request, { header: payment.mended });
+        expect(await payment.lost()).toBe(payment.price);
+      });
+    }
+  });
+
+  test.skipIf(fixture.cannot['spent meanwhile'])(
+    '8: a payment whose money went elsewhere while the handler ran is a 402, costs nothing, and is good again with the money',
+    async () => {
+      const request = stage.request();
+      const payment = await stage.pay(request);
+      const handler = stage.source.hold(request.tag);
+      const answer = stage.present(request, payment);
+      await handler.arrived;
+      const bringBack = await payment.spend?.();
+      handler.release();
+      const refused = await answer;
+      expect(refused.status, refused.body).toBe(402);
+      expect(receiptOf(refused)).toMatchObject({ success: false, transaction: '' });
+      expect([(await stage.find(payment.id))?.state, await payment.lost()]).toEqual(['failed', 0n]);
+      await bringBack?.();
+      await stage.buy(request, payment);
+      expect(await payment.lost()).toBe(payment.price);
+    },
+  );
+}
+
+/** How many ways to pay a refusal offers. */
+const decodedOffers = (refused: Answer): number =>
+  Math.min(1, (decoded(refused, 'payment-required') as { accepts: unknown[] }).accepts.length);

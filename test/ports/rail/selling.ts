@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest';
+import type { RailFixture } from '../../support/rails/rail-fixture.ts';
+import { problemOf, receiptOf, type Stage } from '../../support/rails/rail-stage.ts';
+import { PRICES } from '../../support/rails/source.ts';
+import { until } from '../../support/service/crew.ts';
+import { decoded } from '../../support/usdc/buyer.ts';
+import { KINDS } from './kinds.ts';
+
+const FAILED = { status: 502, code: 'upstream_failed', charged: false };
+
+/** Promises 1 to 4: what is offered, sold, taken, and not taken. */
+export function promisesOfSelling(fixture: RailFixture, stage: Stage): void {
+  const { runsBefore } = KINDS[fixture.kind];
+
+  test('1: an unpaid call is offered its price, runs nothing that a payer waits for and costs nothing', async () => {
+    const request = stage.request();
+    const offered = await stage.offer(request);
+    const { accepts } = decoded(offered, 'payment-required') as { accepts: { amount: string }[] };
+    const price = fixture.unitsOf(PRICES.cheap);
+    expect(new Set(accepts.map(({ amount }) => BigInt(amount)))).toEqual(new Set([price]));
+    expect(stage.source.runs(request.tag)).toBe(runsBefore);
+    expect(offered.headers['payment-response']).toBeUndefined();
+    // Of a payment that is signed and kept nothing is known, and nothing is taken.
+    const payment = await stage.rail.pay(offered);
+    expect(await payment.lost()).toBe(fixture.kind === 'signed' ? 0n : price);
+    expect(await stage.find(payment.id)).toBeNull();
+  });
+
+  test('2: a paid call is answered once its payment is decided, and the receipt names evidence that can be looked up', async () => {
+    const request = stage.request();
+    const payment = await stage.pay(request);
+    if (fixture.kind === 'signed') await expectHeldBack(stage);
+    else expect(await payment.lost()).toBe(payment.price);
+    const answer = await stage.buy(request, payment);
+    expect(JSON.parse(answer.body)).toEqual({ tag: request.tag, run: runsBefore + 1 });
+    const { success, transaction } = receiptOf(answer);
+    expect(success).toBe(true);
+    expect(await stage.rail.evidenceOf(String(transaction))).toBe(payment.price);
+    expect((await stage.find(String(transaction)))?.amount).toBe(String(payment.price));
+    expect(await payment.lost()).toBe(payment.price);
+  });
+
+  test('3: the price of this very request is what is taken, and a payment of a lower price does not buy it', async () => {
+    for (const endpoint of ['cheap', 'dear'] as const) {
+      const request = stage.request(endpoint);
+      const payment = await stage.pay(request);
+      const answer = await stage.buy(request, payment);
+      const units = fixture.unitsOf(PRICES[endpoint]);
+      expect([payment.price, await payment.lost()]).toEqual([units, units]);
+      expect(await stage.rail.evidenceOf(String(receiptOf(answer).transaction))).toBe(units);
+    }
+    const [cheap, dear] = [stage.request('cheap'), stage.request('dear')];
+    const payment = await stage.pay(cheap);
+    const before = await payment.lost();
+    expect((await stage.present(dear, payment)).status).toBe(402);
+    expect([await payment.lost(), await stage.find(payment.id)]).toEqual([before, null]);
+    expect((await stage.buy(cheap, payment)).status).toBe(200);
+  });
+
+  test('4: a failing handler costs nothing, and the same payment is answered', async () => {
+    const request = stage.request();
+    const payment = await stage.pay(request);
+    const before = stage.source.runs(request.tag);
+    stage.source.fail(request.tag);
+    const answer = await stage.present(request, payment);
+    expect(stage.source.runs(request.tag)).toBe(before + 1);
+    if (fixture.kind === 'signed') {
+      expect(problemOf(answer)).toEqual(FAILED);
+      expect([await payment.lost(), await stage.find(payment.id)]).toEqual([0n, null]);
+      stage.source.recover(request.tag);
+    } else {
+      // What has been paid for is answered at once, with what was made before the offer; what cannot be made is not offered.
+      expect([answer.status, JSON.parse(answer.body).run]).toEqual([200, 1]);
+      const unmade = stage.request();
+      stage.source.fail(unmade.tag);
+      const refused = await stage.ask(unmade.path);
+      expect(problemOf(refused)).toEqual(FAILED);
+      expect(refused.headers['payment-required']).toBeUndefined();
+    }
+    await stage.buy(request, payment);
+    expect(await payment.lost()).toBe(payment.price);
+  });
+}
+
+/** While a settlement has no end, its buyer gets nothing. */
+async function expectHeldBack(stage: Stage): Promise<void> {
+  const request = stage.request();
+  const payment = await stage.pay(request);
+  const hanging = await stage.hang();
+  let isHeldBack = true;
+  const answer = stage.present(request, payment).finally(() => {
+    isHeldBack = false;
+  });
+  await hanging.arrived();
+  await until('the answer is stored', async () => (await stage.find(payment.id))?.state === 'settling');
+  expect(isHeldBack).toBe(true);
+  await hanging.heal();
+  // A machine that was too slow has told the buyer to come back.
+  if ((await answer).status !== 200) expect(problemOf(await answer)).toMatchObject({ charged: 'unknown' });
+  await stage.buy(request, payment);
+  expect((await stage.find(payment.id))?.state).toBe('settled');
+}

@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type Adapter, ofNow } from '../../support/ledger/ledger-adapters.ts';
+import { describeServices } from '../../support/ledger/on-ledgers.ts';
+import { lightning } from '../../support/rails/lightning.ts';
+import type { RailFixture, Shown } from '../../support/rails/rail-fixture.ts';
+import { openStage, type Stage } from '../../support/rails/rail-stage.ts';
+import { toy } from '../../support/rails/toy.ts';
+import { usdcFacilitator } from '../../support/rails/usdc-facilitator.ts';
+import { usdcGateway } from '../../support/rails/usdc-gateway.ts';
+import { usdcRelayer } from '../../support/rails/usdc-relayer.ts';
+import { promisesOfCrashing } from './crashing.ts';
+import { promisesOfPresenting } from './presenting.ts';
+import { promisesOfSelling } from './selling.ts';
+import { promisesOfTelling } from './telling.ts';
+
+/** Every rail that is held to the promises, and the most that it may leave unshown. */
+const RAILS: readonly (readonly [fixture: RailFixture, mayLack: readonly Shown[]])[] = [
+  [toy, []],
+  [usdcRelayer, []],
+  [usdcFacilitator, []],
+  [usdcGateway, []],
+  [lightning, ['expired', 'spent meanwhile']],
+];
+
+/** States the twelve promises of src/payment/README.md for every rail, on one database. One network serves all rails. */
+export function railSuite(database: Adapter['name']): void {
+  let network: EmbeddedNetwork;
+  let compiled: string;
+  beforeAll(async () => {
+    network = await startEmbeddedNetwork({ lightning: true, blockTimeMs: 100 });
+    // What a process has compiled, it writes when it ends in peace; then the next rail's starts sooner.
+    compiled = mkdtempSync(join(tmpdir(), 'percall-compiled-'));
+  });
+  afterAll(async () => {
+    await network?.stop();
+    rmSync(compiled, { recursive: true, force: true });
+  });
+
+  test('each rail shows every promise but what this suite lets it lack, and says why it lacks that', () => {
+    for (const [{ name, cannot }, mayLack] of RAILS) {
+      expect(mayLack, name).toEqual(expect.arrayContaining(Object.keys(cannot)));
+      for (const reason of Object.values(cannot)) expect(reason, name).toMatch(/\w+ \w+/);
+    }
+  });
+
+  const onRail = (fixture: RailFixture, ledgerEnv: () => Promise<Record<string, string>>) => {
+    let open: Stage;
+    beforeAll(async () => {
+      open = await openStage(fixture, network, { ...(await ledgerEnv()), NODE_COMPILE_CACHE: compiled });
+      await open.start();
+    }, 60_000);
+    afterAll(async () => {
+      await open?.close();
+    });
+    afterEach(() => open.calm());
+    const stage = ofNow(() => open);
+    promisesOfSelling(fixture, stage);
+    promisesOfPresenting(fixture, stage);
+    promisesOfCrashing(fixture, stage);
+    promisesOfTelling(fixture, stage);
+  };
+  const onRails = (ledgerEnv: () => Promise<Record<string, string>>) => {
+    for (const [fixture] of RAILS) describe(fixture.name, () => onRail(fixture, ledgerEnv));
+  };
+  describeServices('a rail keeps the twelve promises', onRails, database);
+}

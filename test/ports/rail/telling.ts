@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { formsOf } from '../../support/lightning/settle-calls.ts';
+import type { RailFixture } from '../../support/rails/rail-fixture.ts';
+import { problemOf, receiptOf, type Stage } from '../../support/rails/rail-stage.ts';
+import { until } from '../../support/service/crew.ts';
+import { KINDS } from './kinds.ts';
+
+/** Promises 9, 11 and 12: what is said of a payment whose end is not known, what the lookup tells, and what is never said. */
+export function promisesOfTelling(fixture: RailFixture, stage: Stage): void {
+  const { serving, end } = KINDS[fixture.kind];
+
+  test('9: an unclear settlement is 503 with `charged: "unknown"`, never a 402, and ends as the evidence says', async () => {
+    const request = stage.request();
+    const payment = await stage.pay(request);
+    const before = stage.source.runs(request.tag);
+    const hanging = await stage.hang();
+    for (let again = 0; again < 2; again++) {
+      const answer = await stage.present(request, payment);
+      expect(problemOf(answer)).toMatchObject({ status: 503, charged: 'unknown' });
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+      expect(answer.headers['payment-required']).toBeUndefined();
+    }
+    expect((await stage.find(payment.id))?.state).toBe(fixture.kind === 'signed' ? 'unknown' : 'claimed');
+    await hanging.heal();
+    const answer = await stage.buy(request, payment);
+    expect(stage.source.runs(request.tag)).toBe(before + 1);
+    expect(await stage.rail.evidenceOf(String(receiptOf(answer).transaction))).toBe(payment.price);
+    expect(await payment.lost()).toBe(payment.price);
+  });
+
+  test('11: the lookup tells what became of a payment, by the payer’s own identifier and by the receipt’s', async () => {
+    const request = stage.request();
+    const payment = await stage.pay(request);
+    expect(await stage.find(payment.id)).toBeNull();
+    const handler = stage.source.hold(request.tag);
+    const presented = stage.present(request, payment);
+    await handler.arrived;
+    expect((await stage.find(payment.id))?.state).toBe(serving);
+    handler.release();
+    await presented;
+    const answer = await stage.buy(request, payment);
+    // That the last byte has left is noted behind the answer.
+    await until('the sale has ended', async () => (await stage.find(payment.id))?.state === end);
+    const { transaction } = receiptOf(answer);
+    const found = await stage.find(payment.id);
+    expect(found).toMatchObject({ amount: String(payment.price), transaction, at: expect.any(Number) });
+    expect(await stage.find(String(transaction))).toEqual(found);
+    expect(JSON.stringify(found)).not.toContain(request.tag);
+  });
+
+  test('12: no secret of payer or seller stands in any answer or log line, whatever became of the payment', async () => {
+    const [sold, forged] = [stage.request(), stage.request()];
+    const { body } = await stage.buy(sold, await stage.pay(sold));
+    await stage.present(forged, await stage.pay(forged, 'forged'));
+    const { answers, log } = stage.said();
+    // The search finds what is there.
+    expect(answers).toContain(body);
+    expect(log).toMatch(/"level":"(debug|warn)"/);
+    const secrets = [...stage.paid().map(({ secret }) => secret), ...stage.rail.secrets];
+    for (const form of secrets.flatMap(formsOf)) {
+      expect(answers.includes(String(form)), 'a secret in an answer').toBe(false);
+      expect(log.includes(String(form)), 'a secret in the log').toBe(false);
+    }
+    for (const { header } of stage.paid()) expect(answers.includes(header) || log.includes(header)).toBe(false);
+  });
+}

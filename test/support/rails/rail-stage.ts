@@ -1,0 +1,133 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import type { FoundPayment } from '../../../src/payment/lookup.ts';
+import { createProcess } from '../service/process.ts';
+import { type Answer, call } from '../service/service.ts';
+import { decoded } from '../usdc/buyer.ts';
+import type { Hanging, OpenRail, RailFixture, RailPayment, Wrong } from './rail-fixture.ts';
+import { type PRICES, startSource } from './source.ts';
+
+const PATIENCE_MS = 30_000;
+/** Short, so that settlements that hang are given up soon; a sale ends far sooner, unless the machine is slow. */
+const PACE = { SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' };
+
+/** A request that no other test makes. */
+export interface Request {
+  readonly tag: string;
+  readonly path: string;
+}
+
+export type Stage = Awaited<ReturnType<typeof openStage>>;
+
+/** A rail, the process that sells over it, and buyers. Everything that the process answers and logs is kept. */
+export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, ledgerEnv: Record<string, string>) {
+  const folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
+  const [rail, source] = [await fixture.open(network), await startSource()];
+  const env = { ...PACE, ...ledgerEnv, ...rail.env, COLLECTOR: 'off', LOG_LEVEL: 'debug', SOURCE_URL: source.url };
+  const shop = await createProcess(network, folder, env, join(import.meta.dirname, fixture.program));
+  const answers: string[] = [];
+  let requests = 0;
+  let hanging: Hanging | null = null;
+  let isUp = false;
+
+  async function start(): Promise<void> {
+    await shop.start();
+    isUp = true;
+  }
+
+  return {
+    ...{ fixture, rail, source, start },
+    ...buyersAt(shop.origin, rail, answers),
+    /** The process dies where it stands; the next one begins over what it left. */
+    kill: async (): Promise<void> => {
+      isUp = false;
+      await shop.kill();
+    },
+    /** Settlements hang from here on, until the test heals them or ends. */
+    hang: async (): Promise<Hanging> => {
+      hanging = await rail.hang();
+      return hanging;
+    },
+    /** Undoes what a test that failed has left. */
+    calm: async (): Promise<void> => {
+      source.releaseAll();
+      await hanging?.heal();
+      hanging = null;
+      if (!isUp) await start();
+    },
+    /** A new request for one of the two endpoints. */
+    request: (endpoint: keyof typeof PRICES = 'cheap'): Request => {
+      const tag = `r${++requests}`;
+      return { tag, path: `/v1/${fixture.surface}/test/${endpoint}?tag=${tag}` };
+    },
+    /** Everything that was answered, and everything that was logged. */
+    said: () => ({ answers: answers.join('\n'), log: shop.log() }),
+    close: async (): Promise<void> => {
+      await shop.stop();
+      await source.stop();
+      await rail.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Buyers at a shop. They keep what they are answered. */
+function buyersAt(origin: string, rail: OpenRail, answers: string[]) {
+  const paid: RailPayment[] = [];
+
+  async function ask(path: string, headers: Record<string, string> = {}, from?: string): Promise<Answer> {
+    const answer = await call(origin, path, { headers, ...(from && { from }) });
+    answers.push(`${answer.status} ${JSON.stringify(answer.headers)} ${answer.body}`);
+    return answer;
+  }
+
+  /** Asks until the answer is of the wanted kind; what is no reason to come back is an error. */
+  async function until(wanted: number, comesBackFor: readonly number[], again: () => Promise<Answer>): Promise<Answer> {
+    for (const end = Date.now() + PATIENCE_MS; ; await delay(50)) {
+      const { status, ...answer } = await again();
+      if (status === wanted) return { status, ...answer };
+      if (!comesBackFor.includes(status) || Date.now() > end)
+        throw new Error(`not ${wanted}, but ${status} ${JSON.stringify(answer)}`);
+    }
+  }
+
+  const offer = ({ path }: Request): Promise<Answer> => until(402, [503], () => ask(path));
+  const present = ({ path }: Request, { header }: Pick<RailPayment, 'header'>, from?: string): Promise<Answer> =>
+    ask(path, { 'payment-signature': header }, from);
+
+  return {
+    ask,
+    /** What an unpaid request is offered, as soon as anything is. */
+    offer,
+    /** Presents a payment once, from another address where one is given. */
+    present,
+    /** Pays for a request and presents nothing yet. */
+    pay: async (request: Request, wrong?: Wrong): Promise<RailPayment> => {
+      const payment = await rail.pay(await offer(request), wrong);
+      paid.push(payment);
+      return payment;
+    },
+    /** Every payment so far. */
+    paid: () => paid,
+    /** Presents a payment as a patient buyer does: until it is served. */
+    buy: (request: Request, payment: Pick<RailPayment, 'header'>): Promise<Answer> =>
+      until(200, [409, 502, 503], () => present(request, payment)),
+    /** What the lookup tells of an identifier; null where the ledger knows nothing. */
+    find: async (id: string): Promise<FoundPayment | null> => {
+      const { status, body } = await ask(`/v1/payments/${id}`);
+      return status === 404 ? null : (JSON.parse(body).payments[0] as FoundPayment);
+    },
+  };
+}
+
+/** The receipt of an answer. */
+export const receiptOf = (answer: Answer) => decoded(answer, 'payment-response') as Record<string, string>;
+
+/** The members of a problem that speak of money. */
+export const problemOf = ({ status, body }: Answer): object => {
+  const { code, charged } = JSON.parse(body);
+  return { status, code, charged };
+};

@@ -1,0 +1,79 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { startStandIn } from '../upstream/http-stand-in.ts';
+
+/** What a payer of the toy rail signs, with the bank's shared key of its account; all values are text. */
+export interface ToyPayment {
+  readonly from: string;
+  readonly to: string;
+  readonly value: string;
+  readonly validAfter: string;
+  readonly validBefore: string;
+  readonly nonce: string;
+  readonly signature: string;
+}
+
+const hex = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
+const nameOf = ({ from, nonce }: ToyPayment): string => from + nonce;
+
+/** Signs with an account's key. */
+export function signToy(key: Buffer, { from, to, value, validBefore, nonce }: Omit<ToyPayment, 'signature'>): string {
+  return hex(
+    createHmac('sha256', key)
+      .update(JSON.stringify([from, to, value, validBefore, nonce]))
+      .digest(),
+  );
+}
+
+/** The bank behind the toy rail, over HTTP in the test's process: it moves what a payer has signed, once, and keeps what it moved. */
+export async function startToyBank() {
+  const accounts = new Map<string, { key: Buffer; balance: bigint }>();
+  const transfers = new Map<string, { transaction: string; value: string }>();
+  let held: Promise<void> | null = null;
+  let asked = 0;
+
+  async function move(payment: ToyPayment, transaction: string): Promise<object> {
+    asked += 1;
+    await held;
+    const known = transfers.get(nameOf(payment));
+    if (known) return known;
+    const account = accounts.get(payment.from);
+    if (!account || account.balance < BigInt(payment.value)) return { refused: true };
+    account.balance -= BigInt(payment.value);
+    transfers.set(nameOf(payment), { transaction, value: payment.value });
+    return { transaction, value: payment.value };
+  }
+
+  const server = await startStandIn(async ({ path, body: { payment, transaction } }) => {
+    if (path === '/move') return { json: await move(payment, transaction) };
+    const account = accounts.get(payment.from);
+    const isSigned = account !== undefined && signToy(account.key, payment) === payment.signature;
+    return {
+      json: { isSigned, balance: String(account?.balance ?? 0n), transfer: transfers.get(nameOf(payment)) ?? null },
+    };
+  });
+
+  return {
+    url: server.url,
+    /** An account with this much. */
+    open: (balance: bigint) => {
+      const [from, key] = [hex(randomBytes(20)), randomBytes(32)];
+      const account = { key, balance };
+      accounts.set(from, account);
+      return { from, key, account };
+    },
+    /** Moves wait from here on, whoever hangs up meanwhile, until what is returned is called. */
+    hold: (): (() => void) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held = promise;
+      return () => {
+        held = null;
+        resolve();
+      };
+    },
+    /** How often it was asked to move something. */
+    asked: () => asked,
+    movedBy: (transaction: string): bigint =>
+      BigInt([...transfers.values()].find((one) => one.transaction === transaction)?.value ?? 0),
+    stop: server.stop,
+  };
+}
