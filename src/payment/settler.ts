@@ -56,6 +56,9 @@ export interface SettlingRail {
   readonly ownOnly: boolean;
 }
 
+/** A payer's address in hex, and why it is not settled for. */
+export type RefusedPayer = readonly [payer: string, reason: string];
+
 /**
  * The port to what moves the money: our own relayer, or a third party's facilitator.
  * Many intents in, one promise of an outcome for each, in order; a promise never rejects.
@@ -67,6 +70,8 @@ export interface Settler {
   unavailable(): string | null;
   /** Why this payer is not settled for now, or null; asked in the same place. */
   refuses?(payer: Uint8Array): string | null;
+  /** Every payer of whom `refuses` gives a reason now: what other processes that sell are told. */
+  refused?(): readonly RefusedPayer[];
   /** Why no account with code is settled for now, or null; asked when the payer was seen to have code. */
   refusesCode?(): string | null;
   /** Ends the work; what is still open resolves as unknown. */

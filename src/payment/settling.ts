@@ -1,5 +1,5 @@
 import type { Payment } from '../store/ports/sales.ts';
-import type { Intent, Settler } from './settler.ts';
+import type { Intent, RefusedPayer, Settler } from './settler.ts';
 
 /** The rails whose payments are settled after the call is served. */
 export type RailName = 'usdc-exact' | 'usdc-gateway';
@@ -38,8 +38,8 @@ export interface ReportedStatus {
   readonly unavailable: string | null;
   /** Why payers with code are refused; null where they are not. */
   readonly codeRefused: string | null;
-  /** The payers that are refused now, in hex, each with the reason. */
-  readonly payers: readonly (readonly [payer: string, reason: string])[];
+  /** The payers that are refused now. */
+  readonly payers: readonly RefusedPayer[];
 }
 
 /** What the other processes must know before they sell, as plain JSON. A rail that is off is not in it. */

@@ -17,6 +17,11 @@ export function isBanned(bans: Bans, payer: string, nowMs: number): boolean {
   return (bans.get(payer) ?? 0) > nowMs;
 }
 
+/** The payers that are refused now, the newest ban last. */
+export function bannedPayers(bans: Bans, nowMs: number): string[] {
+  return [...bans.keys()].filter((payer) => isBanned(bans, payer, nowMs));
+}
+
 /**
  * Payers that are not sold to for a day: their settlements moved nothing, or used up all their gas. Kept in memory: a restart forgets them, which
  * costs one transaction each.
@@ -26,5 +31,6 @@ export function createPayerBans(clock: Clock) {
   return {
     add: (payer: string): void => ban(bans, payer, clock.nowMs()),
     has: (payer: string): boolean => isBanned(bans, payer, clock.nowMs()),
+    all: (): string[] => bannedPayers(bans, clock.nowMs()),
   };
 }
