@@ -163,6 +163,18 @@ describe('a look', () => {
     expect([of(others, 'readPayers'), of(others, 'lookUp').length]).toEqual([[], 1]);
   });
 
+  test('that finds a replacement mined reads only those that it left out and that still wait', () => {
+    const [ended, left, kept] = [randomJob(), randomJob(), randomJob()];
+    const flight = fly(ended, left, kept);
+    state.flights.replace(flight, [kept], prices);
+    ended.ended = true;
+    const effects = answer(look(), 'fetchReceipts', [NONE, receiptOf(flight, kept)]);
+    expect(of(effects, 'readPayers')).toMatchObject([{ jobs: [left], for: { after: 'reopen' } }]);
+    // They go back to the queue, in their order, once they are known to be unused.
+    answer(effects, 'readPayers', unused([left]));
+    expect(state.queue).toEqual([left]);
+  });
+
   test('learns what a payment takes from batches alone', () => {
     const before = state.gas.expected();
     const job = randomJob();
@@ -278,6 +290,19 @@ describe('late transactions', () => {
     const effects = answer(asked, 'fetchReceipts', [NONE]);
     expect(effects).toMatchObject([{ kind: 'warn', detail: { inFlight: 2 }, message: 'receipts unread' }, POLL]);
     expect([past, waiting].map(state.flights.has)).toEqual([true, true]);
+  });
+
+  test.each(['countTransactions', 'readFees'] as const)('stay as they are until the next look where %s fails', (at) => {
+    const flight = fly(randomJob());
+    nowMs += 3001;
+    let effects = answer(look(), 'fetchReceipts', [NONE]);
+    if (at === 'readFees') effects = answer(effects, 'countTransactions', 3);
+    const effect = of(effects, at)[0] as Ask;
+    expect(feed({ kind: 'failed', effect, error: new Error('away') })).toMatchObject([
+      { kind: 'warn', message: 'receipts unread' },
+      POLL,
+    ]);
+    expect([state.flights.has(flight), state.sender]).toEqual([true, 'idle']);
   });
 
   test('whose nonces are all used are given back also where the sender has forgotten the nonce', () => {
