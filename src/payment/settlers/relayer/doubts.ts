@@ -45,7 +45,7 @@ function lookUpMore({ effects }: Turn, sorting: Sorting): boolean {
 
 /** Jobs whose authorizations have run out are not sent any more. The logs end them as soon as the chain's own time says so. */
 export function startExpiry(turn: Turn, jobs: readonly Job[]): void {
-  if (jobs.length > 0) lookUpMore(turn, { after: 'expire', unused: [], toLookUp: jobs, next: 0, asked: 0 });
+  lookUpMore(turn, { after: 'expire', unused: [], toLookUp: jobs, next: 0, asked: 0 });
 }
 
 /** Back to the queue with what is unused; the rest waits for the chain to tell. */

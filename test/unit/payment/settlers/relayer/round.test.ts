@@ -179,6 +179,7 @@ describe('what a trial leaves', () => {
     used.ended = true;
     const effects = answer(examining, 'readPayers', [free, free]);
     expect(of(effects, 'end')).toEqual([{ kind: 'end', job: other, outcome: REVERTED }]);
+    expect(of(effects, 'tryToken')).toHaveLength(1);
     expect([state.sender, state.round]).toEqual(['idle', null]);
   });
 });
