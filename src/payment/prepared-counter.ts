@@ -14,9 +14,9 @@ export type Purchase<S> = (
 
 /** The counter of an endpoint whose terms are known at start. A request gets the price before its parameters are checked. */
 export function createPreparedCounter<S>(endpoint: Endpoint<S>, offer: Offer, purchase: Purchase<S>): Counter<Ask> {
-  const demand = ({ method, target, query }: Ask, error?: string): Demand => ({
+  const demand = ({ target, query }: Ask, error?: string): Demand => ({
     fields: offer.demand.fields(target, error),
-    body: method === 'HEAD' ? null : offer.demand.body(query),
+    body: offer.demand.body(query),
     contentType: 'application/json',
   });
 

@@ -21,8 +21,7 @@ export type Fields = readonly (readonly [name: string, value: string])[];
 /** What a request is asked to pay: header fields and a body of JSON text. */
 export interface Demand {
   readonly fields: Fields;
-  /** Null for a HEAD. */
-  readonly body: string | null;
+  readonly body: string;
   readonly contentType: string;
 }
 

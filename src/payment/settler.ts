@@ -85,6 +85,9 @@ export interface SettlingTerms {
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
 }
 
+/** A payer's address in hex, and why it is not settled for. */
+export type RefusedPayer = readonly [payer: string, reason: string];
+
 /**
  * The port to what moves the money: our own relayer, or the remote service of a third party. `settle` returns one promise of an outcome for each
  * intent, in order. The promises never reject. Settling the same authorization twice is safe: its nonce moves money once.
@@ -95,6 +98,8 @@ export interface Settler {
   unavailable(): string | null;
   /** Why this payer's payments are refused now, or null. The core asks before a handler runs. */
   refuses?(payer: Uint8Array): string | null;
+  /** Every payer that `refuses` has a reason against now. The other processes that sell are told of them. */
+  refused?(): readonly RefusedPayer[];
   /** Why payments of accounts with code are refused now, or null. Asked when a read shows that the payer has code. */
   refusesCode?(): string | null;
   /** Stops the work. Open intents resolve as unknown. */

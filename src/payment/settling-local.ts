@@ -1,4 +1,3 @@
-import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { Ledger } from './ledger.ts';
 import type { RailName } from './rail.ts';
 import type { Settlement } from './settlement.ts';
@@ -12,11 +11,13 @@ import type {
   SettlingReport,
 } from './settling.ts';
 
+type StatusSource = Pick<Settler, 'unavailable' | 'refuses' | 'refused' | 'refusesCode'>;
+
 interface LocalSettlingOptions {
-  ledger: Pick<Ledger, 'get' | 'waiting'>;
+  ledger: Pick<Ledger, 'waiting'>;
   settlement: Pick<Settlement, 'settle' | 'resume' | 'carry' | 'reconcile' | 'idle'>;
   /** The settler of each rail that is on. */
-  settlers: Readonly<Partial<Record<RailName, Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>>>>;
+  settlers: Readonly<Partial<Record<RailName, StatusSource>>>;
   probes(): RailProbes;
   detail(): string | null;
   takeOver: SettlesForOthers['takeOver'];
@@ -43,12 +44,9 @@ const OFF: RailStatus = { unavailable: () => null, refuses: () => null, refusesC
 export function createLocalSettling(options: LocalSettlingOptions): LocalSettling {
   const { ledger, settlement, settlers, probes, takeOver, load } = options;
   const statuses = new Map(Object.entries(settlers).map(([rail, settler]) => [rail, statusOf(settler)]));
-  const refusals = createRefusedPayers([...statuses.values()]);
 
   async function carry(id: string): Promise<boolean> {
-    const before = await ledger.get(id).catch(() => null);
     await settlement.carry(id).catch(() => {});
-    if (before) refusals.note(before.payer);
     return true;
   }
 
@@ -63,11 +61,7 @@ export function createLocalSettling(options: LocalSettlingOptions): LocalSettlin
       for await (const { id } of ledger.waiting()) void carry(id);
     },
     report: () => {
-      const reported = [...statuses].map(([rail, status]): [string, ReportedStatus] => [
-        rail,
-        { unavailable: status.unavailable(), codeRefused: status.refusesCode(), payers: refusals.of(status) },
-      ]);
-      refusals.forgetOld();
+      const reported = Object.entries(settlers).map(([rail, settler]) => [rail, reportOf(settler)]);
       return { status: Object.fromEntries(reported), probes: probes() };
     },
     takeOver,
@@ -92,7 +86,7 @@ export function createLocalSettling(options: LocalSettlingOptions): LocalSettlin
   };
 }
 
-function statusOf(settler: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>): RailStatus {
+function statusOf(settler: StatusSource): RailStatus {
   return {
     unavailable: () => settler.unavailable(),
     refuses: (payer) => settler.refuses?.(payer) ?? null,
@@ -100,22 +94,11 @@ function statusOf(settler: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCod
   };
 }
 
-/** The payers that settlers refuse, in hex. Only its own settlement can make a payer refused, so each settlement is noted here. */
-function createRefusedPayers(statuses: readonly RailStatus[]) {
-  const suspects = new Set<string>();
-  const isRefused = (payer: Uint8Array): boolean => statuses.some(({ refuses }) => refuses(payer) !== null);
-
+/** The settler itself names the payers that it refuses. It may come to refuse a payer long after that payer's settlement has ended. */
+function reportOf(settler: StatusSource): ReportedStatus {
   return {
-    note: (payer: Uint8Array): void => {
-      if (isRefused(payer)) suspects.add(bytesToHex(payer));
-    },
-    of: ({ refuses }: RailStatus) =>
-      [...suspects].flatMap((payer) => {
-        const reason = refuses(hexToBytes(payer));
-        return reason === null ? [] : [[payer, reason] as const];
-      }),
-    forgetOld: (): void => {
-      for (const payer of suspects) if (!isRefused(hexToBytes(payer))) suspects.delete(payer);
-    },
+    unavailable: settler.unavailable(),
+    codeRefused: settler.refusesCode?.() ?? null,
+    payers: settler.refused?.() ?? [],
   };
 }

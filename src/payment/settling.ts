@@ -1,6 +1,6 @@
 import type { Payment } from '../store/ports/sales.ts';
 import type { RailName } from './rail.ts';
-import type { Intent, RailProbe, Settler } from './settler.ts';
+import type { Intent, RailProbe, RefusedPayer, Settler } from './settler.ts';
 
 /** The status of a rail's settler. Every member answers from memory. A rail that is off has no faults. */
 export type RailStatus = Required<Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>>;
@@ -29,8 +29,8 @@ export interface ReportedStatus {
   readonly unavailable: string | null;
   /** Why payers with code are refused; null where they are not. */
   readonly codeRefused: string | null;
-  /** The payers that are refused now, in hex, each with the reason. */
-  readonly payers: readonly (readonly [payer: string, reason: string])[];
+  /** The payers that are refused now. */
+  readonly payers: readonly RefusedPayer[];
 }
 
 /** What the other processes must know before they sell, as plain JSON. It omits rails that are off. */

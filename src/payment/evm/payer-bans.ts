@@ -17,6 +17,11 @@ export function isBanned(bans: Bans, payer: string, nowMs: number): boolean {
   return (bans.get(payer) ?? 0) > nowMs;
 }
 
+/** The payers that are refused now, the newest ban last. */
+export function bannedPayers(bans: Bans, nowMs: number): string[] {
+  return [...bans.keys()].filter((payer) => isBanned(bans, payer, nowMs));
+}
+
 /**
  * Bans payers for a day whose settlements moved nothing or used up all their gas. Kept in memory: a restart drops the bans, which costs one
  * transaction for each payer.
@@ -26,5 +31,6 @@ export function createPayerBans(clock: Clock) {
   return {
     add: (payer: string): void => ban(bans, payer, clock.nowMs()),
     has: (payer: string): boolean => isBanned(bans, payer, clock.nowMs()),
+    all: (): string[] => bannedPayers(bans, clock.nowMs()),
   };
 }

@@ -1,8 +1,8 @@
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { signDigest } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
-import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
+import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
 import { type Requirement, signAuthorization } from './payments.ts';
 
 /** An authorization signed for the Gateway Wallet; the official client's twin is compared in its test. */

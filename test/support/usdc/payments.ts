@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { addressOf, signDigest } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
-import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
+import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
 
 /** A buyer's key, made fresh. */
 export function newKey(): { privateKey: Buffer; address: `0x${string}` } {

@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { paymentKey } from '../../../src/payment/authorization.ts';
 import { hashAuthorization } from '../../../src/payment/evm/eip3009.ts';
-import { isSameAuthorization, isSameBuyer, isSameRequest, mayTakeOver } from '../../../src/payment/known-payment.ts';
+import {
+  isSameAuthorization,
+  isSameBuyer,
+  isSameRequest,
+  mayHaveMoved,
+  mayTakeOver,
+} from '../../../src/payment/known-payment.ts';
 import type { Order } from '../../../src/payment/order.ts';
 import { REVERTED } from '../../../src/payment/settler.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
@@ -125,5 +131,20 @@ describe('a row that failed', () => {
   test('may not be taken over with another authorization, or by another client', () => {
     expect(mayTakeOver(row(), order({ authorizationHash: hash32('another') }))).toBe(false);
     expect(mayTakeOver(row(), order({ clientHash: hash32('another'), identifierHash: null }))).toBe(false);
+  });
+});
+
+describe('the money of an authorization', () => {
+  test.each(['reserved', 'settling', 'unknown', 'settled'] as const)('may have moved while its row is %s', (state) => {
+    expect(mayHaveMoved(row({ state, reason: null }))).toBe(true);
+  });
+
+  test('may have moved after its settlement moved nothing, because anybody can send what the chain has shown', () => {
+    expect(mayHaveMoved(row({ state: 'failed', reason: REVERTED }))).toBe(true);
+  });
+
+  test('has not moved where there is no row, or the row failed for good', () => {
+    expect(mayHaveMoved(null)).toBe(false);
+    expect(mayHaveMoved(row({ state: 'failed', reason: 'invalid_exact_evm_nonce_already_used' }))).toBe(false);
   });
 });

@@ -7,7 +7,7 @@ import { createRecovery } from '../../../src/payment/recovery.ts';
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { sale } from '../../support/ledger/ledger-rows.ts';
+import { hash32, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 
 const PATIENCE_MS = 60_000;
@@ -57,4 +57,12 @@ test('beside others the deadâ€™s rows are taken over at once, unknown processesâ
   expect(await leftAfter(rows, living, PATIENCE_MS, ['dead'])).toEqual([alive, unheard]);
   await clock.advance(PATIENCE_MS);
   expect(await leftAfter([alive, unheard], living, PATIENCE_MS)).toEqual([alive]);
+});
+
+test('an operator is told of every take-over, of what was forgotten and of what is unknown now', async () => {
+  const [forgotten, sent] = [await reserve('one'), await reserve('other')];
+  await open('other').storeIntent(sent, storedIntent());
+  await open('other').noteBroadcast([{ id: sent, transaction: hash32('transaction') }]);
+  expect(await leftAfter([forgotten, sent], undefined, 0)).toEqual([sent]);
+  expect(warned).toEqual([{ released: 1, unknown: 1 }]);
 });

@@ -30,6 +30,7 @@ let outcome: Outcome | Promise<Outcome>;
 let given: Intent[];
 let fences: (number | undefined)[];
 let errors: object[];
+let said: object[];
 let ownOnly: boolean;
 let isOn: boolean;
 /** Done before the evidence answers. */
@@ -41,7 +42,7 @@ beforeEach(() => {
   clock = createManualClock(1_800_000_000_000);
   const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   ledger = createLedger({ store, clock, bootId: 'boot', ...limits });
-  [verdict, lookups, outcome, given, fences, errors] = [{ kind: 'open' }, [], SETTLED, [], [], []];
+  [verdict, lookups, outcome, given, fences, errors, said] = [{ kind: 'open' }, [], SETTLED, [], [], [], []];
   [ownOnly, isOn] = [false, true];
   before = async () => {};
 });
@@ -82,7 +83,7 @@ function open(fencingToken?: number): Settlement {
     ledger: watched,
     railOf: (contract) => (isOn && CONTRACT.equals(contract) ? rail() : null),
     ...{ clock, waitMs: WAIT_MS, fencingToken },
-    log: { info: () => {}, error: (detail) => void errors.push(detail) },
+    log: { info: (detail) => void said.push(detail), error: (detail) => void errors.push(detail) },
   });
 }
 
@@ -131,6 +132,17 @@ describe('a fresh intent', () => {
     });
     await open().settle(intentOf(other), CONTRACT);
     expect(fences).toEqual([17, undefined]);
+  });
+
+  test('leaves a line for the operator: which payment, how it ended, and why where it failed', async () => {
+    const [paid, failed] = [await stored('a'), await stored('b')];
+    await open().settle(intentOf(paid), CONTRACT);
+    outcome = FAILED;
+    await open().settle(intentOf(failed), CONTRACT);
+    expect(said).toEqual([
+      { payment: paid.id, outcome: 'settled' },
+      { payment: failed.id, outcome: 'failed', reason: FAILED.reason },
+    ]);
   });
 
   test('without an end in time is unknown to its buyer, and ends all the same', async () => {

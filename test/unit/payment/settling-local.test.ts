@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createEvidence } from '../../../src/payment/evm/evidence.ts';
@@ -10,11 +10,13 @@ import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createSettlement } from '../../../src/payment/settlement.ts';
 import type { Intent, Outcome, Settler } from '../../../src/payment/settler.ts';
 import { createLocalSettling } from '../../../src/payment/settling-local.ts';
-import type { LedgerStore } from '../../../src/store/ports/sales.ts';
+import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
+/** Whom all rows here are of. */
+const PAYER = `0x${'09'.repeat(20)}`;
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 const settled = (): Outcome => ({ kind: 'settled', transaction: randomBytes(32), block: 7, paid: 500n });
 
@@ -60,7 +62,11 @@ function settling(hasGateway = true) {
       return intents.map(async () => outcome());
     },
     unavailable: () => unavailable,
-    ...(!refusesNobody && { refuses: () => ban, refusesCode: () => codeBan }),
+    ...(!refusesNobody && {
+      refuses: () => ban,
+      refused: () => (ban === null ? [] : [[PAYER, ban] as const]),
+      refusesCode: () => codeBan,
+    }),
     stop: async () => {},
   };
   const evidence = createEvidence(chain, `0x36${'0'.repeat(38)}`);
@@ -91,7 +97,8 @@ test('a fresh intent of another process is settled, once however often it is ask
   const id = await intent();
   await Promise.all([local.carry(id), local.carry(id)]);
   expect(await serving.get(id)).toMatchObject({ state: 'settled', block: 7, charged: 500n, signature: null });
-  await local.carry(id);
+  // This process settles: those that ask for a row are told so, also where there was nothing to do.
+  expect(await local.carry(id)).toBe(true);
   expect(given).toMatchObject([{ id, fromBlock: 4, broadcast: false }]);
 });
 
@@ -125,20 +132,39 @@ test('all that waits for its first settlement is carried, and nothing else', asy
   expect((await serving.get(noted))?.state).toBe('settling');
 });
 
-test('a payer whom a settlement has made unwelcome is told of, until he is welcome again', async () => {
-  const local = settling();
-  await local.carry(await intent());
-  expect(local.report()).toEqual({ status: { 'usdc-exact': WELL, 'usdc-gateway': WELL }, probes: {} });
-  outcome = () => ({ kind: 'failed', reason: 'burnt gas' });
-  ban = 'its payments burn gas';
-  await local.carry(await intent());
-  expect(reportedPayers(local)).toEqual([[`0x${'09'.repeat(20)}`, ban]]);
-  expect(reportedPayers(local)).toHaveLength(1);
-  ban = null;
-  expect(reportedPayers(local)).toEqual([]);
-  // From then on it is as any other: no settlement of its own was the reason.
-  ban = 'something else';
-  expect(reportedPayers(local)).toEqual([]);
+describe('a payer that a settler refuses', () => {
+  const told = [[PAYER, 'its payments burn gas']];
+
+  test('is told of, also where the refusal comes after its settlement has ended, until it is welcome again', async () => {
+    const local = settling();
+    outcome = () => ({ kind: 'failed', reason: 'burnt gas' });
+    await local.carry(await intent());
+    expect(local.report()).toEqual({ status: { 'usdc-exact': WELL, 'usdc-gateway': WELL }, probes: {} });
+    // The chain was asked about it meanwhile.
+    ban = 'its payments burn gas';
+    expect(reportedPayers(local)).toEqual(told);
+    expect(reportedPayers(local)).toEqual(told);
+    ban = null;
+    expect(reportedPayers(local)).toEqual([]);
+  });
+
+  test('is told of, also where this process sold to it itself', async () => {
+    const local = settling();
+    outcome = () => ({ kind: 'failed', reason: 'burnt gas' });
+    const id = await intent();
+    const {
+      payer: from,
+      payTo: to,
+      amount: value,
+      validAfter,
+      validBefore,
+      nonce,
+    } = (await serving.get(id)) as Payment;
+    const authorization = { from, to, value, validAfter, validBefore, nonce, signature: Buffer.alloc(65) };
+    await local.settle({ id, authorization, fromBlock: 4, broadcast: false, hasCode: false }, Buffer.alloc(20));
+    ban = 'its payments burn gas';
+    expect(reportedPayers(local)).toEqual(told);
+  });
 });
 
 test('where no payer is ever refused, none is told of, and settlements are carried all the same', async () => {

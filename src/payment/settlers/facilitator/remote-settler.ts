@@ -40,6 +40,7 @@ interface RemoteSettlerOptions {
   log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
+const BANNED = 'its settlements move nothing';
 const LONGEST_POLL_MS = 2000;
 const OPEN: Outcome = { kind: 'unknown' };
 
@@ -119,6 +120,7 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     else options.onUnsettled();
   }
 
-  const refuses = (payer: Uint8Array) => (bans.has(bytesToHex(payer)) ? 'its settlements move nothing' : null);
-  return createRemoteQueue({ attempt, refuses, clock, stallMs, log });
+  const refuses = (payer: Uint8Array) => (bans.has(bytesToHex(payer)) ? BANNED : null);
+  const queue = createRemoteQueue({ attempt, refuses, clock, stallMs, log });
+  return { ...queue, refused: () => bans.all().map((payer) => [payer, BANNED]) };
 }

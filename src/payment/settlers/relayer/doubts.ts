@@ -45,7 +45,7 @@ function lookUpMore({ effects }: Turn, sorting: Sorting): boolean {
 
 /** Looks up jobs whose authorizations have expired and are no longer sent. The logs end them once the chain's own time is past the expiry. */
 export function startExpiry(turn: Turn, jobs: readonly Job[]): void {
-  if (jobs.length > 0) lookUpMore(turn, { after: 'expire', unused: [], toLookUp: jobs, next: 0, asked: 0 });
+  lookUpMore(turn, { after: 'expire', unused: [], toLookUp: jobs, next: 0, asked: 0 });
 }
 
 /** Queues the unused jobs again. Holds the others until the chain shows their end. */

@@ -114,8 +114,7 @@ export function createFlights(options: FlightsOptions) {
       return price !== null;
     },
     /** Whether a lower nonce is free. Then the flight would wait for ever. */
-    isBehindGap: (flight: Flight): boolean =>
-      nonces.next(new Set([...flights.keys()].filter((nonce) => nonce !== flight.nonce))) < flight.nonce,
+    isBehindGap: (flight: Flight): boolean => nonces.next(new Set(flights.keys())) < flight.nonce,
   };
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import type { Evidence } from '../../evm/evidence.ts';
-import { isBanned } from '../../evm/payer-bans.ts';
+import { bannedPayers, isBanned } from '../../evm/payer-bans.ts';
 import type { TokenWatch } from '../../evm/token-watch.ts';
 import type { Settler } from '../../settler.ts';
 import { createDriver } from './driver.ts';
@@ -13,6 +13,8 @@ import { createFees } from './fees.ts';
 import type { MinedCost } from './mined-cost.ts';
 import { createState } from './state.ts';
 import type { Wallet } from './wallet.ts';
+
+const BANNED = 'its payments cost gas and move nothing';
 
 /** The parts and settings of the relayer. */
 export interface RelayerOptions {
@@ -75,8 +77,8 @@ export function createRelayer(options: RelayerOptions): Relayer {
       if (state.stopping) return 'the service is stopping';
       return isLate() ? 'earlier settlements are late' : null;
     },
-    refuses: (payer) =>
-      isBanned(state.bans, bytesToHex(payer), clock.nowMs()) ? 'its payments cost gas and move nothing' : null,
+    refuses: (payer) => (isBanned(state.bans, bytesToHex(payer), clock.nowMs()) ? BANNED : null),
+    refused: () => bannedPayers(state.bans, clock.nowMs()).map((payer) => [payer, BANNED]),
     expectedWei: () => BigInt(state.open.size) * state.gas.expected() * fees.prices().gasPrice,
     stop: () => driver.stop(() => stopping.abort()),
   };

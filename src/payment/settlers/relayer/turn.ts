@@ -72,6 +72,6 @@ export function apply(turn: Turn, rulings: readonly Ruling[]): Job[] {
 export function holdUnresolved(turn: Turn, jobs: readonly Job[]): void {
   apply(
     turn,
-    jobs.filter((job) => !job.ended).map((job) => judgeUnresolved(job, turn.now.nowMs)),
+    jobs.map((job) => judgeUnresolved(job, turn.now.nowMs)),
   );
 }

@@ -4,7 +4,7 @@ import { createManualClock } from '../../../support/manual-clock.ts';
 
 const DAY_MS = 86_400_000;
 
-test('a payer is refused for a day from his last offence, and nobody else', async () => {
+test('a payer is refused for a day from its last offence, and nobody else', async () => {
   const clock = createManualClock(1_800_000_000_000);
   const bans = createPayerBans(clock);
   bans.add('0xa');
@@ -15,6 +15,17 @@ test('a payer is refused for a day from his last offence, and nobody else', asyn
   expect(bans.has('0xa')).toBe(true);
   await clock.advance(1);
   expect(bans.has('0xa')).toBe(false);
+});
+
+test('those that are refused now are named, and one whose day is over is not', async () => {
+  const clock = createManualClock(1_800_000_000_000);
+  const bans = createPayerBans(clock);
+  bans.add('0xa');
+  await clock.advance(1);
+  bans.add('0xb');
+  expect(bans.all()).toEqual(['0xa', '0xb']);
+  await clock.advance(DAY_MS - 1);
+  expect(bans.all()).toEqual(['0xb']);
 });
 
 test('they are bounded: the oldest is forgiven first', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../../src/payment/authorization.ts';
 import type { Intent, Outcome, Verdict } from '../../../../../src/payment/settler.ts';
 import { createRemoteSettler } from '../../../../../src/payment/settlers/facilitator/remote-settler.ts';
@@ -211,10 +212,11 @@ describe('a payment that was used before', () => {
 
 describe('a payment that was answered and moved nothing', () => {
   test('of an account with code refuses that payer, and no other', async () => {
-    const { settle, refused, events } = openSettler({ reply: ANSWERED });
+    const { settler, settle, refused, events } = openSettler({ reply: ANSWERED });
     const [wallet, other] = [randomIntent({ hasCode: true }), randomIntent({ hasCode: true })];
     expect(await settle(wallet)).toEqual(UNKNOWN);
     expect([refused(wallet), refused(other)]).toEqual(['its settlements move nothing', null]);
+    expect(settler.refused?.()).toEqual([[bytesToHex(wallet.authorization.from), 'its settlements move nothing']]);
     expect(events).not.toContain('unsettled');
   });
 

@@ -51,6 +51,15 @@ test('a nonce that was given up is the next to be used', () => {
   expect(flights.open([randomJob()], PRICES).nonce).toBe(5);
 });
 
+test('to close a flight that was closed before leaves the one that has its nonce now', () => {
+  const { flights } = bench();
+  const first = flights.open([randomJob()], PRICES);
+  flights.close(first);
+  const second = flights.open([randomJob()], PRICES);
+  flights.close(first);
+  expect([second.nonce, flights.has(second), flights.size()]).toEqual([first.nonce, true, 1]);
+});
+
 test('a flight waits for ever behind a gap, and not behind one in flight', () => {
   const { flights } = bench();
   const [first, second] = [flights.open([randomJob()], PRICES), flights.open([randomJob()], PRICES)];

@@ -57,6 +57,11 @@ describe('a receipt of a batch', () => {
 });
 
 describe('a receipt of one', () => {
+  test('says nothing of batches, however much of its gas it used', () => {
+    const job = randomJob();
+    expect(judge([job], 300_000n, paying([], 300_000n))).toMatchObject({ paid: 0, gasExhausted: false });
+  });
+
   test.each([
     [179_999n, false],
     [180_000n, true],

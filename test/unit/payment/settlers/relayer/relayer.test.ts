@@ -253,6 +253,7 @@ describe('a payer whose payment burnt the whole gas of its transaction', () => {
     const bed = await burnt();
     expect(bed.relayer.refuses?.(bed.payer)).toMatch(/gas/);
     expect(bed.relayer.refuses?.(randomBytes(20))).toBeNull();
+    expect(bed.relayer.refused?.()).toEqual([[bytesToHex(bed.payer), bed.relayer.refuses?.(bed.payer)]]);
     const own = randomIntent({ authorization: { ...randomAuthorization(), from: bed.payer } });
     const other = randomIntent();
     const [back] = bed.settle(own, other);

@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type ChainClient, createChainClient, type RpcOptions } from '../../../../../src/chain/rpc/client.ts';
+import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
+import { createEvidence } from '../../../../../src/payment/evm/evidence.ts';
+import { createEffects, type Effects } from '../../../../../src/payment/settlers/relayer/effects.ts';
+import type { Ask, Timer } from '../../../../../src/payment/settlers/relayer/events.ts';
+import type { Flight } from '../../../../../src/payment/settlers/relayer/flight.ts';
+import { RpcFault } from '../../../../support/chain/rpc-server.ts';
+import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
+import { USDC } from '../../../../support/usdc/payments.ts';
+import { randomJob, startTokenNode, type TokenNode } from '../../../../support/usdc/token-node.ts';
+
+// How each effect of the machine is carried out: what the chain is asked, and when a wait is over.
+
+const RELAYER = '0x00000000000000000000000000000000000000aa';
+
+let node: TokenNode;
+let chain: ChainClient;
+let clock: ManualClock;
+let stopping: AbortController;
+let fees: string[];
+/** The signal of each request, by what was asked. */
+let signals: Map<string, AbortSignal | undefined>;
+let effects: Effects;
+beforeEach(async () => {
+  node = await startTokenNode();
+  node.server.methods.eth_getTransactionCount = () => '0x5';
+  node.server.methods.eth_sendRawTransaction = () => '0x1';
+  chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 10_000 });
+  clock = createManualClock(1_800_000_000_000);
+  stopping = new AbortController();
+  [fees, signals] = [[], new Map()];
+  const noted = (calls: readonly { method: string; params: readonly unknown[] }[], options?: RpcOptions) => {
+    // The shared reads of payers are not the relayer's own.
+    const own = calls.filter(({ method, params }) => method !== 'eth_call' || JSON.stringify(params).includes(RELAYER));
+    for (const { method } of own) signals.set(method, options?.signal);
+  };
+  const watched: ChainClient = {
+    ...chain,
+    request: (method, params, options) => {
+      noted([{ method, params }], options);
+      return chain.request(method, params, options);
+    },
+    batch: (calls, options) => {
+      noted(calls, options);
+      return chain.batch(calls, options);
+    },
+    everywhere: (calls, options) => {
+      noted(calls, options);
+      return chain.everywhere(calls, options);
+    },
+  };
+  effects = createEffects({
+    ...{ chain: watched, clock, usdc: USDC, relayer: RELAYER, signal: stopping.signal },
+    ...{ check: createChainCheck(watched, USDC, () => USDC), evidence: createEvidence(watched, USDC) },
+    token: { check: async () => true },
+    fees: { ready: async () => void fees.push('ready'), refresh: async () => void fees.push('refresh') },
+    noteBroadcast: async () => new Set<string>(),
+  });
+});
+afterEach(async () => {
+  await chain.close();
+  await node.server.stop();
+});
+
+const sent = { flight: {} as Flight, transaction: { hash: `0x${'ab'.repeat(32)}` } };
+const planOf = (...free: ReturnType<typeof randomJob>[]) => ({
+  ...{ room: { gas: 1_000_000n, gasPrice: 1n }, free, guesses: free.map((job) => [job]), alone: [], unresolved: [] },
+});
+const answerOf = async (effect: Ask): Promise<unknown> => (await effects.ask(effect)).answer;
+
+describe('the chain', () => {
+  test('is asked how many transactions of the relayer are mined, not how many wait', async () => {
+    expect(await answerOf({ kind: 'countTransactions', for: 'round' })).toBe(5);
+    expect(node.server.bodies.flat().at(-1)).toMatchObject({
+      method: 'eth_getTransactionCount',
+      params: [RELAYER, 'latest'],
+    });
+  });
+
+  test('is asked nothing more by a relayer that stops: every request ends with it', async () => {
+    await effects.ask({ kind: 'countTransactions', for: 'round' });
+    await effects.ask({ kind: 'tryOut', plan: planOf(randomJob()) });
+    await effects.ask({ kind: 'send', flights: [], raws: ['0x01'] });
+    await effects.ask({ kind: 'fetchReceipts', sent: [sent] as never, for: 'look' });
+    const ended = [...signals.entries()].filter(([, signal]) => signal === stopping.signal).map(([method]) => method);
+    expect(ended.sort()).toEqual([
+      ...['eth_call', 'eth_getTransactionCount', 'eth_getTransactionReceipt', 'eth_sendRawTransaction'],
+    ]);
+    signals.clear();
+    effects.resendEverywhere(['0x01']);
+    expect(signals).toEqual(new Map([['eth_sendRawTransaction', stopping.signal]]));
+  });
+
+  test('is read anew for a transaction that is late; for a round the last prices will do', async () => {
+    await effects.ask({ kind: 'readFees', for: 'round' });
+    await effects.ask({ kind: 'readFees', for: 'resend' });
+    expect(fees).toEqual(['ready', 'refresh']);
+  });
+
+  test('that does not tell of a payer is said not to: no reading, no balance, an unknown end', async () => {
+    const job = randomJob();
+    node.server.fault = '500';
+    const sorting = { after: 'reopen', unused: [], toLookUp: [], next: 0, asked: 0 } as const;
+    expect(await answerOf({ kind: 'readPayers', jobs: [job], for: { ...sorting } })).toEqual([null]);
+    expect(await answerOf({ kind: 'readBalance', job, atBlock: 9 })).toBeNull();
+    expect(await answerOf({ kind: 'lookUp', job, atBlock: 9, for: 'alone' })).toEqual({ kind: 'unknown' });
+  });
+});
+
+describe('a trial', () => {
+  test('of which some payers cannot be read tells of the others; of which none can fails, as the chain does', async () => {
+    const [job, other] = [randomJob(), randomJob()];
+    const honest = node.server.methods.eth_call;
+    const hidden = Buffer.from(job.intent.authorization.from).toString('hex');
+    node.server.methods.eth_call = (params) => {
+      if (JSON.stringify(params).includes(hidden)) throw new RpcFault(-32000, 'missing trie node');
+      return honest?.(params);
+    };
+    const { readings } = (await answerOf({ kind: 'tryOut', plan: planOf(job, other) })) as {
+      readings: Map<unknown, unknown>;
+    };
+    expect([readings.has(job), readings.get(other)]).toMatchObject([false, { used: false, hasCode: false }]);
+    node.server.fault = '500';
+    await expect(effects.ask({ kind: 'tryOut', plan: planOf(job, other) })).rejects.toMatchObject({ status: 502 });
+  });
+
+  test('of no payer has nothing to tell, and does not fail', async () => {
+    node.server.fault = '500';
+    expect(await answerOf({ kind: 'tryOut', plan: planOf() })).toMatchObject({ readings: new Map() });
+  });
+});
+
+describe('a wait', () => {
+  /** Whether the wait has ended by now. */
+  async function waiting(ms: number, timer: Timer) {
+    let isOver = false;
+    const over = effects.ask({ kind: 'wait', ms, timer }).then(({ answer }) => {
+      isOver = true;
+      return answer;
+    });
+    await new Promise((next) => setImmediate(next));
+    return { over, isOver: () => isOver };
+  }
+
+  test('is over at its time, and not before', async () => {
+    const { over, isOver } = await waiting(200, { name: 'window' });
+    await clock.advance(199);
+    expect(isOver()).toBe(false);
+    await clock.advance(1);
+    expect(await over).toBeNull();
+  });
+
+  test('of no time lets the event loop turn once, and no clock is asked', async () => {
+    let isOver = false;
+    const over = effects.ask({ kind: 'wait', ms: 0, timer: { name: 'window' } }).then(() => {
+      isOver = true;
+    });
+    await Promise.resolve();
+    expect([isOver, clock.sleepers()]).toEqual([false, []]);
+    await over;
+  });
+
+  test('is woken by its own name alone; a name that nothing waits under wakes nothing', async () => {
+    const [window, poll] = [await waiting(200, { name: 'window' }), await waiting(60_000, { name: 'poll' })];
+    effects.wake('poll');
+    effects.wake('pause');
+    expect(await poll.over).toBeNull();
+    expect([window.isOver(), clock.sleepers()]).toEqual([false, [200]]);
+  });
+
+  test('ends at once where the relayer stops', async () => {
+    const { over } = await waiting(60_000, { name: 'poll' });
+    stopping.abort();
+    expect(await over).toBeNull();
+    expect(clock.sleepers()).toEqual([]);
+  });
+});

@@ -1,0 +1,264 @@
+import { createHash } from 'node:crypto';
+import { encodeFunctionResult, parseAbi } from 'viem';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RpcError } from '../../../../../src/chain/rpc/client.ts';
+import { bytesToHex } from '../../../../../src/lib/hex.ts';
+import { ban } from '../../../../../src/payment/evm/payer-bans.ts';
+import type { Ask, Effect, Event } from '../../../../../src/payment/settlers/relayer/events.ts';
+import { pricesAt } from '../../../../../src/payment/settlers/relayer/fees.ts';
+import { newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
+import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
+import { step } from '../../../../../src/payment/settlers/relayer/machine.ts';
+import { createState, type State } from '../../../../../src/payment/settlers/relayer/state.ts';
+import { createWallet } from '../../../../../src/payment/settlers/relayer/wallet.ts';
+import { USDC } from '../../../../support/usdc/payments.ts';
+import { paidReceipt, randomJob } from '../../../../support/usdc/token-node.ts';
+
+// The sender's round, from the queue to the node: the machine alone, each effect answered by the test.
+
+const GWEI = 10n ** 9n;
+const abi = parseAbi([
+  'struct Result { bool success; bytes returnData; }',
+  'function aggregate3(uint256) view returns (Result[] memory returnData)',
+]);
+const wallet = createWallet(bytesToHex(createHash('sha256').update('a key').digest()), 5042);
+const prices = pricesAt(20n * GWEI, 30_000_000n);
+const REVERTED = { kind: 'failed', reason: 'invalid_exact_evm_transaction_failed' };
+
+let state: State;
+let nowMs: number;
+beforeEach(() => {
+  state = createState({ usdc: USDC, gatherMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
+  state.nonces.learn(3);
+  nowMs = 1_800_000_000_000;
+});
+
+const feed = (event: Event): Effect[] => step(state, event, { nowMs, prices, isCareful: false });
+const of = (effects: readonly Effect[], kind: Effect['kind']) => effects.filter((effect) => effect.kind === kind);
+function only(effects: readonly Effect[], kind: Ask['kind'], name?: string): Ask {
+  const asked = of(effects, kind).filter((effect) => !name || (effect.kind === 'wait' && effect.timer.name === name));
+  expect(asked).toHaveLength(1);
+  return asked[0] as Ask;
+}
+const answer = (effects: readonly Effect[], kind: Ask['kind'], told: unknown, name?: string): Effect[] =>
+  feed({ kind, effect: only(effects, kind, name), answer: told } as Event);
+const fail = (effects: readonly Effect[], kind: Ask['kind'], error: Error): Effect[] =>
+  feed({ kind: 'failed', effect: only(effects, kind), error });
+
+/** A round with these, up to what is asked once the prices are known. */
+function round(...jobs: Job[]): Effect[] {
+  const asked = answer(feed({ kind: 'submitted', jobs }), 'wait', null, 'window');
+  return answer(asked, 'readFees', null);
+}
+/** They are on disk; what follows. */
+const noted = (effects: readonly Effect[], jobs: readonly Job[]) =>
+  answer(effects, 'note', new Set(jobs.map(({ intent }) => intent.id)));
+const free = { used: false, hasCode: false };
+const readings = (jobs: readonly Job[], reading = free) => new Map(jobs.map((job) => [job, reading]));
+const throughAll = (count: number) => ({
+  result: encodeFunctionResult({
+    ...{ abi, functionName: 'aggregate3' },
+    result: Array.from({ length: count }, () => ({ success: true, returnData: '0x' as const })),
+  }),
+});
+const refusal = (message: string) => ({ error: new RpcError(-32000, message) });
+
+describe('a round', () => {
+  test('of one plain payment is written down at once: to try it out would cost more than it saves', () => {
+    const job = randomJob();
+    const effects = round(job);
+    expect(of(effects, 'tryOut')).toEqual([]);
+    const [flight] = state.flights.all();
+    expect(noted(effects, [job])).toEqual([{ kind: 'send', flights: [flight], raws: [newest(flight as never).raw] }]);
+  });
+
+  test('is one at a time: what comes during it waits in the queue', () => {
+    const [first, second] = [randomJob(), randomJob()];
+    round(first);
+    expect(of(feed({ kind: 'submitted', jobs: [second] }), 'wait')).toEqual([]);
+    expect(state.queue).toEqual([second]);
+  });
+
+  test('takes nothing that has ended meanwhile, and is none where all have', () => {
+    const [ended, open] = [randomJob(), randomJob()];
+    const waiting = feed({ kind: 'submitted', jobs: [ended, open] });
+    ended.ended = true;
+    answer(waiting, 'wait', null, 'window');
+    expect(state.round?.jobs).toEqual([open]);
+
+    state.sender = 'idle';
+    const last = randomJob();
+    const again = feed({ kind: 'submitted', jobs: [last] });
+    last.ended = true;
+    expect(answer(again, 'wait', null, 'window')).toEqual([]);
+    expect([state.sender, state.queue]).toEqual(['idle', []]);
+  });
+
+  test.each(['countTransactions', 'readFees', 'tryOut', 'note'] as const)(
+    'that fails at %s waits half a second, with its payments first in the queue, and an operator is told',
+    (at) => {
+      const [ended, open, next] = [randomJob(), randomJob(), randomJob()];
+      if (at === 'countTransactions') state.nonces.forget();
+      let effects = answer(feed({ kind: 'submitted', jobs: [ended, open] }), 'wait', null, 'window');
+      feed({ kind: 'submitted', jobs: [next] });
+      if (at === 'tryOut' || at === 'note') effects = answer(effects, 'readFees', null);
+      if (at === 'note')
+        effects = answer(effects, 'tryOut', { readings: readings([ended, open]), simulated: [throughAll(2)] });
+      ended.ended = true;
+      const error = new Error('away');
+      const failed = fail(effects, at, error);
+      expect(failed).toEqual([
+        { kind: 'warn', detail: { err: error, waiting: 3 }, message: 'settling waits' },
+        { kind: 'wait', ms: 500, timer: { name: 'pause' } },
+      ]);
+      expect([state.queue, state.flights.size()]).toEqual([[open, next], 0]);
+      expect(of(feed({ kind: 'submitted', jobs: [randomJob()] }), 'wait')).toEqual([]);
+      expect(of(answer(failed, 'wait', null), 'wait')).toHaveLength(1);
+    },
+  );
+
+  test('sends nothing where no row waits any more', () => {
+    const [job, other] = [randomJob(), randomJob()];
+    const effects = answer(round(job, other), 'tryOut', {
+      readings: readings([job, other]),
+      simulated: [throughAll(2)],
+    });
+    const again = noted(effects, []);
+    expect(of(again, 'end')).toHaveLength(2);
+    expect(of(noted(again, []), 'send')).toEqual([]);
+    expect([state.sender, state.flights.size()]).toEqual(['idle', 0]);
+  });
+
+  test('gives a banned payer’s payment back, unless a node may have it', () => {
+    const [unsent, inFlight, shown] = [randomJob(), randomJob(), randomJob({ broadcast: true })];
+    inFlight.nonces.add(9);
+    for (const { intent } of [unsent, inFlight, shown]) ban(state.bans, bytesToHex(intent.authorization.from), nowMs);
+    const effects = round(unsent, inFlight, shown);
+    expect(of(effects, 'end')).toEqual([{ kind: 'end', job: unsent, outcome: REVERTED }]);
+    expect(only(effects, 'tryOut')).toMatchObject({ plan: { free: [inFlight, shown] } });
+  });
+});
+
+describe('what a trial leaves', () => {
+  test('without a reading waits for half a second; what was disturbed goes on in a smaller group at once', () => {
+    const [read, unread] = [randomJob(), randomJob()];
+    const effects = answer(round(read, unread), 'tryOut', { readings: readings([read]), simulated: [] });
+    expect(state.queue).toEqual([read]);
+    expect(only(effects, 'wait', 'queue')).toEqual({
+      ...{ kind: 'wait', ms: 500, timer: { name: 'queue', jobs: [unread] } },
+    });
+    // One of them ends meanwhile: only what still waits is queued again.
+    unread.ended = true;
+    answer(effects, 'wait', null, 'queue');
+    expect(state.queue).toEqual([read]);
+  });
+
+  test('as used is examined before the next round begins', () => {
+    const [good, used] = [randomJob(), randomJob()];
+    const trial = {
+      readings: new Map([
+        [good, free],
+        [used, { used: true, hasCode: false }],
+      ]),
+      simulated: [throughAll(2)],
+    };
+    const sent = noted(answer(round(good, used), 'tryOut', trial), [good]);
+    const examining = answer(sent, 'send', [{ result: '0x1' }]);
+    expect(only(examining, 'readPayers')).toMatchObject({ jobs: [used], for: { after: 'examine' } });
+    expect(state.sender).toBe('round');
+    const looked = answer(examining, 'readPayers', [{ used: true, hasCode: false }]);
+    const settled = { kind: 'settled', transaction: new Uint8Array(32), block: 1, paid: 1000n };
+    expect(of(answer(looked, 'lookUp', settled), 'end')).toEqual([{ kind: 'end', job: used, outcome: settled }]);
+    expect([state.sender, state.round]).toEqual(['idle', null]);
+  });
+
+  test('as unused, and ended while its payer was read, is not examined', () => {
+    const [used, other] = [randomJob(), randomJob()];
+    const trial = { readings: readings([used, other], { used: true, hasCode: false }), simulated: [throughAll(2)] };
+    const examining = answer(round(used, other), 'tryOut', trial);
+    used.ended = true;
+    const effects = answer(examining, 'readPayers', [free, free]);
+    expect(of(effects, 'end')).toEqual([{ kind: 'end', job: other, outcome: REVERTED }]);
+    expect(of(effects, 'tryToken')).toHaveLength(1);
+    expect([state.sender, state.round]).toEqual(['idle', null]);
+  });
+});
+
+describe('a transaction that is handed over', () => {
+  const send = (job: Job) => noted(round(job), [job]);
+
+  test('without an answer may have arrived: an operator is told, and the sender is free', () => {
+    const error = new Error('away');
+    expect(of(fail(send(randomJob()), 'send', error), 'warn')).toEqual([
+      { kind: 'warn', detail: { err: error, transactions: 1 }, message: 'broadcast unanswered' },
+    ]);
+    expect([state.sender, state.flights.size()]).toEqual(['idle', 1]);
+  });
+
+  test('and refused is told with the node’s reason, its nonce and what is in it; then its payments are read once more', () => {
+    const job = randomJob();
+    const refused = answer(send(job), 'send', [refusal('nonce too low')]);
+    expect(of(refused, 'warn')).toEqual([
+      { kind: 'warn', detail: { reason: 'nonce too low', nonce: 3, payments: 1 }, message: 'broadcast refused' },
+    ]);
+    const asked = answer(refused, 'wait', null, 'refused');
+    const error = new Error('away');
+    const sorting = fail(asked, 'fetchReceipts', error);
+    expect(of(sorting, 'warn')).toEqual([{ kind: 'warn', detail: { err: error }, message: 'receipts unread' }]);
+    expect(state.sender).toBe('round');
+    answer(sorting, 'readPayers', [free]);
+    expect([state.queue, state.sender, state.flights.size()]).toEqual([[job], 'window', 0]);
+  });
+
+  test('and refused because it was mined is judged by its receipt alone: its payment is not queued beside that', () => {
+    const job = randomJob();
+    const asked = answer(answer(send(job), 'send', [refusal('nonce too low')]), 'wait', null, 'refused');
+    const [flight] = state.flights.all();
+    const result = { ...paidReceipt([], { status: '0x0' }), transactionHash: newest(flight as never).hash };
+    const effects = answer(asked, 'fetchReceipts', [{ result }]);
+    expect(of(effects, 'lookUp')).toMatchObject([{ job, for: 'alone' }]);
+    expect(only(effects, 'readPayers')).toMatchObject({ jobs: [], for: { after: 'refused' } });
+  });
+});
+
+describe('a payment', () => {
+  const settled = { kind: 'settled', transaction: new Uint8Array(32), block: 1, paid: 1000n } as const;
+  const sorting = (job: Job) =>
+    feed({
+      ...{ kind: 'readPayers', answer: [null] },
+      effect: {
+        ...{ kind: 'readPayers', jobs: [job] },
+        for: { after: 'reopen', unused: [], toLookUp: [], next: 0, asked: 0 },
+      },
+    });
+
+  test('of which a receipt and the logs tell ends once', () => {
+    const job = randomJob();
+    const effects = [...sorting(job)];
+    const again = [...sorting(job)];
+    expect(of(answer(effects, 'lookUp', settled), 'end')).toHaveLength(1);
+    expect(of(answer(again, 'lookUp', settled), 'end')).toEqual([]);
+  });
+
+  test('that has ended is neither queued nor waited for, whatever is told of it later', () => {
+    const job = randomJob();
+    const [first, second] = [sorting(job), sorting(job)];
+    answer(first, 'lookUp', settled);
+    expect(answer(second, 'lookUp', { kind: 'unknown' })).toEqual([]);
+    const alone = { kind: 'lookUp', job, atBlock: 1, for: 'alone' } as const;
+    expect(feed({ kind: 'lookUp', effect: alone, answer: { kind: 'unknown' } })).toEqual([]);
+    expect(state.queue).toEqual([]);
+  });
+
+  test('that is sorted beside a round leaves the round to its sender', () => {
+    const [inRound, beside] = [randomJob(), randomJob()];
+    round(inRound);
+    answer(sorting(beside), 'lookUp', { kind: 'open' });
+    expect(state.sender).toBe('round');
+  });
+});
+
+test('a failure of what is answered whatever happens is a fault of ours, and is not passed over', () => {
+  const effect = { kind: 'readBalance', job: randomJob(), atBlock: 1 } as const;
+  expect(() => feed({ kind: 'failed', effect, error: new Error('a bug') })).toThrow('a bug');
+});
