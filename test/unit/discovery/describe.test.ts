@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { describeChallenge } from '../../../src/discovery/describe-challenge.ts';
 import { describeOpenApi } from '../../../src/discovery/describe-openapi.ts';
 import { describeWellKnown } from '../../../src/discovery/describe-well-known.ts';
-import { isComplete, joinDescriptions, SILENCE } from '../../../src/discovery/read-description.ts';
+import { isComplete, joinDescriptions, NO_DESCRIPTION } from '../../../src/discovery/read-description.ts';
 import type { Challenge } from '../../../src/discovery/read-offer.ts';
 import { acceptV1 } from '../../support/market/market.ts';
 
@@ -82,7 +82,7 @@ describe('a 402 of version 2', () => {
     { extensions: { bazaar: { info: { input: 7 } } } },
   ])('that says nothing is silence: %j', (whole) => {
     const here = new URL('https://a.example/x');
-    expect(describeChallenge({ version: 2, accepts: [], whole }, here, 'GET')).toEqual(SILENCE);
+    expect(describeChallenge({ version: 2, accepts: [], whole }, here, 'GET')).toEqual(NO_DESCRIPTION);
   });
 });
 
@@ -165,9 +165,9 @@ describe('an OpenAPI document', () => {
 
   test('that does not know the route, or is none, is silence; circles and references elsewhere end', () => {
     const other = new URL('https://a.example/v1/tides');
-    expect(describeOpenApi(OPENAPI, other, 'GET')).toEqual(SILENCE);
+    expect(describeOpenApi(OPENAPI, other, 'GET')).toEqual(NO_DESCRIPTION);
     for (const none of [null, 'x', [], { paths: [] }, { paths: { '/v1/tides': null } }]) {
-      expect(describeOpenApi(none, other, 'GET')).toEqual(SILENCE);
+      expect(describeOpenApi(none, other, 'GET')).toEqual(NO_DESCRIPTION);
     }
     expect(describeOpenApi(OPENAPI, new URL('https://a.example/loop'), 'GET').params).toEqual([]);
   });
@@ -201,13 +201,15 @@ describe('a well-known document', () => {
   test('takes a path for one of its own origin, and no other origin’s for it', () => {
     const here = new URL('https://a.example/x');
     expect(describeWellKnown({ items: [{ path: '/x', name: 'X' }] }, here, 'GET').name).toBe('X');
-    expect(describeWellKnown({ items: [{ url: 'https://b.example/x', name: 'X' }] }, here, 'GET')).toEqual(SILENCE);
+    expect(describeWellKnown({ items: [{ url: 'https://b.example/x', name: 'X' }] }, here, 'GET')).toEqual(
+      NO_DESCRIPTION,
+    );
   });
 
   test.each([null, [], 7, { items: {} }, { items: [null, 'x', { resource: 'ht tp://' }] }])(
     'is silence: %j',
     (document) => {
-      expect(describeWellKnown(document, URL_HERE, 'GET')).toEqual(SILENCE);
+      expect(describeWellKnown(document, URL_HERE, 'GET')).toEqual(NO_DESCRIPTION);
     },
   );
 });
@@ -278,8 +280,8 @@ describe('what is hostile', () => {
 });
 
 test('several documents are one description: of each thing, the first that says something', () => {
-  const first = { ...SILENCE, description: 'one', label: 'L' };
-  const second = { ...SILENCE, name: 'two', description: 'two', params: [], method: 'POST' as const };
+  const first = { ...NO_DESCRIPTION, description: 'one', label: 'L' };
+  const second = { ...NO_DESCRIPTION, name: 'two', description: 'two', params: [], method: 'POST' as const };
   expect(joinDescriptions(first, second)).toMatchObject({
     name: 'two',
     description: 'one',
