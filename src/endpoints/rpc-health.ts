@@ -30,7 +30,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** How the RPC endpoints did lately. */
+/** The results of the RPC endpoints over the last minutes. */
 export const rpcHealth = defineEndpoint({
   path: '/rpc/health',
   access: 'paid',

@@ -95,7 +95,7 @@ describe('a reply that can be bad news', () => {
       summary: 'How it is.',
       params: z.object({}),
       result: z.strictObject({ status: z.string() }),
-      isBadNews: (reply) => reply.status !== 'ok',
+      reportsFault: (reply) => reply.status !== 'ok',
       example: { params: {}, result: { status: 'ok' } },
       run: async () => ({ status }),
     }) as Endpoint<object>;
@@ -122,7 +122,7 @@ describe('a reply that can be bad news', () => {
       summary: 'How it is.',
       params: z.object({}),
       result: z.strictObject({}),
-      isBadNews: () => true,
+      reportsFault: () => true,
       example: { params: {}, result: {} },
       run: async () => Promise.reject(new UpstreamFailed('the source', 'down')),
     }) as Endpoint<object>;

@@ -77,7 +77,7 @@ describe('health', () => {
   });
 
   test('everything but ok is bad news', () => {
-    const bad = (status: 'ok' | 'stalled' | 'lagging') => health.isBadNews?.({ status } as never);
+    const bad = (status: 'ok' | 'stalled' | 'lagging') => health.reportsFault?.({ status } as never);
     expect([bad('ok'), bad('stalled'), bad('lagging')]).toEqual([false, true, true]);
   });
 });
