@@ -256,7 +256,7 @@ describeInBrowser('the pages', (browser) => {
       const result = page.getByRole('status').filter({ hasText: 'Listed: ' });
       await result.waitFor();
       expect(await result.textContent()).toContain('seller.example, 0.002 USD a call');
-      await page.getByRole('link', { name: 'It stands in the list' }).click();
+      await page.getByRole('link', { name: 'Show it in the list' }).click();
       expect(new URL(page.url()).hash).toBe('#listed');
       await page.locator('.listings').waitFor();
       expect(await page.locator('.listings').textContent()).toContain('GET http://seller.example/weather');

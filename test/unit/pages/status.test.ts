@@ -42,11 +42,11 @@ describe('the verdict', () => {
     expect(await verdictOf(partsOf())).toEqual(['verdict good', 'Everything works.']);
   });
 
-  test('names what stands in the way of a sale, and says that nobody is charged', async () => {
+  test('names the parts that prevent a sale, and says that nothing is charged', async () => {
     const checks = { ledger: { ok: true }, usdc: { ok: false, detail: 'gone' }, constructor: { ok: false } };
     const [look, words] = (await verdictOf(partsOf({ readiness: async () => ({ checks }) }))) ?? [];
     expect(look).toBe('verdict bad');
-    expect(words).toBe('Priced calls cannot be served now (USDC contract, constructor); nobody is charged.');
+    expect(words).toBe('Priced calls cannot be served now (USDC contract, constructor); nothing is charged.');
   });
 
   test('tells a node for bitcoin that fails apart from sales in USDC', async () => {
