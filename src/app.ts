@@ -19,7 +19,7 @@ import { mountMarket } from './routes/market.ts';
 import { type MetaDeps, mountDocuments, mountOperations } from './routes/meta.ts';
 import { type Lookup, mountLookup } from './routes/payments.ts';
 
-/** What the application is built from; all of it exists before the first route does. */
+/** The dependencies of the application. All of them exist before the first route is mounted. */
 export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   readonly config: Config;
   readonly log: Logger;
@@ -28,21 +28,21 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   readonly lookup: Lookup;
   readonly market: Market;
   readonly discovery: Pick<Discovery, 'search'>;
-  /** What `GET /v1/lightning` answers. */
+  /** Makes the answer of `GET /v1/lightning`. */
   describeLightning(): Promise<object>;
   /** Mounts the priced routes of both rails, each behind its gate. */
   mountPriced(app: FastifyInstance): void;
-  /** Mounts the pages for people; none without it. */
+  /** Mounts the pages for people. When absent there are no pages. */
   mountPages?(app: FastifyInstance): void;
-  /** Mounts the tools server, which counts its own calls; none without it. */
+  /** Mounts the tools server, which counts its own calls. When absent there is no tools server. */
   mountTools?(app: FastifyInstance): void;
-  /** Throws when a priced route, in any spelling, has no gate. */
+  /** Throws when a priced route, under any of its paths, has no gate. */
   checkGates(routes: readonly RouteOptions[]): void;
 }
 
 /**
- * Builds the HTTP application, ready to listen: plugins, then routes, in the order in which a request meets them.
- * Rejects when a priced route has no gate, so that a service with a hole in it never starts.
+ * Builds the HTTP application, ready to listen: plugins, then routes, in the order in which they handle a request.
+ * Rejects when a priced route has no gate, so that the service does not start with an unprotected route.
  */
 export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   const { config, log, metrics } = deps;
@@ -73,7 +73,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
       publicOrigin: config.publicOrigin,
     });
   });
-  // Outside the groups: it brings its own limits.
+  // Outside the rate-limited groups: it has its own limits.
   mountFacilitator(app, deps.facilitator);
   deps.mountTools?.(app);
   await app.register(async (priced) => {
@@ -86,7 +86,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   return app;
 }
 
-/** Limits a group of routes, before whatever they do (the 402 included); 0 is off and costs nothing. */
+/** Limits a group of routes before anything else runs, the 402 included. 0 is off and adds no hook. */
 function limit(group: FastifyInstance, { clock }: { clock: MetaDeps['clock'] }, perMinute: number): void {
   if (perMinute > 0) group.addHook('onRequest', createRateLimit({ perMinute, clock }));
 }

@@ -27,7 +27,7 @@ import { assembleSelfTest, type SelfTestConfig, selfTestEnvironment, selfTestPro
 import { assembleWatch, type WatchConfig, watchEnvironment } from './config/watch.ts';
 import { assembleWeb, type WebConfig, webEnvironment } from './config/web.ts';
 
-/** Every problem of the environment at once, so that an operator mends them in one go. */
+/** Carries every problem of the environment, so that an operator can correct all of them at once. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
   constructor(problems: readonly string[]) {
@@ -45,7 +45,7 @@ interface Network {
   readonly explorerUrl: string | null;
 }
 
-/** Public addresses of Arc; the operator's RPC_URLS come in their place when set. */
+/** Public addresses of Arc. The operator's RPC_URLS replace the public RPC endpoints. */
 const USDC_ON_ARC = '0x3600000000000000000000000000000000000000';
 const NETWORKS: Record<string, Network> = {
   arc: {
@@ -137,19 +137,19 @@ const environment = z.object({
   METRICS_TOKEN: z.string().min(16, 'at least 16 characters').optional(),
 });
 
-/** The service's whole configuration; every key is explained in `.env.example`. Times in the unit of their name. */
+/** The service's whole configuration. `.env.example` explains every key. A time has the unit of its name. */
 export interface Config {
   readonly production: boolean;
   readonly network: Network & { readonly caip2: `eip155:${number}`; readonly segment: string };
   readonly seller: `0x${string}`;
-  /** Null only where a facilitator settles. */
+  /** Null only where a remote facilitator settles. */
   readonly relayerPrivateKey: `0x${string}` | null;
   readonly projectToken: `0x${string}` | null;
   /** How the collector reads the chain. */
   readonly collector: CollectorConfig;
   /** What the collector looks for in the chain's logs. */
   readonly watch: WatchConfig;
-  /** What is said of the collected data, and how RPC endpoints are probed. */
+  /** How answers describe the collected data, and how RPC endpoints are probed. */
   readonly collected: CollectedConfig;
   /** Where package data is read. */
   readonly packages: PackagesConfig;
@@ -159,13 +159,13 @@ export interface Config {
   readonly relayer: RelayerConfig;
   /** How the priced routes are sold over Lightning. */
   readonly lightning: LightningConfig;
-  /** What the facilitator does for anyone. */
+  /** The facilitator's limits. */
   readonly facilitator: FacilitatorConfig;
-  /** Where entries of others are found. */
+  /** Where the search reads other sellers' entries. */
   readonly discovery: DiscoveryConfig;
   /** How the service buys its own endpoint. */
   readonly selfTest: SelfTestConfig;
-  /** Who settles USDC payments. */
+  /** Which settlers settle USDC payments. */
   readonly rails: RailsConfig;
   /** Where the ledger is. */
   readonly ledger: LedgerConfig;
@@ -173,22 +173,22 @@ export interface Config {
   readonly markets: MarketsConfig;
   /** How the market of other sellers' routes is kept. */
   readonly market: MarketConfig;
-  /** How strangers' pages are fetched. */
+  /** How third parties' web pages are fetched. */
   readonly web: WebConfig;
   readonly host: string;
   readonly port: number;
-  /** API processes; with one, the same process does everything else too. */
+  /** Number of API processes. With one, the same process also settles and collects. */
   readonly workers: number;
   /** Scheme, host and port under which buyers reach us, without a trailing slash. */
   readonly publicOrigin: string;
   readonly dataDir: string;
   readonly logLevel: string;
   readonly trustedProxies: readonly string[];
-  /** Requests a minute and client; 0 is off. */
+  /** Requests per minute and client; 0 is off. */
   readonly rateLimits: { readonly free: number; readonly priced: number };
-  /** Payments that one payer may have open; 0 is off. */
+  /** Payments that one payer may have open at the same time; 0 is off. */
   readonly maxOpenPayments: number;
-  /** What may fail uncharged; 0 is off. */
+  /** Limits on uncharged failures; 0 is off. */
   readonly failureLimits: FailureLimits;
   readonly replies: { readonly storeBytes: number; readonly keepSeconds: number; readonly maxDeliveries: number };
   readonly rpcTimeoutMs: number;
@@ -199,7 +199,7 @@ export interface Config {
   readonly metricsToken: string | null;
 }
 
-/** Reads the environment into a frozen Config, or throws ConfigError with every problem named. Empty values count as unset. */
+/** Reads the environment into a frozen Config, or throws ConfigError with every problem. An empty value counts as unset. */
 export function loadConfig(env: Record<string, string | undefined>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = environment.safeParse(given);
@@ -210,7 +210,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
     }
   }
   if (given.NODE_ENV === 'production' && given.PUBLIC_ORIGIN === undefined) {
-    problems.push('PUBLIC_ORIGIN is missing (in production buyers must be told the public address)');
+    problems.push('PUBLIC_ORIGIN is missing (production needs the public address for its challenges)');
   }
   if (given.NODE_ENV === 'production' && given.ALLOW_TEST_HOSTS !== undefined) {
     problems.push('ALLOW_TEST_HOSTS is set (it leads around the address guard; production refuses to start with it)');
@@ -229,7 +229,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
 function describe(given: Record<string, string | undefined>) {
   return (issue: z.core.$ZodIssue): string => {
     const key = String(issue.path[0]);
-    // The value itself is not repeated: it may be a key.
+    // The message leaves the value out, because it may be a private key.
     return given[key] === undefined ? `${key} is missing` : `${key}: ${issue.message}`;
   };
 }

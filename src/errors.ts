@@ -1,7 +1,7 @@
-/** Whether money moved for a failed call: never, except that a settlement may still be open. */
+/** Whether money moved for a failed call. `false`: no. `unknown`: a settlement is still open. */
 export type Charged = false | 'unknown';
 
-/** One parameter's fault, as listed in a 400. */
+/** One parameter's fault, as a 400 lists it. */
 export interface ParameterError {
   path: string;
   message: string;
@@ -16,8 +16,8 @@ interface AppErrorOptions {
 }
 
 /**
- * A failure that the caller may be told about: `detail` is safe to send and says what the caller can do.
- * Anything thrown that is not an AppError is a bug: it is logged with its stack and answered as a bare 500.
+ * A failure that the caller may see. `detail` is safe to send and says what the caller can do.
+ * Any other thrown value is a bug: it is logged with its stack and answered as a bare 500.
  */
 export class AppError extends Error {
   readonly status: number;
@@ -39,35 +39,35 @@ export class AppError extends Error {
   }
 }
 
-/** 400: the request cannot be served as written; `errors` names each parameter. */
+/** 400: the request cannot be served as written. `errors` names each parameter. */
 export class BadParameter extends AppError {
   constructor(errors: ParameterError[], code = 'bad_parameter') {
     super(400, code, errors.map((error) => `${error.path}: ${error.message}`).join('; '), { errors });
   }
 }
 
-/** 404: what was asked for does not exist where we looked. */
+/** 404: the thing that was asked for does not exist in the source that was read. */
 export class NotFound extends AppError {
   constructor(detail: string, code = 'not_found') {
     super(404, code, detail);
   }
 }
 
-/** 502: a source that we read failed; the same call may succeed later. */
+/** 502: a source failed. The same call may succeed later. */
 export class UpstreamFailed extends AppError {
   constructor(upstream: string, detail: string, cause?: unknown) {
     super(502, 'upstream_failed', `${upstream}: ${detail}`, { cause });
   }
 }
 
-/** 503: the service cannot do this now; nothing was started. */
+/** 503: the service cannot do this now. Nothing was started. */
 export class Unavailable extends AppError {
   constructor(code: string, detail: string, retryAfterSeconds = 5) {
     super(503, code, detail, { retryAfterSeconds });
   }
 }
 
-/** 429: a limit that protects the service or the buyer was reached. */
+/** 429: a limit was reached that protects the service or the buyer. */
 export class TooMany extends AppError {
   constructor(code: string, detail: string, retryAfterSeconds: number) {
     super(429, code, detail, { retryAfterSeconds });

@@ -8,7 +8,7 @@ import { createStop, dieOnUnhandled } from './http/lifecycle.ts';
 import { createLogger } from './lib/log.ts';
 import { createDeps } from './wiring/deps.ts';
 
-// The process: environment, signals, exit codes. Everything else is built by deps.ts and app.ts.
+// The process: environment, signals, exit codes. deps.ts and app.ts build everything else.
 
 const exit = (code: number) => process.exit(code);
 
@@ -21,7 +21,7 @@ if (cluster.isWorker) await runWorker(config, exit);
 else if (config.workers > 1) await lead(config);
 else await serve(config);
 
-/** The configuration, or the end of the process with every problem on standard error. */
+/** Returns the configuration. On a bad environment it writes every problem to standard error and ends the process. */
 function readConfig(env: Record<string, string | undefined>): Config {
   try {
     return loadConfig(env);
@@ -32,7 +32,7 @@ function readConfig(env: Record<string, string | undefined>): Config {
   }
 }
 
-/** With no NETWORK named, the first thing a newcomer types must work: a local chain with play money. Never in production. */
+/** Starts a local chain with play money when NETWORK is unset, so that the first command of a newcomer works. Never in production. */
 async function startEmbedded() {
   if (process.env.NETWORK || process.env.NODE_ENV === 'production') return null;
   const { startEmbeddedNetwork } = await import('./embedded/network.ts');
@@ -61,7 +61,7 @@ async function serve(config: Config): Promise<void> {
   const stop = createStop({ app, closeDeps, log, exit });
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.on(signal, () => {
-      // First: a purchase of our own must not blame the shutdown.
+      // The self-test stops first. Otherwise a self-test run would report the shutdown as a fault.
       void deps.selfTest?.stop();
       void stop(signal);
     });

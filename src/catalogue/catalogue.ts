@@ -33,7 +33,7 @@ import { wikiSearch } from '../endpoints/wiki-search.ts';
 import { wikiSummary } from '../endpoints/wiki-summary.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/** Everything that is sold or given away, in the order of the price list; what is not here is neither served nor described. */
+/** Every endpoint of the service, in the order of the price list. An endpoint that is not in this list is neither served nor described. */
 export const catalogue: readonly Endpoint<Sources>[] = Object.freeze([
   network,
   fees,

@@ -4,38 +4,41 @@ import { type Price, priceFromUsd } from './price.ts';
 type Json = Record<string, unknown>;
 
 /**
- * One thing that we sell or give away, as its author writes it.
- * `run` gets parsed parameters and returns the reply or throws an AppError; it is never told whether it was paid for.
+ * One endpoint, free or priced, as its author declares it.
+ * `run` gets parsed parameters. It returns the reply or throws an AppError. It cannot know whether the call was paid for.
  */
 export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
-  /** Below `/v1` (free), or `/v1/paid` and `/v1/lightning` (paid), for example `/fees/estimate`. */
+  /** Path below `/v1` (free), or below `/v1/paid` and `/v1/lightning` (priced), for example `/fees/estimate`. */
   path: `/${string}`;
   access: 'free' | 'paid';
-  /** Paid endpoints that are sold on one rail alone: `paid` is USDC. */
+  /** For a paid endpoint that is sold on one rail alone. `paid` is USDC. */
   onlyOn?: 'paid' | 'lightning';
-  /** Paid endpoints only: decimal USD, the one place where the price is written. */
+  /** The price in decimal USD; for paid endpoints only. The price is written nowhere else. */
   priceUsd?: string;
   /** A few words for lists and menus. */
   label: string;
-  /** One sentence: what the answer holds. Served in OpenAPI, the 402 hint and the price list. */
+  /** One sentence that says what the answer holds. OpenAPI, the 402 hint and the price list show it. */
   summary: string;
-  /** The free route that summarises this one, named in the 402 hint. */
+  /** The free route that summarises this endpoint. The 402 hint names it. */
   freeSummary?: `/v1/${string}`;
   params: P;
   result: R;
   example: { params: Record<string, string>; result: z.output<R> };
-  /** Free endpoints: how long one answer's bytes and ETag are kept. */
+  /** For free endpoints: how long one answer's bytes and ETag are kept, in ms. */
   cacheMs?: number;
-  /** Free endpoints over a store: differs after every write that may change the answer; bytes are kept until then, and at most for `cacheMs`. */
+  /**
+   * For free endpoints over a store: a number that changes with every write that may change the answer. Answer bytes are kept until it changes, and
+   * at most for `cacheMs`.
+   */
   version?(sources: S): number;
-  /** Free endpoints whose reply can itself be bad news: then it is sent with 503. Such an endpoint's replies are never kept. */
-  isBadNews?(reply: z.output<R>): boolean;
-  /** Judges parameters by what only the configuration knows; throws BadParameter. On priced routes it comes before any payment check. */
+  /** For free endpoints whose reply can report a fault. Such a reply is sent with 503. No reply of such an endpoint is cached. */
+  reportsFault?(reply: z.output<R>): boolean;
+  /** Checks parameters that only the configuration can judge; throws BadParameter. On priced routes it runs before every payment check. */
   checkParams?(params: z.output<P>, sources: S): void;
   run(params: z.output<P>, sources: S, signal: AbortSignal): Promise<z.input<R>>;
 }
 
-/** A declared endpoint with its types erased, so that many stand in one list. */
+/** A declared endpoint with its types erased, so that one list can hold all of them. */
 export interface Endpoint<S>
   extends Omit<EndpointSpec<z.ZodObject, z.ZodObject, S>, 'priceUsd' | 'run' | 'checkParams' | 'example'> {
   readonly price: Price | null;
@@ -45,8 +48,8 @@ export interface Endpoint<S>
 }
 
 /**
- * Declares an endpoint; the one way onto the catalogue.
- * Throws when a paid endpoint has no price or a free one has, so that neither can be mounted by mistake.
+ * Declares an endpoint. Every catalogue entry is made here.
+ * Throws when a paid endpoint has no price, or when a free one has a price.
  */
 export function defineEndpoint<P extends z.ZodObject, R extends z.ZodObject, S>(
   spec: EndpointSpec<P, R, S>,
@@ -60,7 +63,7 @@ export function defineEndpoint<P extends z.ZodObject, R extends z.ZodObject, S>(
     example: spec.example as Endpoint<S>['example'],
     price: priceUsd === undefined ? null : priceFromUsd(priceUsd),
     checkParams: (params: unknown, sources: S) => checkParams?.(params as z.output<P>, sources),
-    // The gate and the free routes only ever pass what `params` itself has parsed.
+    // The gate and the free routes pass only what `params` itself has parsed.
     run: (params: unknown, sources: S, signal: AbortSignal) => run(params as z.output<P>, sources, signal),
   });
 }

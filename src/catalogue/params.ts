@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { BadParameter, type ParameterError } from '../errors.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/** Query parameters as the router gives them: a repeated one is an array. */
+/** Query parameters as the router gives them. A repeated parameter is an array. */
 export type Query = Record<string, unknown>;
 
 /**
- * Parses an endpoint's query parameters, or throws BadParameter naming each fault.
- * `strict` (priced routes) refuses unknown names, because a typo must not be paid for; repeated ones are refused there too.
+ * Parses an endpoint's query parameters, or throws BadParameter with every fault.
+ * With `strict` (priced routes) it also refuses unknown and repeated names, so that no buyer pays for a typing error.
  */
 export function parseParams(endpoint: Pick<Endpoint<never>, 'params'>, query: Query, strict: boolean): unknown {
   const errors: ParameterError[] = [];
@@ -32,7 +32,7 @@ export function parseParams(endpoint: Pick<Endpoint<never>, 'params'>, query: Qu
   return parsed.data;
 }
 
-/** A whole number in the query: digits only, within bounds; OpenAPI shows it as an integer. */
+/** A whole number in the query: digits only, within `bounds`. OpenAPI shows it as an integer. */
 export function integerParam(bounds: { min: number; max: number; default: number; description: string }) {
   const { min, max, description } = bounds;
   const message = `a whole number from ${min} to ${max}`;

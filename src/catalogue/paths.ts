@@ -1,14 +1,14 @@
 import type { Endpoint } from './endpoint.ts';
 
-/** The prefixes under which catalogue entries are served: for nothing, for USDC, for bitcoin. */
+/** The path prefix of each surface: free, paid in USDC, paid in bitcoin over Lightning. */
 export const PREFIX = { free: '/v1', paid: '/v1/paid', lightning: '/v1/lightning' } as const;
 
-/** Where a catalogue entry is served: the free routes, those paid in USDC, those paid over Lightning. */
+/** A group of routes: the free ones, those paid in USDC, those paid over Lightning. */
 export type Surface = keyof typeof PREFIX;
 
 type Placed = Pick<Endpoint<never>, 'access' | 'path' | 'onlyOn'>;
 
-/** The surfaces of an entry: free ones have one, priced ones are sold on both rails unless declared for one alone. */
+/** The surfaces of an entry. A free entry has one. A priced entry is sold on both rails, unless it is declared for one. */
 export function surfacesOf({ access, onlyOn }: Placed): readonly Surface[] {
   if (access === 'free') return ['free'];
   return onlyOn === undefined ? ['paid', 'lightning'] : [onlyOn];
@@ -19,17 +19,17 @@ export function entriesOn<E extends Placed>(catalogue: readonly E[], surface: Su
   return catalogue.filter((endpoint) => surfacesOf(endpoint).includes(surface));
 }
 
-/** The path under which an entry is listed on a surface: its one public spelling there. */
+/** The one public path of an entry on a surface. */
 export function pathOn(endpoint: Placed, surface: Surface): string {
   return `${PREFIX[surface]}${endpoint.path}`;
 }
 
-/** The path under which an entry is listed first: the USDC route of what is sold on both rails. */
+/** The path under which documents list an entry first: the USDC route if the entry is sold on both rails. */
 export function listedPath(endpoint: Placed): string {
   return pathOn(endpoint, surfacesOf(endpoint)[0] ?? 'free');
 }
 
-/** Every spelling that is served on a surface: the listed one, and the network's own segment in place of `chain`. */
+/** Every path under which an entry is served on a surface: the listed path, and the same path with the network's own segment instead of `chain`. */
 export function servedPaths(endpoint: Placed, surface: Surface, chainSegment: string): string[] {
   const listed = pathOn(endpoint, surface);
   if (!endpoint.path.startsWith('/chain/') || chainSegment === 'chain') return [listed];

@@ -1,7 +1,7 @@
 import { own } from '../lib/own-property.ts';
 import { formatUnits } from '../lib/units.ts';
 
-/** What must be asked for so that a payment on our chain can be made. */
+/** The network and token in which a seller's route must be payable to be listed. */
 export interface Payable {
   /** CAIP-2. */
   readonly network: string;
@@ -9,18 +9,20 @@ export interface Payable {
   readonly usdc: string;
 }
 
-/** How a seller can be paid, of all that it accepts. */
+/** The ways to pay a seller, read from all entries of `accepts`. */
 export interface Terms {
   readonly rail: 'direct' | 'gateway';
   readonly priceUsd: string;
   readonly payTo: string;
-  /** What the same costs when a gateway seller is paid plainly on our chain; null when it cannot be. */
+  /**
+   * The price of the same call without the gateway, on our chain. Null when the seller does not take the gateway, or takes nothing else on our chain.
+   */
   readonly plainPriceUsd: string | null;
   readonly networks: string[];
   readonly plainNetworks: string[];
 }
 
-/** Circle's name of a batched payment from a deposit (its x402-batching library, CIRCLE_BATCHING_NAME). */
+/** Circle's name for a batched payment from a deposit (CIRCLE_BATCHING_NAME of its x402-batching library). */
 const GATEWAY = 'GatewayWalletBatched';
 const USDC_DECIMALS = 6;
 const MAX_ACCEPTS = 50;
@@ -29,11 +31,11 @@ const NETWORK = /^[A-Za-z0-9][\w:.-]{0,63}$/;
 interface Offer {
   readonly network: string;
   readonly isGateway: boolean;
-  /** Null when it is not payable in our USDC on our chain. */
+  /** Null when the entry is not payable in our USDC on our chain. */
   readonly ours: { readonly units: bigint; readonly payTo: string } | null;
 }
 
-/** Reads untrusted x402 `accepts` of either version; null when none of them is an `exact` payment in USDC on our chain. */
+/** Reads untrusted x402 `accepts` of version 1 or 2. Null when no entry is an `exact` payment in USDC on our chain. */
 export function readAccepts(accepts: unknown, payable: Payable): Terms | null {
   if (!Array.isArray(accepts)) return null;
   const offers = accepts.slice(0, MAX_ACCEPTS).flatMap((accept) => readOffer(accept, payable) ?? []);
@@ -50,7 +52,7 @@ export function readAccepts(accepts: unknown, payable: Payable): Terms | null {
     payTo: main.payTo,
     plainPriceUsd: isGateway && plain ? formatUnits(plain.units, USDC_DECIMALS) : null,
     networks: networksOf(offers),
-    // Of a gateway entry our chain is never among them: that it can be paid plainly too is told by `direct`.
+    // A gateway entry leaves our chain out here. The entry's `direct` member says whether our chain can be paid without the gateway.
     plainNetworks: isGateway ? plainNetworks.filter((network) => network !== payable.network) : plainNetworks,
   };
 }
@@ -62,7 +64,9 @@ function readOffer(accept: unknown, payable: Payable): Offer | null {
   return { network, isGateway, ours: network === payable.network ? readAmount(accept, payable.usdc) : null };
 }
 
-/** Version 1 says `maxAmountRequired`. An amount is base units of USDC; more digits than fifteen are nobody's price. */
+/**
+ * Reads an amount in base units of USDC. Version 1 calls it `maxAmountRequired`. More than fifteen digits are refused, because no price has so many.
+ */
 function readAmount(accept: unknown, usdc: string): Offer['ours'] {
   const amount = own(accept, 'amount') ?? own(accept, 'maxAmountRequired');
   const [asset, payTo] = [own(accept, 'asset'), own(accept, 'payTo')];

@@ -12,8 +12,9 @@ const MAX_KEYWORDS = 400;
 const MAX_TAGS = 20;
 
 /**
- * Maps one item of a catalogue to a listing, or null: not payable on our chain, no usable address, another method than GET and POST.
- * Reads Circle's shape, Coinbase's and x402 version 1's, all of it as untrusted text.
+ * Maps one item of a catalogue to a listing. Null when it is not payable on our chain, has no usable address, or has a method other than GET and
+ * POST.
+ * Reads Circle's shape, Coinbase's and x402 version 1's. All of it is untrusted text.
  */
 export function readCatalogueItem(item: unknown, payable: Payable): Listing | null {
   const accepts = own(item, 'accepts');
@@ -64,14 +65,14 @@ export function readCatalogueItem(item: unknown, payable: Payable): Listing | nu
   };
 }
 
-/** Catalogues that say no method mean GET. */
+/** A missing method means GET in the known catalogues. */
 function readMethod(method: unknown): 'GET' | 'POST' | null {
   if (method === undefined || method === null) return 'GET';
   const named = typeof method === 'string' ? method.toUpperCase() : '';
   return named === 'GET' || named === 'POST' ? named : null;
 }
 
-/** Tags, what the provider says of itself, and the names of what the answer holds. */
+/** Search keywords: the tags, the provider's description of itself, and the names of the answer's members. */
 function keywordsOf(item: unknown, provider: unknown, output: unknown): string {
   const tags = [own(provider, 'tags'), own(item, 'tags')].find(Array.isArray) ?? [];
   const members = ownKeys(own(output, 'properties')) ?? [];

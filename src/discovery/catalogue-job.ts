@@ -3,26 +3,26 @@ import type { Catalogue } from './catalogue.ts';
 
 interface CatalogueJobOptions {
   readonly catalogue: Catalogue;
-  /** Whether this process reads it now; while it does not, it follows what another one stores. */
+  /** Whether this process reads the catalogue now. Otherwise it loads what another process stored. */
   reads(): boolean;
-  /** Called when the copy has changed; must not reject. */
+  /** Called when the copy has changed. Must not reject. */
   readonly onChange: () => Promise<void>;
   readonly clock: Clock;
-  /** From 0 to 1. */
+  /** A random number from 0 to 1. */
   readonly random?: () => number;
 }
 
 const HOUR_MS = 3_600_000;
-/** How often a newer stored copy is looked for, and whether a read is due. */
+/** How often the job looks for a newer stored copy and checks whether a read is due. */
 const TICK_MS = 30_000;
-/** The first read of a fresh process; its providers and buyers come first. */
+/** The first read of a fresh process waits this long, so that chain providers and buyers come first. */
 const FIRST_MS = 5000;
-/** A failed read is tried again after this long, then twice as long, and so on up to an hour. */
+/** A failed read is tried again after this time, then after twice as long, and so on up to an hour. */
 const RETRY_MS = 300_000;
-/** Reads wander away from the full hour, when everybody else's timers fire. */
+/** Reads vary by this share of the interval, so that they do not stay on the full hour, when most timers fire. */
 const JITTER = 0.05;
 
-/** Reads the catalogue about once an hour, counted from the stored copy so that restarts do not ask more often. */
+/** Reads the catalogue about once an hour. It counts from the stored copy, so that restarts do not ask more often. */
 export function createCatalogueJob({ catalogue, reads, onChange, clock, random = Math.random }: CatalogueJobOptions) {
   const ended = new AbortController();
   let running: Promise<void> | null = null;
@@ -57,11 +57,11 @@ export function createCatalogueJob({ catalogue, reads, onChange, clock, random =
   }
 
   return {
-    /** Returns at once; a second call changes nothing. */
+    /** Returns at once. A second call changes nothing. */
     start(): void {
       running ??= loop();
     },
-    /** Ends a read under way and returns when nothing runs any more. Safe to call at any time and more than once. */
+    /** Aborts the current read and returns when none runs any more. Safe to call at any time and more than once. */
     async stop(): Promise<void> {
       ended.abort(new Error('the catalogue is no longer read'));
       await running;

@@ -3,15 +3,15 @@ import { UpstreamFailed } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Upstream } from '../upstream/client/http.ts';
 
-/** The most that Circle's catalogue gives at once; one that gives less is followed by what it gave. */
+/** The most items that Circle's catalogue returns per page. When a catalogue returns fewer, the next offset follows from what it returned. */
 const PAGE = 200;
-/** Circle listed 1,162 entries in September 2026, over all chains. */
+/** 25 pages of 200. Circle listed 1,162 entries in September 2026, over all chains. */
 const MAX_PAGES = 25;
 const PAGE_BYTES = 4 * 1024 * 1024;
-/** One request a second is asked of nobody, and polite to anybody. */
+/** At most one request per second, so that no catalogue is overloaded. */
 const PAUSE_MS = 1000;
 
-/** Circle and most others say `items`, Coinbase's search `resources`. */
+/** Circle and most others say `items`; Coinbase's search says `resources`. */
 const pageSchema = z
   .looseObject({
     items: z.array(z.unknown()).optional(),
@@ -25,17 +25,17 @@ const pageSchema = z
 
 interface PagesOptions {
   readonly upstream: Upstream;
-  /** Its own query is kept; paging and the network are added to it. */
+  /** The catalogue's URL. Its own query is kept; paging and the network are added. */
   readonly url: string;
-  /** CAIP-2; a catalogue that does not filter is filtered by whoever takes the items. */
+  /** CAIP-2. A catalogue may ignore it, so the caller filters the items again. */
   readonly network: string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
 /**
- * Gives a catalogue's items page by page, as untrusted JSON, up to its end or to 25 pages; rejects when any page cannot be read, because a
- * part of a catalogue would pass for the whole. True at the end when the catalogue goes on behind the last page.
+ * Yields a catalogue's items page by page, as untrusted JSON, up to the end or to 25 pages. Returns true when the catalogue goes on after that.
+ * Rejects when any page cannot be read, because a part of a catalogue must not pass for the whole.
  */
 export async function* readPages(options: PagesOptions): AsyncGenerator<readonly unknown[], boolean> {
   const { upstream, clock, signal } = options;
@@ -47,7 +47,7 @@ export async function* readPages(options: PagesOptions): AsyncGenerator<readonly
     if (page === null) throw new UpstreamFailed(upstream.name, 'answered HTTP 404');
     const items = page.items ?? page.resources ?? [];
     const first = JSON.stringify(items[0]);
-    // The end; or the same page again, from one that does not page.
+    // The end, or a catalogue that ignores paging and repeats its first page.
     if (items.length === 0 || firstItems.has(first)) return false;
     firstItems.add(first);
     yield items;

@@ -7,16 +7,16 @@ import { readCatalogueItem } from './catalogue-item.ts';
 import { readPages } from './catalogue-pages.ts';
 import { type Listing, listingSchema } from './entry.ts';
 
-/** The third-party catalogue as a search reads it: a copy in memory. */
+/** The third-party catalogue as the search reads it: a copy in memory. */
 export interface Catalogue {
-  /** Another number after every change of the copy. */
+  /** A number that changes with every change of the copy. */
   version(): number;
   listings(): readonly Listing[];
   /** Unix milliseconds of the last complete read; null before the first. */
   readAtMs(): number | null;
-  /** Takes the stored copy when it is newer than the one in hand. Never rejects. */
+  /** Takes the stored copy when it is newer than the one in memory. Never rejects. */
   load(): Promise<void>;
-  /** Reads the catalogue once; what fails or looks wrong changes nothing and is logged. Never rejects; true when the copy was renewed. */
+  /** Reads the catalogue once. True when the copy was renewed. A read that fails or looks wrong changes nothing and is logged. Never rejects. */
   read(signal: AbortSignal): Promise<boolean>;
 }
 
@@ -31,16 +31,16 @@ interface CatalogueOptions {
 
 /** All chains together had about 1,200 entries in September 2026. */
 const MAX_ENTRIES = 5000;
-/** Of JSON; what goes into memory, the index and the ledger's file. */
+/** The most JSON that goes into memory, the index and the ledger's file. */
 const MAX_BYTES = 8 * 1024 * 1024;
-/** A catalogue that loses more than nine tenths at once has failed in some way, and not its sellers. */
+/** A catalogue that loses more than nine tenths of its entries at once has probably failed itself, so the read is not believed at first. */
 const LEAST_SHARE = 0.1;
-/** … unless it stays so for longer than any outage. */
+/** A shrunken catalogue is believed after this time, which is longer than an outage. */
 const BELIEVED_AFTER_MS = 24 * 3_600_000;
 
 const stored = z.array(listingSchema);
 
-/** No catalogue is configured: nothing is listed, and nothing is ever read. */
+/** Used when no catalogue is configured. It lists nothing and reads nothing. */
 export const NO_CATALOGUE: Catalogue = {
   version: () => 0,
   listings: () => [],
@@ -49,13 +49,13 @@ export const NO_CATALOGUE: Catalogue = {
   read: async () => false,
 };
 
-/** The entries in hand, and when they were read. */
+/** The entries in memory, and when they were read. */
 interface Copy {
   readonly readAtMs: number;
   readonly listings: readonly Listing[];
 }
 
-/** Reads a catalogue of paid services and keeps its entries that are payable on our chain; the last good copy outlives any failure and a restart. */
+/** Reads a catalogue of paid services and keeps the entries that are payable on our chain. The last good copy survives failures and restarts. */
 export function createCatalogue(options: CatalogueOptions): Catalogue {
   const { payable, store, clock, log } = options;
   let copy: Copy | null = null;
@@ -78,7 +78,7 @@ export function createCatalogue(options: CatalogueOptions): Catalogue {
     }
   }
 
-  /** A copy that cannot be stored is searched all the same; the next read stores its own. */
+  /** A copy that cannot be stored is still searched. The next read stores its own. */
   async function save(readAt: number, listings: readonly Listing[]): Promise<void> {
     try {
       await store.save({ readAt, entries: JSON.stringify(listings) });
@@ -112,12 +112,12 @@ export function createCatalogue(options: CatalogueOptions): Catalogue {
   };
 }
 
-/** A stored copy's entries; those of another chain are none of ours. Throws where it is malformed. */
+/** The entries of a stored copy. Entries of another chain are left out. Throws when it is malformed. */
 function parseStored(entries: string, { network }: Payable): Listing[] {
   return stored.parse(JSON.parse(entries)).filter(({ entry }) => entry.network === network);
 }
 
-/** Every entry that is payable on our chain; `isCut` where there was more than is kept. */
+/** Every entry that is payable on our chain. `isCut` is true when there were more than the limits allow. */
 async function readAll(
   { upstream, url, payable, clock }: Omit<CatalogueOptions, 'store' | 'log'>,
   signal: AbortSignal,

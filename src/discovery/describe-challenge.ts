@@ -5,10 +5,10 @@ import { plainText } from './plain-text.ts';
 import { type Description, describeInput, groupOf, methodOf } from './read-description.ts';
 import type { Challenge } from './read-offer.ts';
 
-/** What a 402 says of its own route: version 2 in `resource` and the bazaar extension, version 1 in its entries. */
+/** What a 402 says about its own route. Version 2 says it in `resource` and the bazaar extension, version 1 in its `accepts` entries. */
 export function describeChallenge(challenge: Challenge, url: URL, answered: Entry['method']): Description {
-  const said = challenge.version === 2 ? describeV2 : describeV1;
-  return said(challenge.whole, url, answered);
+  const describe = challenge.version === 2 ? describeV2 : describeV1;
+  return describe(challenge.whole, url, answered);
 }
 
 function describeV2(whole: unknown, url: URL, answered: Entry['method']): Description {
@@ -23,7 +23,7 @@ function describeV2(whole: unknown, url: URL, answered: Entry['method']): Descri
   const tags = readTags(own(resource, 'tags'));
   const output = own(info, 'output');
   return {
-    // The protocol has a name for the service, none for the route.
+    // The protocol names the service, not the route.
     name: '',
     label: plainText(own(resource, 'serviceName'), TEXT_LIMITS.label),
     description: plainText(own(resource, 'description'), TEXT_LIMITS.description),
@@ -45,7 +45,7 @@ function describeV1(whole: unknown, url: URL, answered: Entry['method']): Descri
     label: '',
     description: plainText(own(entry, 'description'), TEXT_LIMITS.description),
     category: plainText(own(input, 'category'), TEXT_LIMITS.category),
-    // Its groups hold what a member is, or an example of it; without them there is nothing but the method.
+    // Version 1 describes input in groups, which hold a description or an example of each member. Without a group the input holds only the method.
     ...describeInput(hasGroup(input) ? input : undefined, method ?? answered, url),
     keywords: keywordsOf([], own(schema, 'output')),
     method,

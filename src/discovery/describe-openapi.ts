@@ -2,19 +2,26 @@ import { own } from '../lib/own-property.ts';
 import type { Entry } from './entry.ts';
 import { isObject, keywordsOf, listOf, readTags, TEXT_LIMITS } from './market/market-text.ts';
 import { plainText } from './plain-text.ts';
-import { type Description, decodeBraces, describeInput, groupOf, methodOf, SILENCE } from './read-description.ts';
+import {
+  type Description,
+  decodeBraces,
+  describeInput,
+  groupOf,
+  methodOf,
+  NO_DESCRIPTION,
+} from './read-description.ts';
 
-/** Paths that are looked through: more than any service describes in one file. */
+/** The most paths that are searched. A large service describes hundreds in one file. */
 const MAX_PATHS = 2000;
 const MAX_PARAMS = 50;
-/** References that lead on to references. */
+/** The longest chain of references that is followed. */
 const MAX_HOPS = 5;
 const MAX_STEPS = 10;
 
-/** What a seller's OpenAPI document (3.x, JSON) says of one of its routes; silence when it does not describe it. */
+/** What a seller's OpenAPI document (3.x, JSON) says about one of its routes. NO_DESCRIPTION when it does not describe the route. */
 export function describeOpenApi(document: unknown, url: URL, answered: Entry['method']): Description {
   const found = findOperation(document, url, answered);
-  if (!found) return SILENCE;
+  if (!found) return NO_DESCRIPTION;
   const { item, operation, method } = found;
   const parameters = [...listOf(own(operation, 'parameters')), ...listOf(own(item, 'parameters'))].map((given) =>
     follow(document, given),
@@ -38,7 +45,10 @@ export function describeOpenApi(document: unknown, url: URL, answered: Entry['me
   };
 }
 
-/** The path item of this very path before one whose template fits it; in it the method that answered before the other one. */
+/**
+ * Finds the operation of a route. A path that equals the route's comes before a template that matches it. The method that answered comes before the
+ * other one.
+ */
 function findOperation(document: unknown, url: URL, answered: Entry['method']) {
   const prefixes = ['', ...listOf(own(document, 'servers')).slice(0, MAX_STEPS).map(prefixOf)];
   const asked = trimmed(decodeBraces(url.pathname));
@@ -54,7 +64,10 @@ function findOperation(document: unknown, url: URL, answered: Entry['method']) {
   return method === undefined ? null : { item, operation: own(item, method.toLowerCase()), method };
 }
 
-/** A server's path, which stands before every path of the document; its host is not asked about: the document is that of our host. */
+/**
+ * The path of a server entry, which precedes every path of the document. Its host is ignored, because the document was read from the route's own
+ * host.
+ */
 function prefixOf(server: unknown): string {
   const url = URL.parse(String(own(server, 'url')), 'https://server.invalid');
   return url === null ? '' : trimmed(url.pathname);
@@ -69,20 +82,20 @@ function trimmed(path: string): string {
   return path.replace(/\/+$/, '');
 }
 
-/** OpenAPI's list of parameters as the group that other documents have; those of an operation come before those of its path. */
+/** OpenAPI's parameter list in the form of a parameter group. Parameters of an operation take precedence over those of its path. */
 function parametersIn(document: unknown, parameters: readonly unknown[], place: string): object | undefined {
   const here = parameters.filter((given) => own(given, 'in') === place && typeof own(given, 'name') === 'string');
   const members = here.slice(0, MAX_PARAMS).map((given): [string, object] => {
     const schema = follow(document, own(given, 'schema'));
-    const told = { description: own(given, 'description'), example: own(given, 'example') };
-    const said = Object.entries(told).filter(([, value]) => value !== undefined);
-    return [String(own(given, 'name')), { ...(isObject(schema) ? schema : {}), ...Object.fromEntries(said) }];
+    const texts = { description: own(given, 'description'), example: own(given, 'example') };
+    const present = Object.entries(texts).filter(([, value]) => value !== undefined);
+    return [String(own(given, 'name')), { ...(isObject(schema) ? schema : {}), ...Object.fromEntries(present) }];
   });
   const required = here.filter((given) => own(given, 'required') === true).map((given) => own(given, 'name'));
   return members.length === 0 ? undefined : { properties: Object.fromEntries(members.reverse()), required };
 }
 
-/** A schema of an object with its references followed, its members' too. */
+/** An object schema with its own references and those of its members resolved. */
 function followMembers(document: unknown, given: unknown): object {
   const schema = follow(document, given);
   const properties = own(schema, 'properties');
@@ -93,11 +106,11 @@ function followMembers(document: unknown, given: unknown): object {
   };
 }
 
-/** The members of what is answered when all is well. */
+/** The members of the successful answer. */
 function answerOf(document: unknown, operation: unknown): unknown {
   const content = jsonContent(follow(document, own(own(operation, 'responses'), '200')));
   const schema = follow(document, own(content, 'schema'));
-  // Of a schema the names alone: what describes them is not in the answer.
+  // Only the names of the schema's members, because their descriptions are not part of an answer.
   const properties = own(schema, 'properties');
   return isObject(properties)
     ? Object.fromEntries(Object.keys(properties).map((name) => [name, null]))
@@ -108,7 +121,7 @@ function jsonContent(holder: unknown): unknown {
   return own(own(holder, 'content'), 'application/json');
 }
 
-/** What a local reference stands for; one that leads elsewhere or in circles stands for nothing. Nothing is fetched. */
+/** Resolves a local reference. An external or circular one resolves to nothing. Nothing is fetched. */
 function follow(document: unknown, value: unknown): unknown {
   let target = value;
   for (let hops = 0; hops <= MAX_HOPS; hops += 1) {

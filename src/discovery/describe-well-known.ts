@@ -3,41 +3,45 @@ import type { Entry } from './entry.ts';
 import { placeOf, readListedUrl } from './listed-url.ts';
 import { isObject, keywordsOf, listOf, readTags, TEXT_LIMITS } from './market/market-text.ts';
 import { plainText } from './plain-text.ts';
-import { type Description, describeInput, methodOf, SILENCE } from './read-description.ts';
+import { type Description, describeInput, methodOf, NO_DESCRIPTION } from './read-description.ts';
 
-/** What drafts and sellers call the list of their routes, and the address in one of its items. */
+/** The names that drafts and sellers give to the list of routes, and to the address of an item. */
 const LISTS = ['items', 'resources', 'endpoints', 'routes'];
 const ADDRESSES = ['resource', 'url', 'path'];
 const MAX_ITEMS = 2000;
 
 /**
- * What a seller's /.well-known/x402 says of one of its routes. The drafts differ and none is settled, so that names are taken as they come;
- * silence when nothing in it is about this address.
+ * What a seller's /.well-known/x402 says about one of its routes. NO_DESCRIPTION when no item has the route's address.
+ * Several drafts exist and none is final, so all their names are accepted.
  */
 export function describeWellKnown(document: unknown, url: URL, answered: Entry['method']): Description {
   const items = LISTS.flatMap((name) => listOf(own(document, name))).slice(0, MAX_ITEMS);
   const place = placeOf(url.href);
   const here = items.filter((item) => addressOf(item, url) === place);
   const item = here.find((one) => methodOf(own(one, 'method')) === answered) ?? here[0];
-  if (item === undefined) return SILENCE;
+  if (item === undefined) return NO_DESCRIPTION;
   const metadata = own(item, 'metadata');
-  const said = (...names: readonly string[]) =>
+  const memberOf = (...names: readonly string[]) =>
     names.map((name) => own(item, name) ?? own(metadata, name)).find((value) => value !== undefined);
   const service = own(document, 'name') ?? own(document, 'title');
-  const method = methodOf(said('method'));
-  const tags = readTags(said('tags'));
+  const method = methodOf(memberOf('method'));
+  const tags = readTags(memberOf('tags'));
   return {
-    name: plainText(said('name', 'title', 'summary'), TEXT_LIMITS.name),
-    label: plainText(said('serviceName', 'label') ?? service, TEXT_LIMITS.label),
-    description: plainText(said('description'), TEXT_LIMITS.description),
-    category: plainText(said('category'), TEXT_LIMITS.category) || (tags[0] ?? ''),
-    ...describeInput(inputOf(said('params', 'parameters'), said('input', 'inputSchema')), method ?? answered, url),
-    keywords: keywordsOf(tags, own(said('output'), 'properties') ?? said('output')),
+    name: plainText(memberOf('name', 'title', 'summary'), TEXT_LIMITS.name),
+    label: plainText(memberOf('serviceName', 'label') ?? service, TEXT_LIMITS.label),
+    description: plainText(memberOf('description'), TEXT_LIMITS.description),
+    category: plainText(memberOf('category'), TEXT_LIMITS.category) || (tags[0] ?? ''),
+    ...describeInput(
+      inputOf(memberOf('params', 'parameters'), memberOf('input', 'inputSchema')),
+      method ?? answered,
+      url,
+    ),
+    keywords: keywordsOf(tags, own(memberOf('output'), 'properties') ?? memberOf('output')),
     method,
   };
 }
 
-/** Where an item is, in the form in which places are compared; a path is one of this origin. */
+/** An item's address in the form of `placeOf`. A bare path belongs to the document's origin. */
 function addressOf(item: unknown, url: URL): string | null {
   const given = ADDRESSES.map((name) => own(item, name)).find((value) => typeof value === 'string');
   if (typeof given !== 'string') return null;
@@ -45,7 +49,7 @@ function addressOf(item: unknown, url: URL): string | null {
   return listed === null ? null : placeOf(listed.url);
 }
 
-/** A list of named parameters as the schema that it amounts to; else whatever stands for the input. */
+/** Converts a list of named parameters to the equivalent schema. Without a list it returns `input`. */
 function inputOf(list: unknown, input: unknown): unknown {
   const named = listOf(list).filter((one) => typeof own(one, 'name') === 'string');
   if (named.length === 0) return isObject(list) ? list : input;
@@ -61,6 +65,6 @@ function inputOf(list: unknown, input: unknown): unknown {
 
 function schemaOf(parameter: unknown): object {
   const schema = own(parameter, 'schema');
-  const said = isObject(parameter) ? parameter : {};
-  return { ...(isObject(schema) ? schema : {}), ...said };
+  const members = isObject(parameter) ? parameter : {};
+  return { ...(isObject(schema) ? schema : {}), ...members };
 }

@@ -8,11 +8,11 @@ import type { SearchParams } from './search-params.ts';
 import { type Snapshot, takeSnapshot } from './snapshot.ts';
 
 interface DiscoveryOptions {
-  /** What we sell; see `createOwnListings`. */
+  /** Our own routes; see `createOwnListings`. */
   readonly own: readonly Listing[];
   readonly market: MarketListings;
   readonly catalogue: Catalogue;
-  /** Whether this process reads the catalogue itself now; else it follows what another one stores. */
+  /** Whether this process reads the catalogue now. Otherwise it loads what another process stored. */
   readsCatalogue(): boolean;
   /** CAIP-2 of the settlement chain. */
   readonly network: string;
@@ -24,16 +24,16 @@ interface DiscoveryOptions {
 
 /** The running search. */
 export interface Discovery {
-  /** Answers from memory; no other host is asked for it. */
+  /** Answers from memory. It asks no other host. */
   search(params: SearchParams): Promise<SearchResult>;
   /** Resolves when searches see what the sources list now. Cheap when nothing has changed; never rejects. */
   refresh(): Promise<void>;
-  /** Resolves when the stored copies are searched; the hourly reads follow in the background. */
+  /** Resolves when the stored copies can be searched. The hourly reads follow in the background. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** How old our own readiness may be in an answer. */
+/** The greatest age of our own readiness in an answer. */
 const READY_MS = 5000;
 
 /** Searches our own routes, the market and the third-party catalogue together. */
@@ -44,7 +44,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   const ready = watchReadiness(options.isReady, clock);
   const versionNow = () => `${market.version()}/${catalogue.version()}`;
 
-  /** A whole new index beside the old one, which serves until it is replaced at once. */
+  /** Builds a new index while the old one serves, then replaces the old one in one step. */
   async function build(): Promise<void> {
     while (current?.version !== versionNow()) {
       const version = versionNow();
@@ -75,7 +75,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
     refresh,
     async search(params) {
       ready.look();
-      // A change is searched a moment later; nobody waits for the index of a catalogue but who comes before the first.
+      // Rebuilds after a change without waiting, so that a search uses the old index meanwhile. Only searches before the first index wait.
       const upToDate = current?.version === versionNow() ? null : refresh();
       if (current === null) await upToDate;
       if (current === null) throw new Error('there is no search index');
@@ -97,7 +97,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   };
 }
 
-/** Keeps what readiness was last seen to be; looked at again, in the background, when it is asked for and old. */
+/** Keeps the last known readiness. When a search asks for it and it is old, it is read again in the background. */
 function watchReadiness(isReady: () => Promise<boolean>, clock: Clock) {
   let seen = false;
   let lookedAtMs = Number.NEGATIVE_INFINITY;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Where entries come from, the better source first: on a tie and between duplicates it wins. */
+/** The sources of entries, the most trusted first. The earlier source wins ties and duplicates. */
 export const SOURCES = ['own', 'market', 'catalogue'] as const;
 export type Source = (typeof SOURCES)[number];
 
@@ -16,7 +16,7 @@ const param = z.strictObject({
   example: z.json().meta({ description: 'null when the seller gives none' }),
 });
 
-/** One payable route as a search tells it: the fields of the interface document. What sellers wrote is untrusted text. */
+/** One payable route in a search's answer, with the members of the interface document. Sellers' text is untrusted. */
 export const entrySchema = z.strictObject({
   url: z.string().meta({ description: 'A {placeholder} in it must be replaced' }),
   method,
@@ -51,17 +51,17 @@ export const entrySchema = z.strictObject({
 /** A search’s entry. */
 export type Entry = z.output<typeof entrySchema>;
 
-/** An entry as its source knows it: what a search adds is how well it fits, and whether it is online now. */
+/** An entry as its source stores it. A search adds its relevance and whether it is online now. */
 export type ListedEntry = Omit<Entry, 'score' | 'online'>;
 
-/** What an entry is found by: itself, and words that are searched but not shown. */
+/** An entry and the text by which searches find it. */
 export interface Listing {
   readonly entry: ListedEntry;
-  /** Tags and the names of what the answer holds, as plain words. */
+  /** Tags and the names of the answer's members, as plain words. Searched but not shown. */
   readonly keywords: string;
 }
 
-/** A stored listing; the catalogue’s copy is judged by it when it is read back. */
+/** The schema of a stored listing. The catalogue's stored copy is checked against it when it is read. */
 export const listingSchema = z.object({
   entry: entrySchema.omit({ score: true, online: true }),
   keywords: z.string(),

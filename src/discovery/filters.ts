@@ -2,10 +2,10 @@ import { type Decimal, parseDecimal } from '../lib/decimal.ts';
 import type { ListedEntry } from './entry.ts';
 import type { SearchParams } from './search-params.ts';
 
-/** Finer than any price: amounts have 6 decimals. */
+/** Decimals of a comparable price. More than any price has: amounts have 6. */
 const SCALE = 18;
 
-/** A price in 10^-18 USD, rounded up, so that prices compare exactly; text that is no price is dearer than any. */
+/** A price in 10^-18 USD, rounded up, so that prices compare exactly. Text that is no price counts as higher than every price. */
 export function priceUnits(priceUsd: string): bigint {
   const price = parseDecimal(priceUsd);
   return price === null ? 10n ** 60n : scaled(price);
@@ -19,7 +19,7 @@ function scaled({ digits, scale }: Decimal): bigint {
 
 type Filters = Pick<SearchParams, 'maxPriceUsd' | 'source' | 'seller' | 'category' | 'network'>;
 
-/** Whether an entry passes what a search is limited to. A seller is its address or its host; letter case never counts. */
+/** Makes the filter of a search. A seller is an address or a host, compared without letter case. */
 export function createFilter(filters: Filters): (entry: ListedEntry) => boolean {
   const { source } = filters;
   const ceiling = filters.maxPriceUsd === undefined ? null : parseDecimal(filters.maxPriceUsd);

@@ -7,7 +7,7 @@ type Json = Param['example'];
 
 const MAX_PARAMS = 20;
 const MAX_DESCRIPTION = 200;
-/** Characters of an example's JSON; of a whole body's. */
+/** Characters of a parameter's example, as JSON. The next constant limits a whole body's. */
 const MAX_EXAMPLE = 300;
 const MAX_BODY = 2000;
 const MAX_TEXT = 200;
@@ -17,7 +17,7 @@ const MAX_DEPTH = 5;
 const NAME = /^[A-Za-z0-9_$][\w$.:[\]-]{0,63}$/;
 const TYPES = new Set(['string', 'integer', 'number', 'boolean', 'array', 'object']);
 
-/** How sellers and catalogues name the groups of a request's parts (x402 v1, Bazaar, Circle). */
+/** The names that sellers and catalogues give to the groups of a request's parts (x402 v1, Bazaar, Circle). */
 const GROUPS = [
   { keys: ['pathParams'], in: 'path' },
   { keys: ['queryParams'], in: 'query' },
@@ -25,8 +25,8 @@ const GROUPS = [
 ] as const;
 
 /**
- * The parameters that a stranger describes, read defensively: a JSON Schema of an object, or groups such as `queryParams`. What stands in no
- * group belongs to the query of a GET and to the body of a POST; the URL's {placeholders} are always there.
+ * Reads a third party's description of parameters, defensively: a JSON Schema of an object, or groups such as `queryParams`.
+ * A parameter outside any group belongs to the query of a GET or to the body of a POST. The URL's {placeholders} are always included.
  */
 export function readParams(input: unknown, method: 'GET' | 'POST', url: string): Param[] {
   const found = new Map<string, Param>();
@@ -63,7 +63,7 @@ function readParam(name: string, spec: unknown, place: Param['in'], required: un
     description: plainText(own(spec, 'description'), MAX_DESCRIPTION),
     required:
       place === 'path' || (Array.isArray(required) && required.includes(name)) || own(spec, 'required') === true,
-    // Where there is no description of the value, the value itself is the example.
+    // A value without a description is itself the example.
     example: cleanJson(isSpec ? example : spec, MAX_EXAMPLE),
   };
 }
@@ -73,7 +73,7 @@ function typeOf(type: unknown): string {
   return typeof named === 'string' && TYPES.has(named) ? named : 'any';
 }
 
-/** An example body of a POST: the seller's own, or one put together from the examples of its fields; null when there is none. */
+/** An example body of a POST: the seller's own, or one made from the examples of its fields. Null when there is none. */
 export function readBody(input: unknown, params: readonly Param[]): Json {
   const example = own(input, 'example') ?? own(own(input, 'body'), 'example');
   if (isObject(example)) return cleanJson(example, MAX_BODY);
@@ -81,7 +81,7 @@ export function readBody(input: unknown, params: readonly Param[]): Json {
   return fields.length === 0 ? null : Object.fromEntries(fields.map((param) => [param.name, param.example]));
 }
 
-/** A stranger's JSON with every text made plain, bounded in depth, members and length; null where it is too large. */
+/** A third party's JSON with every text made plain, and with limits on depth, members and length. Null when it is too large. */
 function cleanJson(value: unknown, max: number): Json {
   const cleaned = clean(value, 0);
   return JSON.stringify(cleaned).length <= max ? cleaned : null;

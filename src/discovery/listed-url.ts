@@ -1,24 +1,25 @@
 import { parseHostName } from '../lib/host-name.ts';
 
-/** Longer ones are no address that anybody would call. */
+/** In characters. A longer URL is refused. */
 const MAX_URL = 1000;
-/** What no URL holds unescaped, `{` and `}` apart: they mark placeholders. */
+/** Characters that a URL must escape. `{` and `}` are allowed, because they mark placeholders. */
 const NOT_IN_URLS = /[\s\p{Cc}\p{Cf}"'<>\\^`|]/u;
 
-/** A stranger's address, judged by its form alone: nothing is asked of it. */
+/** A third party's URL, checked by its form alone. Nothing is fetched. */
 export interface ListedUrl {
   /** As it was written, so that a {placeholder} stays readable. */
   readonly url: string;
-  /** With the port where it is not the scheme's. */
+  /** With the port, unless it is the scheme's default. */
   readonly host: string;
   readonly origin: string;
-  /** Path as written, without query and trailing slash. */
+  /** The path as written, without query and trailing slash. */
   readonly path: string;
 }
 
 /**
- * Reads an http(s) address with a public host name, or null: no credentials, no addresses or local names for hosts, and nothing in it that
- * must be escaped. Listing `http://127.0.0.1/…` would send every agent that reads the list to its own machine.
+ * Reads an http(s) URL with a public host name. Null for credentials, for IP addresses and local names as host, and for characters that must be
+ * escaped.
+ * A listed `http://127.0.0.1/…` would send every agent that reads the list to its own machine.
  */
 export function readListedUrl(value: unknown): ListedUrl | null {
   if (typeof value !== 'string' || value.length > MAX_URL || NOT_IN_URLS.test(value) || !URL.canParse(value))
@@ -32,7 +33,7 @@ export function readListedUrl(value: unknown): ListedUrl | null {
   return { url: value.replace(/#.*$/s, ''), host: url.host, origin: url.origin, path: path === '' ? '/' : path };
 }
 
-/** Host and path in the one form in which two sources are compared: letter case, a trailing slash and the names of placeholders do not count. */
+/** The key by which two sources' addresses are compared: host and path, without letter case, trailing slash and placeholder names. */
 export function placeOf(url: string): string {
   const parsed = new URL(url);
   const path = decodeBraces(parsed.pathname)

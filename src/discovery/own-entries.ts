@@ -3,7 +3,7 @@ import { entriesOn, pathOn } from '../catalogue/paths.ts';
 import type { Listing } from './entry.ts';
 import { OWN_TAGS } from './own-tags.ts';
 
-/** It always fails, so that nobody should find it who looks for something to buy. */
+/** This route always fails, so searches do not offer it. */
 const NOT_OFFERED = '/selftest/fail';
 
 /** One parameter as documents describe it. */
@@ -14,7 +14,7 @@ interface ParamDoc {
   readonly schema: Record<string, unknown>;
 }
 
-/** The interface document's data families, by the first part of a path; what is not named here is its own. */
+/** The data families of the interface document, by the first segment of a path. A segment that is not here is its own family. */
 const FAMILY: Record<string, string> = { fees: 'network', deploys: 'network', rpc: 'network', fx: 'network' };
 
 interface OwnEntriesOptions {
@@ -23,11 +23,11 @@ interface OwnEntriesOptions {
   readonly network: string;
   readonly payTo: string;
   readonly publicOrigin: string;
-  /** The very description that the documents give, so that a search cannot promise another parameter. */
+  /** The function that describes parameters in the documents, so that the search describes the same ones. */
   describeParams(endpoint: Endpoint<never>): readonly ParamDoc[];
 }
 
-/** What we sell for USDC, as a search lists it: from the catalogue alone, in its order. */
+/** Lists our routes that are sold for USDC, from the catalogue alone and in its order. */
 export function createOwnListings(options: OwnEntriesOptions): Listing[] {
   const { catalogue, network, payTo, publicOrigin } = options;
   return entriesOn(catalogue, 'paid').flatMap((endpoint): Listing[] => {

@@ -1,4 +1,4 @@
-/** What people call our routes, by their paths: words that are searched beside what the catalogue says, as sellers' tags are. */
+/** Words that people use for our routes, by path. They are searched besides the catalogue's texts, as sellers' tags are. */
 export const OWN_TAGS: Readonly<Record<string, string>> = {
   '/fees/forecast':
     'gas price prediction outlook, fees going up or down, rising, falling, cheap or expensive, in the next hour, when to send',

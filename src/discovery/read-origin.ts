@@ -8,22 +8,22 @@ import { type Description, isComplete, joinDescriptions } from './read-descripti
 const MAX_OPENAPI_BYTES = 2 * 1024 * 1024;
 const MAX_WELL_KNOWN_BYTES = 512 * 1024;
 
-/** How a document of an origin is asked for. */
+/** The options of a request for a document. */
 type Asking = Parameters<Caller['readJson']>[2];
 
 /**
- * Completes what a 402 says of its route from the documents of its origin, one after the other and only while something is missing:
- * the OpenAPI document, then /.well-known/x402. A document that is not there, or is none, is silence.
+ * Completes a 402's description from the documents of its origin. Each is read only while something is missing.
+ * The order is the OpenAPI document, then /.well-known/x402. A missing or unusable document counts as one that says nothing.
  */
 export async function completeDescription(
-  said: Description,
+  challenged: Description,
   { url, method }: { url: URL; method: Entry['method'] },
   caller: Pick<Caller, 'readJson'>,
   asking: Asking,
 ): Promise<Description> {
-  // Every description lacks a name before these are read: the protocol has none for a route.
+  // No description has a name before this read, because the protocol has none for a route.
   const openApi = await caller.readJson(new URL('/openapi.json', url), MAX_OPENAPI_BYTES, asking);
-  const described = joinDescriptions(said, describeOpenApi(openApi, url, method));
+  const described = joinDescriptions(challenged, describeOpenApi(openApi, url, method));
   if (isComplete(described)) return described;
   const wellKnown = await caller.readJson(new URL('/.well-known/x402', url), MAX_WELL_KNOWN_BYTES, asking);
   return joinDescriptions(described, describeWellKnown(wellKnown, url, method));

@@ -3,7 +3,7 @@ import { integerParam } from '../catalogue/params.ts';
 import { parseDecimal } from '../lib/decimal.ts';
 import { SOURCES } from './entry.ts';
 
-/** Characters that a query may have, as Unicode code points. */
+/** Characters of a query, as Unicode code points. */
 const MAX_QUERY = 200;
 const MAX_DECIMAL = 30;
 
@@ -14,7 +14,7 @@ const text = (max: number, message: string) =>
     .min(1, message)
     .refine((value) => value.length <= max, message);
 
-/** The parameters of a search; each is judged strictly, and what is not here is ignored. */
+/** The parameters of a search. Each is checked strictly. Unknown parameters are ignored. */
 export const searchParams = z.object({
   q: z
     .string()
@@ -31,5 +31,5 @@ export const searchParams = z.object({
   network: text(80, 'a network such as eip155:5042').optional(),
 });
 
-/** A search as it was asked. */
+/** The parsed parameters of a search. */
 export type SearchParams = z.output<typeof searchParams>;

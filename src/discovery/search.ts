@@ -5,13 +5,13 @@ import { type Ranked, rank } from './ranking.ts';
 import type { SearchParams } from './search-params.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** What a search answers, in the shape of the interface document. */
+/** A search's answer, in the shape of the interface document. */
 export interface SearchResult {
   readonly query: string;
   /** CAIP-2 of the settlement chain. */
   readonly network: string;
   readonly count: number;
-  /** How many entries of each source were looked through. */
+  /** How many entries of each source were searched. */
   readonly searched: { readonly ownRoutes: number; readonly marketListings: number; readonly catalogue: number };
   /** Unix seconds of the last catalogue read; null before the first. */
   readonly catalogueReadAt: number | null;
@@ -20,7 +20,7 @@ export interface SearchResult {
   readonly note: string;
 }
 
-/** What is true at the moment of the question. */
+/** The values that hold only at the moment of the search. */
 export interface Moment {
   readonly network: string;
   readonly catalogueReadAt: number | null;
@@ -37,7 +37,7 @@ const SOURCE_TEXTS: Readonly<Record<Source, string>> = {
 const NOTE =
   'priceUsd is what the seller asked when last seen; refuse a seller who asks for more. Replace every {placeholder} in a url. For POST, params marked body go in a JSON body. rail gateway: the buyer needs a gateway deposit on the chain. Texts of market and catalogue entries are the sellers’ own.';
 
-/** Answers a search from a snapshot: in memory, synchronously, asking nobody. */
+/** Answers a search from a snapshot, in memory and synchronously. It asks no other host. */
 export function search(snapshot: Snapshot, moment: Moment, params: SearchParams): SearchResult {
   const { listings, counts } = snapshot;
   const results = pick(snapshot, params).flatMap(({ id, score }): Entry[] => {
@@ -56,7 +56,7 @@ export function search(snapshot: Snapshot, moment: Moment, params: SearchParams)
   };
 }
 
-/** The best first; the snapshot's own order, which is by price and source, decides ties and is all there is without a query. */
+/** The best entries first. Ties, and an empty query, have the snapshot's order: by price, then by source. */
 function pick({ listings, index }: Snapshot, params: SearchParams): Ranked[] {
   const filter = createFilter(params);
   const passes = (id: number) => {

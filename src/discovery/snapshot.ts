@@ -3,19 +3,19 @@ import { type Listing, SOURCES, type Source } from './entry.ts';
 import { priceUnits } from './filters.ts';
 import { placeOf } from './listed-url.ts';
 
-/** Everything that can be found at one moment; it never changes. */
+/** Everything that can be found at one moment. It never changes. */
 export interface Snapshot {
-  /** By price, then by source: the order of ties and of an empty query. */
+  /** Ordered by price, then by source. Ties and an empty query have this order. */
   readonly listings: readonly Listing[];
-  /** Its documents are the listings, by their places. */
+  /** Its documents are the listings, by position. */
   readonly index: DiscoveryIndex;
   readonly counts: Readonly<Record<Source, number>>;
 }
 
-/** What the sources list now, each of them in any order. */
+/** The current listings of each source, in any order. */
 export type Gathered = Readonly<Record<Source, readonly Listing[]>>;
 
-/** Orders, merges and indexes what the sources list; other work has its turn meanwhile. */
+/** Orders, merges and indexes the listings of all sources. It yields to the event loop in between. */
 export async function takeSnapshot(gathered: Gathered): Promise<Snapshot> {
   const merged = merge(gathered);
   const priced = merged.map((listing) => ({ listing, price: priceUnits(listing.entry.priceUsd) }));
@@ -28,13 +28,13 @@ export async function takeSnapshot(gathered: Gathered): Promise<Snapshot> {
 
 function byTie({ entry: a }: Listing, { entry: b }: Listing): number {
   const bySource = SOURCES.indexOf(a.source) - SOURCES.indexOf(b.source);
-  // At last by text, so that the order is the same in every process.
+  // The last key is text, so that the order is the same in every process.
   return bySource || (a.url < b.url ? -1 : Number(a.url > b.url)) || (a.method < b.method ? -1 : 1);
 }
 
 /**
- * One list: what a better source has under the same host and path stands in for what others say of it, and one source has the same method
- * and address once. Of our own host only our own word counts: a stranger's list may hold routes that we do not offer.
+ * Makes one list. A better source replaces the others' entries of the same host and path. One source has each method and address once.
+ * Entries of our own host come only from us, because a third party's list may name routes that we do not offer.
  */
 function merge(gathered: Gathered): Listing[] {
   const ownHosts = new Set(gathered.own.map(({ entry }) => entry.host));

@@ -1,4 +1,4 @@
-/** Words that say how somebody asks, not what for. Everything on sale is an API that gives data, so these tell nothing apart either. */
+/** Words of a query's form, not of its subject. Words that fit every entry are here too, because everything on sale is an API for data. */
 export const STOP_WORDS: ReadonlySet<string> = new Set(
   `a about all am an and any are around as at be been between but by can could did do does doing for from get gets getting give gives
    go going had has have having hello help how i if in into is it its just know let like lot make many me mine more most much my near need
@@ -11,8 +11,8 @@ export const STOP_WORDS: ReadonlySet<string> = new Set(
 );
 
 /**
- * What people say, and what sellers write for it: each word or pair of words is also searched as the words at its right, at a lower weight.
- * One direction only. Plurals are looked up by their singular.
+ * Synonyms: the word or pair of words on the left is also searched as those on the right, at a lower weight.
+ * They hold in one direction only. Plurals are looked up by their singular.
  */
 export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   // Chains and money
@@ -209,7 +209,7 @@ export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
 const CURRENCIES =
   'aud|bgn|brl|cad|chf|cny|czk|dkk|eur|gbp|hkd|huf|idr|ils|inr|isk|jpy|krw|mxn|myr|nok|nzd|php|pln|ron|sek|sgd|thb|try|usd|zar';
 
-/** What a word is by its form, and the things that are then asked for beside it; the first that fits. */
+/** Forms of words, and the concepts that are searched too when a word has the form. The first match applies. */
 export const SHAPES: readonly { readonly form: RegExp; readonly means: readonly string[] }[] = [
   { form: /^0x[0-9a-f]{40}$/i, means: ['address', 'wallet', 'balances'] },
   { form: /^0x[0-9a-f]{64}$/i, means: ['transaction', 'hash', 'status'] },

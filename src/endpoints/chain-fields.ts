@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 
-/** An exact amount: digits, with a fraction where there is one; never a float. */
+/** An exact amount as digits, with a fraction when it has one. Never a float. */
 export function decimal(description: string) {
   return z
     .string()
@@ -10,7 +10,7 @@ export function decimal(description: string) {
     .meta({ description });
 }
 
-/** A whole number that may be past 2^53, as digits. */
+/** A whole number as digits, because it may exceed 2^53. */
 export function bigInteger(description: string) {
   return z.string().regex(/^\d+$/).meta({ description });
 }
@@ -42,7 +42,9 @@ export function atField(description: string) {
 /** The block at which every figure of a live answer was read. */
 export const asOfBlock = z.int().nonnegative().meta({ description: 'The block at which the answer was read' });
 
-/** An address in the query, in any letter case (checksums are not judged); parsed to lower case, so that one request has one form. */
+/**
+ * An address in the query, in any letter case; checksums are not checked. It is parsed to lower case, so that equal requests have equal parameters.
+ */
 export function addressParam(description: string) {
   return hexParam(40, 'a 0x address of 40 hex digits').meta({ description });
 }
@@ -59,7 +61,7 @@ function hexParam(digits: number, form: string) {
     .transform((text) => text.toLowerCase() as `0x${string}`);
 }
 
-/** The source of an answer read from the chain now. */
+/** The `source` member of an answer that was read from the chain just now. */
 export function chainSource(chain: ChainClient, clock: Clock) {
   return { name: `JSON-RPC of eip155:${chain.chainId}`, url: chain.publicUrl, retrievedAt: nowSeconds(clock) };
 }

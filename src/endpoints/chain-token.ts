@@ -22,7 +22,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** What an ERC-20 contract says of itself; what is no ERC-20 is 404 and never charged. */
+/** The metadata that an ERC-20 contract returns. An address without an ERC-20 contract gets 404, which is never charged. */
 export const chainToken = defineEndpoint({
   path: '/chain/token',
   access: 'paid',

@@ -20,7 +20,7 @@ import {
 } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
 
-/** Far above what one payment, swap or airdrop of usual size holds; it bounds the token reads that one call may cause. */
+/** Bounds the token reads that one call may cause. A usual payment, swap or airdrop has far fewer transfers. */
 const MAX_TRANSFERS = 200;
 
 const transfer = z.strictObject({

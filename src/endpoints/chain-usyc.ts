@@ -10,10 +10,10 @@ import { percentField } from './percent-fields.ts';
 import type { Sources } from './sources.ts';
 import { annualisedGrowth } from './usyc-growth.ts';
 
-/** The oracle publishes once a business day in the US: seven weeks, which hold 30 days with any holidays. */
+/** The oracle publishes one round per US business day. 35 rounds are seven weeks, which include 30 days whatever the holidays. */
 const MAX_ROUNDS = 35;
 const [WEEK_DAYS, MONTH_DAYS] = [7, 30];
-/** Another chain, or another configuration, does not come by itself. */
+/** Long, because this fault lasts until the operator changes the chain or the configuration. */
 const RETRY_SECONDS = 3600;
 
 const growthField = (days: number) =>
@@ -43,7 +43,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** The price of USYC as its oracle on the chain publishes it. */
+/** The price of USYC as its on-chain oracle publishes it. */
 export const chainUsyc = defineEndpoint({
   path: '/chain/usyc',
   access: 'paid',

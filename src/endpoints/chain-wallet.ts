@@ -10,9 +10,9 @@ import { formatNative, formatUnits } from '../lib/units.ts';
 import { addressField, addressParam, asOfBlock, chainSource, decimal } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
 
-/** Decimals of USDC's ERC-20 face; its native face has 18. */
+/** USDC's ERC-20 interface has 6 decimals; the native balance has 18. */
 const USDC_DECIMALS = 6;
-/** EIP-7702: a wallet that delegates carries this prefix and the delegate's address as its code. */
+/** EIP-7702: the code of a delegating wallet is this prefix and the delegate's address. */
 const DELEGATION = /^0xef0100[0-9a-fA-F]{40}$/;
 
 const result = z.strictObject({
@@ -84,7 +84,7 @@ async function readAccount(chain: ChainClient, address: string, usdc: string, bl
   );
   const bytecode = readOutcome(code, data, 'code');
   const balance = readBalance(held);
-  // It is what the buyer pays for: without it there is no answer to sell.
+  // The USDC balance is what the buyer pays for. Without it the call fails and charges nothing.
   if (balance === null) throw new UpstreamFailed('chain', 'the USDC contract gave no balance');
   return {
     type: bytecode === '0x' || DELEGATION.test(bytecode) ? ('wallet' as const) : ('contract' as const),

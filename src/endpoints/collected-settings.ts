@@ -5,27 +5,27 @@ export interface WatchedToken {
   readonly address: `0x${string}`;
 }
 
-/** An RPC endpoint as it may be shown. */
+/** An RPC endpoint as answers show it. */
 export interface ShownEndpoint {
   readonly name: string;
-  /** Scheme and host only, because keys live in paths. */
+  /** Scheme and host only, because a path may hold an API key. */
   readonly url: string;
 }
 
-/** What `/v1/health` calls well. */
+/** The limits within which `/v1/health` reports `ok`. */
 export interface HealthLimits {
   readonly stalledSeconds: number;
   readonly lagBlocks: number;
   readonly lagSeconds: number;
 }
 
-/** What endpoints over collected data take from the configuration. */
+/** The part of the configuration that endpoints over collected data need. */
 export interface CollectedSettings {
   readonly watched: readonly WatchedToken[];
   readonly endpoints: readonly ShownEndpoint[];
   readonly health: HealthLimits;
-  /** The chain's lowest base fee, where the operator knows it. */
+  /** The chain's lowest base fee; null when the operator did not configure it. */
   readonly floorWei: bigint | null;
-  /** Whether a distributor's payouts are looked for. */
+  /** True when the collector looks for a distributor's payouts. */
   readonly hasDistributor: boolean;
 }

@@ -18,17 +18,17 @@ import type { Sources } from './sources.ts';
 
 const AMOUNT_FORM = 'a decimal number with at most 18 digits before and 8 after the point, without sign or exponent';
 
-/** Cents of cents; small amounts of weak currencies keep six digits instead. */
+/** A hundredth of a cent. A small amount of a weak currency keeps six significant digits instead. */
 const RESULT_PRECISION = { decimals: 4, significant: 6 };
 
 const amount = z
   .string({ error: `required: ${AMOUNT_FORM}` })
   .regex(/^\d{1,18}(\.\d{1,8})?$/, AMOUNT_FORM)
-  // One form for one amount: 007.50 is 7.5.
+  // Normalises the amount: 007.50 becomes 7.5.
   .transform((text) => formatDecimal(parseDecimal(text) ?? { digits: 0n, scale: 0 }))
   .meta({ description: 'Amount to convert, as a decimal string' });
 
-/** An amount at the reference rate of a day. */
+/** Converts an amount at the reference rate of a day. */
 export const currencyConvert = defineEndpoint({
   path: '/currency/convert',
   access: 'paid',

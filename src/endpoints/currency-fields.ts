@@ -8,7 +8,7 @@ import type { Sources } from './sources.ts';
 const CODE = /^[A-Za-z]{3}$/;
 const CODE_FORM = 'a three-letter currency code such as EUR';
 
-/** A currency code in the query, in any letter case. Whether it is quoted is known when the day's rates are. */
+/** A currency code in the query, in any letter case. The endpoint checks later whether the day's rates quote it. */
 export function codeParam() {
   return z
     .string({ error: `required: ${CODE_FORM}` })
@@ -40,11 +40,11 @@ export const dateField = z.string().meta({
 
 export const noteField = z.string().meta({ description: 'What the figures are, and are not' });
 
-/** Said in every answer: nobody trades at these rates. */
+/** Part of every answer: these are reference rates, and no trade executes at them. */
 export const NOTE =
   'Euro foreign exchange reference rates, published by the ECB on working days for information only; a reference, not an executed price. Rates between two other currencies are computed from their euro rates.';
 
-/** The fixing that holds for a day; 400 for a day that has not come in Frankfurt. */
+/** The fixing that applies to a day. Throws BadParameter for a day that is still in the future in Frankfurt. */
 export async function readFixing({ clock, currency }: Pick<Sources, 'clock' | 'currency'>, date: string | undefined) {
   const today = frankfurtDate(clock.nowMs());
   if (date !== undefined && date > today) {
@@ -53,7 +53,7 @@ export async function readFixing({ clock, currency }: Pick<Sources, 'clock' | 'c
   return await currency.at(date ?? null);
 }
 
-/** 400 naming each currency that the day does not quote, with the list of those that it does. */
+/** Throws BadParameter that names each currency without a rate on that day, and lists the currencies that have one. */
 export function requireQuoted({ date, rates }: Fixing, asked: readonly (readonly [string, string])[]): void {
   const list = [...rates.keys()].sort().join(', ');
   const errors = asked
@@ -62,7 +62,7 @@ export function requireQuoted({ date, rates }: Fixing, asked: readonly (readonly
   if (errors.length > 0) throw new BadParameter(errors);
 }
 
-/** The source of an answer about rates. */
+/** The `source` member of an answer about rates. */
 export function fixingSource({ source, url, retrievedAtMs }: DatedFixing) {
   const licence = 'Reuse is free with the source named (ECB)';
   return { name: source, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence };

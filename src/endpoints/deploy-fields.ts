@@ -19,7 +19,7 @@ export const deployField = z.strictObject({
 export const DEPLOYS_NOTE =
   'Contracts created by a transaction without a recipient, newest first; creations inside other calls are not seen';
 
-/** Its row as it is shown. */
+/** Converts a stored row into the published shape. */
 export const showDeploy = (deploy: Deploy): z.output<typeof deployField> => deploy;
 
 export const EXAMPLE_DEPLOY = {

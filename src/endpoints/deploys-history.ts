@@ -7,7 +7,7 @@ import { DEPLOYS_NOTE, deployField, EXAMPLE_DEPLOY, showDeploy } from './deploy-
 import { DAY_SECONDS } from './fee-fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 
-/** More of the newest contracts, and how many there were in each hour. */
+/** More of the newest contracts, and the count per hour. */
 export const deploysHistory = defineEndpoint({
   path: '/deploys/history',
   access: 'paid',

@@ -64,7 +64,7 @@ const type = z
   .prefault(DEFAULT)
   .meta({ description: `Comma-separated record types out of ${KNOWN.join(', ')}`, default: DEFAULT });
 
-/** What the DNS says of a name now. */
+/** The DNS records of a name at this moment. */
 export const domainsDns = defineEndpoint({
   path: '/domains/dns',
   access: 'paid',
@@ -119,7 +119,7 @@ export const domainsDns = defineEndpoint({
   },
 });
 
-/** Mail servers in the order in which they are tried; the rest as the resolver gave it. */
+/** Copies the records so that they can be changed, and sorts mail servers by preference, the order in which senders try them. */
 function mutable(records: Awaited<ReturnType<Sources['dns']['lookup']>>['records']): Partial<z.input<typeof lists>> {
   const copy = structuredClone(records) as Partial<z.input<typeof lists>>;
   copy.MX?.sort((a, b) => a.preference - b.preference);

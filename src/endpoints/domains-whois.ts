@@ -38,7 +38,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** Everything that is unknown when the registry shows no record. */
+/** The members that are unknown when the registry has no record. */
 const NO_RECORD = {
   registrar: null,
   createdAt: null,
@@ -49,7 +49,7 @@ const NO_RECORD = {
   dnssecSigned: null,
 };
 
-/** A domain's registration, and whether it looks free. */
+/** A domain's registration, and whether the name looks available. */
 export const domainsWhois = defineEndpoint({
   path: '/domains/whois',
   access: 'paid',
@@ -98,7 +98,7 @@ export const domainsWhois = defineEndpoint({
         domain,
         asked,
         ...NO_RECORD,
-        ...(await judge(dns, domain, answer, signal)),
+        ...(await interpretNoRecord(dns, domain, answer, signal)),
         source: sourceOf(answer, null),
       };
     }
@@ -115,10 +115,13 @@ export const domainsWhois = defineEndpoint({
 });
 
 /**
- * What "no record" means. 1. Name servers, or an alias: somebody has it. 2. DNSSEC that fails: it is signed, so somebody may. 3. The registry is not known to be the
- * one responsible: nothing is. 4. Otherwise it looks available.
+ * Interprets a registry's "no record".
+ * 1. The name has name servers or an alias: it is registered.
+ * 2. Its DNSSEC validation fails: it is signed, so it may be registered.
+ * 3. The registry is not known to be the responsible one: unknown.
+ * 4. Otherwise it looks available.
  */
-async function judge(dns: Sources['dns'], domain: string, { vouched }: RdapAnswer, signal: AbortSignal) {
+async function interpretNoRecord(dns: Sources['dns'], domain: string, { vouched }: RdapAnswer, signal: AbortSignal) {
   const { status, records, aliases } = await dns.lookup(domain, ['NS'], signal);
   if ((records.NS?.length ?? 0) > 0 || aliases.length > 0) return { registered: true, looksAvailable: false };
   if (status === 'SERVFAIL' || !vouched) return { registered: null, looksAvailable: false };

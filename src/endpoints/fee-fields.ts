@@ -18,7 +18,7 @@ export const baseFee = z
   .nullable()
   .meta({ description: 'Base fee of the newest collected block; null before the first' });
 
-/** The base fee of the block after it. */
+/** The base fee of the block after the newest one. */
 export const nextBaseFee = z
   .strictObject({
     wei: bigInteger('In wei'),
@@ -37,14 +37,14 @@ export function showNextBaseFee(latest: LatestFee | null): z.output<typeof nextB
   return next && { wei: next.wei.toString(), gwei: formatGwei(next.wei), exact: next.exact };
 }
 
-/** The fee of the block after `latest`; null when neither the block nor a rule can tell. */
+/** The base fee of the block after `latest`; null when neither the block nor EIP-1559's rule gives it. */
 export function nextFeeOf({ baseFee: fee, nextBaseFee: announced, utilisation, gasLimit }: LatestFee) {
   if (announced !== null) return { wei: announced, exact: true };
   if (gasLimit === null) return null;
   return { wei: nextByEip1559(fee, toGas(utilisation, gasLimit), gasLimit), exact: false };
 }
 
-/** The chain's lowest base fee: the operator's, else the lowest of the last day. */
+/** The chain's lowest base fee: the configured one, else the lowest of the last day. */
 export function floorOf({ reads, collected }: Pick<Collected, 'reads' | 'collected'>, until: number): bigint | null {
   if (collected.floorWei !== null) return collected.floorWei;
   const lows = reads.hours(until - DAY_SECONDS, until + 1).map((hour) => hour.minBaseFee);

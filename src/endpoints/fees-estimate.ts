@@ -13,7 +13,7 @@ import type { Sources } from './sources.ts';
 
 const params = z.object({
   gas: integerParam({
-    // A native transfer; the upper bound is Arc's block gas limit.
+    // 21,000 is a native transfer. The upper bound is Arc's block gas limit.
     default: 21_000,
     min: 1,
     max: 30_000_000,
@@ -27,7 +27,7 @@ const current = {
   costUsdc: decimal('That gas at that base fee in USDC (18 decimals), exact; a priority fee comes on top'),
 };
 
-/** Since a provider last told the head: some polls. */
+/** At most this long after a provider last reported the head: a few polls. */
 const MAX_UNSEEN_MS = 5000;
 
 type EstimateSources = Pick<Sources, 'chain' | 'clock' | 'collector' | 'reads'>;
@@ -54,7 +54,7 @@ const example = {
   source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
 };
 
-/** What a transaction costs now. */
+/** The cost of a transaction at this moment. */
 export const feesEstimateFree = defineEndpoint({
   path: '/fees/estimate',
   access: 'free',
@@ -67,7 +67,8 @@ export const feesEstimateFree = defineEndpoint({
   async run({ gas }, sources: EstimateSources) {
     const { chain, clock } = sources;
     const collected = currentFee(sources);
-    // Free, and asked with any gas: where the collector is current, nobody's curiosity costs a request to the chain.
+    // Answers from collected data where they are current. The route is free and takes any gas value, so its requests must not each cost a request to the
+    // chain.
     if (collected) {
       const { source } = provenance(sources);
       return { ...priced(gas, collected.baseFee), asOfBlock: collected.number, source };
@@ -81,7 +82,7 @@ export const feesEstimateFree = defineEndpoint({
   },
 });
 
-/** What it costs now and in the next block, and how that compares with the last hour. */
+/** The cost now and in the next block, compared with the last hour. */
 export const feesEstimatePaid = defineEndpoint({
   path: '/fees/estimate',
   access: 'paid',
@@ -147,7 +148,7 @@ export const feesEstimatePaid = defineEndpoint({
   },
 });
 
-/** The newest fee that the collector knows, while it is a few blocks behind the head at most and has seen the head in the last seconds. */
+/** The newest collected fee. Null when the collector is more than a few blocks behind, or has not seen the head for MAX_UNSEEN_MS. */
 function currentFee({ clock, collector, reads }: EstimateSources): LatestFee | null {
   const { head, headCheckedMs } = collector.status();
   const latest = reads.latestFee();
@@ -160,7 +161,7 @@ function priced(gas: number, baseFeeWei: bigint) {
   return { gas, baseFeeGwei: formatGwei(baseFeeWei), costUsdc: costOf(gas, baseFeeWei) };
 }
 
-/** Gas times wei is base units of the native currency, USDC with 18 decimals on Arc. */
+/** Gas times wei, in USDC. Wei are base units of the native currency, which on Arc is USDC with 18 decimals. */
 function costOf(gas: number, wei: bigint): string {
   return formatNative(BigInt(gas) * wei);
 }

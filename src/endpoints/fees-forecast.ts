@@ -13,7 +13,7 @@ import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } 
 import { EXAMPLE_OPERATIONS, operations, priceOperations } from './operation-fields.ts';
 import { EXAMPLE_TREND, trend, trendOf } from './utilisation-trend.ts';
 
-/** After these the smoothed use that the rule starts from no longer depends on what came before. */
+/** The fee rule starts from a smoothed gas use. After 64 blocks that value no longer depends on earlier blocks. */
 const SMOOTHING_BLOCKS = 64;
 const MINUTE = 60;
 
@@ -53,7 +53,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** What fees are and will be. */
+/** Base fees now and in the next minutes. */
 export const feesForecast = defineEndpoint({
   path: '/fees/forecast',
   access: 'paid',
@@ -127,7 +127,7 @@ function outlookOf(sources: Collected, latest: LatestFee | null, until: number) 
   return { outlook: shown, rule: shown.length === 0 ? null : next.exact ? ('arc' as const) : ('eip1559' as const) };
 }
 
-/** The last day's minutes, ended ones alone; null where no block is known. */
+/** Utilisation of each ended minute of the last day; null for a minute without a known block. */
 function minutesOf(reads: ChainReads, until: number): (number | null)[] {
   const end = Math.floor(until / MINUTE) * MINUTE;
   const begin = end - DAY_SECONDS;

@@ -15,9 +15,9 @@ import {
   untilWritten,
 } from './freshness.ts';
 
-/** What a plain value transfer costs by the EVM's own rule (Ethereum yellow paper, appendix G: Gtransaction). */
+/** Gas of a plain value transfer by the EVM's rule (Ethereum yellow paper, appendix G: Gtransaction). */
 const NATIVE_GAS = 21_000;
-/** A USDC transfer on Arc where none was measured yet (`arc.md` of the project's facts, 1.9). */
+/** Gas of a USDC transfer on Arc, used until one was measured (`arc.md` of the project's facts, 1.9). */
 const ERC20_GAS = 51_000;
 
 const result = z.strictObject({

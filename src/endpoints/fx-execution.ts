@@ -19,7 +19,7 @@ import {
 } from './fx-fields.ts';
 
 const E9 = 1_000_000_000n;
-/** Decades of USDC, from a card payment to a treasury's. */
+/** Size classes of a trade in USDC, a factor of ten apart: from a card payment to a treasury transfer. */
 const BOUNDS = [100n, 1000n, 10_000n, 100_000n].map((usdc) => usdc * E9);
 
 const result = z.strictObject({
@@ -59,7 +59,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** How well a watched token could be traded. */
+/** The execution quality of a watched token's trades. */
 export const fxExecution = defineEndpoint({
   path: '/fx/execution',
   access: 'paid',

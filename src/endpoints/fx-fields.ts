@@ -9,7 +9,7 @@ import type { CollectedSettings, WatchedToken } from './collected-settings.ts';
 
 /** Amounts are collected in 10^-9 of a whole token. */
 const DECIMALS = 9;
-/** Rates are quotients, rounded once: fine enough for a token that is worth a millionth, or a hundred thousand. */
+/** A rate is a quotient, rounded once. Eight significant digits suit tokens worth a millionth and tokens worth a hundred thousand. */
 const PRECISION = { decimals: 8, significant: 8 };
 
 export const fxParams = z.object({
@@ -56,7 +56,7 @@ export const windowField = z
   })
   .meta({ description: 'Executed trades of the window' });
 
-/** The watched token of a symbol; a symbol that is not watched is a bad parameter, and the list of those that are is its message. */
+/** The watched token of a symbol. Throws BadParameter for another symbol, with the list of watched ones. */
 export function watchedToken({ watched }: Pick<CollectedSettings, 'watched'>, symbol: string): WatchedToken {
   const token = watched.find((candidate) => candidate.symbol.toLowerCase() === symbol.toLowerCase());
   if (token !== undefined) return token;
@@ -69,7 +69,7 @@ export function windowOf(token: WatchedToken, minutes: number, until: number): T
   return { token: token.address, after: until - minutes * 60, to: until };
 }
 
-/** USDC by base tokens; null without any. */
+/** The rate: USDC divided by base tokens. Null without a trade. */
 export function rateOf(amounts: Amounts | null): string | null {
   if (amounts === null || amounts.baseE9 === 0n) return null;
   const [usdc, base] = [amounts.usdcE9, amounts.baseE9].map((digits) => ({ digits, scale: DECIMALS }));

@@ -21,7 +21,7 @@ import {
   windowOf,
 } from './fx-fields.ts';
 
-/** At which rate a watched token was traded. */
+/** The rate at which a watched token was traded. */
 export const fx = defineEndpoint({
   path: '/fx',
   access: 'free',

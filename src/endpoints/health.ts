@@ -28,7 +28,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** Whether the collected data can be relied on. */
+/** Whether the collected data are current. */
 export const health = defineEndpoint({
   path: '/health',
   access: 'free',
@@ -36,7 +36,7 @@ export const health = defineEndpoint({
   summary: 'Service health; 503 with the same body when the collector is stalled or lagging behind the chain head.',
   params: z.object({}),
   result,
-  isBadNews: ({ status }) => status !== 'ok',
+  reportsFault: ({ status }) => status !== 'ok',
   example: {
     params: {},
     result: {
@@ -49,8 +49,8 @@ export const health = defineEndpoint({
   async run(_params, sources: Pick<Collected, 'chain' | 'clock' | 'collector' | 'collected'>) {
     const { clock, collector, collected } = sources;
     const { headAdvancedMs, headCheckedMs, head, backfill } = collector.status();
-    const told = provenance(sources);
-    const { lagBlocks, lagSeconds } = told.freshness;
+    const current = provenance(sources);
+    const { lagBlocks, lagSeconds } = current.freshness;
     const since = (ms: number | null) => (ms === null ? null : Math.max(Math.floor((clock.nowMs() - ms) / 1000), 0));
     const readings = {
       headMovedSecondsAgo: since(headAdvancedMs),
@@ -59,13 +59,13 @@ export const health = defineEndpoint({
       lagSeconds,
       windowCollected: Math.round(backfill.share * 1e4) / 1e4,
     };
-    const status = judge(head !== null, readings, collected.health);
-    return { status, thresholds: { ...collected.health }, readings, ...told };
+    const status = statusOf(head !== null, readings, collected.health);
+    return { status, thresholds: { ...collected.health }, readings, ...current };
   },
 });
 
-/** In this order: 1. stalled, because a lag behind a head that nobody sees says nothing; 2. lagging; 3. ok. */
-function judge(
+/** Checks in this order: stalled, lagging, ok. Stalled comes first, because the lag means nothing while no provider reports the head. */
+function statusOf(
   hasHead: boolean,
   { headMovedSecondsAgo, lagBlocks, lagSeconds }: z.output<typeof result>['readings'],
   limits: z.output<typeof result>['thresholds'],

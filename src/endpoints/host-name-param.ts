@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { parseHostName } from '../lib/host-name.ts';
 
-/** A host name in the query, IDN welcome; parsed to its one ASCII form, so that one request has one form. */
+/**
+ * A host name in the query; internationalised names (IDN) are allowed. It is parsed to its ASCII form, so that equal requests have equal parameters.
+ */
 export function hostNameParam(description: string, { underscores }: { underscores: boolean }) {
   return z
     .string({ error: 'required: a host name such as example.com' })

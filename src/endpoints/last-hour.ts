@@ -5,9 +5,9 @@ import type { Sources } from './sources.ts';
 
 const PERCENTILES = [5, 25, 50, 75, 95];
 const HOUR_SECONDS = 3600;
-/** Of the blocks that an hour should have by the mean block time, which is itself measured. */
+/** The share of an hour's blocks that must be present. It is below 1, because the expected count comes from the measured mean block time. */
 const MIN_SHARE = 0.98;
-/** Blocks that the collector may be behind: seconds of an hour. */
+/** Blocks that the collector may be behind. On Arc they are seconds of the hour. */
 export const MAX_BEHIND = 10;
 
 type HourSources = Pick<Sources, 'chain' | 'collector' | 'reads'>;
@@ -15,17 +15,17 @@ type HourSources = Pick<Sources, 'chain' | 'collector' | 'reads'>;
 /** The base fees of the hour before a block. */
 interface LastHour {
   readonly blocks: number;
-  /** How much time they cover; less than an hour on a young chain. */
+  /** The time that they cover, in seconds. Less than an hour on a young chain. */
   readonly seconds: number;
   readonly percentiles: readonly { readonly percentile: number; readonly wei: bigint }[];
 }
 
-/** The newest hour of each database, with what it was made of. */
+/** The last result of each database, with the key of its inputs. */
 const newest = new WeakMap<HourSources['reads'], { readonly key: string; readonly hour: Promise<LastHour> }>();
 
 /**
- * The hour before `head`: from the collector's rows where it has them, else from the chain. Read once for each head and each write of the
- * collector's, for all who ask: it is thousands of blocks, and the same for everybody.
+ * The hour before `head`, from the collector's rows where it has them, else from the chain.
+ * One read serves every caller until the head changes or the collector writes, because a read covers thousands of blocks.
  */
 export function readLastHour(sources: HourSources, head: Header): Promise<LastHour> {
   const { reads } = sources;
@@ -34,7 +34,7 @@ export function readLastHour(sources: HourSources, head: Header): Promise<LastHo
   if (known?.key === key) return known.hour;
   const hour = read(sources, head);
   newest.set(reads, { key, hour });
-  // What could not be read is tried again by the next.
+  // Drops a failed read, so that the next caller reads again.
   hour.catch(() => newest.get(reads)?.hour === hour && newest.delete(reads));
   return hour;
 }
@@ -51,7 +51,9 @@ interface Hour {
   readonly seconds: number;
 }
 
-/** From the collector's own rows, when it has every block of the hour up to the head or nearly; null otherwise. */
+/**
+ * The hour from the collector's own rows. Null unless they reach from an hour ago to at most MAX_BEHIND blocks behind the head, nearly without gaps.
+ */
 function collectedHour({ collector, reads }: HourSources, head: Header): Hour | null {
   const { blockTimeSeconds } = collector.status();
   const latest = reads.latestFee();

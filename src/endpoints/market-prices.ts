@@ -12,7 +12,7 @@ import { rate, rateOf, showE9, showLast, windowOf } from './fx-fields.ts';
 import { percentField, percentOf } from './percent-fields.ts';
 
 const WINDOW_MINUTES = 60;
-/** What a service that watches nothing can say is its configuration, which does not change by itself. */
+/** Long, because a service that watches no token stays so until its configuration changes. */
 const RETRY_SECONDS = 3600;
 
 const nullableRate = (description: string) =>
@@ -37,7 +37,7 @@ const pair = z.strictObject({
   ).nullable(),
 });
 
-/** Every watched token's price at a glance. */
+/** The prices of all watched tokens. */
 export const marketPrices = defineEndpoint({
   path: '/market/prices',
   access: 'paid',
@@ -106,7 +106,7 @@ function showPair(token: WatchedToken, sources: Collected, until: number): z.inp
   };
 }
 
-/** The rates are fractions, so their change is one too: nothing is rounded but the result. */
+/** Computes the change from fractions, so that only the result is rounded. */
 function changeOf(from: Amounts | null, to: Amounts | null): string | null {
   if (from === null || to === null) return null;
   const before = from.usdcE9 * to.baseE9;

@@ -6,7 +6,7 @@ import { sourceSchema } from '../lib/source.ts';
 import { asOfBlock, atField, chainSource, hashField } from './chain-fields.ts';
 import type { Sources } from './sources.ts';
 
-/** Header times are whole seconds and half-second blocks share them, so a block time needs many blocks: 200 err by at most 0.005 s. */
+/** Header times are whole seconds, and two half-second blocks share one. So the mean needs many blocks: over 200 it errs by at most 0.005 s. */
 const BLOCK_TIME_SPAN = 200;
 /** Ten seconds of half-second blocks: recent, and one batch of moderate size. */
 const SAMPLE_BLOCKS = 20;
@@ -66,7 +66,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** Where the chain stands, read live, and how far the collector has come. */
+/** The chain's head, read live, and the collector's position. */
 export const network = defineEndpoint({
   path: '/network',
   access: 'free',
@@ -74,7 +74,7 @@ export const network = defineEndpoint({
   summary: 'Head block, chain id, genesis, block time, transactions per second and how far behind the collector is.',
   params: z.object({}),
   result,
-  // Read live for everybody at once: a request to the chain every five seconds at the most.
+  // One live read serves all callers: at most one request to the chain every five seconds.
   cacheMs: 5000,
   example: {
     params: {},
@@ -95,7 +95,7 @@ export const network = defineEndpoint({
   },
   async run(_params, { chain, clock, collector }: Pick<Sources, 'chain' | 'clock' | 'collector'>, signal) {
     const head = await readLatestHeader(chain, { signal });
-    // Not from genesis: its time may lie long before the chain began to run.
+    // Leaves genesis out, because its timestamp may lie long before the second block.
     const spanStart = Math.max(head.number - BLOCK_TIME_SPAN, Math.min(head.number, 1));
     const sampled = sampleBefore(head.number);
     const outcomes = await chain.batch([0, spanStart, ...sampled].map(headerCall), { signal });
@@ -128,7 +128,7 @@ export const network = defineEndpoint({
   },
 });
 
-/** The blocks of the sample beside the head, without genesis. */
+/** The sample's blocks besides the head, without genesis. */
 function sampleBefore(head: number): number[] {
   return Array.from({ length: SAMPLE_BLOCKS - 1 }, (_, back) => head - 1 - back).filter((block) => block > 0);
 }
@@ -142,7 +142,7 @@ function txPerSecond(blocks: readonly Header[], blockTimeSeconds: number): numbe
   return rounded(count / (blocks.length * blockTimeSeconds));
 }
 
-/** Three decimals: more would pretend to a precision that whole-second headers do not have. */
+/** Rounds to three decimals, because whole-second header times do not give more. */
 function rounded(value: number): number {
   return Math.round(value * 1000) / 1000;
 }

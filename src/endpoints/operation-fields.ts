@@ -10,7 +10,7 @@ const KINDS: readonly OperationKind[] = ['nativeTransfer', 'tokenTransfer', 'con
 /** Fees are collected in 10^-9 USDC. */
 const FEE_DECIMALS = 9;
 
-/** What each type of operation costs. */
+/** The cost of each type of operation. */
 export const operations = z
   .array(
     z.strictObject({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ECOSYSTEMS, type EcosystemName } from '../upstream/packages/ecosystems.ts';
 
-/** A package name in the query, checked by its ecosystem's rules before anybody is asked, and parsed to its one spelling. */
+/** A package name in the query. It is checked by its ecosystem's rules before any source is asked, and parsed to its canonical spelling. */
 export function packageNameParam(ecosystem: EcosystemName, description: string) {
   const { nameForm, name } = ECOSYSTEMS[ecosystem];
   return z
@@ -20,12 +20,12 @@ export function rangesField(description: string) {
   return z.record(z.string(), z.string()).meta({ description });
 }
 
-/** Free text of a package's author; never proof of anything. */
+/** Free text that a package's author wrote. It proves nothing. */
 export function authorText(description: string) {
   return z.string().nullable().meta({ description });
 }
 
-/** Shared by PyPI's and OSV's advisories. */
+/** Members that PyPI's and OSV's advisories share. */
 export const advisoryNames = {
   id: z.string().meta({ description: "GitHub's id where there is one, else the CVE number, else another database's" }),
   aliases: z
@@ -34,7 +34,7 @@ export const advisoryNames = {
   summary: z.string().nullable().meta({ description: 'null when no database gives one' }),
 };
 
-/** A URL that may be shown: credentials and queries of a configured base stay out. */
+/** The URL as answers show it, without the credentials and query of a configured base URL. */
 export function shownUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;

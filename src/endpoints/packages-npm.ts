@@ -28,7 +28,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** One package of the npm registry, as it stands. */
+/** The current state of one npm package. */
 export const packagesNpm = defineEndpoint({
   path: '/packages/npm',
   access: 'paid',

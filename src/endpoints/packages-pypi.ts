@@ -44,7 +44,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** One project of PyPI, as it stands. */
+/** The current state of one PyPI project. */
 export const packagesPypi = defineEndpoint({
   path: '/packages/pypi',
   access: 'paid',

@@ -9,7 +9,7 @@ import { advisoryNames } from './packages-fields.ts';
 import type { Sources } from './sources.ts';
 
 const NAMES = Object.keys(ECOSYSTEMS) as [EcosystemName, ...EcosystemName[]];
-/** OSV's page of one advisory, where its text and references stand. */
+/** OSV's page of one advisory, with its text and references. */
 const PAGE = 'https://osv.dev/vulnerability/';
 
 const severity = z.strictObject({
@@ -60,7 +60,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** Known flaws of a package, from all databases that OSV gathers. */
+/** Known vulnerabilities of a package, from all databases that OSV collects. */
 export const packagesVulns = defineEndpoint({
   path: '/packages/vulns',
   access: 'paid',
@@ -118,7 +118,7 @@ export const packagesVulns = defineEndpoint({
   },
 });
 
-/** Name and version by the rules of the ecosystem: which rules hold depends on another parameter, so it is done in one place for both steps. */
+/** Parses name and version by the rules of the ecosystem. `checkParams` and `run` both call it, because the rules depend on another parameter. */
 function readQuestion({ name, ecosystem, version }: z.output<typeof params>) {
   const rules = ECOSYSTEMS[ecosystem];
   const errors: ParameterError[] = [];

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { formatUnits } from '../lib/units.ts';
 
-/** Ten-thousandths of a percent: a hundredth of a basis point. */
+/** Four decimals of a percent: a hundredth of a basis point. */
 const DECIMALS = 4;
 
-/** A percentage with its sign; `description` says of what. */
+/** A percentage with its sign. `description` says what it is a percentage of. */
 export function percentField(description: string) {
   return z
     .string()
@@ -12,7 +12,7 @@ export function percentField(description: string) {
     .meta({ description: `${description}; in percent, at most ${DECIMALS} decimals, negative for a fall` });
 }
 
-/** `part` of `whole` in percent, rounded once, half away from zero. `whole` is positive. */
+/** `part` of `whole` in percent, rounded once, half away from zero. `whole` must be positive. */
 export function percentOf(part: bigint, whole: bigint): string {
   const size = (part < 0n ? -part : part) * 100n * 10n ** BigInt(DECIMALS);
   const rounded = (2n * size + whole) / (2n * whole);

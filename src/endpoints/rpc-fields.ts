@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { StoredProbe } from '../store/chain/probe-store.ts';
 
-/** What the probe keeps. */
+/** The time span that the probe keeps, in seconds. */
 export const PROBE_WINDOW_SECONDS = 900;
 
 export const endpointName = {
@@ -9,7 +9,7 @@ export const endpointName = {
   url: z.string().meta({ description: 'Scheme and host only' }),
 };
 
-/** Blocks behind the best head of the same round; null when it showed none. */
+/** Blocks behind the best head of the same probe round; null when the endpoint reported no head. */
 export function headLagOf({ head, bestHead }: Pick<StoredProbe, 'head' | 'bestHead'>): number | null {
   return head === null || bestHead === null ? null : Math.max(bestHead - head, 0);
 }

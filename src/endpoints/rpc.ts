@@ -24,7 +24,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** How the RPC endpoints do now. */
+/** The latest results of the RPC endpoints. */
 export const rpc = defineEndpoint({
   path: '/rpc',
   access: 'free',

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { AppError } from '../errors.ts';
 
-/** Fails after its payment was verified, so that a buyer can see for themselves that a failure is never charged. */
+/** Fails after its payment was verified, so that a buyer can check that a failed call is never charged. */
 export const selftestFail = defineEndpoint({
   path: '/selftest/fail',
   access: 'paid',
-  // Sats cannot come back, so a call that must fail is not sold for them.
+  // Not sold for bitcoin, because a Lightning payment cannot be returned.
   onlyOn: 'paid',
   priceUsd: '0.001',
   label: 'Self-test that fails',

@@ -58,7 +58,7 @@ const result = z.strictObject({
 
 const EXAMPLE_RUN = { at: 1795199400, ok: true, latencyMs: 742, transaction: `0x${'5e'.repeat(32)}` };
 
-/** What the service's purchases from itself have shown. */
+/** The results of the service's purchases from itself. */
 export const selftest = defineEndpoint({
   path: '/selftest',
   access: 'free',
@@ -101,7 +101,7 @@ export const selftest = defineEndpoint({
       source: {
         name: "The service's purchases from itself",
         url: origin,
-        // When the service was last tried, not when it was asked about: two answers over the same runs are the same bytes.
+        // The time of the last run, not of the request. So two answers over the same runs have the same bytes.
         retrievedAt: newest ? seconds(newest.at) : now,
       },
     };

@@ -11,15 +11,15 @@ import type { Web } from '../upstream/web/web.ts';
 import type { Wiki } from '../upstream/wiki/wikipedia.ts';
 import type { CollectedSettings } from './collected-settings.ts';
 
-/** What endpoints may read from; each `run` names the few it needs. */
+/** Everything that endpoints may read from. Each `run` takes the members that it needs. */
 export interface Sources {
   readonly chain: ChainClient;
   readonly clock: Clock;
-  /** How far the collector has come. */
+  /** The collector's position. */
   readonly collector: CollectorView;
-  /** What it has read. */
+  /** The collected data. */
   readonly reads: ChainReads;
-  /** How collected data is described; see the types in collected-settings.ts. */
+  /** How collected data are described; see the types in collected-settings.ts. */
   readonly collected: CollectedSettings;
   /** Package registries and their advisories. */
   readonly packages: PackageSources;
@@ -29,15 +29,15 @@ export interface Sources {
   readonly rdap: Rdap;
   /** Central-bank reference rates. */
   readonly currency: FixingSource;
-  /** Strangers' web pages. */
+  /** Third parties' web pages. */
   readonly web: Web;
   /** Wikipedia. */
   readonly wiki: Wiki;
-  /** The project's own token, when one is configured. */
+  /** The project's own token; null when none is configured. */
   readonly projectToken: `0x${string}` | null;
-  /** USYC and its price oracle on the configured chain, when there is one. */
+  /** USYC and its price oracle on the configured chain; null when there is none. */
   readonly usyc: { readonly token: `0x${string}`; readonly oracle: `0x${string}` } | null;
-  /** What the service's purchases from itself have shown, whether it makes any, and under which origin. */
+  /** The results of the service's purchases from itself, whether it makes any, and under which origin. */
   readonly selfTests: { readonly results: SelfTestReads; readonly enabled: boolean; readonly origin: string };
   /** The USDC contract of the configured chain. */
   readonly usdc: `0x${string}`;

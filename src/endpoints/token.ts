@@ -10,10 +10,10 @@ import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenan
 import { lastTrade, showLast } from './fx-fields.ts';
 import type { Sources } from './sources.ts';
 
-/** Payouts are collected in base units of USDC's ERC-20 face. */
+/** Payouts are collected in base units of USDC's ERC-20 interface. */
 const USDC_DECIMALS = 6;
 const RECENT = 20;
-/** Every burn and payout is summed up for an answer, and there are few of them an hour. */
+/** An answer sums up every burn and payout. There are few of them per hour. */
 const TOKEN_KEEP_MS = 5000;
 
 const NOTES = {

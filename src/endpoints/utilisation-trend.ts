@@ -2,12 +2,12 @@ import { z } from 'zod';
 import type { FeeReads } from '../store/chain/fee-reads.ts';
 import { atField } from './chain-fields.ts';
 
-/** Long enough to see a trend, short enough to see today's. */
+/** Two hours: long enough to show a trend, short enough to show the present one. */
 const TREND_SECONDS = 2 * 3600;
 const POINT_SECONDS = 300;
 const HOUR = 3600;
 
-/** How the use of blocks moved. */
+/** The change of block utilisation. */
 export const trend = z
   .strictObject({
     points: z.array(
@@ -47,7 +47,7 @@ export function trendOf(reads: Pick<FeeReads, 'minutes'>, until: number): z.outp
   return { points, slopePerHour: slope === null ? null : rounded(slope) };
 }
 
-/** The slope of the line of least squares through points; null when they do not give one. */
+/** The slope of the least-squares line through the points; null when the points determine none. */
 export function slopeOf(points: readonly (readonly [number, number])[]): number | null {
   const mean = (of: 0 | 1) => points.reduce((sum, point) => sum + point[of], 0) / points.length;
   const [meanX, meanY] = [mean(0), mean(1)];
@@ -56,7 +56,7 @@ export function slopeOf(points: readonly (readonly [number, number])[]): number 
   return points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / spread;
 }
 
-/** Six decimals: a millionth of a block's gas limit is less than any transaction. */
+/** Six decimals: a millionth of a block's gas limit is less gas than any transaction uses. */
 function rounded(value: number): number {
   return Math.round(value * 1e6) / 1e6;
 }

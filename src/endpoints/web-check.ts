@@ -56,7 +56,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** How a URL answers, measured from here. */
+/** How a URL answers, measured from this host. */
 export const webCheck = defineEndpoint({
   path: '/web/check',
   access: 'paid',
@@ -109,7 +109,7 @@ export const webCheck = defineEndpoint({
   },
 });
 
-/** Finer figures would be noise. */
+/** Rounds to tenths, because finer differences are noise. */
 function tenths(value: number): number {
   return Math.round(value * 10) / 10;
 }

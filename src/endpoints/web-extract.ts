@@ -4,7 +4,7 @@ import { sourceSchema } from '../lib/source.ts';
 import type { Sources } from './sources.ts';
 import { finalUrl, urlParam } from './web-fields.ts';
 
-/** The interface document's bound. */
+/** The limit comes from the interface document. */
 const MAX_CHARACTERS = 20_000;
 
 const result = z.strictObject({
@@ -31,7 +31,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** A web page as text. */
+/** The text of a web page. */
 export const webExtract = defineEndpoint({
   path: '/web/extract',
   access: 'paid',

@@ -6,7 +6,7 @@ import { WIKI_EDITIONS } from '../upstream/wiki/wiki-editions.ts';
 export const LICENCE = 'CC BY-SA 4.0' as const;
 const LICENCE_URL = 'https://creativecommons.org/licenses/by-sa/4.0/';
 
-/** MediaWiki's own bound on titles, in bytes. */
+/** MediaWiki's limit on titles, in bytes. */
 const MAX_TITLE_BYTES = 255;
 
 export const langParam = z
@@ -16,7 +16,7 @@ export const langParam = z
   .prefault('en')
   .meta({ description: 'Language edition, by its subdomain', default: 'en' });
 
-/** An article's title in the query: plain text, underscores and blanks alike. */
+/** An article's title in the query, as plain text. An underscore counts as a space. */
 export const titleParam = z
   .string({ error: "required: an article's title" })
   .transform((text, context) => {
@@ -31,7 +31,7 @@ export const titleParam = z
   })
   .meta({ description: 'Title of the article, in any letter case that the edition forgives; redirects are followed' });
 
-/** By MediaWiki's rules for titles (https://www.mediawiki.org/wiki/Manual:Page_title), because a title becomes part of a path. */
+/** Checks MediaWiki's rules for titles (https://www.mediawiki.org/wiki/Manual:Page_title), because the title becomes part of a path. */
 function titleFault(title: string): string | null {
   if (title === '') return "an article's title";
   if (Buffer.byteLength(title) > MAX_TITLE_BYTES) return `longer than ${MAX_TITLE_BYTES} bytes`;
@@ -48,20 +48,20 @@ export const licenceFields = {
 export const langField = z.string().meta({ description: 'Language edition' });
 export const articleUrlField = z.string().meta({ description: 'The article, for people' });
 
-/** What the licence asks to be said along with the text. */
+/** The attribution that the licence requires beside the text. */
 export function attributionOf(title: string, url: string): string {
   return `"${title}" by Wikipedia contributors, ${url}, ${LICENCE} (${LICENCE_URL}); converted to plain text, possibly shortened`;
 }
 
-/** For answers that hold pieces of many articles. */
+/** The attribution of answers that quote many articles. */
 export const SEARCH_ATTRIBUTION = `Wikipedia contributors; each excerpt is from the article at its url, ${LICENCE} (${LICENCE_URL}); converted to plain text and shortened`;
 
-/** 404 in the words of all wiki routes. */
+/** The 404 of every wiki route. */
 export function noArticle(lang: string, title: string): NotFound {
   return new NotFound(`${lang}.wikipedia.org has no article "${title}"`);
 }
 
-/** The source of an answer from Wikipedia. */
+/** The `source` member of an answer from Wikipedia. */
 export function wikiSource(lang: string, { url, retrievedAtMs }: { url: string; retrievedAtMs: number }) {
   return { name: `Wikipedia (${lang})`, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence: LICENCE };
 }

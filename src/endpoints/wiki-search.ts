@@ -13,10 +13,10 @@ import {
   wikiSource,
 } from './wiki-fields.ts';
 
-/** CirrusSearch refuses longer ones. */
+/** CirrusSearch refuses longer queries. */
 const MAX_QUERY = 300;
 
-/** The articles that fit a search best. */
+/** The articles that match a search best. */
 export const wikiSearch = defineEndpoint({
   path: '/wiki/search',
   access: 'paid',

@@ -17,7 +17,7 @@ import {
 
 const EXAMPLE_URL = 'https://en.wikipedia.org/wiki/Dart_(programming_language)';
 
-/** What an article is about, in a few sentences. */
+/** The summary of an article, in a few sentences. */
 export const wikiSummary = defineEndpoint({
   path: '/wiki/summary',
   access: 'paid',

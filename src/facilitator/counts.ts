@@ -2,18 +2,18 @@ import { utcDay } from '../lib/calendar.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { FacilitatorCounts, LightningStore } from '../store/ports/proofs.ts';
 
-/** Figures may be this old; the caps are judged once more, exactly, in the claim's own transaction. */
+/** The greatest age of the figures. The claim's own transaction checks the caps again, exactly. */
 const FRESH_MS = 1000;
 
-/** What has been claimed through the facilitator. Everything rejects when the store cannot answer. */
+/** Counts the facilitator's claims. Every method that returns a promise rejects when the store does not answer. */
 export interface Counts {
-  /** The ledger's figures, at most a second old, and of the day it is now. */
+  /** The ledger's figures of the current UTC day, at most a second old. */
   current(): Promise<FacilitatorCounts>;
-  /** Today's claims as far as they are known here, rather too many than too few: a cap above it is not reached. */
+  /** An upper bound of today's claims. A cap above it is not reached. */
   atMostToday(): Promise<number>;
   /** Whether the day's cap is reached. */
   isDayFull(): Promise<boolean>;
-  /** Tells that one more was claimed here. */
+  /** Records one more claim of this process. */
   claimed(): void;
 }
 
@@ -21,7 +21,7 @@ interface CountsOptions {
   readonly store: Pick<LightningStore, 'facilitatorCounts'>;
   readonly clock: Clock;
   readonly dailyCap: number;
-  /** Our node's key in hex, null while there is none. */
+  /** Our node's key in hex; null while there is none. */
   readonly ownPayTo: () => string | null;
 }
 
@@ -31,10 +31,10 @@ interface Snapshot {
   readonly counts: Promise<FacilitatorCounts>;
 }
 
-/** Reads the ledger's figures at most once a second, whoever asks: the descriptor is public, and every settle call needs the day's count. */
+/** Reads the ledger's figures at most once a second for all callers, because the descriptor is public and every settle call needs the day's count. */
 export function createCounts({ store, clock, dailyCap, ownPayTo }: CountsOptions): Counts {
   let snapshot: Snapshot | null = null;
-  // Claims of this process since the snapshot was asked for; some of them may be in it already.
+  // Claims of this process since the read began. The snapshot may already include some of them.
   let claimedSince = 0;
 
   function read(day: string, now: number): Promise<FacilitatorCounts> {
@@ -52,7 +52,7 @@ export function createCounts({ store, clock, dailyCap, ownPayTo }: CountsOptions
   function current(): Promise<FacilitatorCounts> {
     const now = clock.nowMs();
     const day = utcDay(now);
-    // Also backwards: a clock that was set back must not keep figures until it has caught up.
+    // `abs`, because a clock that was set back must not keep old figures until it catches up.
     const isFresh = snapshot?.day === day && Math.abs(now - snapshot.readAtMs) < FRESH_MS;
     return snapshot && isFresh ? snapshot.counts : read(day, now);
   }

@@ -11,7 +11,7 @@ const NOTE = [
   'One client, an IPv4 address or an IPv6 /48, may claim a tenth of a UTC day; payees first seen on that day half of it in all.',
 ].join(' ');
 
-/** What anyone may know of the facilitator: where it is, what it takes, its limits, and how much it has settled. Figures of this moment, from the ledger. */
+/** The facilitator's public description: its address, what it accepts, its limits, and how much it has settled by now, from the ledger. */
 export function describeFacilitator(publicOrigin: string, limits: FacilitatorLimits, counts: FacilitatorCounts) {
   const { maxTimeoutSeconds, perMinute, dailyCap } = limits;
   const { total, today, nodes, own } = counts;

@@ -12,27 +12,27 @@ interface FacilitatorOptions {
   readonly store: Pick<LightningStore, 'claim' | 'facilitatorCounts' | 'clientCount'>;
   readonly clock: Clock;
   readonly config: FacilitatorLimits;
-  /** Where calls a minute are counted; this process's memory by default. */
+  /** Where calls per minute are counted; in this process's memory by default. */
   readonly windows?: OpenWindows | undefined;
   readonly publicOrigin: string;
-  /** Our node's key in hex, null while there is none: the facilitator works without one. */
+  /** Our node's key in hex; null while there is none. The facilitator works without one. */
   readonly ownPayTo: () => string | null;
   readonly log: Logger;
 }
 
-/** Settles Lightning proofs for any seller; knows nothing of the transport. */
+/** Settles Lightning proofs for any seller. It does not depend on a transport. */
 export interface Facilitator {
-  /** Counts a client's call and refuses it where a limit is reached; for transports that can ask before they read a body. */
+  /** Counts a client's call and returns a refusal when a limit is reached. For transports that can ask before they read the body. */
   admit(client: string): Promise<SettleAnswer | null>;
-  /** The rest of a call that was let in. */
+  /** Settles a call that was admitted. */
   settleAdmitted(body: unknown, client: string): Promise<SettleAnswer>;
-  /** The whole call. `client` is the key under which it is counted; any body at all gets an answer. */
+  /** Admits and settles. `client` is the key under which the call is counted. Every body gets an answer. */
   settle(body: unknown, client: string): Promise<SettleAnswer>;
   /** Throws Unavailable while the ledger cannot be read. */
   descriptor(): Promise<ReturnType<typeof describeFacilitator>>;
 }
 
-/** Wires the facilitator's parts over the store that it shares with our own Lightning routes. */
+/** Makes the facilitator over the store that our own Lightning routes use too. */
 export function createFacilitator(options: FacilitatorOptions): Facilitator {
   const { store, clock, config, windows, publicOrigin, ownPayTo, log } = options;
   const { dailyCap, maxTimeoutSeconds } = config;

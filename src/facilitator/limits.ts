@@ -7,36 +7,36 @@ import { createMinuteWindows, type OpenWindows } from '../lib/limits/minute-wind
 import type { ClaimAccount, LightningStore } from '../store/ports/proofs.ts';
 import type { Counts } from './counts.ts';
 
-/** One client may use this part of the day's cap, and at least one claim; an IPv6 client all of its site (/48) together. */
+/** One client may use a tenth of the day's cap, and at least one claim. All IPv6 clients of a /48 share one tenth. */
 const CLIENT_SHARE = 10;
-/** Payees that were first seen today may use this part of it, and at least one claim; the rest stays free for those of earlier days. */
+/** Payees first seen today may use half of the day's cap, and at least one claim. The other half is reserved for payees of earlier days. */
 const NEW_PAYEE_SHARE = 2;
 const DAY_MS = 86_400_000;
 
-/** What the facilitator does for anyone, as configured. */
+/** The facilitator's configured limits. */
 export interface FacilitatorLimits {
-  /** Settle calls a minute and client, and four times as many for an IPv6 site; 0 is off. */
+  /** Settle calls per minute and client, four times as many for an IPv6 /48. 0 is off. */
   readonly perMinute: number;
-  /** Claims a UTC day, for all. */
+  /** Claims per UTC day, of all clients together. */
   readonly dailyCap: number;
   /** The longest `maxTimeoutSeconds` that is settled. */
   readonly maxTimeoutSeconds: number;
 }
 
-/** Why a call is not looked at now, and when to come again. */
+/** Why a call is refused, and when to try again. */
 export interface Barrier {
   readonly status: 429 | 503;
   readonly reason: 'rate_limited' | 'daily_cap_reached';
   readonly retryAfterSeconds: number;
 }
 
-/** The limits of the settle route, per client and in all. */
+/** The limits of the settle route, per client and in total. */
 export interface Limits {
-  /** Counts the call, and tells what keeps it out; rejects when the store cannot say how many were claimed. */
+  /** Counts the call and returns the reason to refuse it, or null. Rejects when the store does not answer. */
   barrier(client: string): Promise<Barrier | null>;
-  /** Where a claim of this client is counted now. */
+  /** The account under which a claim of this client counts now. */
   account(client: string): ClaimAccount;
-  /** The answer to a claim that found the day's cap, or the part of it that the client or a new payee may have, used up. */
+  /** The refusal of a claim whose transaction found a cap used up: the day's, the client's, or the one of new payees. */
   capReached(): Barrier;
 }
 
@@ -45,13 +45,14 @@ interface LimitsOptions {
   readonly clock: Clock;
   readonly counts: Counts;
   readonly limits: FacilitatorLimits;
-  /** Where calls are counted; this process's memory by default. */
+  /** Where calls per minute are counted; in this process's memory by default. */
   readonly windows?: OpenWindows | undefined;
 }
 
 /**
- * Calls a minute are counted in memory, or where the processes share them; the day's claims in the ledger, so that no restart gives them anew.
- * What is told here of the day may be a second old: a claim that slips through meets the same caps in its own transaction.
+ * Counts calls per minute in memory, or where the processes share the counts. Counts the day's claims in the ledger, so that a restart does not reset
+ * them.
+ * The day's figure may be a second old here. The claim's own transaction checks the same caps again.
  */
 export function createLimits({ store, clock, counts, limits, windows: open }: LimitsOptions): Limits {
   const { perMinute, dailyCap } = limits;
@@ -61,7 +62,7 @@ export function createLimits({ store, clock, counts, limits, windows: open }: Li
 
   function account(client: string): ClaimAccount {
     const day = utcDay(clock.nowMs());
-    // With the day in it, so that a client cannot be followed from one day to the next.
+    // The hash contains the day, so that a client cannot be followed from one day to the next.
     const clientHash = createHash('sha256')
       .update(day)
       .update(siteKey(client) ?? client)
@@ -84,7 +85,7 @@ export function createLimits({ store, clock, counts, limits, windows: open }: Li
     async barrier(client) {
       const fast = await tooFast(client);
       if (fast) return fast;
-      // Nobody has used up a part that is more than all have claimed: most days end here, without a read.
+      // One client's share cannot be used up while all clients together claimed less. On most days this returns without a read.
       if ((await counts.atMostToday()) < clientCap) return null;
       if (await counts.isDayFull()) return capReached();
       const { day, clientHash } = account(client);

@@ -7,19 +7,19 @@ import type { ClaimAccount, LightningStore, NewClaim } from '../store/ports/proo
 import type { Counts } from './counts.ts';
 import type { Barrier, Limits } from './limits.ts';
 
-/** The scheme forbids forgetting a claim earlier than this after its proof has run out. */
+/** The scheme forbids deleting a claim earlier than this after its proof has expired. */
 const RETENTION_SECONDS = 3600;
-/** On top of it: a clock that was wrong by hours when claims were pruned must not let a proof in again. */
+/** Added to the retention: a clock that was hours wrong while claims were pruned must not make a proof valid again. */
 const MARGIN_SECONDS = 86_400;
-/** A store that is away is usually back with the next checkpoint or restart. */
+/** A store that does not answer is usually back after the next checkpoint or restart. */
 const STORE_RETRY_SECONDS = 5;
 
-/** x402's answer of a settle call. There is never a `payer`: nobody can know who paid a Lightning invoice. */
+/** x402's answer to a settle call. It has no `payer`, because nothing tells who paid a Lightning invoice. */
 export type SettleBody =
   | { readonly success: true; readonly transaction: string; readonly network: string }
   | { readonly success: false; readonly errorReason: string; readonly transaction: ''; readonly network: string };
 
-/** What a settle call is answered, on any transport; `status` is HTTP's. */
+/** The answer to a settle call, on any transport. `status` is the HTTP status. */
 export interface SettleAnswer {
   readonly status: number;
   readonly body: SettleBody;
@@ -31,7 +31,7 @@ export function refusal(status: number, errorReason: string, network = ''): Sett
   return { status, body: { success: false, errorReason, transaction: '', network } };
 }
 
-/** The network that a body's requirement names, else an empty text. */
+/** The network in a body's requirement, else an empty text. */
 export function networkOf(body: unknown): string {
   const network = own(own(body, 'paymentRequirements'), 'network');
   return typeof network === 'string' ? network : '';
@@ -46,20 +46,20 @@ interface SettleOptions {
   readonly log: Logger;
 }
 
-/** The two halves of a settle call; neither ever rejects. */
+/** The two steps of a settle call. Neither rejects. */
 export interface Settle {
-  /** Counts the client's call, before anything of it is looked at; null lets it in. */
+  /** Counts the client's call before any of the body is read. Null admits it. */
   admit(client: string): Promise<SettleAnswer | null>;
-  /** Checks the proof and claims it for a client that was let in. */
+  /** Checks the proof and claims it for an admitted client. */
   settle(body: unknown, client: string): Promise<SettleAnswer>;
 }
 
 /**
- * The settle call, in this order: the client's limits; the body's shape; the proof, in the scheme's order; the claim.
- * Whatever fails before the claim consumes nothing, and a success stands on disk before it is told.
+ * Handles a settle call in this order: the client's limits; the body's shape; the proof, in the scheme's order; the claim.
+ * A failure before the claim consumes nothing. A success is on disk before it is answered.
  */
 export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, log }: SettleOptions): Settle {
-  function storeAway(error: unknown, network = ''): SettleAnswer {
+  function storeUnavailable(error: unknown, network = ''): SettleAnswer {
     log.error({ err: error }, 'the store of claims did not answer; nothing was settled');
     return { ...refusal(503, 'replay_store_unavailable', network), retryAfterSeconds: STORE_RETRY_SECONDS };
   }
@@ -79,7 +79,7 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
     }
   }
 
-  async function judge(body: unknown, client: string): Promise<SettleAnswer> {
+  async function checkAndClaim(body: unknown, client: string): Promise<SettleAnswer> {
     const network = networkOf(body);
     const [payload, requirement] = [own(body, 'paymentPayload'), own(body, 'paymentRequirements')];
     const isRequest = [body, payload, requirement].every(isRecord) && own(body, 'x402Version') === 2;
@@ -87,17 +87,17 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
     const options = { now: nowSeconds(clock), skewSeconds: SKEW_SECONDS, maxTimeoutSeconds };
     const verdict = checkProof(payload, requirement, options);
     if (!verdict.ok) return refusal(200, verdict.reason, network);
-    return claim(verdict.proof, client).catch((error) => storeAway(error, network));
+    return claim(verdict.proof, client).catch((error) => storeUnavailable(error, network));
   }
 
   return {
     admit: (client) =>
       limits.barrier(client).then(
         (barrier) => barrier && blocked(barrier),
-        (error) => storeAway(error),
+        (error) => storeUnavailable(error),
       ),
     settle: (body, client) =>
-      judge(body, client).catch((error: unknown) => {
+      checkAndClaim(body, client).catch((error: unknown) => {
         log.error({ at: framesOf(error) }, 'a settle call failed on a bug; nothing was settled');
         return refusal(500, 'unexpected_settle_error', networkOf(body));
       }),
@@ -115,7 +115,7 @@ function claimOf(proof: Proof, account: ClaimAccount, now: number): NewClaim {
   return { ...key, claimedAt: now, keepUntil: keepSeconds * 1000, grant: null, account };
 }
 
-/** Where an error was thrown, without its message: that may quote the body, and the body holds a preimage. */
+/** The stack frames of an error without its message. The message may quote the body, and the body holds a preimage. */
 function framesOf(error: unknown): string[] {
   const lines = error instanceof Error ? (error.stack ?? '').split('\n') : [];
   return lines.map((line) => line.trim()).filter((line) => line.startsWith('at '));

@@ -1,6 +1,6 @@
 import { LIGHTNING_NETWORKS } from '../payment/lnbtc/networks.ts';
 
-/** x402's list of what the facilitator settles: one kind a network, with the method and the flow that a requirement's `extra` must name. */
+/** x402's list of what the facilitator settles: one kind per network, with the method and the flow that a requirement's `extra` must name. */
 export const SUPPORTED = {
   kinds: LIGHTNING_NETWORKS.map(({ id }) => ({
     x402Version: 2,

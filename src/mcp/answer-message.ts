@@ -11,21 +11,21 @@ import {
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { INSTRUCTIONS } from './instructions.ts';
 
-/** The interface's own version, as its document states it. */
+/** The version of the interface document. */
 const VERSION = '0.1.0';
-/** Made once: the server would make one for each message, which costs more than most messages do. */
+/** Made once, because making one per message would cost more than most messages. */
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
-/** What the protocol's part of the server is told about the tools. */
+/** The tools, as the protocol's part of the server calls them. */
 export interface Toolbox {
   readonly listed: readonly Listed[];
-  /** Null for a tool that is not there; never rejects. */
+  /** Null when there is no such tool; never rejects. */
   call(name: string): Promise<CallToolResult> | null;
 }
 
 /**
- * Answers one HTTP request of MCP's streamable transport through the official SDK: negotiation, headers, message forms and errors are its.
- * Stateless: a server and a transport of its own for each request, no session, one JSON answer and no stream.
+ * Answers one HTTP request of MCP's streamable transport through the official SDK, which does negotiation, headers, message forms and errors.
+ * Stateless: each request has its own server and transport, no session, one JSON answer and no stream.
  */
 export async function answerMessage(request: Request, parsedBody: unknown, toolbox: Toolbox): Promise<Response> {
   const server = new Server(

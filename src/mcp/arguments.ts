@@ -2,13 +2,14 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { parseParams, type Query } from '../catalogue/params.ts';
 import { BadParameter, type ParameterError } from '../errors.ts';
 
-/** What a URL of ours may have: no request needs more over one transport than over the other. */
+/** The limit of our URLs, so that both transports take the same requests. */
 const MAX_CHARS = 8192;
 
 /**
- * Reads a tool's arguments as its parameters, or throws BadParameter naming each fault. They are parsed by the very schema of the HTTP
- * route, so the same request is the same request whatever brought it; models write numbers and booleans where a query has text, so both
- * are taken. Unknown names are faults on free tools too: a model that is told corrects itself.
+ * Parses a tool's arguments, or throws BadParameter with every fault.
+ * The HTTP route's own schema parses them, so a request is the same over both transports.
+ * Numbers and booleans count as their text, because models write them where a query has text.
+ * Unknown names are faults on free tools too, because a model that sees the fault corrects its call.
  */
 export function readArguments(
   endpoint: Pick<Endpoint<never>, 'params'>,
@@ -30,7 +31,7 @@ function queryOf(given: unknown): Query {
   }
   if (chars > MAX_CHARS) errors.push({ path: 'arguments', message: `at most ${MAX_CHARS} characters in all` });
   if (errors.length > 0) throw new BadParameter(errors);
-  // Own properties whatever they are called; `__proto__` is an unknown parameter like any other.
+  // `fromEntries` makes own properties only, so `__proto__` is an unknown parameter like any other.
   return Object.fromEntries(entries);
 }
 

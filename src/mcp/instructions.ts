@@ -1,6 +1,6 @@
 import { PAYMENT, RAIL, RECEIPT } from './meta.ts';
 
-/** What the server tells every client of itself: how the tools are paid for. */
+/** The instructions that every client receives: how the tools are paid for. */
 export const INSTRUCTIONS = `Data by the call. Tools named free_… just answer; tools named paid_… cost what their description says, with no account and no key.
 
 A paid call without a payment comes back with isError and, as structured content, x402's PaymentRequired. Pay one of its "accepts" and make

@@ -4,7 +4,7 @@ import { type ClientWindows, countClient } from '../lib/limits/client-limit.ts';
 import type { MinuteWindows } from '../lib/limits/minute-windows.ts';
 import type { Tool } from './tool.ts';
 
-/** A limit per client and minute (four times as many for an IPv6 site), and where its calls are counted; 0 is off. */
+/** A limit per client and minute, four times as many for an IPv6 /48, and the place where its calls are counted. 0 is off. */
 export interface CallLimit {
   readonly perMinute: number;
   readonly windows: ClientWindows<MinuteWindows>;
@@ -12,13 +12,16 @@ export interface CallLimit {
 
 export type CallLimits = Readonly<Record<Tool['group'], CallLimit>>;
 
-/** What a counted call is answered with on top, and why it is not served if it is not. */
+/** The rate-limit headers of a counted call, and the error when it is over the limit. */
 interface Counted {
   readonly headers: Readonly<Record<string, string>>;
   readonly refusal: AppError | null;
 }
 
-/** Counts one message of a client against the limit of its group: the same numbers, headers and words as on the routes. `isPaid`: it carries a payment. */
+/**
+ * Counts one message of a client against the limit of its group. Numbers, headers and texts are those of the routes. `isPaid`: the message carries a
+ * payment.
+ */
 export function countCall({ perMinute, windows }: CallLimit, client: string, isPaid: boolean): Counted {
   if (perMinute === 0) return { headers: {}, refusal: null };
   const standing = countClient(perMinute, windows, client);

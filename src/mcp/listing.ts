@@ -10,10 +10,10 @@ const PAID_BY: Record<Rail, string> = {
   usdc: 'USDC over x402',
   lightning: `bitcoin over Lightning (ask with _meta["${RAIL}"]: "lightning")`,
 };
-/** Where there is nothing to ask for. */
+/** For tools that are sold for bitcoin only, so there is no rail to ask for. */
 const SATS_ALONE = 'bitcoin over Lightning';
 
-/** A free entry as a tool is listed. */
+/** The listing of a free entry as a tool. */
 export function listFree(endpoint: Endpoint<never>): Listed {
   return {
     ...common(endpoint, false),
@@ -22,7 +22,7 @@ export function listFree(endpoint: Endpoint<never>): Listed {
   };
 }
 
-/** A priced entry as a tool is listed: with its price, for models in words and for programs in `_meta`. */
+/** The listing of a priced entry as a tool. The text gives the price to models, `_meta` gives it to programs. */
 export function listPriced(endpoint: Endpoint<never>, rails: readonly Rail[]): Listed {
   const { label, summary, price } = endpoint;
   const usd = price?.usd ?? '';
@@ -31,7 +31,7 @@ export function listPriced(endpoint: Endpoint<never>, rails: readonly Rail[]): L
   return {
     ...common(endpoint, true),
     description: `${summary} Costs ${usd} USD a call, in ${ways}.${freeTool(endpoint)}`,
-    // A call that carries a payment spends it, so a host should not take it for a mere look.
+    // Not read-only, because a call that carries a payment spends it.
     annotations: { title: label, readOnlyHint: false, destructiveHint: false, openWorldHint: true },
     _meta: { 'percall/price': { priceUsd: usd, rails: [...rails] } },
   };

@@ -1,6 +1,6 @@
-/** Where x402's MCP transport carries a payment: in the call's `_meta`. */
+/** The member of a call's `_meta` in which x402's MCP transport carries a payment. */
 export const PAYMENT = 'x402/payment';
-/** Where it carries the receipt: in the result's `_meta`. */
+/** The member of a result's `_meta` in which it carries the receipt. */
 export const RECEIPT = 'x402/payment-response';
-/** Ours: which rail a call that carries no payment yet wants to be offered, in its `_meta`. */
+/** Our own member of `_meta`: the rail that a call without a payment asks to be offered. */
 export const RAIL = 'percall/rail';

@@ -16,10 +16,10 @@ import { problem } from './results.ts';
 import type { Tool, ToolCall } from './tool.ts';
 import { createTools, type ToolsDeps } from './tools.ts';
 
-/** Where the tools server stands: what Lightning invoices of tool calls bind. */
+/** The path of the tools server. Lightning invoices of tool calls bind it. */
 const MCP_PATH = '/mcp';
 const MAX_BODY_BYTES = 64 * 1024;
-/** What the transport reads of a request's head. */
+/** The request headers that the transport reads. */
 const READ_HEADERS = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-session-id'];
 
 const FOREIGN = new AppError(
@@ -33,7 +33,7 @@ const BATCH = new AppError(
   'Send one JSON-RPC message a request: a payment belongs to one call.',
 );
 
-/** What the tools server is built from. */
+/** The dependencies of the tools server. */
 export interface McpDeps<S> extends ToolsDeps<S> {
   readonly limits: CallLimits;
   readonly log: {
@@ -43,7 +43,7 @@ export interface McpDeps<S> extends ToolsDeps<S> {
   };
 }
 
-/** Mounts the tools server. It counts its own calls, so it belongs outside the groups that are limited otherwise. */
+/** Mounts the tools server. It counts its own calls, so mount it outside the rate-limited groups. */
 export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
   const tools = createTools(deps);
   const listed = [...tools.values()].map((tool) => tool.listed);
@@ -74,7 +74,7 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
   function readCall(message: unknown, request: FastifyRequest, reply: FastifyReply): ToolCall {
     const params = own(message, 'params');
     return {
-      // Of the message as it came: the SDK's copy lacks what it does not like, and an invoice binds what was sent.
+      // Taken from the message as it was received, because an invoice binds it. The SDK's copy drops members that it does not know.
       arguments: own(params, 'arguments'),
       meta: own(params, '_meta'),
       client: clientKey(request.ip),
@@ -83,14 +83,14 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
       signal: leaveSignal(reply),
       onSent: (done) => {
         reply.raw.once('finish', () => {
-          // Not noted: the proof stays redeemable for longer, which harms nobody.
+          // Without the note the proof stays redeemable for longer, which does no harm.
           done().catch((err) => deps.log.error({ err }, 'a delivery was not noted'));
         });
       },
     };
   }
 
-  /** A failure of a tool is its answer, never the protocol's: models read the one and hosts swallow the other. */
+  /** Runs a tool. A tool's failure becomes a tool result, not a protocol error, because models read results and many hosts hide protocol errors. */
   async function answerCall(tool: string, call: ToolCall, run: () => Promise<CallToolResult>): Promise<CallToolResult> {
     const { requestId } = call;
     try {
@@ -106,7 +106,7 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
     }
   }
 
-  // A scope of its own, because its bodies are read as they are.
+  // Encapsulated, because its bodies are read unparsed.
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
@@ -123,14 +123,14 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
   refuseOtherMethods(app, url, ['POST']);
 }
 
-/** The tool that a message calls, if it calls one that is there. */
+/** The tool that a message calls; undefined when it calls none of ours. */
 function calledTool(message: unknown, tools: ReadonlyMap<string, Tool>): Tool | undefined {
   if (own(message, 'method') !== 'tools/call') return undefined;
   const name = own(own(message, 'params'), 'name');
   return typeof name === 'string' ? tools.get(name) : undefined;
 }
 
-/** Undefined for what is no JSON: the transport says so then. */
+/** Undefined when the text is not JSON. The transport then answers the error. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -139,7 +139,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** A body takes time to come, and who has left meanwhile must not be charged. */
+/** Aborts when the caller disconnects. Reading the body takes time, and a caller that disconnected meanwhile must not be charged. */
 function leaveSignal(reply: FastifyReply): AbortSignal {
   const { raw } = reply;
   return raw.destroyed || raw.closed ? AbortSignal.abort(clientGone()) : closeSignal(reply);
@@ -150,7 +150,7 @@ function webRequest({ headers }: FastifyRequest, body: string): Request {
     const value = headers[name];
     return value === undefined ? [] : [[name, String(value)]];
   });
-  // Only its path could matter, and there is one.
+  // The transport looks at the path alone, and there is one path.
   return new Request(`http://localhost${MCP_PATH}`, { method: 'POST', headers: read, body });
 }
 

@@ -1,10 +1,11 @@
-/** Names that no rebinding can produce: whoever serves a page there already is on this machine. */
+/** DNS rebinding cannot produce these names: a page under one of them is served by this machine itself. */
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /**
- * Whether a request may come from this Origin, which MCP makes servers check against DNS rebinding. Like every route of ours, the tools
- * serve pages of any site: no cookie and no network position gives a caller anything here. What no honest page sends is refused: an origin
- * that is none (`null` and the like), and one that is its own server by Host but not by our configuration, which is a rebound name.
+ * True when a request with this Origin header may call the tools. MCP requires the check against DNS rebinding.
+ * Pages of every site may call, as on all our routes: neither a cookie nor a network position gives a caller anything here.
+ * Two kinds are refused. The first is an opaque or malformed origin (`null` and the like).
+ * The second is an origin that equals the request's Host but not our configured address: that is a rebound name.
  */
 export function mayCallFrom(origin: string | undefined, host: string | undefined, publicOrigin: string): boolean {
   if (origin === undefined) return true;

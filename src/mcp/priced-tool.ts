@@ -16,18 +16,18 @@ import { answered, mustPay } from './results.ts';
 import type { Tool, ToolCall } from './tool.ts';
 import { toolUrl } from './tool-name.ts';
 
-/** What priced tools are sold through: the same counters as the routes'. */
+/** The functions that sell priced tools, shared with the routes. */
 export interface Counters<S> {
   readonly publicOrigin: string;
   readonly sources: S;
   readonly protocol: ToolProtocol;
-  /** What an endpoint costs in USDC. */
+  /** The price of an endpoint in USDC. */
   offerOf(endpoint: Endpoint<never>): Offer;
   purchase: Purchase<S>;
   readonly lightning: QuotedTools<S>;
 }
 
-/** A call with its arguments judged. */
+/** A call whose arguments were parsed. */
 interface Order {
   readonly call: ToolCall;
   readonly query: Query;
@@ -37,9 +37,12 @@ interface Order {
 const WRONG_RAIL = 'No matching payment requirements';
 
 /**
- * A priced entry as a tool. In order: 1. the arguments are judged, before anybody pays or is asked to; 2. without a payment the call is
- * told what to pay; 3. with one it goes the way of the route's: USDC through the purchase, sats through the redemption, the same ledger,
- * the same request for redelivery; 4. a refused payment is told why, with what would be taken instead.
+ * Makes a tool of a priced entry. A call takes these steps:
+ * 1. The arguments are parsed, before the call is paid or an offer is made.
+ * 2. Without a payment, the answer says what to pay.
+ * 3. With a payment, the call goes the route's way: USDC through the purchase, bitcoin through the redemption, over the same ledger, and the same
+ * request for redelivery.
+ * 4. A refused payment gets the reason and a new offer.
  */
 export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>): Tool {
   const { publicOrigin, sources, protocol, purchase, lightning } = counters;
@@ -56,7 +59,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
     return { endpoint, params, server, name, url, arguments: given, meta, client, signal };
   }
 
-  /** What is offered on a rail: what was asked for first, and USDC beside it, since that costs nothing. */
+  /** The entries of `accepts`: the rail that was asked for, then USDC, because offering USDC costs nothing. */
   async function offered(order: Order, rail: Rail): Promise<PaymentRequirements[]> {
     const invoice = rail === 'lightning' ? [(await lightning.quote(lightning.bind(toolOrder(order)))).requirement] : [];
     return offer ? [...invoice, ...offer.accepts] : invoice;
@@ -78,7 +81,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
     return answered(body, receipt);
   }
 
-  /** As at the routes: a fresh offer where one can be made; the refusal holds without one. */
+  /** Answers a refused payment with the reason and, as at the routes, a new offer where one can be made. */
   async function refused(order: Order, rail: Rail, refusal: PaymentRefused): Promise<CallToolResult> {
     const accepts = await offered(order, rail).catch(() => [...(offer?.accepts ?? [])]);
     const receipt = rail === 'lightning' ? lightning.refusalReceipt(refusal) : refusal.settlement;

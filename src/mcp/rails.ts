@@ -4,17 +4,18 @@ import { BadParameter } from '../errors.ts';
 import { own } from '../lib/own-property.ts';
 import { RAIL } from './meta.ts';
 
-/** How a priced tool can be paid for. */
+/** The rails that can pay for a priced tool. */
 export type Rail = 'usdc' | 'lightning';
 
-/** The rails of a priced entry, the one that is offered unasked first. */
+/** The rails of a priced entry. The first is the one that an unpaid call is offered by default. */
 export function railsOf(endpoint: Pick<Endpoint<never>, 'access' | 'path' | 'onlyOn'>): readonly Rail[] {
   return surfacesOf(endpoint).map((surface) => (surface === 'lightning' ? 'lightning' : 'usdc'));
 }
 
 /**
- * The rail that an unpaid call is offered. USDC costs us nothing to offer; an invoice costs the node one and runs the handler, so
- * Lightning is offered only to who asks for it in `_meta`, or where there is no other way. Throws BadParameter for a rail that is not there.
+ * The rail that an unpaid call is offered. Throws BadParameter for a rail that the tool is not sold on.
+ * Offering USDC costs nothing. Offering Lightning makes the node create an invoice and runs the handler.
+ * So Lightning is offered only when `_meta` asks for it, or when the tool is sold for bitcoin only.
  */
 export function askedRail(meta: unknown, rails: readonly Rail[]): Rail {
   const asked = own(meta, RAIL);
@@ -23,7 +24,7 @@ export function askedRail(meta: unknown, rails: readonly Rail[]): Rail {
   throw new BadParameter([{ path: `_meta.${RAIL}`, message: `this tool can be paid by: ${rails.join(', ')}` }]);
 }
 
-/** The rail of a presented payment, by the network that it accepted. */
+/** The rail of a presented payment, found by the network that the payment accepted. */
 export function paidRail(payment: unknown): Rail {
   const network = own(own(payment, 'accepted'), 'network');
   return typeof network === 'string' && network.startsWith('lnbtc:') ? 'lightning' : 'usdc';

@@ -3,7 +3,10 @@ import type { PaymentRequired, SettleResponse } from '@x402/core/types';
 import type { AppError } from '../errors.ts';
 import { RECEIPT } from './meta.ts';
 
-/** An answer: the text is the reply's very bytes, so that a redelivered one can be compared; the receipt stands where x402 puts it. */
+/**
+ * The result of an answered call. Its text is the reply's exact bytes, so that a redelivered answer can be compared. The receipt is in x402's `_meta`
+ * member.
+ */
 export function answered(body: Uint8Array, receipt?: SettleResponse): CallToolResult {
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8');
   return {
@@ -13,12 +16,12 @@ export function answered(body: Uint8Array, receipt?: SettleResponse): CallToolRe
   };
 }
 
-/** The MCP form of a 402: the PaymentRequired object, as data and as text; a refused settlement is told beside it. */
+/** The MCP form of a 402: the PaymentRequired object, as data and as text. A refused settlement is added in `_meta`. */
 export function mustPay(required: PaymentRequired, settlement?: SettleResponse | null): CallToolResult {
   return failed({ ...required }, settlement ? { [RECEIPT]: settlement } : undefined);
 }
 
-/** The MCP form of a problem body: what happened, whether money moved, and when to try again. */
+/** The MCP form of a problem body: what failed, whether money moved, and when to try again. */
 export function problem(error: AppError, requestId: string): CallToolResult {
   const { status, code, message: detail, charged, errors, retryAfterSeconds } = error;
   return failed({

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { describeParams, toJsonSchema } from '../http/openapi/param-docs.ts';
 
-/** x402's PaymentRequired and our problems, by what tells them from an answer: each stands in every tool, so they are short. */
+/** The members that distinguish x402's PaymentRequired and our problems from an answer. They are short, because every tool's schema repeats them. */
 const PAYMENT_REQUIRED = {
   type: 'object',
   description: 'With isError: the call must be paid for (x402 PaymentRequired)',
@@ -17,7 +17,7 @@ const PROBLEM = {
   required: ['code', 'detail', 'charged', 'status', 'requestId'],
 };
 
-/** A tool's arguments as JSON Schema, from the schema that parses them. */
+/** JSON Schema of a tool's arguments, made from the schema that parses them. */
 export function inputSchema(endpoint: Pick<Endpoint<never>, 'params' | 'example'>): Listed['inputSchema'] {
   const params = describeParams(endpoint);
   const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
@@ -30,12 +30,12 @@ export function inputSchema(endpoint: Pick<Endpoint<never>, 'params' | 'example'
 }
 
 /**
- * What a tool's `structuredContent` can be. Failures stand in it too, because the official client holds those against the schema as well:
- * one that described the answer alone would make it throw at every demand for payment.
+ * JSON Schema of a tool's `structuredContent`. It allows failures too, because the official client checks every `structuredContent` against it.
+ * Otherwise that client would throw at every demand for payment.
  */
 export function outputSchema(result: z.ZodObject, priced: boolean): NonNullable<Listed['outputSchema']> {
   const { $defs, ...answer } = toJsonSchema(result, 'output');
   const anyOf = priced ? [answer, PAYMENT_REQUIRED, PROBLEM] : [answer, PROBLEM];
-  // References are to the root of the whole.
+  // `$defs` stays at the root, because references start there.
   return { type: 'object', anyOf, ...($defs === undefined ? {} : { $defs }) };
 }

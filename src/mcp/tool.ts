@@ -1,22 +1,22 @@
 import type { CallToolResult, Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
 
-/** One `tools/call`, and what is known of who makes it. */
+/** One `tools/call` and its caller. */
 export interface ToolCall {
-  /** As they came: an object, or undefined where they were left out. */
+  /** As received: an object, or undefined when absent. */
   readonly arguments: unknown;
   readonly meta: unknown;
-  /** The client as rate limits see it. */
+  /** The client key of the rate limits. */
   readonly client: string;
-  /** What tells it from all others on redelivery. */
+  /** The value that proves on redelivery that the same client asks. */
   readonly identity: string;
   readonly requestId: string;
-  /** Aborts when the caller's connection is gone. */
+  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** Registers what is to be done once the last byte of the answer has left. */
+  /** Registers a task to run after the last byte of the answer was sent. */
   onSent(done: () => Promise<void>): void;
 }
 
-/** A tool: how it is listed, whose limit its calls count against, and what a call does. `run` throws AppErrors; anything else is a bug. */
+/** A tool: its listing, the rate limit that its calls count against, and its `run`. `run` throws AppErrors; any other thrown value is a bug. */
 export interface Tool {
   readonly listed: Listed;
   readonly group: 'free' | 'priced';

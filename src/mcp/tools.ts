@@ -5,16 +5,16 @@ import { type Counters, createPricedTool } from './priced-tool.ts';
 import { createSearchTool, type MarketSearch } from './search-tool.ts';
 import type { Tool } from './tool.ts';
 
-/** What tools are made from. */
+/** The dependencies of the tools. */
 export interface ToolsDeps<S> extends Counters<S> {
   readonly catalogue: readonly Endpoint<S>[];
   readonly clock: Clock;
   readonly handlerTimeoutMs: number;
-  /** Null where there is none: then the tool is absent. */
+  /** Null when there is no search. Then the tool is absent. */
   readonly search: MarketSearch | null;
 }
 
-/** Every tool by its name, the search first, then the catalogue in its order. Throws when two entries would have one name. */
+/** Every tool by its name: the search first, then the catalogue in its order. Throws when two entries would have one name. */
 export function createTools<S>(deps: ToolsDeps<S>): ReadonlyMap<string, Tool> {
   const made = deps.catalogue.map((endpoint) =>
     endpoint.access === 'free' ? createFreeTool(endpoint, deps) : createPricedTool(endpoint, deps),

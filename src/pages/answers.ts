@@ -8,7 +8,7 @@ interface Freshness {
   readonly lagSeconds: number | null;
 }
 
-/** One self-test; times in Unix seconds. */
+/** One self-test run. Times in Unix seconds. */
 export interface SelfTestRun {
   readonly at: number;
   readonly ok: boolean;
@@ -18,7 +18,7 @@ export interface SelfTestRun {
   readonly reason: string | null;
 }
 
-/** What pages show of the free routes' answers, by the routes' paths below `/v1`; the whole of each stands with its endpoint. */
+/** The parts of the free routes' answers that pages show, by path below `/v1`. Each endpoint declares its whole answer. */
 export interface Answers {
   readonly '/fees': {
     readonly baseFee: { readonly gwei: string; readonly block: number } | null;
@@ -50,7 +50,7 @@ export interface Answers {
   };
 }
 
-/** Gives what a free route answers at this moment; null while it cannot, so that a page shows the rest. */
+/** Returns a free route's current answer. Null when the route fails, so that a page can show the rest. */
 export type ReadAnswer = <P extends keyof Answers>(path: P) => Promise<Answers[P] | null>;
 
 interface AnswersDeps<S> {
@@ -60,14 +60,14 @@ interface AnswersDeps<S> {
   readonly log: { warn(fields: object, message: string): void };
 }
 
-/** Runs free endpoints for pages, with what each has for defaults, so that a page and the API never tell two stories. */
+/** Runs free endpoints for pages, with default parameters. So a page and the API show the same data. */
 export function createReadAnswer<S>({ config, catalogue, sources, log }: AnswersDeps<S>): ReadAnswer {
   const context = { sources, timeoutMs: config.handlerTimeoutMs, signal: new AbortController().signal };
   return async (path) => {
     const endpoint = catalogue.find((entry) => entry.access === 'free' && entry.path === path);
     if (endpoint === undefined) return null;
     try {
-      // Its own schema has judged it.
+      // `runEndpoint` checked it against the endpoint's schema.
       return JSON.parse((await runEndpoint(endpoint, {}, context)).toString('utf8'));
     } catch (error) {
       log.warn({ path, err: error }, 'a page goes without an answer');

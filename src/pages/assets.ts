@@ -6,7 +6,7 @@ import { type Encodable, type Encoded, encodeWhenAsked } from '../http/encodings
 const FOLDER = join(import.meta.dirname, 'assets');
 const require = createRequire(import.meta.url);
 
-/** What others made and we serve from here. */
+/** Third-party files that we serve. */
 const LIBRARIES: Readonly<Record<string, string>> = {
   'uplot.js': require.resolve('uplot/dist/uPlot.iife.min.js'),
   'uplot.css': require.resolve('uplot/dist/uPlot.min.css'),
@@ -19,7 +19,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml; charset=utf-8',
 };
 
-/** An import of a neighbour, as the formatter writes it. */
+/** An import of a neighbouring script, as the formatter writes it. */
 const IMPORT = /(^import |\bfrom )'\.\/([\w-]+\.js)'/gm;
 
 const FILES = new Map(
@@ -32,15 +32,15 @@ const byName = new Map<string, string>();
 const byPath = new Map<string, Encodable>();
 for (const name of FILES.keys()) assetPath(name);
 
-/** The asset that is served under a path, or undefined. */
+/** The asset at a path, or undefined. */
 export async function findAsset(path: string): Promise<Encoded | undefined> {
   return byPath.get(path)?.encoded();
 }
 
 /**
- * Where an asset is served; the name changes with the bytes. Throws on a name that there is none of, so that no page links to nothing.
- * A file is read once. What a script imports from beside it is read first, because the import must name the hash: a cached script never
- * meets another's newer version.
+ * The path of an asset, which contains a hash of its bytes. Throws for an unknown name, so that no page has a dead link.
+ * A file is read once. The scripts that it imports are read first, because its imports must name their hashes.
+ * So a cached script never loads another version of its neighbour.
  */
 export function assetPath(name: string): string {
   const known = byName.get(name);

@@ -5,12 +5,12 @@ interface CodeBlock {
   /** Unique on the page. */
   readonly id: string;
   readonly title: string;
-  /** What it does, in a few words. */
+  /** A few words about what the code does. */
   readonly note: string;
   readonly code: string;
 }
 
-/** Code to be copied: it scrolls by itself, by keyboard too, and never widens the page. */
+/** Renders code with a copy button. A long line scrolls inside the block, by keyboard too, and does not widen the page. */
 export function renderCode({ id, title, note, code }: CodeBlock): Html {
   return html`<section class="code" aria-labelledby="${id}-title">
 <header class="code-head"><h3 id="${id}-title">${title}</h3><p>${note}</p><button type="button" class="quiet" data-copy="${id}" hidden>Copy</button></header>

@@ -1,15 +1,15 @@
-/** Where and in what the examples pay. */
+/** The network, token and address in the examples. */
 interface ExampleTerms {
-  /** Scheme, host and port; also `${…}` for whoever reads it from the environment. */
+  /** Scheme, host and port; or a `${…}` expression that reads them from the environment. */
   readonly origin: string;
   readonly network: string;
   readonly asset: string;
 }
 
-/** Something that can be asked about on every chain of ours: the token that is paid in. */
+/** The path of a request that every one of our chains can answer: the wallet of the USDC contract. */
 const walletPath = (asset: string) => `/v1/paid/chain/wallet?address=${asset}`;
 
-/** Ten lines that pay for a call with the stock client and print the answer and the transaction. The README shows the same. */
+/** Ten lines that pay for a call with the stock client and print the answer and the transaction. The README shows the same lines. */
 export function payInTypeScript({ origin, network, asset }: ExampleTerms): string {
   return `import { x402Client } from '@x402/core/client';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
@@ -24,14 +24,14 @@ console.log(await answer.json(), JSON.parse(atob(String(answer.headers.get('PAYM
 `;
 }
 
-/** One line of shell that shows what a 402 asks for. */
+/** One line of shell that prints the terms of a 402. */
 export function askWithCurl({ origin, asset }: ExampleTerms): string {
   return `curl -sD- -o /dev/null '${origin}${walletPath(asset)}' |
   grep -i '^payment-required:' | cut -d' ' -f2 | tr -d '\\r' | base64 -d
 `;
 }
 
-/** A free route with nothing but Python's standard library. */
+/** Reads a free route with Python's standard library. */
 export function readInPython({ origin }: ExampleTerms): string {
   return `import json, urllib.request
 

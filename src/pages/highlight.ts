@@ -1,10 +1,10 @@
 import { type Html, html } from './html.ts';
 
-/** Text in quotes, then words of the languages that we show; whatever else there is stays plain. */
+/** Matches quoted text and keywords of the languages that pages show. Everything else stays plain. */
 const TOKENS =
   /(?<text>'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)|(?<word>\b(?:import|from|const|await|new|as|with|curl|grep|cut|tr|base64)\b)/g;
 
-/** Code with its text and its words marked for the eye; a reader's software hears the code as it is. */
+/** Marks strings and keywords in code. Screen readers read the code unchanged. */
 export function highlight(code: string): Html {
   const parts: Html[] = [];
   let end = 0;

@@ -1,11 +1,11 @@
 const MARKUP = Symbol('markup');
 
-/** A piece of HTML that `html` has made: the only thing that is put into a page as it is. No text can pass for one. */
+/** HTML that `html` has made. Only this type is put into a page unescaped, and text cannot have it. */
 export interface Html {
   readonly [MARKUP]: string;
 }
 
-/** What may stand in a template: text and numbers are escaped, pieces are not, and nothing at all leaves nothing. */
+/** A value in a template. Text and numbers are escaped, HTML is not. Null, undefined and false give nothing. */
 export type HtmlValue = string | number | bigint | Html | readonly HtmlValue[] | null | undefined | false;
 
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -17,8 +17,9 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Makes HTML of a template; whatever is put into it is escaped unless it is HTML itself, so that a stranger's text stays text.
- * Good for content and for attribute values in quotes; nothing that is not ours belongs into the name of a tag or an attribute, or an unquoted value.
+ * Makes HTML from a template. Every value is escaped unless it is HTML, so that a third party's text stays text.
+ * Use values as content and inside quoted attribute values. Never put a third party's value into a tag name, an attribute name or an unquoted
+ * attribute.
  */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let markup = strings[0] ?? '';
@@ -28,7 +29,7 @@ export function html(strings: TemplateStringsArray, ...values: readonly HtmlValu
   return { [MARKUP]: markup };
 }
 
-/** The text of a piece of HTML, or of whatever may stand in one. */
+/** The markup of a template value. */
 export function markupOf(value: HtmlValue): string {
   if (value === null || value === undefined || value === false) return '';
   if (typeof value === 'object') {

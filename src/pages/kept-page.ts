@@ -2,10 +2,10 @@ import type { Encoded } from '../http/encodings.ts';
 import type { Clock } from '../lib/clock.ts';
 import { encodePage } from './send.ts';
 
-/** So long a page that is the same for everybody may be sent again: a crowd costs one page a second. */
+/** How long a page that is the same for all readers is sent again. So any number of readers cost one page per second. */
 const KEEP_MS = 1000;
 
-/** Makes a page at most once a second, and once at a time; one that failed is the next reader's chance. */
+/** Makes a page at most once per second, and one at a time. After a failure the next request tries again. */
 export function keepPage(clock: Clock, make: () => Promise<string>): () => Promise<Encoded> {
   let kept: { readonly until: number; readonly page: Promise<Encoded> } | null = null;
   return () => {

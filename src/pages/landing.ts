@@ -15,7 +15,7 @@ import { renderPage } from './shell.ts';
 const DESCRIPTION =
   'Chain and public data by the call: free summaries, priced detail paid in USDC over x402 or in bitcoin over Lightning. No signup, no key.';
 
-/** `/`: what this is, what it shows at this moment, how it is paid, what it costs, and whether it works. */
+/** Renders `/`: what the service is, live data, how to pay, the prices, and whether it works. */
 export async function renderLanding(parts: PageParts): Promise<string> {
   const [fees, rpc, health, selfTest] = await Promise.all([
     parts.read('/fees'),
@@ -34,7 +34,7 @@ export async function renderLanding(parts: PageParts): Promise<string> {
 <h1>Data by the call</h1>
 <p class="lead">Free summaries for everyone. Detail for ${priceRange(parts.catalogue)} USD a call: fees, deploys, wallets and transactions of the chain; web pages, packages, domains, currencies, Wikipedia.
 Paid in USDC over <a href="https://www.x402.org" rel="noopener noreferrer">x402</a> or in bitcoin over Lightning. No signup, no key: the payment is the credential.</p>
-<p class="promise">A failing call costs nothing, one payment buys exactly one answer, and whoever paid gets the answer, whatever crashed in between.</p>
+<p class="promise">A failing call costs nothing, one payment buys exactly one answer, and a buyer who paid gets the answer, whatever crashed in between.</p>
 <p class="actions"><a class="button" href="#pay">Pay for a call</a> <a href="#prices">Prices</a> <a href="/market">Market</a> <a href="/docs">Reference</a></p>
 </div>
 ${renderNow(fees, health, selfTest)}
@@ -46,7 +46,7 @@ ${renderNow(fees, health, selfTest)}
 ${renderPaying(parts)}
 <section class="part" aria-labelledby="prices-title" id="prices">
 <header class="head"><h2 id="prices-title">Prices</h2></header>
-<p>The same routes stand under <code>/v1/lightning</code> for bitcoin, at the median rate of three exchanges, rounded up to a whole sat (<a href="/v1/lightning">rate and node</a>).
+<p>The same routes are sold under <code>/v1/lightning</code> for bitcoin, at the median rate of three exchanges, rounded up to a whole sat (<a href="/v1/lightning">rate and node</a>).
 A bad parameter, a failing source and a mistake of ours are never charged.</p>
 ${renderPrices(parts.catalogue)}
 <h3 class="free">Free</h3>
@@ -84,11 +84,11 @@ function renderPaying({ config }: PageParts): Html {
 ${renderCode({ id: 'pay-typescript', title: 'TypeScript', note: 'with the stock client and a wallet that holds USDC', code: payInTypeScript(terms) })}
 ${renderCode({ id: 'ask-curl', title: 'curl', note: 'what a 402 asks for', code: askWithCurl(terms) })}
 ${renderCode({ id: 'read-python', title: 'Python', note: 'a free route, standard library only', code: readInPython(terms) })}
-<p>Agents find all of it at <code>POST /mcp</code>, sellers a facilitator for Lightning proofs at <a href="/facilitator"><code>/facilitator</code></a>.</p>
+<p>Agents call the same routes as tools at <code>POST /mcp</code>. Sellers find a facilitator for Lightning proofs at <a href="/facilitator"><code>/facilitator</code></a>.</p>
 </section>`;
 }
 
-/** The least and the greatest price of the catalogue. */
+/** The lowest and the highest price of the catalogue. */
 function priceRange(catalogue: readonly Endpoint<never>[]): string {
   const prices = entriesOn(catalogue, 'paid').flatMap(({ price }) => price ?? []);
   const sorted = prices.sort((a, b) => (a.units < b.units ? -1 : 1));

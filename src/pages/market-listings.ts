@@ -1,24 +1,24 @@
 import type { Market } from '../discovery/market/market.ts';
-import { type ToldListing, tellListing } from '../discovery/market/market-answer.ts';
+import { describeListing, type ListingAnswer } from '../discovery/market/market-answer.ts';
 import { showLink, showMeasure, showNumber, showTime, UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
 
-/** More are in the JSON. */
+/** The most rows on the page. The JSON route has all. */
 const SHOWN = 100;
 
-/** What strangers have listed, and how their routes did when they were called. */
+/** Renders the listings of third parties, with the results of their calls. */
 export function renderListings(market: Pick<Market, 'all'>): Html {
   const all = market.all();
   if (all.length === 0) return html`<p>Nothing is listed yet.</p>`;
   const rest = all.length - SHOWN;
   return html`<div class="scroll" role="region" aria-labelledby="listed-title" tabindex="0"><table class="listings">
 <thead><tr><th scope="col">Route</th><th scope="col">USD</th><th scope="col">Now</th><th scope="col">7 days</th><th scope="col">Median</th><th scope="col">Called (UTC)</th></tr></thead>
-<tbody>${all.slice(0, SHOWN).map(tellListing).map(rowOf)}</tbody>
+<tbody>${all.slice(0, SHOWN).map(describeListing).map(rowOf)}</tbody>
 </table></div>
 ${rest > 0 && html`<p>And ${showNumber(rest)} more in <a href="/v1/market?offset=${SHOWN}"><code>/v1/market</code></a>.</p>`}`;
 }
 
-function rowOf({ label, method, url, site, host, priceUsd, online, problem, ...calls }: ToldListing): Html {
+function rowOf({ label, method, url, site, host, priceUsd, online, problem, ...calls }: ListingAnswer): Html {
   const { uptime7d, calls7d, medianLatencyMs, checkedAt } = calls;
   return html`<tr><th scope="row" class="route">${label} <small>${showLink(site, host)}</small><br><code class="address">${method} ${url}</code></th>
 <td class="number">${priceUsd}</td>

@@ -6,19 +6,19 @@ import { BadParameter, type ParameterError } from '../errors.ts';
 import { showLink, showNumber } from './format.ts';
 import { type Html, html } from './html.ts';
 
-/** What was typed into the form, as it was typed. */
+/** The form's values as they were typed. */
 export type Asked = Readonly<Record<'q' | 'source' | 'maxPriceUsd', string>>;
 
-/** Entries of an answer, and of the page that nobody has asked anything of yet. */
-const FOUND = 50;
-const UNASKED = 10;
+/** Entries of an answer. The next constant is for the page without a search. */
+const MAX_FOUND = 50;
+const MAX_UNFILTERED = 10;
 const SOURCE_NAMES: Readonly<Record<Entry['source'], string>> = {
   own: 'This service',
   market: 'Listed here',
   catalogue: 'Third-party catalogue',
 };
 
-/** Reads the form: a field that was left empty was not filled in. */
+/** Reads the form. An empty field counts as absent. */
 export function readForm(query: Readonly<Record<string, unknown>>): Asked {
   const text = (name: keyof Asked) => {
     const value = [query[name]].flat()[0];
@@ -27,10 +27,10 @@ export function readForm(query: Readonly<Record<string, unknown>>): Asked {
   return { q: text('q'), source: text('source'), maxPriceUsd: text('maxPriceUsd').trim() };
 }
 
-/** The search that a form asks for, judged as the API judges it, or what is wrong with it. */
+/** The search that the form asks for, checked by the API's rules, or the faults. */
 export function readSearch(asked: Asked): SearchParams | readonly ParameterError[] {
   const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== ''));
-  const limit = Object.keys(given).length === 0 ? UNASKED : FOUND;
+  const limit = Object.keys(given).length === 0 ? MAX_UNFILTERED : MAX_FOUND;
   try {
     return parseParams({ params: searchParams }, { ...given, limit: String(limit) }, true) as SearchParams;
   } catch (error) {
@@ -39,7 +39,7 @@ export function readSearch(asked: Asked): SearchParams | readonly ParameterError
   }
 }
 
-/** The form, with what was typed still in it and the faults beside their fields. */
+/** Renders the form with its values and with the faults beside their fields. */
 export function renderSearchForm(asked: Asked, faults: readonly ParameterError[]): Html {
   const faultOf = (name: keyof Asked) => faults.find(({ path }) => path === name)?.message;
   const field = (name: keyof Asked) => {
@@ -61,7 +61,7 @@ export function renderSearchForm(asked: Asked, faults: readonly ParameterError[]
 </form>`;
 }
 
-/** What was found, the best first; without words to look for that is the cheapest. */
+/** Renders the results, the best first. Without a query the cheapest come first. */
 export function renderResults({ query, count, results, searched }: SearchResult, { limit }: SearchParams): Html {
   const all = showNumber(searched.ownRoutes + searched.marketListings + searched.catalogue);
   const hasWords = query.trim() !== '';

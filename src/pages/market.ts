@@ -7,7 +7,10 @@ import { renderPage } from './shell.ts';
 const DESCRIPTION =
   'Search payable routes: our own, those that sellers listed here, and a third-party catalogue. List yours; it is called once an hour.';
 
-/** `/market`: search, what is listed, and the way to list. `isBad` when the form held what no search takes; the page then says what. */
+/**
+ * Renders `/market`: the search, the listings and the form that submits one. `isBad` is true when the search form has a fault; the page then shows
+ * it.
+ */
 export async function renderMarket(
   { discovery, market, config }: PageParts,
   query: Readonly<Record<string, unknown>>,
@@ -26,11 +29,11 @@ export async function renderMarket(
 <p class="onward"><a href="#listed">Listed by sellers</a> <a href="#submit">List a route of yours</a></p>
 <section aria-label="Search">
 ${renderSearchForm(asked, faults)}
-${'limit' in search ? renderResults(await discovery.search(search), search) : html`<p class="bad" role="alert">That cannot be searched for; see the marked field.</p>`}
+${'limit' in search ? renderResults(await discovery.search(search), search) : html`<p class="bad" role="alert">The search has a fault; see the marked field.</p>`}
 </section>
 <section class="part" aria-labelledby="listed-title" id="listed">
 <header class="head"><h2 id="listed-title">Listed by sellers</h2><p><a href="/v1/market">as JSON</a></p></header>
-<p>Anyone may list a route. Each is called once an hour, unpaid: it must answer 402 and be payable on this chain. Names and descriptions are the sellers’ own words.</p>
+<p>Anyone may list a route. The service calls each route once an hour without paying. The route must answer 402 and be payable on this chain. Sellers write the names and descriptions themselves.</p>
 <div id="listings">${renderListings(market)}</div>
 </section>
 ${renderSubmit(config.publicOrigin)}`,
@@ -38,11 +41,11 @@ ${renderSubmit(config.publicOrigin)}`,
   return { text, isBad: faults.length > 0 };
 }
 
-/** The form needs a script, because the route takes JSON and nothing else; without one there is the command that does the same. */
+/** The form needs a script, because the route takes only JSON. Without scripts the page shows the equivalent command. */
 function renderSubmit(origin: string): Html {
   return html`<section class="part" aria-labelledby="submit-title" id="submit">
 <header class="head"><h2 id="submit-title">List a route of yours</h2></header>
-<p>Its address is all that is needed: it is called now, and what it asks and says of itself is shown.</p>
+<p>Enter its address. The service calls it at once, and lists its price and description.</p>
 <form class="form" id="submit-form" action="/v1/market" method="post" hidden>
 <p class="wide"><label for="url">Address of a priced route</label><input type="url" id="url" name="url" required maxlength="1000" placeholder="https://" autocomplete="off" aria-describedby="submit-result"></p>
 <p class="go"><button type="submit">List it</button></p>

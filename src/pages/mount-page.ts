@@ -7,7 +7,7 @@ import { sendAsset, sendPage } from './send.ts';
 
 const METHODS = ['GET', 'HEAD'];
 
-/** Mounts a page for GET and HEAD; `make` may set a status. What goes wrong in making it is a problem like on any other route. */
+/** Mounts a page for GET and HEAD. `make` may set a status. An error in `make` is answered with a problem, like on any other route. */
 export function mountPage(
   app: FastifyInstance,
   url: string,
@@ -24,7 +24,7 @@ export function mountPage(
   refuseOtherMethods(app, url, METHODS);
 }
 
-/** Mounts everything that pages load. */
+/** Mounts every asset of the pages. */
 export function mountAssets(app: FastifyInstance): void {
   const url = '/assets/:file';
   app.route<{ Params: { file: string } }>({

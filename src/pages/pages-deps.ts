@@ -7,13 +7,13 @@ import type { ReadAnswer } from './answers.ts';
 import type { ChartSource } from './charts/series.ts';
 import type { SettledSource } from './settled-today.ts';
 
-/** How one part of the service stands, in its own words. */
+/** The state of one part of the service, with its own description. */
 interface Check {
   readonly ok: boolean;
   readonly detail?: string;
 }
 
-/** What pages are made from. */
+/** The dependencies of the pages. */
 export interface PagesDeps<S> {
   readonly config: {
     readonly publicOrigin: string;
@@ -29,15 +29,15 @@ export interface PagesDeps<S> {
   readonly facilitator: Pick<Facilitator, 'descriptor'>;
   readonly charts: ChartSource;
   readonly settled: SettledSource;
-  /** Of the node that receives bitcoin, which is no part of readiness: USDC can be taken without it. */
+  /** The state of our Lightning node. Readiness does not include it, because the service can sell for USDC without it. */
   lightning(): Check;
-  /** Whether paid calls can be served now, and what stands in the way. */
+  /** Whether paid calls can be served now, and which checks fail. */
   readiness(): Promise<{
     readonly checks: Readonly<Record<string, Check>>;
   }>;
 }
 
-/** The same as the single pages see it: answers of the free routes instead of what those are made from. */
+/** The same for a single page, with `read` instead of the sources. */
 export interface PageParts extends Omit<PagesDeps<never>, 'sources' | 'log'> {
   readonly read: ReadAnswer;
 }

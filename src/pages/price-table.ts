@@ -2,7 +2,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, listedPath, pathOn, surfacesOf } from '../catalogue/paths.ts';
 import { type Html, html } from './html.ts';
 
-/** Families of what is sold, by the first segment of their paths, in the order in which they are shown. */
+/** Groups of the price table, by the first segment of their paths, in the order shown. */
 const FAMILIES: readonly { readonly title: string; readonly segments: readonly string[] }[] = [
   { title: 'The chain, as collected', segments: ['fees', 'deploys', 'rpc', 'fx', 'market'] },
   { title: 'The chain, read live', segments: ['chain'] },
@@ -16,7 +16,7 @@ const FAMILIES: readonly { readonly title: string; readonly segments: readonly s
 
 type Entry = Endpoint<never>;
 
-/** Every route that is sold, with its price as the catalogue has it; families that are not known here come last, under their own names. */
+/** Renders every priced route with its price. A group that is not listed here comes last, under its own name. */
 export function renderPrices(catalogue: readonly Entry[]): Html {
   const sold = catalogue.filter(({ access }) => access === 'paid');
   const named = new Set(FAMILIES.flatMap(({ segments }) => segments));
@@ -34,7 +34,7 @@ ${families.map(({ title, segments }) =>
 </table>`;
 }
 
-/** The free routes, as links that answer. */
+/** Renders the free routes as links. */
 export function renderFreeRoutes(catalogue: readonly Entry[]): Html {
   return html`<ul class="routes">${entriesOn(catalogue, 'free').map((entry) => {
     const path = pathOn(entry, 'free');

@@ -2,10 +2,10 @@ import { UNKNOWN } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageParts } from './pages-deps.ts';
 
-/** What the service's parts say of themselves, by the parts' names. */
+/** The readiness checks by name. */
 export type Checks = Awaited<ReturnType<PageParts['readiness']>>['checks'];
 
-/** What the checks are called here; one that is not named keeps its own name. */
+/** The names of the checks on the page. A check that is not listed here keeps its own name. */
 const NAMES: Readonly<Record<string, string>> = {
   ledger: 'Ledger of payments',
   usdc: 'USDC contract',
@@ -17,12 +17,12 @@ const NAMES: Readonly<Record<string, string>> = {
   primary: 'Settling process',
 };
 
-/** What people call a part. */
+/** The name of a check for people. */
 export function partName(name: string): string {
   return (Object.hasOwn(NAMES, name) ? NAMES[name] : undefined) ?? name;
 }
 
-/** Every part that a payment needs, whether it works and what it says of itself. */
+/** Renders every part that payments need: whether it works, and its own description. */
 export function renderRails(checks: Checks | null): Html {
   if (checks === null) return html`<p>${UNKNOWN}</p>`;
   return html`<table>

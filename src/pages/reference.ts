@@ -7,15 +7,15 @@ import { encodePage } from './send.ts';
 import { renderPage } from './shell.ts';
 
 /**
- * Mounts `/docs`: the reference drawn in the browser from `/openapi.json`, by a library that is one of our assets.
- * The page has the policy of all others, without exceptions: what is tried in it goes to its own origin and nowhere else.
+ * Mounts `/docs`: the reference, which a library among our assets draws in the browser from `/openapi.json`.
+ * The page has the same content security policy as all others, so its requests go to its own origin only.
  */
 export function mountReference(app: FastifyInstance): void {
   const page = encodePage(renderReference());
   mountPage(app, '/docs', () => page);
 }
 
-/** The scripts run in the order in which they stand here, once the page is read. */
+/** The scripts run in this order, after the page was parsed. */
 function renderReference(): string {
   const body = html`<section>
 <h1>API reference</h1>

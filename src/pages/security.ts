@@ -1,6 +1,7 @@
 /**
- * What a page of ours may do: load its own scripts, styles and images and ask its own origin. No inline script or style exists, so none is
- * allowed, and text of a stranger's that got into a page as markup could still run nothing. (Charts set styles through the DOM, which a policy does not see.)
+ * The content security policy of our pages: own scripts, styles and images, and requests to the own origin.
+ * No inline script or style exists, so none is allowed. So a third party's text could not run anything even if it became markup.
+ * Charts set styles through the DOM, which the policy does not cover.
  */
 const POLICY = [
   "default-src 'none'",
@@ -13,11 +14,11 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The headers of every page and asset, beside those of every answer. */
+/** The headers of every page and asset, besides those of every answer. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': POLICY,
   'x-content-type-options': 'nosniff',
-  // Where a reader goes from here is nobody's business.
+  // Other sites do not learn which page a reader came from.
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
   'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',

@@ -4,7 +4,7 @@ import { type Html, html } from './html.ts';
 
 type SelfTest = Answers['/selftest'] | null;
 
-/** The last runs as a row of marks, oldest first, each with its word for who does not see colours. */
+/** Renders the last runs as a row of marks, oldest first. Each mark has a text for readers who do not see its colour. */
 export function renderStrip(selfTest: SelfTest): Html {
   const runs = [...(selfTest?.recent ?? [])].reverse();
   return html`<ol class="strip" aria-label="Self-tests, oldest first">${runs.map(
@@ -13,7 +13,7 @@ export function renderStrip(selfTest: SelfTest): Html {
   )}</ol>`;
 }
 
-/** The newest run in a sentence. */
+/** Renders the newest run as a sentence. */
 export function renderLastRun(selfTest: SelfTest): Html {
   const run = selfTest?.recent[0];
   if (!selfTest || !run) return html`<p>No self-test has run yet.</p>`;
@@ -25,7 +25,7 @@ export function renderLastRun(selfTest: SelfTest): Html {
   }. ${run.notCharged && 'The call that must fail cost nothing. '}${`${ok} of ${runs} runs passed in the last 24 hours.`}</p>`;
 }
 
-/** The last runs as a table, newest first; a settlement is a link to what became of it. */
+/** Renders the last runs as a table, newest first. A settlement links to its transaction. */
 export function renderRuns(selfTest: SelfTest, transactionUrl: (hash: string) => string): Html | null {
   const runs = selfTest?.recent ?? [];
   if (runs.length === 0) return null;

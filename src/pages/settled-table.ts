@@ -17,7 +17,10 @@ const RAILS: Readonly<
 
 type Facilitator = Awaited<ReturnType<PageParts['facilitator']['descriptor']>>;
 
-/** Payments and their sums since midnight UTC by rail, and what the facilitator claimed for sellers; null where the ledger gave no answer. */
+/**
+ * Renders the payments and their sums since midnight UTC by rail, and the facilitator's claims for sellers. `sums` is null when the ledger did not
+ * answer.
+ */
 export function renderSettled(sums: readonly RailSum[] | null, facilitator: Facilitator | null): Html {
   return html`<table>
 <caption>Since midnight UTC; the self-test’s purchases count</caption>

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 
-/** Where sums of payments are read; the ledger's store offers it. */
+/** Reads sums of payments; the ledger's store implements it. */
 export interface SettledSource {
   settledBetween(
     from: number,
@@ -16,7 +16,7 @@ export interface SettledSource {
   >;
 }
 
-/** What came in on a rail; `amount` in base units of USDC, or in millisatoshis. */
+/** Payments received on a rail. `amount` is in base units of USDC, or in millisatoshis. */
 export interface RailSum {
   readonly rail: 'usdc' | 'gateway' | 'lightning';
   readonly count: number;
@@ -25,18 +25,19 @@ export interface RailSum {
 
 interface Held {
   readonly dayStart: number;
-  /** Up to here everything is in `sums`. */
+  /** `sums` covers every payment before this time. */
   readonly until: number;
   readonly sums: ReadonlyMap<RailSum['rail'], RailSum>;
 }
 
 const DAY_MS = 86_400_000;
-/** A payment is written within moments of the time that it bears; what is older than this stays as it was counted. */
+/** A payment is written soon after its own timestamp. Sums older than this do not change any more. */
 const MOMENTS_MS = 60_000;
 
 /**
- * Sums of what came in since midnight UTC, each rail that is sold on at least with zero. Only the last minute is read anew each time, so
- * that a busy day costs no more than a quiet one. `usdc` is the token's contract: what was signed for another one came through the Gateway.
+ * Sums the payments since midnight UTC. Every rail that is sold has an entry, zero included. Only the last minute is read again each time, so a busy
+ * day costs no more than a quiet one.
+ * `usdc` is the token's contract. A payment that was signed for another contract came through the Gateway.
  */
 export function createSettledToday(
   source: SettledSource,

@@ -1,18 +1,18 @@
 import { assetPath } from './assets.ts';
 import { type Html, html, markupOf } from './html.ts';
 
-/** A page as its author gives it. */
+/** A page's content, as its renderer gives it. */
 export interface Page {
   /** Without the service's name. */
   readonly title: string;
-  /** Where it is served: marks its link in the navigation. */
+  /** The page's path, which marks its link in the navigation. */
   readonly path: string;
   readonly body: Html;
   /** One sentence for search engines. */
   readonly description?: string;
-  /** Names of assets, in the order in which they run. `uplot.js` is a plain script, all others are modules; all run once the page is read. */
+  /** Names of assets, in the order in which they run after the page was parsed. `uplot.js` is a plain script; all others are modules. */
   readonly scripts?: readonly string[];
-  /** Names of assets beside the common `pages.css`. */
+  /** Names of assets besides the common `pages.css`. */
   readonly styles?: readonly string[];
 }
 
@@ -23,10 +23,10 @@ const NAVIGATION: readonly { path: string; label: string }[] = [
   { path: '/status', label: 'Status' },
 ];
 
-/** Libraries that put themselves onto the global object. */
+/** Libraries that define a global variable. */
 const PLAIN_SCRIPTS = new Set(['uplot.js']);
 
-/** Renders a whole page: what all of them share around the body of one. */
+/** Renders a whole page: the shared frame around `body`. */
 export function renderPage({ title, path, body, description, scripts = [], styles = [] }: Page): string {
   const page = html`<!doctype html>
 <html lang="en">

@@ -13,10 +13,10 @@ import { renderPage } from './shell.ts';
 
 type Health = Answers['/health'] | null;
 
-/** A page about faults does not wait for the part that has one. */
-const PATIENCE_MS = 3000;
+/** The status page waits this long for a part that does not answer. */
+const TIMEOUT_MS = 3000;
 
-/** `/status`: whether it works, how far the collector is, how payments come in, what came in today, and what the self-tests showed. */
+/** Renders `/status`: whether the service works, the collector's lag, how payments come in, today's payments, and the self-tests. */
 export async function renderStatus(parts: PageParts, settledToday: () => Promise<readonly RailSum[]>): Promise<string> {
   const [health, rpc, selfTest, checks, settled, facilitator] = await Promise.all([
     parts.read('/health'),
@@ -53,32 +53,32 @@ ${renderLatencyChart(parts, rpc)}</section>
   });
 }
 
-/** What each part says of itself; null when that took too long. The node for bitcoin speaks for itself, as it never counts against readiness. */
+/** The state of each part; null when that took too long. The Lightning node is added here, because readiness does not include it. */
 async function checksOf({ readiness, lightning, clock }: PageParts): Promise<Checks | null> {
   const over = new AbortController();
-  const late = clock.sleep(PATIENCE_MS, over.signal).then(
+  const late = clock.sleep(TIMEOUT_MS, over.signal).then(
     () => null,
     () => null,
   );
-  const told = await Promise.race([readiness(), late]).finally(() => over.abort());
-  return told && { ...told.checks, lightning: lightning() };
+  const state = await Promise.race([readiness(), late]).finally(() => over.abort());
+  return state && { ...state.checks, lightning: lightning() };
 }
 
-const HEALTH_WORDS = {
+const HEALTH_TEXTS = {
   ok: null,
-  stalled: 'The chain’s head has not moved, or nobody could be asked for it.',
+  stalled: 'The chain’s head has not moved, or no provider answered.',
   lagging: 'The collector is behind the chain; collected answers are older than they should be.',
 } as const;
 
-/** In words first; the colour only repeats them. */
+/** States the verdict in words; the colour repeats it. */
 function renderVerdict(checks: Checks | null, health: Health): Html {
   const failing = Object.keys(checks ?? {}).filter((name) => !checks?.[name]?.ok);
   const others = failing.filter((name) => name !== 'lightning');
   const faults = [
     checks === null && 'Whether paid calls can be served now is not known: a part gave no answer in time.',
-    others.length > 0 && `Priced calls cannot be served now (${others.map(partName).join(', ')}); nobody is charged.`,
+    others.length > 0 && `Priced calls cannot be served now (${others.map(partName).join(', ')}); nothing is charged.`,
     failing.length > others.length && 'Nothing can be sold for bitcoin now.',
-    health ? HEALTH_WORDS[health.status] : 'The state of the collector is not known.',
+    health ? HEALTH_TEXTS[health.status] : 'The state of the collector is not known.',
   ].filter((fault) => typeof fault === 'string');
   if (faults.length === 0) return html`<p class="verdict good">Everything works.</p>`;
   return html`<p class="verdict bad">${faults.join(' ')}</p>`;

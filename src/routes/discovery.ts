@@ -4,7 +4,7 @@ import type { Discovery } from '../discovery/discovery.ts';
 import { type SearchParams, searchParams } from '../discovery/search-params.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
 
-/** Mounts the search: free, strict about its own parameters, and like every free route deaf to others. */
+/** Mounts the search. It is free. It checks its own parameters strictly and, like every free route, ignores unknown ones. */
 export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 'search'>): void {
   const url = '/v1/market/search';
   app.route({
@@ -12,7 +12,7 @@ export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 
     url,
     handler: async (request, reply) => {
       const params = parseParams({ params: searchParams }, request.query as Query, false) as SearchParams;
-      // Of this moment: `online` is.
+      // Not cached, because `online` holds only at this moment.
       return reply.header('cache-control', 'no-store').send(await discovery.search(params));
     },
   });

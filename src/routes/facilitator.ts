@@ -9,7 +9,7 @@ import { refuseOtherMethods } from '../http/methods.ts';
 import { clientKey } from '../lib/limits/client-key.ts';
 
 const MAX_BODY_BYTES = 64 * 1024;
-/** What is supported changes with a deployment only. */
+/** The supported kinds change with a deployment only. */
 const SUPPORTED_MAX_AGE_SECONDS = 60;
 
 const SUPPORTED_PATH = '/facilitator/supported';
@@ -18,13 +18,13 @@ const VERIFY_PATH = '/facilitator/verify';
 const DESCRIPTOR_PATHS = ['/facilitator', '/v1/facilitator/lightning'];
 
 const TOO_LARGE = new AppError(413, 'body_too_large', 'The body may have at most 64 KiB.');
-/** The payment flow is settle, then serve: there is nothing to verify, whatever the body holds. */
+/** The payment flow is "settle, then serve". So there is no verify step, and every verify call gets this answer. */
 const NO_VERIFY = JSON.stringify({ isValid: false, invalidReason: 'invalid_exact_lnbtc_payment_flow' });
 
-/** Mounts the facilitator's routes. They bring their own limits, so they belong outside the groups that are limited otherwise. */
+/** Mounts the facilitator's routes. They have their own limits, so mount them outside the rate-limited groups. */
 export function mountFacilitator(app: FastifyInstance, facilitator: Facilitator): void {
   mountDescriptions(app, facilitator);
-  // A scope of its own, because its parser and its errors are x402's and nobody else's.
+  // Encapsulated, because the parser and the errors here have x402's shape and no other route shares them.
   app.register(async (scope) => {
     readAnythingAsJson(scope);
     scope.setErrorHandler((error, _request, reply) => send(reply, refusalOf(error)));
@@ -32,7 +32,7 @@ export function mountFacilitator(app: FastifyInstance, facilitator: Facilitator)
     scope.route({
       method: 'POST',
       url: VERIFY_PATH,
-      // Here already, so that no body is read for it.
+      // Answered in `onRequest`, so that the body is not read.
       onRequest: async (_request, reply) => sendJson(reply, 400, NO_VERIFY),
       handler: (_request, reply) => sendJson(reply, 400, NO_VERIFY),
     });
@@ -57,7 +57,7 @@ function mountDescriptions(app: FastifyInstance, facilitator: Facilitator): void
   for (const url of [SUPPORTED_PATH, ...DESCRIPTOR_PATHS]) refuseOtherMethods(app, url, ['GET', 'HEAD']);
 }
 
-/** Size and limits are judged before the body is read: whoever is refused for them costs next to nothing. */
+/** Checks size and limits before the body is read, so that a refused call costs next to nothing. */
 function mountSettle(scope: FastifyInstance, facilitator: Facilitator): void {
   scope.route({
     method: 'POST',
@@ -74,8 +74,8 @@ function mountSettle(scope: FastifyInstance, facilitator: Facilitator): void {
 }
 
 /**
- * Takes every content type for JSON: a seller's client that forgot the header meant it. What is no JSON becomes a body that is no
- * object, so that the parser's error, which quotes the text, never exists further on. `__proto__` is a key like any other to JSON.parse.
+ * Parses every content type as JSON, because a seller's client may forget the header. Text that is not JSON becomes a body that is no object.
+ * So no later code sees the parser's error, which would quote the text. JSON.parse treats `__proto__` like any other key.
  */
 function readAnythingAsJson(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers();
@@ -92,7 +92,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** What the framework refuses, in x402's shape. A bug of ours goes on to the service's own handler, which logs it. */
+/** Puts a refusal by the framework into x402's shape. A bug of ours is thrown on to the service's own error handler, which logs it. */
 function refusalOf(error: unknown): SettleAnswer {
   const { status, code } = asAppError(error);
   const isCallers = status < 500 || (error as { statusCode?: unknown }).statusCode === 400;

@@ -7,10 +7,10 @@ import { createAnswerCache, sendAnswer } from '../http/cache.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
 import type { Clock } from '../lib/clock.ts';
 
-/** Free answers are summaries: one second spares the source a burst and nobody notices. */
+/** Free answers are summaries, so an answer may be one second old. That protects the source from bursts. */
 const DEFAULT_CACHE_MS = 1000;
-/** Bad news may be over with the next block. */
-const NEWS_RETRY_SECONDS = 1;
+/** A reported fault may be over with the next block. */
+const FAULT_RETRY_SECONDS = 1;
 
 /** What the free routes need. */
 export interface FreeDeps<S> {
@@ -20,10 +20,10 @@ export interface FreeDeps<S> {
   readonly catalogue: readonly Endpoint<S>[];
 }
 
-/** Mounts every free endpoint of the catalogue, GET and HEAD, in each spelling of its path. */
+/** Mounts every free endpoint of the catalogue for GET and HEAD, under each of its paths. */
 export function mountFree<S>(app: FastifyInstance, deps: FreeDeps<S>): void {
   for (const endpoint of entriesOn(deps.catalogue, 'free')) {
-    const handler = endpoint.isBadNews ? createNewsHandler(endpoint, deps) : createHandler(endpoint, deps);
+    const handler = endpoint.reportsFault ? createStatusHandler(endpoint, deps) : createHandler(endpoint, deps);
     for (const url of servedPaths(endpoint, 'free', deps.config.network.segment)) {
       app.route({ method: ['GET', 'HEAD'], url, handler });
       refuseOtherMethods(app, url, ['GET', 'HEAD']);
@@ -49,12 +49,12 @@ function createHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandle
   };
 }
 
-/** Every answer of such an endpoint is of this moment, and its status says what the reply means. */
-function createNewsHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandlerMethod {
+/** Handles an endpoint whose reply can report a fault. Nothing is cached, and the status says what the reply means. */
+function createStatusHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandlerMethod {
   return async (request, reply) => {
     const data = await produce(endpoint, parseParams(endpoint, request.query as Query, false), deps);
-    const isBad = endpoint.isBadNews?.(data) ?? false;
-    if (isBad) reply.code(503).header('retry-after', String(NEWS_RETRY_SECONDS));
+    const isBad = endpoint.reportsFault?.(data) ?? false;
+    if (isBad) reply.code(503).header('retry-after', String(FAULT_RETRY_SECONDS));
     return reply
       .header('cache-control', 'no-store')
       .header('content-type', 'application/json; charset=utf-8')
@@ -62,7 +62,7 @@ function createNewsHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHa
   };
 }
 
-/** Runs the endpoint within the handler's time and checks its reply: one that breaks its own schema is our bug, not an answer. */
+/** Runs the endpoint within the handler's time limit and checks its reply. A reply that breaks the endpoint's own schema is our bug and throws. */
 async function produce<S>(endpoint: Endpoint<S>, params: unknown, deps: FreeDeps<S>): Promise<Record<string, unknown>> {
   const signal = AbortSignal.timeout(deps.config.handlerTimeoutMs);
   const late = new Promise<never>((_resolve, reject) => {

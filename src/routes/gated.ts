@@ -1,8 +1,8 @@
 import type { RouteOptions } from 'fastify';
 
 /**
- * Throws when a route below a priced prefix that answers one of `methods` is not a gate's own, or an expected path is not mounted,
- * so that the service does not start with a hole.
+ * Throws when a route below a priced prefix that answers one of `methods` is not registered by its gate, or when an expected path is not mounted.
+ * So the service does not start with an unprotected route.
  */
 export function assertGated(
   prefix: string,

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { integerParam, parseParams, type Query } from '../catalogue/params.ts';
 import type { Market } from '../discovery/market/market.ts';
-import { tellListing } from '../discovery/market/market-answer.ts';
+import { describeListing } from '../discovery/market/market-answer.ts';
 import { BadParameter } from '../errors.ts';
 import { createAnswerCache, sendAnswer } from '../http/cache.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
@@ -11,7 +11,7 @@ import { clientKey } from '../lib/limits/client-key.ts';
 
 const PATH = '/v1/market';
 const MAX_BODY_BYTES = 64 * 1024;
-/** A change is told at once; without one nothing in the answer gets old. */
+/** Every change of the list invalidates the cached bytes at once, so they can be kept for a minute. */
 const CACHE_MS = 60_000;
 
 const NOTE =
@@ -31,7 +31,7 @@ export interface MarketRouteDeps {
   readonly publicOrigin: string;
 }
 
-/** Mounts the market: the list of what strangers submitted, and the way to submit. Belongs to the group of free routes and their limit. */
+/** Mounts the market: the list of submitted routes, and the route that submits one. It belongs to the rate-limited group of free routes. */
 export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
   const { market, clock } = deps;
   const cache = createAnswerCache(clock, CACHE_MS, undefined, market.revision);
@@ -54,7 +54,7 @@ export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
       return reply
         .code(isNew ? 201 : 200)
         .header('cache-control', 'no-store')
-        .send({ isNew, listing: tellListing(listed) });
+        .send({ isNew, listing: describeListing(listed) });
     },
   });
   refuseOtherMethods(app, PATH, ['GET', 'HEAD', 'POST']);
@@ -62,7 +62,7 @@ export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
 
 function list({ market, clock, network, publicOrigin }: MarketRouteDeps, { limit, offset }: Params) {
   const all = market.all();
-  const listings = all.slice(offset, offset + limit).map(tellListing);
+  const listings = all.slice(offset, offset + limit).map(describeListing);
   return {
     network,
     count: listings.length,

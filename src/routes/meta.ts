@@ -15,17 +15,17 @@ import { createWellKnown } from '../http/well-known.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import type { Offer } from '../payment/offer.ts';
 
-/** Documents change with a deployment only. */
+/** The documents change with a deployment only. */
 const DOCUMENT_CACHE = 'public, max-age=60';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** What the service knows of its own state; `ready` is what a load balancer acts on. */
+/** The service's own state. A load balancer acts on `ready`. */
 export interface Readiness {
   readonly ready: boolean;
   readonly checks: Record<string, { ok: boolean; detail?: string }>;
 }
 
-/** What the routes about the service itself need. */
+/** The dependencies of the routes about the service itself. */
 export interface MetaDeps {
   readonly config: Pick<
     Config,
@@ -34,12 +34,12 @@ export interface MetaDeps {
   readonly clock: Clock;
   readonly catalogue: readonly Endpoint<never>[];
   readonly metrics: Registry;
-  /** What each priced endpoint costs: made by the payment module, so that documents repeat what a 402 asks for. */
+  /** The offer of each priced endpoint. It comes from the payment module, so that documents state what a 402 asks for. */
   offerOf(endpoint: Endpoint<never>): Offer;
   readiness(): Promise<Readiness>;
 }
 
-/** Mounts the documents that describe the catalogue: their bytes are made here, once, and packed when they are first asked for. */
+/** Mounts the documents that describe the catalogue. Their bytes are made once, here, and compressed at the first request. */
 export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Promise<void> {
   const { catalogue, clock, config, offerOf } = deps;
   const { publicOrigin } = config;
@@ -76,7 +76,10 @@ function mountDocument(app: FastifyInstance, url: string, text: string, contentT
   refuseOtherMethods(app, url, ['GET', 'HEAD']);
 }
 
-/** Mounts what an operator's machines ask: alive, ready, metrics. Outside the rate limits, or a flood would take the instance out of rotation. */
+/**
+ * Mounts the routes for an operator's machines: liveness, readiness, metrics. They have no rate limit; otherwise a flood would take the instance out
+ * of rotation.
+ */
 export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
   const { metrics, config } = deps;
   const access = { token: config.metricsToken, hasProxy: config.trustedProxies.length > 0 };
@@ -116,7 +119,7 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
 }
 
 const STOPPING: Readiness = { ready: false, checks: { process: { ok: false, detail: 'stopping' } } };
-/** To others the route does not exist: no hint that a token would open it. */
+/** A caller without the token gets the answer of an unknown route, so that nothing hints at the metrics route. */
 const NO_METRICS = new NotFound('There is no such route; /openapi.json lists those that are.', 'no_such_route');
 
 function notReady(checks: Readiness['checks']): Unavailable {

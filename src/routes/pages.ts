@@ -9,7 +9,7 @@ import { mountReference } from '../pages/reference.ts';
 import { createSettledToday } from '../pages/settled-today.ts';
 import { renderStatus } from '../pages/status.ts';
 
-/** Mounts the pages for people and what they load. Belongs to the group of free routes and their limit. */
+/** Mounts the pages for people and their assets. It belongs to the rate-limited group of free routes. */
 export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
   const { clock, config } = deps;
   const parts: PageParts = { ...deps, read: createReadAnswer(deps) };

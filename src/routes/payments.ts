@@ -5,7 +5,7 @@ import type { FoundPayment } from '../payment/lookup.ts';
 /** Finds payments by an identifier; throws NotFound when there is none. */
 export type Lookup = (id: string) => Promise<{ readonly payments: readonly FoundPayment[] }>;
 
-/** Mounts the lookup of payments: what became of the money, for whoever holds the nonce or the hash. */
+/** Mounts the payment lookup: a caller who knows the nonce or the hash learns what happened to the money. */
 export function mountLookup(app: FastifyInstance, lookup: Lookup): void {
   const url = '/v1/payments/:id';
   app.route<{ Params: { id: string } }>({

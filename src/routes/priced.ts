@@ -5,10 +5,10 @@ import { refuseOtherMethods } from '../http/methods.ts';
 import type { Gate } from '../payment/gate.ts';
 import { assertGated } from './gated.ts';
 
-/** The priced surfaces, and the methods that each answers. A HEAD over Lightning would cost the node an invoice, so it is refused with 405. */
+/** The priced surfaces and the methods that each answers. A HEAD over Lightning would make the node create an invoice, so it gets 405. */
 const METHODS = { paid: ['GET', 'HEAD'], lightning: ['GET'] } satisfies Record<string, HTTPMethods[]>;
 
-/** One surface of priced routes: what is sold there, behind which gate, in each spelling of its paths. */
+/** One priced surface: its endpoints, its gate and the paths of each endpoint. */
 export interface PricedSurface<S> {
   readonly surface: keyof typeof METHODS;
   readonly gate: Gate<S>;
@@ -16,7 +16,7 @@ export interface PricedSurface<S> {
   readonly chainSegment: string;
 }
 
-/** Mounts every endpoint that a surface sells behind its gate. */
+/** Mounts every endpoint of a surface behind its gate. */
 export function mountPriced<S>(
   app: FastifyInstance,
   { surface, gate, catalogue, chainSegment }: PricedSurface<S>,
@@ -31,7 +31,7 @@ export function mountPriced<S>(
   }
 }
 
-/** Throws when a route below the surface's prefix has no gate, or a spelling of a path that it sells is not mounted. */
+/** Throws when a route below the surface's prefix has no gate, or when a path that the surface sells is not mounted. */
 export function checkGates<S>(
   { surface, gate, catalogue, chainSegment }: PricedSurface<S>,
   routes: readonly RouteOptions[],

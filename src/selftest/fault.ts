@@ -1,4 +1,4 @@
-/** What ended a run before its time. `reason` is a short code that is stored and published, so it never holds what others wrote. */
+/** Ends a run early. `reason` is a short code of ours. It is stored and published, so it never quotes a third party. */
 export class SelfTestFault extends Error {
   readonly reason: string;
   constructor(reason: string) {

@@ -14,22 +14,24 @@ export interface PricedCall {
 interface RunOptions {
   readonly buyer: StockBuyer;
   readonly reads: WalletReads;
-  /** What is bought. */
+  /** The call that is bought. */
   readonly paid: PricedCall;
-  /** What answers 500 after its payment was verified, and costs nothing. */
+  /** The call that answers 500 after its payment was verified, and that must not be charged. */
   readonly failing: PricedCall;
-  /** For the whole run. */
+  /** The time limit of a whole run. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly log: { warn(fields: object, message: string): void };
 }
 
-/** How many blocks the failing call is watched after its answer: a settlement sent behind its back is mined by then. */
+/** Blocks to wait after the failing call's answer. A settlement that the service sent in spite of the failure would be mined by then. */
 const WATCH_BLOCKS = 3;
 
 type Findings = { -readonly [K in 'latencyMs' | 'transaction' | 'notCharged']: SelfTestRun[K] };
 
-/** Makes the function that does one run and says how it went; null when the signal ended it, which says nothing of the service. */
+/**
+ * Makes the function that does one run and returns its result. Null when the signal ended the run, because such a run says nothing of the service.
+ */
 export function createRun(options: RunOptions) {
   const { timeoutMs, clock, log } = options;
 
@@ -37,7 +39,7 @@ export function createRun(options: RunOptions) {
     const at = clock.nowMs();
     const late = new AbortController();
     const done = new AbortController();
-    // Whether it rings or is called off, nobody waits for it.
+    // Not awaited. The promise ends when the time is up or when the run cancels it.
     clock.sleep(timeoutMs, done.signal).then(
       () => late.abort(),
       () => undefined,
@@ -50,7 +52,7 @@ export function createRun(options: RunOptions) {
       if (signal.aborted) return null;
       const failed = (reason: string): SelfTestRun => ({ at, ok: false, ...findings, reason });
       if (error instanceof SelfTestFault) return failed(error.reason);
-      // Whatever was interrupted has an error of its own for it.
+      // An interrupted call throws its own error, so the time limit is checked first.
       if (late.signal.aborted) return failed('timed_out');
       log.warn({ err: error }, 'the self-test could not go on');
       return failed('internal_error');
@@ -61,13 +63,13 @@ export function createRun(options: RunOptions) {
 }
 
 /**
- * 1. The wallet must afford both calls; only then does a refusal say something of the service.
- * 2. The call is bought: 200, with a receipt.
- * 3. The receipt's transaction is on the chain and holds exactly the price, from the wallet to the seller, by this authorization.
- * 4. The failing call is shown a payment of its own. What follows is looked at whatever it answered.
- * 5. Some blocks later that authorization is unused, and the wallet holds exactly the price of the first call less.
- * 6. Only an answer of 500 proves something: any other than that did not get as far as the handler.
- * Throws SelfTestFault at the first thing that is not so; what was found before stands in `findings`.
+ * 1. Checks that the wallet can afford both calls. Otherwise a refusal would say nothing of the service.
+ * 2. Buys the call: 200, with a receipt.
+ * 3. Checks that the receipt's transaction is on the chain and moved exactly the price from the wallet to the seller by this authorization.
+ * 4. Presents another payment to the failing call. The next checks run whatever it answers.
+ * 5. Checks some blocks later that this authorization is unused, and that the wallet lost exactly the price of the first call.
+ * 6. Requires the answer 500. Another answer means that the call did not reach its handler.
+ * Throws SelfTestFault at the first failed check. `findings` keeps the results up to there.
  */
 async function attempt({ buyer, reads, paid, failing }: RunOptions, findings: Findings, signal: AbortSignal) {
   const before = await reads.at(await reads.head(signal), [], signal);

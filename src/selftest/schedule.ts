@@ -1,23 +1,24 @@
 import type { Clock } from '../lib/clock.ts';
 
 interface ScheduleOptions {
-  /** Must not reject; when the signal aborts it returns soon. */
+  /** Must not reject. Must return soon after the signal aborts. */
   readonly task: (signal: AbortSignal) => Promise<void>;
   readonly clock: Clock;
-  /** From the start to the first run. */
+  /** Time from the start to the first run. */
   readonly firstMs: number;
-  /** Between the beginnings of two runs, on average. */
+  /** Mean time between the beginnings of two runs. */
   readonly intervalMs: number;
-  /** From 0 to 1. */
+  /** A random number from 0 to 1. */
   readonly random: () => number;
 }
 
-/** How far an interval differs from the configured one at most, to either side. */
+/** The greatest difference between an interval and the configured one, in both directions. */
 const JITTER = 0.05;
 
 /**
- * Runs a task shortly after the start and then at every interval, one run at a time; a run that takes longer is followed at once by the next.
- * Intervals are uneven by a twentieth, so that runs wander away from the full hour, when everybody else's timers fire.
+ * Runs a task shortly after the start and then at every interval, one run at a time. When a run takes longer than the interval, the next follows at
+ * once.
+ * Intervals vary by 5 %, so that runs do not stay on the full hour, when most timers fire.
  */
 export function createSchedule({ task, clock, firstMs, intervalMs, random }: ScheduleOptions) {
   const ended = new AbortController();
@@ -34,11 +35,11 @@ export function createSchedule({ task, clock, firstMs, intervalMs, random }: Sch
   }
 
   return {
-    /** Returns at once; a second call changes nothing. */
+    /** Returns at once. A second call changes nothing. */
     start(): void {
       running ??= loop();
     },
-    /** Ends a run under way and returns when nothing runs any more. Safe to call at any time and more than once. */
+    /** Aborts the current run and returns when none runs any more. Safe to call at any time and more than once. */
     async stop(): Promise<void> {
       ended.abort(new Error('the self-test stops'));
       await running;

@@ -16,34 +16,38 @@ interface SelfTestOptions {
   readonly catalogue: readonly Endpoint<never>[];
   readonly clock: Clock;
   readonly log: { warn(fields: object, message: string): void };
-  /** Whether this process runs it now, where one of several does; always by default. */
+  /** Whether this process may run it now, when one of several does. Always by default. */
   mayRun?(): boolean;
-  /** Told how each run ended; it must not throw. */
+  /** Called with the result of each run. Must not throw. */
   onRun?(isOk: boolean): void;
   readonly random?: () => number;
 }
 
 /** The running self-test. */
 export interface SelfTest {
-  /** Does one run and stores how it went, unless the signal ended it; never rejects. */
+  /** Does one run and stores its result, unless the signal aborted it; never rejects. */
   run(signal: AbortSignal): Promise<void>;
-  /** Returns at once; the first run follows in some seconds. To be called when the service listens. */
+  /** Returns at once; the first run follows in some seconds. Call it when the service listens. */
   start(): void;
-  /** Ends a run under way and returns when nothing runs any more. Call it before the service stops to listen: a run would blame it. */
+  /**
+   * Aborts the current run and returns when none runs any more. Call it before the service stops listening; otherwise a run would report the stop as
+   * a fault.
+   */
   stop(): Promise<void>;
 }
 
 /** Must answer 500 after its payment was verified. */
 const FAILING_PATH = '/v1/paid/selftest/fail';
-/** A purchase takes a second or two, and the watch after the failing call as long. */
+/** A purchase takes one or two seconds, and so does the wait after the failing call. */
 const RUN_MS = 30_000;
-/** Not with the first request of a fresh process: the chain client and the collector are still finding their providers. */
+/** Some seconds after the start, because the chain client and the collector first select their providers. */
 const FIRST_MS = 5000;
 const KEEP_MS = 30 * 86_400_000;
 
 /**
- * The service's own wallet buys the service's own endpoint through its public URL, like any buyer and with no way around the gate, and
- * fails at one that must fail without charging. Null without a wallet; throws when what it should buy is not for sale.
+ * Makes the self-test. The service's own wallet buys the service's own endpoint through the public URL and the gate, like any buyer.
+ * Then it calls an endpoint that must fail without charging.
+ * Null without a wallet. Throws when the configured endpoint is not for sale.
  */
 export function createSelfTest(options: SelfTestOptions): SelfTest | null {
   const { config, chain, store, catalogue, clock, log, onRun, mayRun = () => true, random = Math.random } = options;
@@ -59,7 +63,7 @@ export function createSelfTest(options: SelfTestOptions): SelfTest | null {
     asset: network.usdc,
     seller,
   });
-  // Its balance would not move, which is what a run looks at.
+  // A payment from the seller to itself would not change its balance, and a run checks the balance.
   if (buyer.address === seller.toLowerCase())
     throw new Error('the self-test’s wallet is the seller’s: give it one of its own');
   const once = createRun({
@@ -89,7 +93,7 @@ export function createSelfTest(options: SelfTestOptions): SelfTest | null {
   return { run, ...createSchedule({ task, clock, firstMs: FIRST_MS, intervalMs, random }) };
 }
 
-/** The listed price of a USDC route, however its path is spelled. */
+/** The listed price of a USDC route, under any of its paths. */
 function listedUnits(catalogue: readonly Endpoint<never>[], path: string, segment: string): bigint {
   const [asked = ''] = path.split('?');
   const entry = entriesOn(catalogue, 'paid').find((endpoint) => servedPaths(endpoint, 'paid', segment).includes(asked));

@@ -2,7 +2,7 @@ import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
 
-/** What may be bought, and from whom: everything else the client refuses to sign. */
+/** What may be bought, and from which seller. The client refuses to sign anything else. */
 interface BuyerTerms {
   readonly privateKey: `0x${string}`;
   readonly network: `eip155:${number}`;
@@ -10,13 +10,13 @@ interface BuyerTerms {
   readonly seller: `0x${string}`;
 }
 
-/** How a call went that was to be paid for. */
+/** The result of a call that had to be paid. */
 export interface Bought {
-  /** Null: no answer came, or not all of it. */
+  /** Null: no answer came, or only a part of it. */
   readonly status: number | null;
-  /** Of the authorization that was signed and shown; null when none was. The authorization itself is not kept. */
+  /** The nonce of the authorization that was signed and presented; null when none was. The authorization itself is not kept. */
   readonly nonce: `0x${string}` | null;
-  /** The hash that a receipt of success names. */
+  /** The transaction hash in a receipt of success. */
   readonly transaction: `0x${string}` | null;
   /** From the first request to the last byte. */
   readonly latencyMs: number;
@@ -28,14 +28,14 @@ export interface Bought {
 class Unreachable extends Error {}
 
 /**
- * Buys as any buyer does, with the official x402 client and nothing of our own payment code, which is what is tested.
- * It signs for the given asset and seller alone, at most the listed price, and follows no redirect: a public URL that leads to
- * somebody else must not cost the wallet anything.
+ * Buys with the official x402 client, like any buyer. It uses none of our payment code, because that code is under test.
+ * It signs only for the given asset and seller, and at most the listed price.
+ * It follows no redirect: a public URL that leads to a third party must not cost the wallet anything.
  */
 export function createStockBuyer({ privateKey, network, asset, seller }: BuyerTerms) {
   const account = privateKeyToAccount(privateKey);
 
-  /** Gets a URL, paying at most `maxUnits`; rejects only when the signal aborts, with its reason. */
+  /** Gets a URL and pays at most `maxUnits`. Rejects only when the signal aborts, with the signal's reason. */
   async function buy(url: string, maxUnits: bigint, signal: AbortSignal): Promise<Bought> {
     let nonce: Bought['nonce'] = null;
     const client = new x402Client()
@@ -65,7 +65,7 @@ export function createStockBuyer({ privateKey, network, asset, seller }: BuyerTe
 
 export type StockBuyer = ReturnType<typeof createStockBuyer>;
 
-/** Tells what did not reach the service from what the client did not like. */
+/** Marks errors of the connection, so that they differ from a refusal by the client. */
 const reach: typeof fetch = (input, init) => fetch(input, init).catch(unreachable);
 
 function unreachable(cause: unknown): never {

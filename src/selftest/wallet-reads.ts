@@ -33,9 +33,9 @@ const receipt = z
 type Receipt = NonNullable<z.output<typeof receipt>>;
 
 /**
- * What the chain says of the self-test's wallet, read apart from our own payment code, which is what is tested.
- * Every figure is of a named block, since providers differ in height and two answers of two of them prove nothing together.
- * A provider that is behind is asked again until the signal ends it.
+ * Reads the self-test wallet's state from the chain. It uses none of our payment code, because that code is under test.
+ * Every figure belongs to a named block. Providers differ in height, so two answers without a block number would prove nothing together.
+ * A provider that is behind is asked again until the signal aborts.
  */
 export function createWalletReads({ chain, usdc, wallet, seller, clock }: WalletReadsOptions) {
   async function persist<T>(read: () => Promise<T | null>, signal: AbortSignal): Promise<T> {
@@ -56,11 +56,11 @@ export function createWalletReads({ chain, usdc, wallet, seller, clock }: Wallet
 
   return {
     head: (signal: AbortSignal) => persist(() => head(signal), signal),
-    /** Returns when the chain has this block. */
+    /** Returns when the provider has this block. */
     untilBlock: async (block: number, signal: AbortSignal): Promise<void> => {
       await persist(async () => ((await head(signal)) >= block ? true : null), signal);
     },
-    /** The wallet's USDC in base units and, of each nonce, whether the contract has seen it, at the end of a block. */
+    /** At the end of a block: the wallet's USDC in base units, and for each nonce whether the contract has used it. */
     at: (block: number, nonces: readonly Hex[], signal: AbortSignal) =>
       persist(async () => {
         const states = nonces.map((nonce) =>
@@ -76,7 +76,7 @@ export function createWalletReads({ chain, usdc, wallet, seller, clock }: Wallet
         );
         return { balance, used: used.map((state) => state !== 0n) };
       }, signal),
-    /** The block of a transaction, and whether in it exactly this price went from the wallet to the seller by this authorization. */
+    /** The block of a transaction, and whether the transaction moved exactly this price from the wallet to the seller by this authorization. */
     payment: async (transaction: Hex, nonce: Hex, units: bigint, signal: AbortSignal) => {
       const mined = await persist(
         async () =>
@@ -94,7 +94,7 @@ function same(one: Hex, other: Hex): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
 
-/** The token's own logs of a transaction that succeeded. */
+/** The token's own logs of a successful transaction. */
 function ownEvents({ status, logs }: Receipt, usdc: Hex) {
   if (status !== '0x1') return [];
   const own = logs.filter(({ address }) => address === usdc);
@@ -108,7 +108,7 @@ interface Paid {
   readonly units: bigint;
 }
 
-/** The authorization's use, and after it, before any other use, the transfer of the price. */
+/** True when the authorization's use is followed, before any other use, by the transfer of the price. */
 function holds(events: ReturnType<typeof ownEvents>, { wallet, seller, nonce, units }: Paid): boolean {
   const used = events.findIndex((event) => 'nonce' in event && event.nonce === nonce && same(event.authorizer, wallet));
   if (used < 0) return false;

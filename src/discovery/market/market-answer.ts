@@ -1,26 +1,26 @@
 import type { Entry } from '../entry.ts';
 import type { KnownListing } from './market-copy.ts';
 
-/** A listing as it is told: a search's entry, and how its calls went. Times in Unix seconds. */
-export interface ToldListing extends Omit<Entry, 'score'> {
-  /** Share of the last 7 days' calls that were answered as they should be, from 0 to 1. */
+/** A listing as the API returns it: a search's entry, and the results of its calls. Times in Unix seconds. */
+export interface ListingAnswer extends Omit<Entry, 'score'> {
+  /** Share of the last 7 days' calls that were answered correctly, from 0 to 1. */
   readonly uptime7d: number | null;
-  /** How many calls that is of. */
+  /** The number of calls in that share. */
   readonly calls7d: number;
-  /** Of the answered ones, from the look-up of the host to the 402's headers, as seen from here. */
+  /** Of the answered calls, from the DNS lookup to the 402's headers, measured from this host. */
   readonly medianLatencyMs: number | null;
   readonly listedAt: number;
-  /** Since when the price is what it is. */
+  /** The time since which the price has not changed. */
   readonly pricedAt: number;
   readonly checkedAt: number;
-  /** Null while it is online; 7 days later it is dropped. */
+  /** Null while the listing is online. A listing that is offline for 7 days is dropped. */
   readonly offlineAt: number | null;
-  /** Why the last call failed, as the code of a refusal; null when it did not. */
+  /** Why the last call failed, as a refusal's code. Null when it succeeded. */
   readonly problem: string | null;
 }
 
-/** Puts a listing into the form in which everybody is told of it. */
-export function tellListing(known: KnownListing): ToldListing {
+/** Converts a listing to the form that the API returns. */
+export function describeListing(known: KnownListing): ListingAnswer {
   const { listing, calls, answered, medianLatencyMs, offlineAt, reason } = known;
   return {
     ...listing.entry,

@@ -7,27 +7,27 @@ interface Held {
   readonly known: KnownListing;
 }
 
-/** A stored listing, read. */
+/** A stored listing, parsed. */
 export interface KnownListing extends Omit<StoredListing, 'listing'> {
   readonly listing: Listing;
 }
 
 /** The market in memory. */
 export interface MarketCopy extends MarketListings {
-  /** Reads what changed in the store, whoever wrote it; cheap while nothing has. */
+  /** Reads the changes in the store, whichever process wrote them. Cheap while nothing has changed. */
   refresh(): Promise<void>;
-  /** The store's revision that is held: another number after every write. */
+  /** The store's revision of this copy. It changes with every write. */
   revision(): number;
-  /** Those that are online first, then the newest. */
+  /** All listings: those that are online first, then the newest. */
   all(): readonly KnownListing[];
 }
 
-/** What a stored listing says; a row of another form than ours is a bug, and throws. */
+/** Parses a stored listing. A row with another form is a bug, and throws. */
 export function readStored(stored: StoredListing): KnownListing {
   return { ...stored, listing: listingSchema.parse(JSON.parse(stored.listing)) };
 }
 
-/** A copy that is as new as its last refresh. A listing whose row cannot be read is left out, and told to `onUnreadable`. */
+/** Makes a copy that is as new as its last refresh. A listing whose row cannot be parsed is left out and passed to `onUnreadable`. */
 export function createMarketCopy(
   store: Pick<MarketStore, 'changesSince'>,
   onUnreadable: (place: string, error: unknown) => void,
@@ -39,7 +39,7 @@ export function createMarketCopy(
   let revision = 0;
   let version = 0;
 
-  function readOrTell(row: StoredListing): Held | undefined {
+  function parseOrReport(row: StoredListing): Held | undefined {
     try {
       return { text: row.listing, known: readStored(row) };
     } catch (error) {
@@ -53,7 +53,7 @@ export function createMarketCopy(
     const next = new Map<string, Held>();
     for (const place of places) {
       const row = rows.get(place);
-      const one = row ? readOrTell(row) : held.get(place);
+      const one = row ? parseOrReport(row) : held.get(place);
       if (one) next.set(place, one);
     }
     return next;
@@ -62,7 +62,7 @@ export function createMarketCopy(
   return {
     async refresh() {
       const changes = await store.changesSince(revision);
-      // Another refresh may have come first, with something newer.
+      // A concurrent refresh may have read a newer revision already.
       if (changes === null || changes.revision < revision) return;
       const before = held;
       held = merge(changes);

@@ -4,20 +4,20 @@ import { plainText } from '../plain-text.ts';
 import { type Description, joinDescriptions } from '../read-description.ts';
 import { TEXT_LIMITS } from './market-text.ts';
 
-/** A category for those who name none: a filter finds them under a word, not under nothing. */
+/** The category of a seller that names none, so that filters can find its listings. */
 const NO_CATEGORY = 'other';
 
 interface Found {
-  /** As it is listed, placeholders readable. */
+  /** The listed URL, with readable placeholders. */
   readonly url: string;
-  /** The method that was answered 402. */
+  /** The method that was answered with 402. */
   readonly method: ListedEntry['method'];
   readonly offer: Terms;
   readonly description: Description;
   readonly network: string;
 }
 
-/** A listing as a search knows it, from what its seller was seen to ask and say. */
+/** Makes a listing from the terms and descriptions that the seller returned. */
 export function listingOf({ url, method, offer, description, network }: Found): Listing {
   const { origin, host, pathname } = new URL(url);
   const name = description.name || plainText(readable(pathname).replace(/^\/+|\/+$/g, ''), TEXT_LIMITS.name) || host;
@@ -44,7 +44,7 @@ export function listingOf({ url, method, offer, description, network }: Found): 
   };
 }
 
-/** A listing after another call: what is asked now, and of each thing said either what is said now or, when that is nothing, what was before. */
+/** Updates a listing after another call. Terms are those of this call. A description that this call left empty keeps its old value. */
 export function relist({ entry, keywords }: Listing, found: Omit<Found, 'network'>): Listing {
   const before: Description = { ...entry, keywords };
   const description = joinDescriptions(found.description, before);

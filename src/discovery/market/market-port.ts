@@ -1,10 +1,10 @@
 import type { Listing } from '../entry.ts';
 
-/** How a search reads the market's listings; whoever keeps them offers this. All of it is in memory: a search asks nobody. */
+/** The search's view of the market's listings, which the market implements. All of it is in memory. */
 export interface MarketListings {
-  /** Another number after every listing that came, went or changed in what it says; not for `online`, which is asked apart. */
+  /** A number that changes when a listing comes, goes or changes its text. `online` does not count, because `isOnline` reads it. */
   version(): number;
-  /** Those that are listed now. */
+  /** The current listings. */
   listings(): readonly Listing[];
   /** Whether a listed URL answered its last calls. */
   isOnline(url: string): boolean;

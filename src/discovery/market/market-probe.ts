@@ -9,9 +9,9 @@ import type { Description } from '../read-description.ts';
 import { readChallenge, readOffer } from '../read-offer.ts';
 import { namedFailure, refusal } from './market-refusals.ts';
 
-/** What a seller answered to an unpaid call. */
+/** A seller's answer to an unpaid call. */
 export interface Seen {
-  /** Where it answered, after redirects. */
+  /** The URL that answered, after redirects. */
   readonly url: URL;
   readonly method: Entry['method'];
   readonly offer: Terms;
@@ -26,15 +26,16 @@ interface CallOptions {
 }
 
 /**
- * Calls sellers as an unpaid buyer would. What fails is a named error: BadParameter with `https_only`, `own_origin`, `url_not_public`,
- * `no_402`, `unreadable_challenge` or `not_payable_here`; NotFound `host_not_found`; 502 with `timeout`, `too_large` or `unreachable`.
+ * Calls sellers without a payment, as a buyer's first request does. Failures are named errors.
+ * BadParameter: `https_only`, `own_origin`, `url_not_public`, `no_402`, `unreadable_challenge`, `not_payable_here`.
+ * NotFound: `host_not_found`. 502: `timeout`, `too_large`, `unreachable`.
  */
 export interface Caller {
-  /** Finds the route behind an address: redirects are followed, and where no GET is answered a POST is tried. */
+  /** Finds the route behind a URL. It follows redirects, and tries a POST when a GET is answered with 404 or 405. */
   find(url: URL, options: CallOptions): Promise<Seen>;
-  /** Exactly one request to a route that is known: one that redirects does not answer at its own address. */
+  /** Sends exactly one request to a known route. A redirect is a failure, because a listed route answers at its own URL. */
   call(url: URL, method: Entry['method'], options: CallOptions): Promise<Seen>;
-  /** Reads a JSON document of an origin; null when there is none, whatever the reason. */
+  /** Reads a JSON document of an origin. Null when there is none, for any reason. */
   readJson(url: URL, maxBytes: number, options: CallOptions): Promise<unknown>;
 }
 
@@ -43,18 +44,18 @@ interface CallerOptions extends StrangerOptions {
   readonly publicOrigin: string;
 }
 
-/** A seller who prefers pages for people is told that we are none. */
+/** Asks for JSON, so that a seller that also serves pages for people does not send one. */
 const ACCEPT = 'application/json, */*;q=0.1';
-/** A POST without content: a seller asks for money before it looks at what it was given, or is no seller of ours. */
+/** A POST with an empty object. A seller demands payment before it checks the body; a route that does not is not listed. */
 const EMPTY_BODY = '{}';
 
-/** Makes the caller of strangers' routes; it holds nothing between calls. */
-export function createCaller({ payable, publicOrigin, ...stranger }: CallerOptions): Caller {
+/** Makes the caller of third parties' routes. It keeps no state between calls. */
+export function createCaller({ payable, publicOrigin, ...fetchOptions }: CallerOptions): Caller {
   const ownHost = new URL(publicOrigin).host;
-  const isTestHost = (url: URL) => stranger.dial.testHosts?.has(hostOf(url)) ?? false;
+  const isTestHost = (url: URL) => fetchOptions.dial.testHosts?.has(hostOf(url)) ?? false;
 
-  /** 1. not ourselves; 2. encrypted (what stands in for a host in tests may be plain); 3. the host's share. The guard comes after, at every hop. */
-  function judge(url: URL, limitHost: CallOptions['limitHost']): void {
+  /** Refuses our own host, then plain http (except test hosts), then a host over its limit. The address guard runs after this, on every redirect. */
+  function checkUrl(url: URL, limitHost: CallOptions['limitHost']): void {
     if (url.host === ownHost) throw refusal('own_origin', 'our own routes are listed already');
     if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isTestHost(url))) {
       throw refusal('https_only', 'only https URLs are listed');
@@ -62,7 +63,7 @@ export function createCaller({ payable, publicOrigin, ...stranger }: CallerOptio
     limitHost?.(hostOf(url));
   }
 
-  /** What is asked there, or the status of an answer that asks nothing. */
+  /** Returns the route's terms, or the status of an answer that demands no payment. */
   async function ask(
     url: URL,
     method: Entry['method'],
@@ -76,10 +77,10 @@ export function createCaller({ payable, publicOrigin, ...stranger }: CallerOptio
       accept: ACCEPT,
       ...body,
       redirects,
-      judge: (hop: URL) => judge(hop, options.limitHost),
+      judge: (hop: URL) => checkUrl(hop, options.limitHost),
     };
     const read = (answer: StrangerAnswer) => readSeen(answer, method, payable);
-    return askStranger(request, stranger, options.signal, read).catch((error) => {
+    return askStranger(request, fetchOptions, options.signal, read).catch((error) => {
       throw namedFailure(error, hostOf(url));
     });
   }
@@ -94,17 +95,17 @@ export function createCaller({ payable, publicOrigin, ...stranger }: CallerOptio
     async readJson(url, maxBytes, { limitHost, signal }) {
       const sameOrigin = (hop: URL) => {
         if (hop.origin !== url.origin) throw new NotFound('the document is not at its origin');
-        judge(hop, limitHost);
+        checkUrl(hop, limitHost);
       };
       const request = { url, method: 'GET' as const, accept: 'application/json', redirects: 1, judge: sameOrigin };
-      return askStranger(request, stranger, signal, async (answer) =>
+      return askStranger(request, fetchOptions, signal, async (answer) =>
         answer.status === 200 ? (JSON.parse((await answer.read(maxBytes)).toString('utf8')) as unknown) : null,
       ).catch(() => null);
     },
   };
 }
 
-/** What an answer asks for, or its status where it asks nothing. */
+/** Reads an answer's terms, or returns its status when it demands no payment. */
 async function readSeen(answer: StrangerAnswer, method: Entry['method'], payable: Payable): Promise<Seen | number> {
   const { status, url, latencyMs } = answer;
   if (status !== 402) return status;

@@ -1,15 +1,15 @@
 import { AppError, BadParameter, Unavailable } from '../../errors.ts';
 import { ExchangeFailed } from '../../upstream/client/failure.ts';
 
-/** Why an address is not listed, or why a listed one failed its hourly call: stable words for programs. */
+/** Why a URL is not listed, or why a listed route failed its hourly call. The codes are stable. */
 export type RefusalCode = 'https_only' | 'own_origin' | 'no_402' | 'unreadable_challenge' | 'not_payable_here';
 
-/** 400 for an address that is no listing: `detail` tells its seller what to change. */
+/** 400 for a URL that cannot be listed. `detail` tells its seller what to change. */
 export function refusal(code: RefusalCode, detail: string): BadParameter {
   return new BadParameter([{ path: 'url', message: detail }], code);
 }
 
-/** Too many of one host, or in all; somebody must leave first. */
+/** The domain, or the whole market, has as many listings as allowed. A listing must be dropped first. */
 export const HOST_FULL = new AppError(
   409,
   'host_full',
@@ -17,7 +17,10 @@ export const HOST_FULL = new AppError(
 );
 export const MARKET_FULL = new Unavailable('market_full', 'The market has as many listings as it takes.', 3600);
 
-/** What came of a call to a seller, under our names: 502 for what its server or the network did; anything that is named already stays. */
+/**
+ * Converts a failed call to a named error: 502 for a fault of the seller's server or the network. An error that is named already is returned as it
+ * is.
+ */
 export function namedFailure(error: unknown, host: string): unknown {
   if (!(error instanceof ExchangeFailed)) return error;
   return new AppError(502, codeOf(error), `${host}: ${error.message}`, { cause: error });

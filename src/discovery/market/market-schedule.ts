@@ -7,15 +7,15 @@ import { relist } from './market-entry.ts';
 import type { Caller, Seen } from './market-probe.ts';
 import { afterAnswer, afterFailure } from './next-probe.ts';
 
-/** What uptime and latency are told of. */
+/** The period over which uptime and latency are computed. */
 const KEEP_MS = 7 * 86_400_000;
-/** How often it is looked who is due. */
+/** How often the schedule looks for due listings. */
 const TICK_MS = 15_000;
-/** Taken at a time, and for how long nobody else takes them: longer than their calls can last. */
+/** Listings taken at a time. The next constant says for how long no other process takes them; it is longer than their calls can last. */
 const BATCH = 40;
 const TAKEN_MS = 15 * 60_000;
-/** Domains that are called at once, and the pause between two calls to the same one. */
-const AT_ONCE = 4;
+/** Domains that are called at the same time. The next constant is the pause between two calls to one domain. */
+const MAX_PARALLEL = 4;
 const SPACING_MS = 2000;
 
 interface ScheduleOptions {
@@ -24,23 +24,23 @@ interface ScheduleOptions {
   readonly clock: Clock;
   readonly intervalMs: number;
   readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
-  /** Hears of every round in which somebody was called. */
+  /** Called after each batch of calls. */
   readonly onRound?: () => Promise<void>;
-  /** Whether this process calls them now; always by default. */
+  /** Whether this process makes the calls now. Always by default. */
   mayCall?(): boolean;
 }
 
-/** The hourly calls to all listings, one loop in one process; more of them share the work through the store. */
+/** The hourly calls to all listings: one loop per process. Several processes share the work through the store. */
 export interface MarketSchedule {
-  /** Calls everybody who is due, and returns when they were called; rejects only when the store does. */
+  /** Calls every due listing and returns afterwards. Rejects only when the store does. */
   runDue(signal: AbortSignal): Promise<void>;
   /** Returns at once. */
   start(): void;
-  /** Ends the calls under way, whose listings are due again a little later, and returns when nothing runs any more. */
+  /** Aborts the current calls and returns when none runs any more. Their listings become due again a little later. */
   stop(): Promise<void>;
 }
 
-/** Calls each listing once an interval, spread over it; what is due together, after a standstill say, is called a few at a time. */
+/** Calls each listing once per interval, at times spread over it. After a standstill many are due together; they are called a few at a time. */
 export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
   const { store, clock, log, onRound = async () => undefined, mayCall = () => true } = options;
   const probe = createProbe(options);
@@ -64,7 +64,7 @@ export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
       const work = async () => {
         for (let next = waiting.shift(); next; next = waiting.shift()) await probeDomain(next, signal);
       };
-      await Promise.all(Array.from({ length: AT_ONCE }, work));
+      await Promise.all(Array.from({ length: MAX_PARALLEL }, work));
       await onRound();
     }
   }
@@ -89,7 +89,7 @@ export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
   };
 }
 
-/** Calls one listing, and keeps what came of it: its terms and latency, or why it failed. */
+/** Calls one listing and stores the result: its terms and latency, or why it failed. */
 type Probe = (stored: StoredListing, signal: AbortSignal) => Promise<void>;
 
 function createProbe({ store, caller, clock, intervalMs, log }: ScheduleOptions): Probe {
@@ -100,7 +100,7 @@ function createProbe({ store, caller, clock, intervalMs, log }: ScheduleOptions)
     const isSamePrice = before.entry.priceUsd === listing.entry.priceUsd;
     const row = {
       ...stored,
-      // Stored perhaps by another rule, or an older list of suffixes.
+      // Computed again, because the stored value may come from another rule or an older public-suffix list.
       domain: marketDomain(new URL(listing.entry.url)),
       listing: JSON.stringify(listing),
       pricedAt: isSamePrice ? stored.pricedAt : nowMs,
@@ -126,7 +126,7 @@ function createProbe({ store, caller, clock, intervalMs, log }: ScheduleOptions)
     try {
       seen = await caller.call(new URL(readStored(stored).listing.entry.url), stored.method, { signal });
     } catch (error) {
-      // What we broke off says nothing about the seller.
+      // A call that we aborted says nothing about the seller.
       if (signal.aborted) return;
       if (!(error instanceof AppError))
         log.error({ err: error, place: stored.place }, 'a call to a listing failed on a bug');

@@ -1,20 +1,20 @@
 import { own, ownKeys } from '../../lib/own-property.ts';
 import { plainText } from '../plain-text.ts';
 
-/** How much of a seller's words is kept, in UTF-16 units: what a list can show and a search should weigh. */
+/** The most text that is kept of each field, in UTF-16 units: what a list can show and what a search should weigh. */
 export const TEXT_LIMITS = { name: 100, label: 60, description: 500, category: 40, keywords: 400, word: 60 };
 
 const MAX_TAGS = 5;
 const MAX_DEPTH = 4;
 const MAX_WORDS = 60;
 
-/** A seller's tags, the first few, each a plain word or two. */
+/** The first few of a seller's tags, each as plain text. */
 export function readTags(value: unknown): string[] {
   const tags = listOf(value).slice(0, MAX_TAGS);
   return tags.map((tag) => plainText(tag, TEXT_LIMITS.category)).filter((tag) => tag !== '');
 }
 
-/** What a route is found by beside what is shown of it: its tags, and the names in its answer, where `windSpeed` is "wind speed". */
+/** Search keywords of a route: its tags and the names of its answer's members, where `windSpeed` becomes "wind speed". */
 export function keywordsOf(tags: readonly string[], answer: unknown): string {
   const words = new Set(tags);
   const collect = (given: unknown, depth: number): void => {
@@ -36,12 +36,12 @@ function asWords(name: string): string {
     .toLowerCase();
 }
 
-/** A list, or one without members for anything else. */
+/** The value if it is an array, else an empty array. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Whether a value has members with names. */
+/** Whether a value is an object with named members. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

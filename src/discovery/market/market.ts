@@ -14,27 +14,28 @@ import { HOST_FULL, MARKET_FULL } from './market-refusals.ts';
 import { afterAnswer } from './next-probe.ts';
 import { createSubmitLimit } from './submit-limits.ts';
 
-/** How much the market takes; see the configuration. */
+/** The limits of the market; see the configuration. */
 export interface MarketLimits {
   readonly probeIntervalMs: number;
-  /** Of one client; 0 is off. */
+  /** Submissions of one client per hour; 0 is off. */
   readonly submitsPerHour: number;
   readonly maxListings: number;
   readonly maxPerHost: number;
 }
 
-/** The listings that strangers submitted, and the way in for more. */
+/** The listings that third parties submitted, and the function that submits one. */
 export interface Market extends MarketCopy {
   /**
-   * Calls an address and lists it when it can be paid here; one that is listed already is brought up to date. Throws what a Caller
-   * does, and BadParameter for what is no address, 409 `host_full`, 429 `submit_limited` or `host_limited`, 503 `market_full` or `market_busy`.
+   * Calls a URL and lists it when it can be paid here. A URL that is listed already is updated.
+   * Throws a Caller's errors, BadParameter for text that is no URL, 409 `host_full`, 429 `submit_limited` or `host_limited`, 503 `market_full` or
+   * `market_busy`.
    */
   submit(
     url: unknown,
     client: string,
     signal?: AbortSignal,
   ): Promise<{ readonly isNew: boolean; readonly listed: KnownListing }>;
-  /** Keeps the copy in memory up to date with what others write; returns when it holds what the store holds now. */
+  /** Keeps the copy in memory current with other processes' writes. Returns when the copy equals the store. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -49,21 +50,21 @@ interface MarketOptions {
   readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
 }
 
-/** How old the copy may be when another process wrote. */
+/** The greatest age of the copy after another process wrote. */
 const REFRESH_MS = 5000;
-/** Requests a minute that all submissions together send to one host. */
+/** Requests per minute that all submissions together send to one host. */
 const HOST_PER_MINUTE = 20;
-/** Submissions at work, and those that may wait a moment. */
-const AT_WORK = 8;
-const WAITING = 32;
+/** Submissions that run at the same time. The next two constants limit how many wait, and how long. */
+const MAX_RUNNING = 8;
+const MAX_WAITING = 32;
 const WAIT_MS = 5000;
 
-/** The market over its store; sellers are called through `caller` alone. */
+/** Makes the market over its store. Only `caller` sends requests to sellers. */
 export function createMarket(options: MarketOptions): Market {
   const { store, limits, clock, log } = options;
   const copy = createMarketCopy(store, (place, error) => log.error({ place, err: error }, 'a listing cannot be read'));
   const limitClient = createSubmitLimit(limits.submitsPerHour, clock);
-  const limiter = createLimiter({ running: AT_WORK, waiting: WAITING, waitMs: WAIT_MS });
+  const limiter = createLimiter({ running: MAX_RUNNING, waiting: MAX_WAITING, waitMs: WAIT_MS });
   const submitNow = createSubmission(options);
   const ended = new AbortController();
   let running: Promise<void> | null = null;
@@ -104,13 +105,13 @@ export function createMarket(options: MarketOptions): Market {
   };
 }
 
-/** Calls an address and stores what it sells: which place that is, and whether it is new. Throws what `submit` does. */
+/** Calls a URL and stores the route that it sells. Returns the route's place and whether it is new. Throws what `submit` throws. */
 type Submission = (text: string, signal: AbortSignal) => Promise<{ readonly isNew: boolean; readonly place: string }>;
 
 function createSubmission({ store, caller, network, limits, clock }: MarketOptions): Submission {
   const limitHost = createHostLimit(HOST_PER_MINUTE, clock);
 
-  /** A listed place is called under its listed address, until that is offline: nobody else can slip another query under its name. */
+  /** A listed place is called under its listed URL while it is online. So a third party cannot replace the listed URL's query by another one. */
   async function find(text: string, known: StoredListing | null, signal: AbortSignal) {
     const at = async (address: string) => {
       const seen = await caller.find(new URL(address), { limitHost, signal });
@@ -130,7 +131,7 @@ function createSubmission({ store, caller, network, limits, clock }: MarketOptio
     const before = known && readStored(known).listing;
     const origin = { url: seen.url, method: seen.description.method ?? seen.method };
     const description = await completeDescription(seen.description, origin, caller, { limitHost, signal });
-    // Who was redirected to a place that is listed already does not change its address either.
+    // A submitted URL that redirects to a listed place does not change the listed URL either.
     const found = { ...seen, url: before && known !== asked ? before.entry.url : url, description };
     const listing = before ? relist(before, found) : listingOf({ ...found, network });
     const nowMs = clock.nowMs();
@@ -152,7 +153,7 @@ function createSubmission({ store, caller, network, limits, clock }: MarketOptio
   };
 }
 
-/** The address as it will be listed, or the fault of its form; nothing is asked of anybody for that. */
+/** Returns the URL as it will be listed. Throws BadParameter for a fault of its form. No request is sent. */
 function requireAddress(value: unknown): string {
   const parsed = typeof value === 'string' ? URL.parse(value.trim()) : null;
   if (typeof value !== 'string' || parsed === null)

@@ -1,39 +1,39 @@
 import { createHash } from 'node:crypto';
 
-/** How a listing stands between two calls. Times in Unix milliseconds. */
+/** The state of a listing between two calls. Times in Unix milliseconds. */
 export interface Standing {
-  /** In a row. */
+  /** Failed calls in a row. */
   readonly failures: number;
-  /** Since when it is offline; null while it is online. */
+  /** The time since which it is offline; null while it is online. */
   readonly offlineAt: number | null;
-  /** When it is to be called next. */
+  /** The time of the next call. */
   readonly dueAt: number;
 }
 
-/** One failure is the weather, three in a row are an outage. */
+/** One or two failures may be a short disturbance. Three in a row count as an outage. */
 const OFFLINE_AFTER = 3;
-/** Whoever is away for a week has left. */
+/** A listing that is offline for a week is dropped. */
 const DROP_AFTER_MS = 7 * 86_400_000;
-/** Intervals between the calls of one that stays away: a day has four of them, in any of which it may come back. */
+/** The longest pause between calls to an offline listing, in intervals. With hourly calls it is called four times a day, at different hours. */
 const MAX_PAUSE = 6;
 
 /**
- * The next slot of a listing after a moment: every listing has the same one in every interval, by its place, so that calls are spread evenly
- * however listings came in, and stay so over restarts.
+ * The listing's next slot after a moment. Its place fixes one slot per interval.
+ * So calls are spread evenly, however listings came in, and stay so over restarts.
  */
 export function nextSlot(place: string, afterMs: number, intervalMs: number): number {
   const offsetMs = createHash('sha256').update(place).digest().readUInt32BE(0) % intervalMs;
   return afterMs + intervalMs - ((((afterMs - offsetMs) % intervalMs) + intervalMs) % intervalMs);
 }
 
-/** After a call that was answered as it should be. */
+/** The state after a correctly answered call. */
 export function afterAnswer(place: string, nowMs: number, intervalMs: number): Standing {
   return { failures: 0, offlineAt: null, dueAt: nextSlot(place, nowMs, intervalMs) };
 }
 
 /**
- * After a call that failed: offline from the third in a row on, and called ever less often from then; null when the listing is to be
- * dropped, which only a call decides: time in which nobody called proves nothing.
+ * The state after a failed call. The listing is offline from the third failure in a row, and is then called less and less often.
+ * Null when the listing is to be dropped. Only a failed call drops it, because time without calls proves nothing.
  */
 export function afterFailure(place: string, before: Standing, nowMs: number, intervalMs: number): Standing | null {
   const failures = before.failures + 1;

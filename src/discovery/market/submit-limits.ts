@@ -6,8 +6,9 @@ import { createMinuteWindows, MAX_CLIENTS } from '../../lib/limits/minute-window
 const HOUR_MS = 3_600_000;
 
 /**
- * Counts one client's submissions, each client in its own hour that begins with the first, and throws TooMany above the limit, or above four
- * times the limit for an IPv6 site: every one of them has us call another operator's server several times. 0 is off.
+ * Counts a client's submissions per hour; the hour begins with the client's first one. Throws TooMany above the limit, or above four times the limit
+ * for an IPv6 /48.
+ * The limit exists because each submission makes us call another operator's server several times. 0 is off.
  */
 export function createSubmitLimit(perHour: number, clock: Clock): (client: string) => void {
   const windows = openClientWindows(() => createMinuteWindows(clock, MAX_CLIENTS, HOUR_MS), 'submissions');

@@ -131,6 +131,6 @@ export function describeResponses(endpoint: Endpoint<never>, surface: Surface): 
     200: success(endpoint, surface),
     ...Object.fromEntries(problems),
     ...(surface === 'free' ? {} : { 402: unpaid, 409: problem(409, IN_FLIGHT) }),
-    ...(endpoint.isBadNews ? { 503: badNews(endpoint) } : {}),
+    ...(endpoint.reportsFault ? { 503: badNews(endpoint) } : {}),
   };
 }

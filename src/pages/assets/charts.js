@@ -1,20 +1,20 @@
 /**
- * Draws each `figure.chart` from the table inside it, and draws it anew when the table, its width or the colour scheme changes.
+ * Draws each `figure.chart` from the table inside it. Draws it again when the table, its width or the colour scheme changes.
  * @import uPlot from 'uplot'
  */
 
-/** uPlot puts itself onto the global object. @type {typeof uPlot} */
+/** uPlot is a property of the global object. @type {typeof uPlot} */
 const Plot = Reflect.get(globalThis, 'uPlot');
 
 const HEIGHT = 200;
-/** A chart is at least this wide in time (seconds): three values must not look like a trend. */
+/** The least time span of a chart in seconds, so that three values do not look like a trend. */
 const LEAST_SPAN = 180;
 const scheme = matchMedia('(prefers-color-scheme: dark)');
 
 /** @type {Map<HTMLElement, uPlot>} */
 const drawn = new Map();
 
-/** The table as columns: times, then one a line. @param {HTMLElement} figure @returns {uPlot.AlignedData} */
+/** The table as columns: times, then one column per line. @param {HTMLElement} figure @returns {uPlot.AlignedData} */
 function readTable(figure) {
   const rows = [...figure.querySelectorAll('tbody tr')];
   const lines = figure.querySelectorAll('thead th').length - 1;
@@ -71,7 +71,7 @@ function lineOf(label, at, { isBand, unit, colour }) {
     label,
     stroke: colour(isEdge ? 'band-edge' : `line-${isBand ? 1 : (at % 5) + 1}`),
     width: isEdge ? 1 : 2,
-    // More than lines tell them apart: each endpoint has its own dashes.
+    // Dashes differ too, because several lines are hard to distinguish by colour alone.
     ...(!isBand &&
       at > 0 && {
         dash:
@@ -93,10 +93,10 @@ function showClock(seconds) {
   return text.slice(11, seconds % 60 === 0 ? 16 : 19);
 }
 
-/** Room above and below, and a line in the middle where nothing changes. @param {number} least @param {number} most @returns {[number, number]} */
+/** Adds space above and below, and centres a line that does not change. @param {number} least @param {number} most @returns {[number, number]} */
 function around(least, most) {
-  const room = Math.max((most - least) * 0.15, Math.abs(most) * 0.02, 1e-6);
-  return [least - room, most + room];
+  const space = Math.max((most - least) * 0.15, Math.abs(most) * 0.02, 1e-6);
+  return [least - space, most + space];
 }
 
 /** @param {HTMLElement} figure */
@@ -111,18 +111,18 @@ function draw(figure) {
     place.replaceChildren();
     drawn.set(figure, new Plot(optionsFor(figure, place.clientWidth), data, place));
   }
-  tell(figure, data);
+  exposeData(figure, data);
 }
 
-/** What is drawn, for whoever checks it. @param {HTMLElement} figure @param {uPlot.AlignedData} data */
-function tell(figure, data) {
+/** Writes what is drawn into the element's data attributes, for tests. @param {HTMLElement} figure @param {uPlot.AlignedData} data */
+function exposeData(figure, data) {
   const main = [...(data[figure.dataset.chart === 'band' ? 2 : 1] ?? [])];
   figure.dataset.points = `${data[0].length}`;
   figure.dataset.latest = `${main.findLast((value) => value !== null) ?? ''}`;
 }
 
 function redrawAll() {
-  // Of a copy: what is drawn anew is put back.
+  // Iterates over a copy, because drawing again changes the map.
   for (const [figure, plot] of [...drawn]) {
     plot.destroy();
     drawn.delete(figure);

@@ -1,4 +1,4 @@
-/** Gives code its button where a clipboard can be written, which browsers allow on secure pages alone. */
+/** Adds a copy button to code blocks. Browsers allow clipboard writes on secure pages only. */
 
 const SHOWN_MS = 2000;
 

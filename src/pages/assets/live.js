@@ -1,23 +1,23 @@
 /**
- * Keeps the page up to date: asks for the same page again and takes over the parts that are marked live. It stops while nobody looks, when
- * it is told to, and leaves alone what is being used.
+ * Keeps the page current: requests it again and replaces the elements that have `data-live`.
+ * It pauses while the page is hidden or after the reader stopped it. It skips an element that the reader is using.
  */
 
 const EVERY_MS = 5000;
-/** When the page cannot be had, it is asked for less and less often, up to this. */
+/** The longest pause between requests. The pause grows while requests fail. */
 const SLOWEST_MS = 60_000;
 
 const control = document.querySelector('#live-switch');
-const words = control?.querySelector('span:not(.dot)');
+const label = control?.querySelector('span:not(.dot)');
 const button = control?.querySelector('button');
-const usual = words?.textContent ?? '';
+const usual = label?.textContent ?? '';
 
 let paused = false;
 let waitMs = EVERY_MS;
 /** @type {number | undefined} */
 let timer;
 
-/** Whether somebody has the focus or a selection in it. @param {Element} element */
+/** True when the reader has the focus or a selection in the element. @param {Element} element */
 function isInUse(element) {
   const selection = getSelection();
   const isSelected = selection !== null && !selection.isCollapsed && selection.containsNode(element, true);
@@ -36,7 +36,7 @@ async function refresh() {
   document.dispatchEvent(new Event('fresh'));
 }
 
-async function turn() {
+async function update() {
   clearTimeout(timer);
   if (paused || document.hidden) return;
   try {
@@ -52,12 +52,12 @@ async function turn() {
 
 function schedule() {
   clearTimeout(timer);
-  if (!paused && !document.hidden) timer = setTimeout(turn, waitMs);
+  if (!paused && !document.hidden) timer = setTimeout(update, waitMs);
 }
 
 /** @param {string} text */
 function say(text) {
-  if (words && words.textContent !== text) words.textContent = text;
+  if (label && label.textContent !== text) label.textContent = text;
 }
 
 button?.addEventListener('click', () => {
@@ -65,8 +65,8 @@ button?.addEventListener('click', () => {
   button.textContent = paused ? 'Resume' : 'Pause';
   control?.classList.toggle('paused', paused);
   say(paused ? 'Paused' : usual);
-  void turn();
+  void update();
 });
-document.addEventListener('visibilitychange', () => void turn());
+document.addEventListener('visibilitychange', () => void update());
 if (control instanceof HTMLElement) control.hidden = false;
 schedule();

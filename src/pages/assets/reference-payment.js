@@ -1,4 +1,4 @@
-/** What the two payment headers of an answer say, for people. Pure, so that it is tested without a browser. */
+/** Describes an answer's two payment headers for people. Pure, so that it can be tested without a browser. */
 
 /** @typedef {[label: string, text: string]} Fact */
 /** @typedef {{ title: string, facts: Fact[] }} Group */
@@ -14,12 +14,12 @@ const UNITS = [
   ['minute', 60],
   ['second', 1],
 ];
-/** What is worth being read out. */
+/** The facts that are read out. */
 const SPOKEN = new Set(['Price', 'Pay to', 'Network', 'Settled', 'Reason']);
 
 /**
- * Describes what an answer says about its payment, or returns null where it says nothing. `headers` has lower-case names, as browsers give them.
- * A shape that is not understood is still shown as JSON, because hiding what a server asks for would be worse.
+ * Describes an answer's payment headers, or returns null when it has none. `headers` has lower-case names, as browsers give them.
+ * A header with an unknown shape is shown as JSON rather than hidden.
  * @param {Record<string, string>} headers
  * @returns {Description | null}
  */
@@ -32,7 +32,7 @@ export function describePayment(headers) {
 }
 
 /**
- * The same in a few words, to be read out: the first way to pay, or what became of the payment.
+ * A short form to be read out: the first way to pay, or the result of the payment.
  * @param {Description | null} description
  */
 export function summarisePayment(description) {
@@ -121,7 +121,7 @@ function receiptGroups({ success, transaction, network, amount, payer, errorReas
 }
 
 /**
- * What is said, in the order in which it stands.
+ * The facts that are present, in their order.
  * @param {Fields} facts
  * @returns {Fact[]}
  */
@@ -132,7 +132,7 @@ function present(facts) {
 }
 
 /**
- * Lightning's amounts are millisatoshis; all others here are USDC in base units.
+ * The price with its unit. Lightning amounts are millisatoshis, all others base units of USDC.
  * @param {unknown} amount
  * @param {unknown} network
  */

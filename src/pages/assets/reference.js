@@ -1,6 +1,6 @@
 import { describePayment, summarisePayment } from './reference-payment.js';
 
-/** Draws the reference from the service's own document, with prices, and what an answer says about its payment decoded above it. */
+/** Draws the reference from the service's OpenAPI document. It adds prices, and shows an answer's decoded payment headers above the answer. */
 
 /** @typedef {Record<string, unknown>} Props */
 /** @typedef {(type: unknown, props: Props | null, ...children: unknown[]) => unknown} CreateElement */
@@ -18,8 +18,8 @@ const place = document.querySelector('#reference');
 const spoken = document.querySelector('#reference-answer');
 
 /**
- * Has the library resolve one operation among nothing but the components that operations refer to. By itself it works through
- * the whole document for each operation that is opened, which blocks the page for a second and more.
+ * Makes the library resolve one operation against the components only.
+ * By itself it resolves the whole document for each opened operation, which blocks the page for more than a second.
  * @param {{ fn: { resolveSubtree: Resolve } }} system
  */
 function resolveAlone({ fn }) {
@@ -32,7 +32,7 @@ function resolveAlone({ fn }) {
 }
 
 /**
- * The library's components as this page wants them.
+ * The library's components, changed for this page.
  * @param {System} system
  */
 function ourParts({ React, specSelectors }) {
@@ -42,17 +42,18 @@ function ourParts({ React, specSelectors }) {
   return {
     afterLoad: resolveAlone,
     wrapComponents: {
-      // A link inside the button that opens an operation is one control in another, which nobody without a mouse can tell apart.
+      // The library puts a link inside the button that opens an operation. Keyboard and screen-reader users cannot tell the two controls apart, so the
+      // link becomes text.
       DeepLink: (/** @type {unknown} */ Original) => (/** @type {{ path: string, text: unknown }} */ props) =>
         props.path.includes('/') ? element('span', null, props.text) : element(Original, props),
-      // A schema without a title has a button without a name.
+      // Without this a schema without a title would have a button without a name.
       JSONSchema202012Accordion:
         (/** @type {unknown} */ Original) =>
         (/** @type {Props} */ { children, ...props }) =>
           element(Original, props, children, element('span', { className: 'unseen' }, ' fields')),
       TextArea: (/** @type {unknown} */ Original) => (/** @type {Props} */ props) =>
         element(Original, { 'aria-label': 'Request body', ...props }),
-      // The library names a field by its placeholder, and a list of choices not at all.
+      // The library names a field by its placeholder, and gives a list of choices no name.
       JsonSchemaForm: (/** @type {unknown} */ Original) => (/** @type {Props} */ props) =>
         element('label', null, element('span', { className: 'unseen' }, props.description), element(Original, props)),
       OperationSummaryPath:
@@ -73,7 +74,7 @@ function ourParts({ React, specSelectors }) {
 }
 
 /**
- * The payment headers of an answer that was tried, decoded; nothing without them.
+ * The decoded payment headers of an answer; nothing when it has none.
  * @param {CreateElement} element
  * @param {Record<string, string>} headers
  */
@@ -101,7 +102,7 @@ function payment(element, headers) {
 }
 
 /**
- * Says in a sentence what came back: what appears far below the button would otherwise go unheard.
+ * Announces the answer to screen readers in one sentence, because it appears far below the button.
  * @param {{ url: string, status: number, headers: Record<string, string> }} response
  */
 function announce(response) {
@@ -114,7 +115,7 @@ async function draw() {
   const answer = await fetch(DOCUMENT);
   if (!answer.ok) throw new Error(`${DOCUMENT} answered ${answer.status}`);
   const spec = await answer.json();
-  // What is tried is asked of the address at which the page was opened; its policy allows no other.
+  // Requests go to the address at which the page was opened, because its content security policy allows no other.
   delete spec.servers;
   SwaggerUIBundle({
     spec,

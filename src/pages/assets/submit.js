@@ -1,4 +1,4 @@
-/** Sends the address in the form to the market and says what became of it. Whatever the answer holds is shown as text. */
+/** Sends the form's URL to the market and shows the result. Every part of the answer is shown as text. */
 
 const form = document.querySelector('#submit-form');
 const result = document.querySelector('#submit-result');
@@ -17,18 +17,18 @@ async function submit(url) {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ url }),
   });
-  const told = await answer.json();
-  if (!answer.ok) return say(told.detail ?? `It was refused with status ${answer.status}.`, 'bad');
-  const { label, priceUsd, host } = told.listing;
-  say(`${told.isNew ? 'Listed' : 'Brought up to date'}: ${label} at ${host}, ${priceUsd} USD a call. `, 'good');
+  const body = await answer.json();
+  if (!answer.ok) return say(body.detail ?? `It was refused with status ${answer.status}.`, 'bad');
+  const { label, priceUsd, host } = body.listing;
+  say(`${body.isNew ? 'Listed' : 'Brought up to date'}: ${label} at ${host}, ${priceUsd} USD a call. `, 'good');
   const link = document.createElement('a');
   link.href = '#listed';
-  link.textContent = 'It stands in the list';
+  link.textContent = 'Show it in the list';
   result?.append(link);
   await showListed();
 }
 
-/** Takes the list over from the page as it is now. */
+/** Replaces the list with the one of the page as it is now. */
 async function showListed() {
   const answer = await fetch(location.pathname + location.search);
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('#listings');

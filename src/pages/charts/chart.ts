@@ -5,20 +5,20 @@ import { sketch } from './sketch.ts';
 
 /** A chart as a page places it. */
 interface Chart {
-  /** Of its elements: unique on the page. */
+  /** The prefix of its elements' ids; unique on the page. */
   readonly id: string;
   readonly title: string;
   readonly unit: string;
-  /** `band`: three columns, the outer two as an area and the middle one as the line in it; `lines`: each column a line. */
+  /** `band`: three columns, drawn as an area between the outer two and a line for the middle one. `lines`: one line per column. */
   readonly kind: 'band' | 'lines';
   readonly series: Series;
-  /** What the line says, in words: who cannot see it reads this, and everybody reads it first. */
+  /** The chart's content in a sentence, for readers who do not see the drawing. */
   readonly summary: Html;
 }
 
 /**
- * A figure whose table is its data: scripts draw the chart from the table and draw it anew when that changes, people without eyes for it
- * read the table, and without scripts there is a sketch of the same lines.
+ * Renders a figure that contains its data as a table. Scripts draw the chart from the table, and draw it again when the table changes.
+ * Screen readers read the table. Without scripts the page shows a sketch of the same lines.
  */
 export function renderChart({ id, title, unit, kind, series, summary }: Chart): Html {
   const titleId = `${id}-title`;

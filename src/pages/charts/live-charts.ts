@@ -6,13 +6,13 @@ import type { PageParts } from '../pages-deps.ts';
 import { renderChart } from './chart.ts';
 import { FEES, feeSeries, LATENCY, latencySeries } from './series.ts';
 
-/** Decimals of a gwei that anybody looks at. */
+/** Decimals of a gwei that the chart shows. */
 const PLACES = 4;
 
 type Fees = Answers['/fees'] | null;
 type Rpc = Answers['/rpc'] | null;
 
-/** The base fee of the last minutes. */
+/** The chart of the base fee over the last minutes. */
 export function renderFeeChart({ charts, clock }: Pick<PageParts, 'charts' | 'clock'>, fees: Fees): Html {
   return renderChart({
     id: 'fees',
@@ -24,7 +24,7 @@ export function renderFeeChart({ charts, clock }: Pick<PageParts, 'charts' | 'cl
   });
 }
 
-/** The latency of every endpoint that is probed, over the last minutes. */
+/** The chart of every probed endpoint's latency over the last minutes. */
 export function renderLatencyChart({ charts, clock }: Pick<PageParts, 'charts' | 'clock'>, rpc: Rpc): Html {
   const names = rpc?.endpoints.map(({ name }) => name) ?? [];
   return renderChart({
@@ -82,7 +82,7 @@ function lagText(blocks: number | null): string | null {
     : `At most ${blocks} ${blocks === 1 ? 'block' : 'blocks'} behind the head.`;
 }
 
-/** The least or the greatest, as it was written. */
+/** The smallest or greatest value, as it was written. */
 function extreme<T extends string | number>(values: readonly T[], pick: (...numbers: number[]) => number): T | null {
   const found = pick(...values.map(Number));
   return values.find((value) => Number(value) === found) ?? null;

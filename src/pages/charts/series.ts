@@ -1,14 +1,14 @@
 import { percentileOf } from '../../lib/percentile.ts';
 import { formatGwei } from '../../lib/units.ts';
 
-/** A table that can be drawn: one row a moment, one column a line. Times in Unix seconds, oldest first. */
+/** A table for a chart: one row per moment, one column per line. Times in Unix seconds, oldest first. */
 export interface Series {
   readonly labels: readonly string[];
-  /** Decimal text, as it stands in the table; null where there is no value. */
+  /** Decimal text; null where there is no value. */
   readonly rows: readonly { readonly at: number; readonly values: readonly (string | null)[] }[];
 }
 
-/** Base fees of a short span, in wei. */
+/** Base fees of a short time span, in wei. */
 interface FeeStep {
   readonly at: number;
   readonly minBaseFee: bigint;
@@ -16,23 +16,23 @@ interface FeeStep {
   readonly maxBaseFee: bigint;
 }
 
-/** One answer of an RPC endpoint; null when there was none. */
+/** One result of an RPC endpoint; `null` latency when it did not answer. */
 interface Probe {
   readonly atMs: number;
   readonly latencyMs: number | null;
 }
 
-/** Where the lines of charts come from: what the collector and the probe keep. */
+/** The data of the charts, which the collector and the probe keep. */
 export interface ChartSource {
-  /** Since then (Unix seconds), oldest first, in spans of `stepSeconds`. */
+  /** Base fees since `from` (Unix seconds), oldest first, in spans of `stepSeconds`. */
   feeSteps(from: number, stepSeconds: number): readonly FeeStep[];
-  /** Since then (Unix milliseconds), oldest first. */
+  /** Probe results since `sinceMs` (Unix milliseconds), oldest first. */
   probes(endpoint: string, sinceMs: number): readonly Probe[];
 }
 
-/** The base fee of the last half hour: sixty points are a line on any screen. */
+/** The base fee of the last half hour, in sixty points. */
 export const FEES = { seconds: 1800, step: 30 } as const;
-/** The latency of the last quarter of an hour, which is what the probe keeps; three or so probes a point. */
+/** The latency of the last quarter of an hour, which is what the probe keeps. Each point covers about three probes. */
 export const LATENCY = { seconds: 900, step: 15 } as const;
 
 /** Lowest, mean and highest base fee in gwei, to four decimals. */
@@ -46,7 +46,7 @@ export function feeSeries(source: ChartSource, now: number): Series {
   };
 }
 
-/** The median latency of each endpoint in milliseconds; a gap where it gave no answer. */
+/** The median latency of each endpoint in milliseconds; null where it did not answer. */
 export function latencySeries(source: ChartSource, endpoints: readonly string[], now: number): Series {
   const { seconds, step } = LATENCY;
   const byStep = new Map<number, number[][]>();
@@ -62,7 +62,7 @@ export function latencySeries(source: ChartSource, endpoints: readonly string[],
   return { labels: endpoints, rows };
 }
 
-/** Wei in the fourth decimal of a gwei. */
+/** 0.0001 gwei in wei. */
 const ROUND_WEI = 100_000n;
 
 function gweiText(wei: bigint): string {

@@ -3,10 +3,10 @@ import type { Series } from './series.ts';
 
 const WIDTH = 600;
 const HEIGHT = 160;
-/** Left free above and below, so that a flat line is not a border. */
+/** Space above and below the lines, so that a flat line does not lie on the border. */
 const MARGIN = 12;
 
-/** The lines of a series as a small drawing, for who runs no scripts; a span without a value is a gap. */
+/** Draws a series' lines as a small picture, for readers without scripts. A span without a value is a gap. */
 export function sketch({ rows, labels }: Series, kind: 'band' | 'lines'): Html | null {
   const values = rows.flatMap((row) => row.values.flatMap((value) => (value === null ? [] : [Number(value)])));
   const [first, last] = [rows[0], rows.at(-1)];
@@ -14,7 +14,7 @@ export function sketch({ rows, labels }: Series, kind: 'band' | 'lines'): Html |
   const low = Math.min(...values);
   const spread = Math.max(...values) - low;
   const x = (at: number) => (last.at === first.at ? WIDTH / 2 : ((at - first.at) / (last.at - first.at)) * WIDTH);
-  // All the same: a line through the middle.
+  // When all values are equal, the line runs through the middle.
   const y = (value: number) => HEIGHT - MARGIN - (spread === 0 ? 0.5 : (value - low) / spread) * (HEIGHT - 2 * MARGIN);
   const line = (column: number) => {
     let path = '';

@@ -9,9 +9,9 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { until } from '../../support/service/crew.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 import { balanceOf, decoded, newBuyer, present } from '../../support/usdc/buyer.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
@@ -46,7 +46,7 @@ const spendable = () => ({
   allowedAssets: [{ network: 'eip155:5042' as const, asset: network.usdc, maxAmountPerPayment: '5000' }],
 });
 
-describe('a facilitator of others in place of our relayer', () => {
+describe('a remote facilitator instead of our relayer', () => {
   let facilitator: LocalFacilitator;
   let service: Service;
   beforeAll(async () => {
@@ -79,14 +79,14 @@ describe('a facilitator of others in place of our relayer', () => {
     expect(payments[0]?.block).toBeGreaterThan(0);
   });
 
-  test('is named in /readyz, which asks it and not our purse', async () => {
+  test('is named in /readyz, which asks it instead of our relayer’s balance', async () => {
     expect(await readiness(service)).toMatchObject({
       status: 200,
       checks: { facilitator: { ok: true }, settlement: { ok: true } },
     });
   });
 
-  test('that refuses costs nothing; one that never answers leaves the payment unknown until the chain tells, and then the answer', async () => {
+  test('that refuses costs nothing; one that never answers leaves the payment unknown until the chain shows it, and then the answer comes', async () => {
     const buyer = await newBuyer(network);
     facilitator.fault('refuses');
     const refused = await present(service.origin, PATH, await buyer.sign(service.origin, PATH));
@@ -95,7 +95,7 @@ describe('a facilitator of others in place of our relayer', () => {
     const payment = await buyer.sign(service.origin, PATH);
     const first = await present(service.origin, PATH, payment);
     facilitator.fault(null);
-    // The money had moved: either the chain told within the wait, or the same payment gets the answer later.
+    // The money had moved. Either the chain showed it within the wait, or the same payment gets the answer later.
     let answer = first;
     await until('the answer is there', async () => {
       if (answer.status === 503) expect(JSON.parse(answer.body).charged).toBe('unknown');
@@ -144,7 +144,7 @@ describe('the Gateway beside our relayer', () => {
     return decoded(await service.get(PATH), 'payment-required').accepts as Requirement[];
   }
 
-  /** A payment by somebody with this much in the Gateway and nothing on the chain. */
+  /** A payment by a payer with this deposit in the Gateway and nothing on the chain. */
   async function batched(units: bigint, overrides?: Parameters<typeof signForGateway>[3]) {
     const { privateKey, address } = await newBuyer(network, 0n);
     gateway.deposit(address, units);
@@ -197,7 +197,7 @@ describe('the Gateway beside our relayer', () => {
 
   const settlesAsked = () => gateway.asked.filter(({ path }) => path === '/v1/x402/settle').length;
 
-  test('refuses before the handler what the Gateway would not take or holds no deposit for, and after it what it did not take', async () => {
+  test('refuses before the handler a payment that the Gateway would refuse or has no deposit for, and after the handler one that it refused', async () => {
     const short = await batched(5000n, { validBefore: BigInt(Math.floor(Date.now() / 1000) + 3600) });
     const refused = await present(service.origin, PATH, short);
     expect(decoded(refused, 'payment-required').error).toBe('authorization_validity_too_short');
@@ -217,7 +217,7 @@ describe('the Gateway beside our relayer', () => {
       { success: false, transaction: '' },
     ]);
     expect(gateway.depositOf(payment.address)).toBe(price);
-    // The plain entry's extra over a Gateway signature: signed for another contract.
+    // The plain entry's extra with a Gateway signature, which is signed for another contract.
     const { authorization } = await batched(5000n);
     const [plain] = await accepts();
     const mixed = headerOf(payloadOf(authorization, plain as Requirement));
@@ -225,7 +225,7 @@ describe('the Gateway beside our relayer', () => {
     expect(decoded(wrong, 'payment-required').error).toBe('invalid_exact_evm_signature');
   });
 
-  test('that hangs after it took the money leaves the payment unknown, and the same payment gets the answer', async () => {
+  test('that does not answer after it took the money leaves the payment unknown, and the same payment gets the answer', async () => {
     const payment = await batched(5000n);
     gateway.fault('hangs after');
     let answer = await present(service.origin, PATH, payment);
@@ -245,25 +245,25 @@ describe('the Gateway beside our relayer', () => {
       ...{ WORKERS: '2', GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET },
       ...{ SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
     };
-    const crew = await createProcess(network, folder, env);
-    await crew.start();
-    expect((await present(crew.origin, PATH, kept)).status).toBe(200);
+    const service = await createProcess(network, folder, env);
+    await service.start();
+    expect((await present(service.origin, PATH, kept)).status).toBe(200);
     gateway.fault('hangs after');
-    const broken = present(crew.origin, PATH, left).catch(() => null);
+    const broken = present(service.origin, PATH, left).catch(() => null);
     await until('the money has moved', () => gateway.depositOf(left.address) < 5000n);
-    await crew.kill();
+    await service.kill();
     gateway.fault(null);
     expect((await broken)?.status).not.toBe(200);
-    await crew.start();
-    await until('the answer is there', async () => (await present(crew.origin, PATH, left)).status === 200);
-    expect((await present(crew.origin, PATH, kept)).status).toBe(200);
+    await service.start();
+    await until('the answer is there', async () => (await present(service.origin, PATH, left)).status === 200);
+    expect((await present(service.origin, PATH, kept)).status).toBe(200);
     for (const { address, requirement } of [kept, left])
       expect(gateway.depositOf(address)).toBe(5000n - BigInt(requirement.amount));
-    await crew.kill();
+    await service.kill();
     rmSync(folder, { recursive: true, force: true });
   }, 60_000);
 
-  test('that is away sells nothing over it, charges nobody, and leaves the plain way as it was', async () => {
+  test('that does not answer sells nothing over it, charges nothing, and leaves the plain rail as it was', async () => {
     const payment = await batched(5000n);
     const off = await startService(network, {
       env: { GATEWAY: 'on', GATEWAY_URL: 'http://127.0.0.1:9', GATEWAY_WALLET_ADDRESS: WALLET },

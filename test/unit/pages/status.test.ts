@@ -14,7 +14,7 @@ const health = {
 const counts = { total: 7, today: 3, nodes: 2, own: 0 };
 const fine = async () => ({ checks: { ledger: { ok: true }, usdc: { ok: true } } });
 
-/** Everything in order but for what is given. */
+/** Parts without a fault, except for the given ones. */
 function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': health }): PageParts {
   const limits = { maxTimeoutSeconds: 3600, perMinute: 60, dailyCap: 20_000 };
   return {
@@ -28,7 +28,7 @@ function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': h
     charts: { feeSteps: () => [], probes: () => [] },
     facilitator: { descriptor: async () => describeFacilitator('https://us.example', limits, counts) },
     market: { all: () => [] },
-    discovery: { search: () => Promise.reject(new Error('nobody searches here')) },
+    discovery: { search: () => Promise.reject(new Error('this test searches nothing')) },
     settled: { settledBetween: async () => [] },
     ...more,
   };
@@ -38,18 +38,18 @@ const verdictOf = async (parts: PageParts) =>
   /class="(verdict [^"]*)">([^<]*)</.exec(await renderStatus(parts, async () => []))?.slice(1);
 
 describe('the verdict', () => {
-  test('is that everything works when everything does', async () => {
+  test('is that everything works when every part does', async () => {
     expect(await verdictOf(partsOf())).toEqual(['verdict good', 'Everything works.']);
   });
 
-  test('names what stands in the way of a sale, and says that nobody is charged', async () => {
+  test('names the parts that prevent a sale, and says that nothing is charged', async () => {
     const checks = { ledger: { ok: true }, usdc: { ok: false, detail: 'gone' }, constructor: { ok: false } };
     const [look, words] = (await verdictOf(partsOf({ readiness: async () => ({ checks }) }))) ?? [];
     expect(look).toBe('verdict bad');
-    expect(words).toBe('Priced calls cannot be served now (USDC contract, constructor); nobody is charged.');
+    expect(words).toBe('Priced calls cannot be served now (USDC contract, constructor); nothing is charged.');
   });
 
-  test('tells a node for bitcoin that fails apart from sales in USDC', async () => {
+  test('reports a failing Lightning node separately from sales in USDC', async () => {
     const lightning = () => ({ ok: false, detail: 'no answer' });
     expect(await verdictOf(partsOf({ lightning }))).toEqual(['verdict bad', 'Nothing can be sold for bitcoin now.']);
   });
@@ -62,7 +62,7 @@ describe('the verdict', () => {
     expect(verdict?.[1]).toContain(words);
   });
 
-  test('does not wait for a part that gives no answer, and claims nothing of it', async () => {
+  test('does not wait for a part that does not answer, and reports its state as unknown', async () => {
     const readiness = () => new Promise<never>(() => {});
     const page = verdictOf(partsOf({ readiness }));
     await clock.advance(3000);
@@ -82,7 +82,7 @@ describe('what settled today', () => {
     { rail: 'lightning', count: 2, amount: 21_500n },
   ] as const;
 
-  test('stands there by rail, each in its own money, and the facilitator’s claims beside it', async () => {
+  test('is shown by rail, each in its own unit, with the facilitator’s claims', async () => {
     const page = await renderStatus(partsOf(), async () => sums);
     const rows = [
       ...page.matchAll(
@@ -97,7 +97,7 @@ describe('what settled today', () => {
     ]);
   });
 
-  test('is not known rather than zero while the ledger gives no answer', async () => {
+  test('is "not known" rather than zero while the ledger does not answer', async () => {
     const fails = () => Promise.reject(new Error('closed'));
     const page = await renderStatus(partsOf({ facilitator: { descriptor: fails } }), fails);
     expect(page).toContain('The ledger gave no answer');
