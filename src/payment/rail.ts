@@ -8,6 +8,8 @@ import type { Settler, Verdict } from './settler.ts';
 export interface Asker {
   /** The client's key as limits see it: clients take turns for what a look costs. */
   readonly client: string;
+  /** Whether calls of this client, or of its IPv6 /48, have failed uncharged in this minute: then others are looked at before it. */
+  readonly hasFailed: boolean;
   readonly signal: AbortSignal;
 }
 

@@ -92,11 +92,15 @@ export function createChainCheck(
     read: async (authorization: Authorization, signal: AbortSignal): Promise<Look> =>
       withSlack(await readPayer(authorization, signal)),
     /**
-     * For a payment of which nothing is known yet: in its client's turn, within what the providers bear. Those that their payer is known to have
-     * signed come first.
+     * For a payment of which nothing is known yet: in its client's turn, within what the providers bear. Those of clients without a failed call in
+     * this minute come first, and among equals those that their payer is known to have signed.
      */
-    admit: async (authorization: Authorization, { client, signal }: Asker, isSigned: boolean): Promise<Look> =>
-      withSlack(await admitPayer(authorization, signal, client, isSigned)),
+    admit: async (
+      authorization: Authorization,
+      { client, hasFailed, signal }: Asker,
+      isSigned: boolean,
+    ): Promise<Look> =>
+      withSlack(await admitPayer(authorization, signal, client, (hasFailed ? 0 : 2) + (isSigned ? 1 : 0))),
     /** What an account held at the end of a block, in USDC base units. */
     balanceAt: async (account: Uint8Array, block: number, signal: AbortSignal): Promise<bigint> => {
       const call = { to: usdc, data: balanceOfCalldata(account) };

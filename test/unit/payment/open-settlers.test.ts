@@ -284,7 +284,7 @@ describe('the rails', () => {
     const { gateway: rail, close } = await open(batched());
     const { privateKey, address } = newKey();
     gateway.deposit(address, 1000n);
-    const asker = { client: 'c', signal: new AbortController().signal };
+    const asker = { client: 'c', hasFailed: false, signal: new AbortController().signal };
     const good = signForGateway(privateKey, requirement, WALLET);
     await rail?.checkSignature(good, asker);
     const seen = await rail?.look(good, asker, { signed: null, isAgain: false });
