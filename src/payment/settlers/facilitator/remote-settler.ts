@@ -13,8 +13,8 @@ import { type RequestTerms, settleRequest } from './request.ts';
 
 interface RemoteSettlerOptions {
   client: Pick<FacilitatorClient, 'settle'>;
-  /** Where the truth is looked up: the chain's logs, or the Gateway's transfers. */
-  evidence: Pick<Evidence, 'lookup'>;
+  /** Where the truth is looked up: the chain's logs, or the Gateway's transfers, which name no transaction when they settle. */
+  evidence: Pick<Evidence, 'lookup'> & Partial<Pick<Evidence, 'paidIn'>>;
   /**
    * Whether an authorization is used, by a read that many share: while it is not, the evidence has nothing to tell. Null where such a read is
    * not to be had.
@@ -41,6 +41,7 @@ interface RemoteSettlerOptions {
 }
 
 const LONGEST_POLL_MS = 2000;
+const TRANSACTION = /^0x[0-9a-fA-F]{64}$/;
 const OPEN: Outcome = { kind: 'unknown' };
 
 /**
@@ -50,7 +51,8 @@ const OPEN: Outcome = { kind: 'unknown' };
  * 3. one request, bounded in time, never repeated within an attempt;
  * 4. a refusal that comes before any broadcast, of an authorization that was never handed out before and is still unused:
  *    failed, and good to be used again;
- * 5. everything else is watched in the evidence until it shows an end, and is unknown where it does not.
+ * 5. everything else is watched in the evidence until it shows an end, and is unknown where it does not. A transaction that the facilitator
+ *    names is read first: its receipt proves a payment with one request, and a wrong name proves nothing.
  * Bans for a day an account with code whose settlement is answered and moves nothing: it has nothing at stake, and every try costs.
  */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
@@ -64,10 +66,17 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     });
   }
 
-  async function watch(intent: Intent, signal: AbortSignal): Promise<Outcome> {
+  /** What the transaction shows that the facilitator names; null without one, and where it does not show that it paid. */
+  async function lookAtNamed({ authorization }: Intent, reply: SettleReply): Promise<Outcome | null> {
+    if (reply.kind !== 'accepted' || !TRANSACTION.test(reply.transaction) || !evidence.paidIn) return null;
+    return evidence.paidIn(authorization, reply.transaction as `0x${string}`).catch(() => null);
+  }
+
+  async function watch(intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> {
     const until = clock.nowMs() + watchMs;
     for (let pause = pollMs; !signal.aborted; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-      const verdict = (await isStillOpen(intent)) ? OPEN : await look(intent);
+      const named = await lookAtNamed(intent, reply);
+      const verdict = named ?? ((await isStillOpen(intent)) ? OPEN : await look(intent));
       if (verdict.kind === 'settled' || verdict.kind === 'failed') return verdict;
       if (clock.nowMs() + pause >= until) break;
       await clock.sleep(pause, signal).catch(() => {});
@@ -102,7 +111,7 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
       log.info({ payment: id, reason: reply.reason }, 'the facilitator refused a payment');
       return { outcome: await outcomeOfRefusal(intent), isHeard };
     }
-    const outcome = await watch(intent, signal);
+    const outcome = await watch(intent, reply, signal);
     if (outcome.kind !== 'settled') noteUnsettled(intent, reply, isHeard);
     return { outcome, isHeard };
   }

@@ -173,7 +173,9 @@ describe('a payment that had failed before', () => {
 describe('deposits', () => {
   test('of many payers at once are asked for together, twenty in a request', async () => {
     const payments = Array.from({ length: 50 }, (_, at) => paymentOf(1000n + BigInt(at)));
-    await Promise.all(payments.map((payment, at) => verify(payment, false, { client: `client ${at}`, hasFailed: false, signal })));
+    await Promise.all(
+      payments.map((payment, at) => verify(payment, false, { client: `client ${at}`, hasFailed: false, signal })),
+    );
     expect(times(BALANCES)).toBe(3);
     const sizes = gateway.asked.filter(({ path }) => path === BALANCES).map(({ body }) => body.sources.length);
     expect(sizes.sort((a, b) => a - b)).toEqual([10, 20, 20]);
