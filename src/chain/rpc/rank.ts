@@ -8,6 +8,9 @@
  */
 export type Rank = 'settle' | 'sale' | 'collect' | 'admit' | 'free';
 
+/** All of them, most important first. */
+export const RANKS: readonly Rank[] = ['settle', 'sale', 'collect', 'admit', 'free'];
+
 /** The share of the providers' burst that a rank leaves to more important ranks. */
 export const RESERVE: Readonly<Record<Rank, number>> = { settle: 0, sale: 0.1, collect: 0.2, admit: 0.35, free: 0.5 };
 
