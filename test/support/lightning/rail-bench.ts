@@ -12,6 +12,7 @@ import { quotedChallenge } from '../../../src/payment/protocols/x402/quoted-chal
 import { createIssuance } from '../../../src/payment/rails/lightning/issuance.ts';
 import type { Issuer } from '../../../src/payment/rails/lightning/issuer.ts';
 import { createJudge } from '../../../src/payment/rails/lightning/judge.ts';
+import { createNewcomers } from '../../../src/payment/rails/lightning/newcomers.ts';
 import { createOffers } from '../../../src/payment/rails/lightning/offers.ts';
 import type { LightningOrder } from '../../../src/payment/rails/lightning/order.ts';
 import { createRecentBuyers } from '../../../src/payment/rails/lightning/recent-buyers.ts';
@@ -60,6 +61,7 @@ export async function openRailBench(choices: Choices = {}) {
     last: () => null,
   };
   const buyers = createRecentBuyers(clock);
+  const newcomers = createNewcomers(clock);
   const room = createReplyRoom({ maxBytes: roomBytes, clock });
   const handler = { runs: [] as string[], run: (async (tag) => `answer to ${tag}`) as Run };
   const warned: [level: string, message: string, detail: object][] = [];
@@ -69,7 +71,7 @@ export async function openRailBench(choices: Choices = {}) {
   };
   const common = { store, sources: null, clock, handlerTimeoutMs: 5000 };
   const offers = createOffers<null>({
-    ...{ ...common, issuer: configuredIssuer, rates, buyers, room, network: MAINNET },
+    ...{ ...common, issuer: configuredIssuer, rates, buyers, newcomers, room, network: MAINNET },
     issuance: createIssuance(limits, clock),
     turns: createClientTurns(choices.turns ?? { running: 4, waiting: 4, waitingPerClient: 4 }),
   });

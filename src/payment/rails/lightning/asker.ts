@@ -6,5 +6,11 @@ export interface Asker {
   readonly isBuyer: boolean;
 }
 
+/** The same where new invoices are counted. */
+export interface Applicant extends Asker {
+  /** Whether the client comes new (`newcomers.ts`). */
+  readonly isNewcomer: boolean;
+}
+
 /** The part of what all clients share, a fifth, that only buyers may draw on. */
 export const BUYERS_PART = 5;

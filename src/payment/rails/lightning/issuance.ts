@@ -7,10 +7,15 @@ import {
   type SharedWindows,
   WINDOW_MS,
 } from '../../../lib/limits/minute-windows.ts';
-import { type Asker, BUYERS_PART } from './asker.ts';
+import { type Applicant, BUYERS_PART } from './asker.ts';
 
 /** The total is short while more than this part of it is taken. */
 const SHORT_ABOVE = 0.75;
+
+/** Divides the total: the part, a tenth, that newcomers may draw of the buyers' reserve. */
+const NEWCOMERS_PART = 10;
+/** The newcomers' part comes in equal portions over the minute, at most so many: no burst can take it all. */
+const MOST_PORTIONS = 30;
 
 const NOTHING: Heard = { taken: 0, holders: 0 };
 
@@ -21,10 +26,10 @@ interface IssuanceLimits {
 }
 
 /**
- * The limiter of new invoices, asked before the handler and the node do any work. Counts one for the asker and resolves with what takes it
+ * The limiter of new invoices, asked before the handler and the node do any work. Counts one for the applicant and resolves with what takes it
  * back, for an invoice that was not made; throws TooMany, `exact_lnbtc_invoice_issuance_denied`, and then nothing is counted.
  */
-export type Issuance = (asker: Asker) => Promise<() => Promise<void>>;
+export type Issuance = (applicant: Applicant) => Promise<() => Promise<void>>;
 
 /**
  * Checks in this order, so that a refused client uses up nothing that others share:
@@ -32,9 +37,11 @@ export type Issuance = (asker: Asker) => Promise<() => Promise<void>>;
  * 2. four times that for its IPv6 /48;
  * 3. the total: a client, or a /48, gets one more only while it has no more than is left, so a late client finds some;
  * 4. while the total is short, in this minute or the last: the equal share, which leaves one more share than there are clients. Without it
- *    twenty clients that come one after another would each take half of the rest.
+ *    twenty clients that come one after another would each take half of the rest;
+ * 5. a newcomer that 3 or 4 would refuse draws on the newcomers' part, a tenth of the total, in portions of two seconds. Without it some hundred
+ *    clients that keep asking would take all in the first second of each minute.
  *
- * A fifth of the total is reserved for clients that have paid within the hour; rule 4 does not bind them. All windows are the same minute of the
+ * A fifth of the total is reserved for clients that have paid within the hour; rule 4 does not bind them, and newcomers may draw half of it. All windows are the same minute of the
  * clock, so that no client gets its share twice in one. Counts are in this process's memory unless `open` names another place; a restart forgets
  * them.
  */
@@ -46,10 +53,12 @@ export function createIssuance(
   const clients = open('invoices for a client');
   const invoices = open('invoices');
   const holders = open('clients with invoices');
+  const newcomers = open('invoices for newcomers');
+  const portions = createPortions(limits.total);
   const siteLimit = limits.client * CLIENTS_PER_SITE;
   const shares = createShares(limits.total);
 
-  return async ({ client, isBuyer }) => {
+  return async ({ client, isBuyer, isNewcomer }) => {
     if (limits.client === 0 && limits.total === 0) return async () => {};
     const now = clock.nowMs();
     const minute = Math.floor(now / WINDOW_MS);
@@ -65,11 +74,16 @@ export function createIssuance(
     const takeBack = async (): Promise<void> => {
       await Promise.all(counted.splice(0).map((undo) => undo()));
     };
-    async function refuse(limit: number, whose: string): Promise<never> {
+    async function refuse(limit: number, whose: string, untilMs = (minute + 1) * WINDOW_MS): Promise<never> {
       await takeBack();
       const detail = `More than ${limit} new invoices a minute ${whose}; pay one that you have, or wait.`;
-      const resetSeconds = Math.ceil(((minute + 1) * WINDOW_MS - now) / 1000);
+      const resetSeconds = Math.max(1, Math.ceil((untilMs - now) / 1000));
       throw new TooMany('exact_lnbtc_invoice_issuance_denied', detail, resetSeconds);
+    }
+    /** Step 5: `all` is the count with this one. */
+    async function drawAsNewcomer(all: number): Promise<boolean> {
+      if (!isNewcomer || all > limits.total) return false;
+      return (await count(newcomers, `${portions.at(now)}`)) <= portions.size;
     }
 
     const own = await count(clients, client);
@@ -79,10 +93,20 @@ export function createIssuance(
     if (limits.client > 0 && held > siteLimit) return refuse(siteLimit, 'for one network');
     if (limits.total === 0) return takeBack;
     const all = await count(invoices, '');
-    if (held > share.most(isBuyer, all)) return refuse(limits.total, 'for all clients together');
+    if (held > share.most(isBuyer, all) && !(await drawAsNewcomer(all)))
+      return refuse(limits.total, 'for all clients together', isNewcomer ? portions.endOf(now) : undefined);
     share.hear({ taken: all, ...(held === 1 && { holders: await count(holders, '') }) });
     return takeBack;
   };
+}
+
+/** The newcomers' part of a total, in portions over the minute. */
+function createPortions(total: number) {
+  const part = Math.floor(total / NEWCOMERS_PART);
+  const number = Math.max(1, Math.min(MOST_PORTIONS, part));
+  const lengthMs = WINDOW_MS / number;
+  const at = (ms: number): number => Math.floor(ms / lengthMs);
+  return { size: Math.floor(part / number), at, endOf: (ms: number): number => (at(ms) + 1) * lengthMs };
 }
 
 /** What is heard of a minute: how many invoices there were, and for how many clients, an IPv6 /48 being one. */

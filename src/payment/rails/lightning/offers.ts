@@ -7,9 +7,10 @@ import type { LightningNetwork } from '../../lnbtc/networks.ts';
 import { lightningRequirement, SKEW_SECONDS } from '../../lnbtc/terms.ts';
 import type { Quote } from '../../protocol.ts';
 import { clientGone, runEndpoint } from '../../run-endpoint.ts';
-import type { Asker } from './asker.ts';
+import type { Applicant, Asker } from './asker.ts';
 import type { Issuance } from './issuance.ts';
 import type { Issuer } from './issuer.ts';
+import type { Newcomers } from './newcomers.ts';
 import type { LightningOrder } from './order.ts';
 import { priceMsat } from './quote.ts';
 import type { RecentBuyers } from './recent-buyers.ts';
@@ -29,6 +30,7 @@ interface OffersOptions<S> {
   issuance: Issuance;
   room: ReplyRoom;
   buyers: Pick<RecentBuyers, 'has'>;
+  newcomers: Newcomers;
   /** Where handlers of unpaid offers run; its reserve is for clients that have paid lately. */
   turns: ClientTurns;
   sources: S;
@@ -53,10 +55,11 @@ interface Answer {
  * room; 9. the node makes an invoice, which is checked; 10. invoice and sealed reply are on disk; 11. the 402 leaves.
  */
 export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
-  const { store, issuer, rates, issuance, room, buyers, turns, sources, network, clock, handlerTimeoutMs } = options;
+  const { store, issuer, rates, issuance, room, buyers, newcomers, turns, sources, network, clock, handlerTimeoutMs } =
+    options;
 
   /** Steps 4 to 7. An attempt that ends before the handler runs is not counted. */
-  async function answerOf(order: LightningOrder<S>, asker: Asker): Promise<Answer> {
+  async function answerOf(order: LightningOrder<S>, asker: Applicant): Promise<Answer> {
     const { endpoint, params, signal } = order;
     const takeBack = await issuance(asker);
     let hasBegun = false;
@@ -102,10 +105,11 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     if (!issuer)
       throw new Unavailable('lightning_unavailable', 'This service has no Lightning node to be paid on.', 300);
     issuer.checkAvailable();
-    const asker = { client, isBuyer: buyers.has(client) };
+    const asker = { client, isBuyer: buyers.has(client), isNewcomer: newcomers.asks(client) };
     room.check(asker);
     const answer = await answerOf(order, asker);
     const requirement = await offer(order, asker, answer, priceMsat(price.units, answer.rate), issuer);
+    newcomers.offered(client);
     return { requirement: { ...requirement, network: network.id }, priceUsd: price.usd, btcUsd: answer.rate };
   };
 }

@@ -13,6 +13,7 @@ import { createLightningCounter } from './counter.ts';
 import { createIssuance } from './issuance.ts';
 import { createIssuer } from './issuer.ts';
 import { createJudge } from './judge.ts';
+import { createNewcomers } from './newcomers.ts';
 import type { NodeLog } from './node-watch.ts';
 import { createReceiver } from './nodes/create-receiver.ts';
 import { createOffers } from './offers.ts';
@@ -79,7 +80,8 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const keepMs = replies.keepSeconds * 1000;
   const serve = createServeGranted<S>({ store, room, sources, clock, handlerTimeoutMs, keepMs, log });
   const judge = createJudge({ store, issuer, rates, network, shared, clock });
-  const bounds = { issuance, room, buyers, turns: createClientTurns(OFFER_TURNS) };
+  const newcomers = createNewcomers(clock);
+  const bounds = { issuance, room, buyers, newcomers, turns: createClientTurns(OFFER_TURNS) };
   const offers = createOffers<S>({
     ...{ store, issuer, rates, sources: offerSources, network, clock, handlerTimeoutMs },
     ...bounds,
