@@ -32,7 +32,7 @@ const linesOf = new WeakMap<object, Lines>();
 function openLines(roster: object): Lines {
   const lines = linesOf.get(roster) ?? {
     ...{ settle: new Set<symbol>(), sale: new Set<symbol>(), collect: new Set<symbol>() },
-    ...{ admit: new Set<symbol>(), free: new Set<symbol>() },
+    ...{ offer: new Set<symbol>(), admit: new Set<symbol>(), free: new Set<symbol>() },
   };
   linesOf.set(roster, lines);
   return lines;

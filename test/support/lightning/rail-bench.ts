@@ -71,6 +71,7 @@ export async function openRailBench(choices: Choices = {}) {
   };
   const common = { store, sources: null, clock, handlerTimeoutMs: 5000 };
   const offers = createOffers<null>({
+    reservedSources: null,
     ...{ ...common, issuer: configuredIssuer, rates, buyers, newcomers, room, network: MAINNET },
     issuance: createIssuance(limits, clock),
     turns: createClientTurns(choices.turns ?? { running: 4, waiting: 4, waitingPerClient: 4 }),
@@ -126,7 +127,23 @@ export async function openRailBench(choices: Choices = {}) {
   }
 
   return {
-    ...{ clock, node, store, real, faults, issuer, rates, buyers, room, handler, warned, offers, judge, serve },
+    ...{
+      clock,
+      node,
+      store,
+      real,
+      faults,
+      issuer,
+      rates,
+      buyers,
+      newcomers,
+      room,
+      handler,
+      warned,
+      offers,
+      judge,
+      serve,
+    },
     redeemed: redeem,
     /** Redeems what a PAYMENT-SIGNATURE header holds. */
     redeem: async (...[order, header]: [Parameters<typeof redeem>[0], string]) => redeem(order, decodePayment(header)),

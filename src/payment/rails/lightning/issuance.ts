@@ -26,10 +26,17 @@ interface IssuanceLimits {
 }
 
 /**
- * The limiter of new invoices, asked before the handler and the node do any work. Counts one for the applicant and resolves with what takes it
- * back, for an invoice that was not made; throws TooMany, `exact_lnbtc_invoice_issuance_denied`, and then nothing is counted.
+ * The limiter of new invoices, asked before the handler and the node do any work. Counts one for the applicant; throws TooMany, `exact_lnbtc_invoice_issuance_denied`, and then nothing is counted.
  */
-export type Issuance = (applicant: Applicant) => Promise<() => Promise<void>>;
+export type Issuance = (applicant: Applicant) => Promise<Permit>;
+
+/** Leave to make one invoice. */
+export interface Permit {
+  /** Whether its applicant may draw on the reserves of what comes next: a buyer may, and a newcomer that drew on the newcomers' part. */
+  readonly hasReserve: boolean;
+  /** Takes the count back, once, for an invoice that was not made. */
+  takeBack(): Promise<void>;
+}
 
 /**
  * Checks in this order, so that a refused client uses up nothing that others share:
@@ -59,7 +66,7 @@ export function createIssuance(
   const shares = createShares(limits.total);
 
   return async ({ client, isBuyer, isNewcomer }) => {
-    if (limits.client === 0 && limits.total === 0) return async () => {};
+    if (limits.client === 0 && limits.total === 0) return { hasReserve: isBuyer, takeBack: async () => {} };
     const now = clock.nowMs();
     const minute = Math.floor(now / WINDOW_MS);
     const share = shares.of(minute);
@@ -91,12 +98,13 @@ export function createIssuance(
     const site = siteKey(client);
     const held = site === null ? own : await count(clients, site);
     if (limits.client > 0 && held > siteLimit) return refuse(siteLimit, 'for one network');
-    if (limits.total === 0) return takeBack;
+    if (limits.total === 0) return { hasReserve: isBuyer, takeBack };
     const all = await count(invoices, '');
-    if (held > share.most(isBuyer, all) && !(await drawAsNewcomer(all)))
+    const drawsReserve = held > share.most(isBuyer, all);
+    if (drawsReserve && !(await drawAsNewcomer(all)))
       return refuse(limits.total, 'for all clients together', isNewcomer ? portions.endOf(now) : undefined);
     share.hear({ taken: all, ...(held === 1 && { holders: await count(holders, '') }) });
-    return takeBack;
+    return { hasReserve: isBuyer || drawsReserve, takeBack };
   };
 }
 

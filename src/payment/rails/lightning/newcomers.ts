@@ -1,5 +1,5 @@
 import type { Clock } from '../../../lib/clock.ts';
-import { CLIENTS_PER_SITE, siteKey } from '../../../lib/limits/client-key.ts';
+import { CLIENTS_PER_SITE, keysOf, siteKey } from '../../../lib/limits/client-key.ts';
 import { createMinuteWindows, MAX_CLIENTS } from '../../../lib/limits/minute-windows.ts';
 import { setNewest } from '../../../lib/set-newest.ts';
 
@@ -16,6 +16,8 @@ const MOST = 12;
 export interface Newcomers {
   /** Notes that a client asks for an offer, and tells whether it comes new. */
   asks(client: string): boolean;
+  /** Forgets one time that a client asked: it got nothing for want of what is ours, and was told to ask again. */
+  forgive(client: string): void;
   /** A client got an offer. */
   offered(client: string): void;
 }
@@ -45,10 +47,14 @@ export function createNewcomers(clock: Clock, maxClients = MAX_CLIENTS): Newcome
       if (site === null) return isRareClient;
       return isRare(site, CLIENTS_PER_SITE) && offers.read(site).count < CLIENTS_PER_SITE && isRareClient;
     },
+    forgive(client) {
+      for (const key of keysOf(client)) {
+        const known = asked.get(key);
+        if (known) asked.set(key, { ...known, level: Math.max(0, known.level - 1) });
+      }
+    },
     offered(client) {
-      offers.count(client);
-      const site = siteKey(client);
-      if (site !== null) offers.count(site);
+      for (const key of keysOf(client)) offers.count(key);
     },
   };
 }

@@ -21,6 +21,7 @@ import { SEAL_BYTES, sealReply } from './seal.ts';
 const FORGET_MARGIN_SECONDS = 60;
 /** Handlers take a second or less, as a rule. */
 const BUSY_RETRY_SECONDS = 2;
+const BUSY = 'offers_busy';
 
 interface OffersOptions<S> {
   store: LightningStore;
@@ -31,9 +32,11 @@ interface OffersOptions<S> {
   room: ReplyRoom;
   buyers: Pick<RecentBuyers, 'has'>;
   newcomers: Newcomers;
-  /** Where handlers of unpaid offers run; its reserve is for clients that have paid lately. */
+  /** Where handlers of unpaid offers run. */
   turns: ClientTurns;
   sources: S;
+  /** The same for those that draw on the reserves: their handlers read the chain before the others'. */
+  reservedSources: S;
   network: LightningNetwork;
   clock: Clock;
   handlerTimeoutMs: number;
@@ -55,21 +58,35 @@ interface Answer {
  * room; 9. the node makes an invoice, which is checked; 10. invoice and sealed reply are on disk; 11. the 402 leaves.
  */
 export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
-  const { store, issuer, rates, issuance, room, buyers, newcomers, turns, sources, network, clock, handlerTimeoutMs } =
-    options;
+  const {
+    store,
+    issuer,
+    rates,
+    issuance,
+    room,
+    buyers,
+    newcomers,
+    turns,
+    sources,
+    reservedSources,
+    network,
+    clock,
+    handlerTimeoutMs,
+  } = options;
 
   /** Steps 4 to 7. An attempt that ends before the handler runs is not counted. */
   async function answerOf(order: LightningOrder<S>, asker: Applicant): Promise<Answer> {
     const { endpoint, params, signal } = order;
-    const takeBack = await issuance(asker);
+    const { hasReserve, takeBack } = await issuance(asker);
     let hasBegun = false;
     const run = (): Promise<Buffer> => {
       hasBegun = true;
-      return runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
+      const from = hasReserve ? reservedSources : sources;
+      return runEndpoint(endpoint, params, { sources: from, timeoutMs: handlerTimeoutMs, signal });
     };
     try {
       const { rate } = await rates.current();
-      const body = await turns.run(asker.client, signal, run, asker.isBuyer);
+      const body = await turns.run(asker.client, signal, run, hasReserve);
       return { body, rate };
     } catch (error) {
       if (!hasBegun) await takeBack();
@@ -98,6 +115,11 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     }
   }
 
+  async function make(order: LightningOrder<S>, applicant: Applicant, units: bigint, from: Issuer) {
+    const answer = await answerOf(order, applicant);
+    return { answer, requirement: await offer(order, applicant, answer, priceMsat(units, answer.rate), from) };
+  }
+
   return async (order) => {
     const { endpoint, client } = order;
     const { price } = endpoint;
@@ -107,8 +129,10 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     issuer.checkAvailable();
     const asker = { client, isBuyer: buyers.has(client), isNewcomer: newcomers.asks(client) };
     room.check(asker);
-    const answer = await answerOf(order, asker);
-    const requirement = await offer(order, asker, answer, priceMsat(price.units, answer.rate), issuer);
+    const { answer, requirement } = await make(order, asker, price.units, issuer).catch((error) => {
+      if (error instanceof Unavailable && error.code !== BUSY) newcomers.forgive(client);
+      throw error;
+    });
     newcomers.offered(client);
     return { requirement: { ...requirement, network: network.id }, priceUsd: price.usd, btcUsd: answer.rate };
   };
@@ -116,5 +140,5 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
 
 function busy(): Unavailable {
   const detail = 'Too many offers are being made now; nothing was charged. Try again shortly.';
-  return new Unavailable('offers_busy', detail, BUSY_RETRY_SECONDS);
+  return new Unavailable(BUSY, detail, BUSY_RETRY_SECONDS);
 }

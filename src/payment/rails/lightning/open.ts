@@ -26,7 +26,7 @@ import { createLightningTools } from './tools.ts';
 /** How often what may be forgotten is. */
 const PRUNE_MS = 60_000;
 /**
- * Unpaid offers run at most 20 handlers at once, 4 of them for buyers of the last hour. 160 more may wait, 32 of them for such buyers, 6 for each
+ * Unpaid offers run at most 20 handlers at once, 4 of them for those that draw on the reserves. 160 more may wait, 32 of them for these, 6 for each
  * client: twenty greedy clients (120) leave places. An offer without a place to wait is refused at once. A paid retry does not queue.
  */
 const OFFER_TURNS = { running: 20, waiting: 160, waitingPerClient: 6, reserved: { running: 4, waiting: 32 } };
@@ -38,6 +38,8 @@ interface LightningOptions<S> {
   sources: S;
   /** The same for handlers of unpaid offers, which come after everything that is paid for. */
   offerSources: S;
+  /** The same for buyers of the last hour, and for newcomers within their part. */
+  reservedSources: S;
   protocol: Pick<HttpProtocol, 'quote'>;
   clock: Clock;
   bootId: string;
@@ -60,6 +62,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
     upstreams,
     sources,
     offerSources,
+    reservedSources,
     clock,
     bootId,
     sells = true,
@@ -83,7 +86,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const newcomers = createNewcomers(clock);
   const bounds = { issuance, room, buyers, newcomers, turns: createClientTurns(OFFER_TURNS) };
   const offers = createOffers<S>({
-    ...{ store, issuer, rates, sources: offerSources, network, clock, handlerTimeoutMs },
+    ...{ store, issuer, rates, sources: offerSources, reservedSources, network, clock, handlerTimeoutMs },
     ...bounds,
   });
   const redeem = createRedeem<S>({ store, issuer, judge, serve, buyers, shared, clock, bootId });

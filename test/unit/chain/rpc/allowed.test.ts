@@ -30,9 +30,9 @@ function open(...rates: (number | undefined)[]) {
   return { clock, roster, allowances, isAllowed, allowed };
 }
 
-test('a less important rank keeps a larger reserve, and `admit` and `free` do not wait', () => {
-  expect(RANKS.map((rank) => RESERVE[rank])).toEqual([0, 0.1, 0.2, 0.35, 0.5]);
-  expect(RANKS.map((rank) => PATIENCE_MS[rank])).toEqual([3000, 2000, 2000, 0, 0]);
+test('a less important rank keeps no smaller reserve, and `admit` and `free` do not wait', () => {
+  expect(RANKS.map((rank) => RESERVE[rank])).toEqual([0, 0.1, 0.2, 0.35, 0.35, 0.5]);
+  expect(RANKS.map((rank) => PATIENCE_MS[rank])).toEqual([3000, 2000, 2000, 2000, 0, 0]);
 });
 
 describe('the ranks that may go', () => {
@@ -51,10 +51,10 @@ describe('the ranks that may go', () => {
     [139, 2],
     [141, 3],
     [207, 3],
-    [208, 4],
-    [274, 4],
-    [275, 5],
-    [500, 5],
+    [208, 5],
+    [274, 5],
+    [275, 6],
+    [500, 6],
   ])('after %i ms of twenty a second are the first %i', async (ms, count) => {
     const { clock, allowed } = open(20);
     await clock.advance(ms);

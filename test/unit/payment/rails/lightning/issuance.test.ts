@@ -290,6 +290,15 @@ describe('a newcomer', () => {
     await issue(newcomer('198.51.100.1'));
   });
 
+  it('draws on what else is reserved only where it drew on its own part, and a buyer always', async () => {
+    const { issue } = await startTaken();
+    expect((await issue(newcomer('198.51.100.1'))).hasReserve).toBe(true);
+    expect((await issue(buyer('198.51.100.2'))).hasReserve).toBe(true);
+    const quiet = createIssuance({ client: 30, total: 600 }, createManualClock(MINUTE_START));
+    for (const isFree of [newcomer('a'), stranger('b')]) expect((await quiet(isFree)).hasReserve).toBe(false);
+    expect((await quiet(buyer('c'))).hasReserve).toBe(true);
+  });
+
   it('shares a tenth of the total in portions of two seconds: a burst leaves something to those that come later', async () => {
     const { clock, issue } = await startTaken();
     let all = 0;
@@ -342,7 +351,7 @@ describe('a newcomer', () => {
 
   it('whose invoice was not made gives its part back', async () => {
     const { issue } = await startTaken();
-    const takeBack = await issue(newcomer('198.51.100.1'));
+    const { takeBack } = await issue(newcomer('198.51.100.1'));
     await issue(newcomer('198.51.100.2'));
     await expect(issue(newcomer('198.51.100.3'))).rejects.toBeInstanceOf(TooMany);
     await takeBack();
@@ -357,10 +366,10 @@ describe('an invoice that was not made', () => {
     const undo = [];
     for (const network of networks) for (const _ of [0, 1]) undo.push(await issue(stranger(network)));
     await expect(issue(stranger('2001:db8:1:4::/64'))).rejects.toThrow('for one network');
-    await undo[0]?.();
-    await undo[0]?.();
+    await undo[0]?.takeBack();
+    await undo[0]?.takeBack();
     expect(await admitted(issue, '2001:db8:1:4::/64', 5)).toBe(1);
-    for (const takeBack of undo) await takeBack();
+    for (const { takeBack } of undo) await takeBack();
     expect(await admitted(issue, networks[0]!, 5)).toBe(2);
   });
 
@@ -368,7 +377,7 @@ describe('an invoice that was not made', () => {
     const issue = createIssuance({ client: 0, total: 10 }, createManualClock(0));
     const undo = await Promise.all(addresses(10).map((client) => issue(buyer(client))));
     expect(await admitted(issue, 'other', 1, true)).toBe(0);
-    await undo[3]?.();
+    await undo[3]?.takeBack();
     expect(await admitted(issue, 'other', 1, true)).toBe(1);
   });
 
@@ -377,7 +386,7 @@ describe('an invoice that was not made', () => {
       count: () => Promise.reject(new Error('nothing is counted')),
       takeBack: () => Promise.reject(new Error('nothing is taken back')),
     }));
-    await (await issue(stranger('a')))();
+    await (await issue(stranger('a'))).takeBack();
   });
 });
 

@@ -51,6 +51,16 @@ describe('a client', () => {
     expect(newcomers.asks(CLIENT)).toBe(true);
   });
 
+  test('is not held to the times that are forgiven, which give it nothing beyond them', async () => {
+    const { newcomers } = open();
+    for (let at = 0; at < 10; at++) {
+      expect(newcomers.asks(CLIENT)).toBe(true);
+      newcomers.forgive(CLIENT);
+    }
+    for (let at = 0; at < 5; at++) newcomers.forgive(CLIENT);
+    expect(Array.from({ length: 5 }, () => newcomers.asks(CLIENT))).toEqual([true, true, true, false, false]);
+  });
+
   test('is not held to what another one does', async () => {
     const { asks, newcomers } = open();
     await asks('192.0.2.2', 50, 10);
