@@ -45,7 +45,7 @@ export async function readLatestHeader(chain: ChainClient, options: RpcOptions):
   return readHeader(outcome, 'latest');
 }
 
-/** The number of the newest block, at which the reads of one answer are then pinned. */
+/** The number of the newest block. */
 export async function readBlockNumber(chain: ChainClient, options: RpcOptions): Promise<number> {
   const [outcome] = await chain.batch([{ method: 'eth_blockNumber', params: [] }], options);
   return readOutcome(outcome, index, 'the block number');

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
-import { readBlockNumber } from '../chain/block.ts';
 import { readTokenWithSupply } from '../chain/erc20.ts';
+import { readNewestNumber } from '../chain/newest.ts';
 import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatUnits } from '../lib/units.ts';
@@ -45,7 +45,7 @@ export const chainToken = defineEndpoint({
     },
   },
   async run({ address }, { chain, clock }: Pick<Sources, 'chain' | 'clock'>, signal) {
-    const block = await readBlockNumber(chain, { signal });
+    const block = await readNewestNumber(chain);
     const token = await readTokenWithSupply(chain, address, block, { signal });
     if (token === null || token.totalSupply === null || token.isErc721) {
       throw new NotFound(`no ERC-20 token answers at ${address}`);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
-import { readBlockNumber } from '../chain/block.ts';
+import { readNewestNumber } from '../chain/newest.ts';
 import { type Round, readOracle } from '../chain/oracle.ts';
 import { Unavailable } from '../errors.ts';
 import { sourceSchema } from '../lib/source.ts';
@@ -78,7 +78,7 @@ export const chainUsyc = defineEndpoint({
     if (usyc === null) {
       throw new Unavailable('usyc_unavailable', 'This service knows of no USYC on its chain.', RETRY_SECONDS);
     }
-    const block = await readBlockNumber(chain, { signal });
+    const block = await readNewestNumber(chain);
     const { decimals, rounds, supply } = await readOracle(chain, usyc, block, MAX_ROUNDS, { signal });
     const show = ({ id, at, answer }: Round) => ({ round: `${id}`, at, usd: formatUnits(answer, decimals) });
     const last = show(rounds[0]);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
-import { readBlockNumber } from '../chain/block.ts';
 import { balanceCall, readBalance, readTokens } from '../chain/erc20.ts';
+import { readNewestNumber } from '../chain/newest.ts';
 import type { ChainClient, RpcOptions } from '../chain/rpc/client.ts';
 import { data, index, quantity, readOutcome, toQuantity } from '../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../errors.ts';
@@ -62,7 +62,7 @@ export const chainWallet = defineEndpoint({
     },
   },
   async run({ address }, { chain, clock, usdc, projectToken }: Sources, signal) {
-    const block = await readBlockNumber(chain, { signal });
+    const block = await readNewestNumber(chain);
     const [account, project] = await Promise.all([
       readAccount(chain, address, usdc, block, { signal }),
       projectToken === null ? null : readHolding(chain, address, lowerCase(projectToken), block, { signal }),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
 import { baseFeeOf, nextBaseFee } from '../chain/base-fee.ts';
-import { readNewestHeader } from '../chain/newest-header.ts';
+import { readNewestHeader } from '../chain/newest.ts';
 import { sourceSchema } from '../lib/source.ts';
 import { formatGwei, formatNative } from '../lib/units.ts';
 import type { LatestFee } from '../store/chain/fee-reads.ts';

@@ -17,6 +17,8 @@ export interface FailureRefusal {
 export interface Failures {
   /** Null when neither the payer nor the client must wait. */
   refusal(payer: string, client: string): FailureRefusal | null;
+  /** Whether a call of this client, or of its IPv6 /48, has failed uncharged in this minute. */
+  hasFailed(client: string): boolean;
   /** Counts a payment whose signature is not valid. It counts for the client alone, because any client can name any payer. */
   noteUnproven(client: string): void;
   /** Counts a call that failed uncharged after the payer's signature was checked. */
@@ -57,6 +59,10 @@ export function createFailures(limits: FailureLimits, clock: Clock): Failures {
       if (forDay > 0) return { code: 'payer_failures', detail: MOVED_NOTHING, retryAfterSeconds: forDay };
       const forClient = clientWaitSeconds(limits.client, clients, client);
       return forClient > 0 ? refusal('client_failures', 'this client’s', forClient) : null;
+    },
+    hasFailed: (client) => {
+      const site = siteKey(client);
+      return clients.clients.read(client).count > 0 || (site !== null && clients.sites.read(site).count > 0);
     },
     noteUnproven: (client) => noteClient(clients, client),
     note(payer, client) {

@@ -43,6 +43,8 @@ export interface OpenRail {
 export interface Asker {
   /** The client's key in the limits. Clients take turns at reads that cost requests. */
   readonly client: string;
+  /** Whether calls of this client, or of its IPv6 /48, have failed uncharged in this minute: then others are looked at before it. */
+  readonly hasFailed: boolean;
   readonly signal: AbortSignal;
 }
 

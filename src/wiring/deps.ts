@@ -86,6 +86,7 @@ export async function createDeps(
   const lightning = createLightning({
     ...{ config, store: lightningStore, upstreams, sources, protocol: httpProtocol, clock, bootId, log },
     offerSources: { ...sources, chain: ranked(chain, 'admit') },
+    reservedSources: { ...sources, chain: ranked(chain, 'offer') },
     sells: part.kind !== 'primary',
     keepsHouse: ledger.leads,
     isAlone: !worker && !instance,

@@ -3,13 +3,24 @@
  * - settle: send a settlement, or answer a buyer about one.
  * - sale: simulate a payer's contract, or run a paid handler.
  * - collect: the collector, and reconciliation that no buyer waits for.
- * - admit: read a payer that is not verified yet, ask its contract for a signature, or run the handler of an unpaid offer.
+ * - offer: run the handler of an unpaid offer for a client that has paid lately, or comes new and is one of the few that may go first.
+ * - admit: read a payer that is not verified yet, ask its contract for a signature, or run the handler of any other unpaid offer.
  * - free: free routes.
  */
-export type Rank = 'settle' | 'sale' | 'collect' | 'admit' | 'free';
+export type Rank = 'settle' | 'sale' | 'collect' | 'offer' | 'admit' | 'free';
+
+/** All of them, most important first. */
+export const RANKS: readonly Rank[] = ['settle', 'sale', 'collect', 'offer', 'admit', 'free'];
 
 /** The share of the providers' burst that a rank leaves to more important ranks. */
-export const RESERVE: Readonly<Record<Rank, number>> = { settle: 0, sale: 0.1, collect: 0.2, admit: 0.35, free: 0.5 };
+export const RESERVE: Readonly<Record<Rank, number>> = {
+  settle: 0,
+  sale: 0.1,
+  collect: 0.2,
+  offer: 0.35,
+  admit: 0.35,
+  free: 0.5,
+};
 
 /**
  * How long a request waits for its rank's allowance, in milliseconds. Then a settlement asks providers without an allowance too, and every other
@@ -19,6 +30,7 @@ export const PATIENCE_MS: Readonly<Record<Rank, number>> = {
   settle: 3000,
   sale: 2000,
   collect: 2000,
+  offer: 2000,
   admit: 0,
   free: 0,
 };

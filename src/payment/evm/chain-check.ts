@@ -92,11 +92,15 @@ export function createChainCheck(
     read: async (authorization: Authorization, signal: AbortSignal): Promise<Look> =>
       withSlack(await readPayer(authorization, signal)),
     /**
-     * Reads the payer of an unverified payment, in its client's turn and within the providers' limits. Payments whose signature is already checked
-     * come first.
+     * Reads the payer of an unverified payment, in its client's turn and within the providers' limits. Clients without a failed call in this minute
+     * come first. Among equal clients, payments whose signature is already checked come first.
      */
-    admit: async (authorization: Authorization, { client, signal }: Asker, isSigned: boolean): Promise<Look> =>
-      withSlack(await admitPayer(authorization, signal, client, isSigned)),
+    admit: async (
+      authorization: Authorization,
+      { client, hasFailed, signal }: Asker,
+      isSigned: boolean,
+    ): Promise<Look> =>
+      withSlack(await admitPayer(authorization, signal, client, (hasFailed ? 0 : 2) + (isSigned ? 1 : 0))),
     /** The balance of an account at the end of a block, in USDC base units. */
     balanceAt: async (account: Uint8Array, block: number, signal: AbortSignal): Promise<bigint> => {
       const call = { to: usdc, data: balanceOfCalldata(account) };

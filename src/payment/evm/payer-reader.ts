@@ -1,4 +1,4 @@
-import { chainBusy } from '../../chain/rpc/allowed.ts';
+import { chainBusy, isChainBusy } from '../../chain/rpc/allowed.ts';
 import type { RpcCall } from '../../chain/rpc/call.ts';
 import { type ChainClient, RpcError, type RpcOutcome } from '../../chain/rpc/client.ts';
 import { ranked } from '../../chain/rpc/ranked.ts';
@@ -79,7 +79,7 @@ export function createAdmissionReader(
   const { ask, ...times } = createAsk(ranked(chain, 'admit'), usdc, clock);
   const places = () =>
     Math.min(PLACES, Math.ceil(chain.requestsPerSecond() * QUEUE_RATE_SHARE * MOST_PAYERS * (WAIT_MS / 1000)));
-  const queue = { places, waitMs: WAIT_MS, refusal: chainBusy };
+  const queue = { places, waitMs: WAIT_MS, refusal: chainBusy, isRefusal: isChainBusy };
   return createSharedReads({ ask, ...times, ready: () => chain.ready('admit'), queue });
 }
 

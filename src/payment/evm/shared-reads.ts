@@ -23,6 +23,8 @@ interface SharedReadsOptions<Q, A> {
     readonly waitMs: number;
     /** The error for a question without a place, or with too long a wait. */
     refusal(): Error;
+    /** Whether a request failed only because no more may go now: its questions then wait for another one. None did, by default. */
+    isRefusal?(error: unknown): boolean;
   };
 }
 
@@ -37,16 +39,17 @@ export const PAYER_READ_TIMES = {
 } as const;
 
 /**
- * Answers a question together with concurrent ones. `signal` ends only this caller's wait. When not all fit into a request, questions with `isFirst`
- * come first, and clients take turns.
+ * Answers a question together with concurrent ones. `signal` ends only this caller's wait. When not all fit into a request, questions with a higher
+ * `precedence` (0 by default) come first, and clients of the same precedence take turns.
  */
-export type SharedRead<Q, A> = (question: Q, signal: AbortSignal, client?: string, isFirst?: boolean) => Promise<A>;
+export type SharedRead<Q, A> = (question: Q, signal: AbortSignal, client?: string, precedence?: number) => Promise<A>;
 
 interface Waiting<Q, A> {
   readonly question: Q;
   readonly client: string;
-  readonly isFirst: boolean;
+  readonly precedence: number;
   readonly sinceMs: number;
+  hasLeft: boolean;
   resolve(answer: A): void;
   reject(error: unknown): void;
 }
@@ -56,7 +59,8 @@ interface Waiting<Q, A> {
  * 1. A question waits `gatherMs` for others. While requests are running it waits until the last is answered and `pauseMs` more, at most
  *    `longestWaitMs`.
  * 2. A full request is sent at once. The other questions wait for the next one; clients take turns.
- * 3. A request belongs to all its callers. It continues when one caller leaves, and its failure reaches all of them.
+ * 3. A request belongs to all its callers. It continues when one caller leaves, and its failure reaches all of them. With a queue, a request that
+ *    failed only because no more may be sent now is made again: its questions have not had their turn, and wait on.
  * 4. A client without a place is refused at once. A question that waited `waitMs` is refused. If no request may be sent by then, new questions are
  *    refused too, until a request is sent.
  */
@@ -107,11 +111,11 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
   }
 
   function next(): readonly Waiting<Q, A>[] {
-    const clientOf = ({ client }: Waiting<Q, A>) => client;
-    const first = waiting.filter(({ isFirst }) => isFirst);
-    const rest = waiting.filter(({ isFirst }) => !isFirst);
-    const taken = takeFairly(first, most, clientOf);
-    return [...taken, ...takeFairly(rest, most - taken.length, clientOf)];
+    const byPrecedence = [...Map.groupBy(waiting, ({ precedence }) => precedence)].sort(([a], [b]) => b - a);
+    const taken: Waiting<Q, A>[] = [];
+    for (const [, equals] of byPrecedence)
+      taken.push(...takeFairly(equals, most - taken.length, ({ client }) => client));
+    return taken;
   }
 
   function fail(error: unknown): void {
@@ -132,10 +136,25 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
         else one.resolve(answered);
       });
     } catch (error) {
-      for (const one of batch) one.reject(error);
+      if (queue?.isRefusal?.(error)) waitAgain(batch);
+      else for (const one of batch) one.reject(error);
     }
     underWay--;
     if (underWay === 0 && waiting.length > 0) void setAlarm(pauseMs);
+  }
+
+  /** Puts questions back where they stood. */
+  function waitAgain(batch: readonly Waiting<Q, A>[]): void {
+    const staying = batch.filter(({ hasLeft }) => !hasLeft);
+    waiting = [...staying, ...waiting].sort((one, other) => one.sinceMs - other.sinceMs);
+    keepWatch();
+    if (waiting.length > 0) void setAlarm(longestWaitMs);
+  }
+
+  function keepWatch(): void {
+    if (!queue || isWatched) return;
+    isWatched = true;
+    void watch(queue);
   }
 
   /** Refuses questions that have waited too long. Runs while any question waits. */
@@ -151,21 +170,19 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
     isWatched = false;
   }
 
-  return (question, signal, client = '', isFirst = false) => {
+  return (question, signal, client = '', precedence = 0) => {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (queue && places && (isStuck || !places.take(client))) return Promise.reject(queue.refusal());
     const { promise, resolve, reject } = Promise.withResolvers<A>();
-    const one = { question, client, isFirst, sinceMs: clock.nowMs(), resolve, reject };
+    const one = { question, client, precedence, sinceMs: clock.nowMs(), hasLeft: false, resolve, reject };
     const leave = () => {
+      one.hasLeft = true;
       waiting = waiting.filter((other) => other !== one);
       reject(signal.reason);
     };
     signal.addEventListener('abort', leave, { once: true });
     waiting.push(one);
-    if (queue && !isWatched) {
-      isWatched = true;
-      void watch(queue);
-    }
+    keepWatch();
     if (waiting.length === most) send();
     else if (waiting.length === 1) void setAlarm(underWay === 0 ? gatherMs : longestWaitMs);
     return promise.finally(() => {

@@ -173,8 +173,22 @@ describe('an honest client is served in 95 % of its calls, within three tries', 
     }));
 });
 
+describe('a client that comes new is served', () => {
+  test('in its turn, after as long as it is told to wait, while 60 others that keep asking have all but the reserve', () =>
+    withShop({ LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '60' }, async (shop) => {
+      // The minute's ordinary invoices, and the first portion of those for newcomers: each of the 60 came new once.
+      for (const _ of range(8)) await Promise.all(greedy(60).map((from) => call(shop.origin, fresh(), { from })));
+      const early = await call(shop.origin, fresh(), { from: HONEST });
+      expect([early.status, codeOf(early)]).toEqual([429, 'exact_lnbtc_invoice_issuance_denied']);
+      nowMs += Number(early.headers['retry-after']) * 1000;
+      const flood = await Promise.all(greedy(60).map((from) => call(shop.origin, fresh(), { from })));
+      expect(new Set(flood.map(({ status }) => status))).toEqual(new Set([429]));
+      expect((await call(shop.origin, fresh(), { from: HONEST })).status).toBe(402);
+    }));
+});
+
 describe('a client that has paid is served', () => {
-  test('while 40 others have all invoices except the reserve, of which a client that has not paid gets none', () =>
+  test('while 40 others have all invoices except the reserve, of which a client that comes at the same moment gets none', () =>
     withShop({ LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '40' }, async (shop) => {
       await buy(shop, HONEST);
       nowMs += 60_000;

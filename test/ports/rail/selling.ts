@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { RailFixture } from '../../support/rails/rail-fixture.ts';
 import { problemOf, receiptOf, type Stage } from '../../support/rails/rail-stage.ts';
 import { PRICES } from '../../support/rails/source.ts';
-import { until } from '../../support/service/crew.ts';
+import { until } from '../../support/service/workers.ts';
 import { decoded } from '../../support/usdc/buyer.ts';
 import { KINDS } from './kinds.ts';
 

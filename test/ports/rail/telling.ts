@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { formsOf } from '../../support/lightning/settle-calls.ts';
 import type { RailFixture } from '../../support/rails/rail-fixture.ts';
 import { problemOf, receiptOf, type Stage } from '../../support/rails/rail-stage.ts';
-import { until } from '../../support/service/crew.ts';
+import { until } from '../../support/service/workers.ts';
 import { KINDS } from './kinds.ts';
 
 /** Promises 9, 11 and 12: what is said of a payment whose end is not known, what the lookup tells, and what is never said. */

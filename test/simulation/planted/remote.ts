@@ -5,9 +5,9 @@ export const REMOTE_PLANTS: readonly Plant[] = [
   {
     name: 'a facilitator is believed',
     file: 'src/payment/settlers/facilitator/remote-settler.ts',
-    find: '    const outcome = await watch(intent, signal);',
+    find: '    const outcome = await watch(intent, reply, signal);',
     replace:
-      "    const outcome: Outcome =\n      reply.kind === 'accepted' ? { kind: 'settled', transaction: new Uint8Array(32), block: 1 } : await watch(intent, signal);",
+      "    const outcome: Outcome =\n      reply.kind === 'accepted' ? { kind: 'settled', transaction: new Uint8Array(32), block: 1 } : await watch(intent, reply, signal);",
     breaks: ['no answer without its full price', 'the ledger equals the chain'],
   },
   {

@@ -12,6 +12,7 @@ import { quotedChallenge } from '../../../src/payment/protocols/x402/quoted-chal
 import { createIssuance } from '../../../src/payment/rails/lightning/issuance.ts';
 import type { Issuer } from '../../../src/payment/rails/lightning/issuer.ts';
 import { createJudge } from '../../../src/payment/rails/lightning/judge.ts';
+import { createNewcomers } from '../../../src/payment/rails/lightning/newcomers.ts';
 import { createOffers } from '../../../src/payment/rails/lightning/offers.ts';
 import type { LightningOrder } from '../../../src/payment/rails/lightning/order.ts';
 import { createRecentBuyers } from '../../../src/payment/rails/lightning/recent-buyers.ts';
@@ -60,6 +61,7 @@ export async function openRailBench(choices: Choices = {}) {
     last: () => null,
   };
   const buyers = createRecentBuyers(clock);
+  const newcomers = createNewcomers(clock);
   const room = createReplyRoom({ maxBytes: roomBytes, clock });
   const handler = { runs: [] as string[], run: (async (tag) => `answer to ${tag}`) as Run };
   const warned: [level: string, message: string, detail: object][] = [];
@@ -69,7 +71,8 @@ export async function openRailBench(choices: Choices = {}) {
   };
   const common = { store, sources: null, clock, handlerTimeoutMs: 5000 };
   const offers = createOffers<null>({
-    ...{ ...common, issuer: configuredIssuer, rates, buyers, room, network: MAINNET },
+    reservedSources: null,
+    ...{ ...common, issuer: configuredIssuer, rates, buyers, newcomers, room, network: MAINNET },
     issuance: createIssuance(limits, clock),
     turns: createClientTurns(choices.turns ?? { running: 4, waiting: 4, waitingPerClient: 4 }),
   });
@@ -124,7 +127,23 @@ export async function openRailBench(choices: Choices = {}) {
   }
 
   return {
-    ...{ clock, node, store, real, faults, issuer, rates, buyers, room, handler, warned, offers, judge, serve },
+    ...{
+      clock,
+      node,
+      store,
+      real,
+      faults,
+      issuer,
+      rates,
+      buyers,
+      newcomers,
+      room,
+      handler,
+      warned,
+      offers,
+      judge,
+      serve,
+    },
     redeemed: redeem,
     /** Redeems what a PAYMENT-SIGNATURE header holds. */
     redeem: async (...[order, header]: [Parameters<typeof redeem>[0], string]) => redeem(order, decodePayment(header)),

@@ -3,7 +3,7 @@ import type { EmbeddedLightning } from '../../../src/embedded/lightning/lightnin
 import { decodeInvoice } from '../../../src/payment/lnbtc/bolt11.ts';
 import { TESTNET } from '../../../src/payment/lnbtc/networks.ts';
 import { type LightningRequirement, offeredBy, proofHeader } from '../lightning/lightning-buyer.ts';
-import { until } from '../service/crew.ts';
+import { until } from '../service/workers.ts';
 import { startStandIn } from '../upstream/http-stand-in.ts';
 import type { OpenRail, RailFixture, Wrong } from './rail-fixture.ts';
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { until } from '../service/crew.ts';
+import { until } from '../service/workers.ts';
 import { headerOf, requirementOf } from '../usdc/payments.ts';
 import type { RailFixture, Wrong } from './rail-fixture.ts';
 import { signToy, startToyBank, type ToyPayment } from './toy-bank.ts';

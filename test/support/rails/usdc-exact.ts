@@ -1,5 +1,5 @@
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { until } from '../service/crew.ts';
+import { until } from '../service/workers.ts';
 import { balanceOf, newBuyer } from '../usdc/buyer.ts';
 import { requirementOf, signAuthorization } from '../usdc/payments.ts';
 import type { OpenRail } from './rail-fixture.ts';

@@ -1,4 +1,4 @@
-import { until } from '../service/crew.ts';
+import { until } from '../service/workers.ts';
 import { decoded } from '../usdc/buyer.ts';
 import { signForGateway } from '../usdc/gateway-payment.ts';
 import { startGatewayStandIn } from '../usdc/gateway-stand-in.ts';

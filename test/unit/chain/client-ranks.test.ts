@@ -97,7 +97,7 @@ describe('providers that never refused anything for its number', () => {
   test('are asked for everything at once', async () => {
     const { ask, chain } = await bench(1, { most: 1000 });
     expect(chain.requestsPerSecond()).toBe(Number.POSITIVE_INFINITY);
-    const ranks: Rank[] = ['settle', 'sale', 'collect', 'admit', 'free'];
+    const ranks: Rank[] = ['settle', 'sale', 'collect', 'offer', 'admit', 'free'];
     expect(await Promise.all(ranks.map((rank) => ask(rank)))).toEqual(ranks.map(() => 'answer'));
     await chain.ready('free');
   });

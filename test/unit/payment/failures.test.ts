@@ -58,6 +58,22 @@ describe('a payer', () => {
 });
 
 describe('a client', () => {
+  test('is known to have failed for a minute, whether its payer was proven or not', async () => {
+    const { failures, clock } = open();
+    expect(failures.hasFailed(CLIENT)).toBe(false);
+    failures.note('payer', CLIENT);
+    failures.noteUnproven(OTHER);
+    expect([failures.hasFailed(CLIENT), failures.hasFailed(OTHER)]).toEqual([true, true]);
+    await clock.advance(60_000);
+    expect([failures.hasFailed(CLIENT), failures.hasFailed(OTHER)]).toEqual([false, false]);
+  });
+
+  test('is known to have failed where another network of its IPv6 /48 has, and not where one of another /48 has', () => {
+    const { failures } = open();
+    failures.noteUnproven(network(1));
+    expect([failures.hasFailed(network(2)), failures.hasFailed(elsewhere)]).toEqual([true, false]);
+  });
+
   test('waits after so many failures within a minute, proven or not, whatever payers it names; another does not', () => {
     const { failures, times } = open();
     let payer = 0;

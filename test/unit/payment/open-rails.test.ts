@@ -151,7 +151,7 @@ describe('the rails', () => {
     const parts = {
       ...{ config, chain: NO_CHAIN, wallet: key && createWallet(key, 5042), ledger, spending, transfers, outgoing },
       // Of these the rails use what is given here, and nothing else.
-      ...{ evidence: evidence as Evidence, check: check as unknown as ChainCheck, token },
+      ...{ evidence: evidence as unknown as Evidence, check: check as unknown as ChainCheck, token },
       ...{ clock: systemClock, log },
     } satisfies RailKit;
     const rails = openRails(parts, () => WELL);
@@ -346,7 +346,7 @@ describe('the rails', () => {
     const { rails, close } = await open(withGateway());
     const { privateKey, address } = newKey();
     gateway.deposit(address, 1000n);
-    const asker = { client: 'c', signal: new AbortController().signal };
+    const asker = { client: 'c', hasFailed: false, signal: new AbortController().signal };
     const good = signForGateway(privateKey, requirement, WALLET);
     const rail = rails[1]?.purchase;
     if (!rail) throw new Error('no Gateway');

@@ -11,7 +11,7 @@ import { createManualClock } from '../../support/manual-clock.ts';
 const SETTLED: Verdict = { kind: 'settled', transaction: Buffer.alloc(32, 1), block: 9, paid: 1000n };
 const FAILED: Verdict = { kind: 'failed', reason: 'payment_already_used' };
 const known = { ...reservation('a', 'a'), state: 'failed' } as unknown as Payment;
-const asker = { client: '192.0.2.1', signal: new AbortController().signal };
+const asker = { client: '192.0.2.1', hasFailed: false, signal: new AbortController().signal };
 
 /** The evidence says what the test says; `mays` is what a look at it was told: whether it may be asked at all. */
 function bench() {

@@ -6,5 +6,11 @@ export interface Asker {
   readonly isBuyer: boolean;
 }
 
+/** An asker for whom a new invoice is counted. */
+export interface Applicant extends Asker {
+  /** Whether the client is a newcomer (`newcomers.ts`). */
+  readonly isNewcomer: boolean;
+}
+
 /** Divides a shared limit: a fifth of it is reserved for buyers. */
 export const BUYERS_PART = 5;

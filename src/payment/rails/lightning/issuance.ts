@@ -7,10 +7,15 @@ import {
   type SharedWindows,
   WINDOW_MS,
 } from '../../../lib/limits/minute-windows.ts';
-import { type Asker, BUYERS_PART } from './asker.ts';
+import { type Applicant, BUYERS_PART } from './asker.ts';
 
 /** The total is scarce while more than this part of it is used. */
 const SHORT_ABOVE = 0.75;
+
+/** Divides the total: the part, a tenth, that newcomers may draw of the buyers' reserve. */
+const NEWCOMERS_PART = 10;
+/** The newcomers' part comes in equal portions over the minute, at most so many. So no burst can take all of it. */
+const MOST_PORTIONS = 30;
 
 const NOTHING: KnownCounts = { taken: 0, holders: 0 };
 
@@ -21,10 +26,18 @@ interface IssuanceLimits {
 }
 
 /**
- * Limits new invoices, before the handler and the node do any work. Counts one invoice for the client and resolves with a function that takes the
- * count back, for an invoice that was not made. Throws TooMany, `exact_lnbtc_invoice_issuance_denied`, and then counts nothing.
+ * Limits new invoices, before the handler and the node do any work. Counts one invoice for the applicant. Throws TooMany,
+ * `exact_lnbtc_invoice_issuance_denied`, and then counts nothing.
  */
-export type Issuance = (asker: Asker) => Promise<() => Promise<void>>;
+export type Issuance = (applicant: Applicant) => Promise<Permit>;
+
+/** Leave to make one invoice. */
+export interface Permit {
+  /** Whether its applicant may draw on the reserves of what comes next: a buyer may, and a newcomer that drew on the newcomers' part. */
+  readonly hasReserve: boolean;
+  /** Takes the count back, once, for an invoice that was not made. */
+  takeBack(): Promise<void>;
+}
 
 /**
  * Checks in this order, so that a refused client uses up nothing that others share:
@@ -33,10 +46,12 @@ export type Issuance = (asker: Asker) => Promise<() => Promise<void>>;
  * 3. The total. A client, or a /48, gets one more only while it has no more than is left, so that a late client still gets some.
  * 4. While the total is scarce, in this minute or the last: an equal share, which leaves one share more than there are clients. Without it, twenty
  *    clients that come one after another would each take half of the rest.
+ * 5. A newcomer that rule 3 or 4 would refuse draws on the newcomers' part, a tenth of the total, in portions of two seconds. Without it, some
+ *    hundred clients that keep asking would take everything in the first second of each minute.
  *
- * A fifth of the total is reserved for clients that have paid within the hour; rule 4 does not apply to them. All windows are the same minute of the
- * clock, so that no client gets its share twice in one minute. The counts are in this process's memory unless `open` names another place; a restart
- * forgets them.
+ * A fifth of the total is reserved for clients that have paid within the hour; rule 4 does not apply to them. Newcomers may draw half of that fifth.
+ * All windows are the same minute of the clock, so that no client gets its share twice in one minute. The counts are in this process's memory unless
+ * `open` names another place; a restart forgets them.
  */
 export function createIssuance(
   limits: IssuanceLimits,
@@ -46,11 +61,13 @@ export function createIssuance(
   const clients = open('invoices for a client');
   const invoices = open('invoices');
   const holders = open('clients with invoices');
+  const newcomers = open('invoices for newcomers');
+  const portions = createPortions(limits.total);
   const siteLimit = limits.client * CLIENTS_PER_SITE;
   const shares = createShares(limits.total);
 
-  return async ({ client, isBuyer }) => {
-    if (limits.client === 0 && limits.total === 0) return async () => {};
+  return async ({ client, isBuyer, isNewcomer }) => {
+    if (limits.client === 0 && limits.total === 0) return { hasReserve: isBuyer, takeBack: async () => {} };
     const now = clock.nowMs();
     const minute = Math.floor(now / WINDOW_MS);
     const share = shares.of(minute);
@@ -65,11 +82,16 @@ export function createIssuance(
     const takeBack = async (): Promise<void> => {
       await Promise.all(counted.splice(0).map((undo) => undo()));
     };
-    async function refuse(limit: number, whose: string): Promise<never> {
+    async function refuse(limit: number, whose: string, untilMs = (minute + 1) * WINDOW_MS): Promise<never> {
       await takeBack();
       const detail = `More than ${limit} new invoices a minute ${whose}; pay one that you have, or wait.`;
-      const resetSeconds = Math.ceil(((minute + 1) * WINDOW_MS - now) / 1000);
+      const resetSeconds = Math.max(1, Math.ceil((untilMs - now) / 1000));
       throw new TooMany('exact_lnbtc_invoice_issuance_denied', detail, resetSeconds);
+    }
+    /** Step 5: `all` is the count with this one. */
+    async function drawAsNewcomer(all: number): Promise<boolean> {
+      if (!isNewcomer || all > limits.total) return false;
+      return (await count(newcomers, `${portions.at(now)}`)) <= portions.size;
     }
 
     const own = await count(clients, client);
@@ -77,12 +99,23 @@ export function createIssuance(
     const site = siteKey(client);
     const held = site === null ? own : await count(clients, site);
     if (limits.client > 0 && held > siteLimit) return refuse(siteLimit, 'for one network');
-    if (limits.total === 0) return takeBack;
+    if (limits.total === 0) return { hasReserve: isBuyer, takeBack };
     const all = await count(invoices, '');
-    if (held > share.most(isBuyer, all)) return refuse(limits.total, 'for all clients together');
+    const drawsReserve = held > share.most(isBuyer, all);
+    if (drawsReserve && !(await drawAsNewcomer(all)))
+      return refuse(limits.total, 'for all clients together', isNewcomer ? portions.endOf(now) : undefined);
     share.hear({ taken: all, ...(held === 1 && { holders: await count(holders, '') }) });
-    return takeBack;
+    return { hasReserve: isBuyer || drawsReserve, takeBack };
   };
+}
+
+/** The newcomers' part of a total, in portions over the minute. */
+function createPortions(total: number) {
+  const part = Math.floor(total / NEWCOMERS_PART);
+  const number = Math.max(1, Math.min(MOST_PORTIONS, part));
+  const lengthMs = WINDOW_MS / number;
+  const at = (ms: number): number => Math.floor(ms / lengthMs);
+  return { size: Math.floor(part / number), at, endOf: (ms: number): number => (at(ms) + 1) * lengthMs };
 }
 
 /** What this process knows of a minute: how many invoices were made, and for how many clients. An IPv6 /48 counts as one client. */

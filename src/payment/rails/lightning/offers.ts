@@ -7,9 +7,10 @@ import type { LightningNetwork } from '../../lnbtc/networks.ts';
 import { lightningRequirement, SKEW_SECONDS } from '../../lnbtc/terms.ts';
 import type { Quote } from '../../protocol.ts';
 import { clientGone, runEndpoint } from '../../run-endpoint.ts';
-import type { Asker } from './asker.ts';
+import type { Applicant, Asker } from './asker.ts';
 import type { Issuance } from './issuance.ts';
 import type { Issuer } from './issuer.ts';
+import type { Newcomers } from './newcomers.ts';
 import type { LightningOrder } from './order.ts';
 import { priceMsat } from './quote.ts';
 import type { RecentBuyers } from './recent-buyers.ts';
@@ -23,6 +24,7 @@ import { SEAL_BYTES, sealReply } from './seal.ts';
 const FORGET_MARGIN_SECONDS = 60;
 /** Most handlers take a second or less. */
 const BUSY_RETRY_SECONDS = 2;
+const BUSY = 'offers_busy';
 
 interface OffersOptions<S> {
   store: LightningStore;
@@ -32,9 +34,12 @@ interface OffersOptions<S> {
   issuance: Issuance;
   room: ReplyRoom;
   buyers: Pick<RecentBuyers, 'has'>;
-  /** Runs the handlers of unpaid offers. Its reserve is for clients that have paid within the hour. */
+  newcomers: Newcomers;
+  /** Runs the handlers of unpaid offers. Its reserve is for buyers of the last hour, and for newcomers that drew on their part. */
   turns: ClientTurns;
   sources: S;
+  /** The same for those that draw on the reserves: their handlers read the chain before the others'. */
+  reservedSources: S;
   network: LightningNetwork;
   clock: Clock;
   handlerTimeoutMs: number;
@@ -64,20 +69,35 @@ interface Answer {
  * 11. The 402 is sent.
  */
 export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
-  const { store, issuer, rates, issuance, room, buyers, turns, sources, network, clock, handlerTimeoutMs } = options;
+  const {
+    store,
+    issuer,
+    rates,
+    issuance,
+    room,
+    buyers,
+    newcomers,
+    turns,
+    sources,
+    reservedSources,
+    network,
+    clock,
+    handlerTimeoutMs,
+  } = options;
 
   /** Steps 4 to 7. An attempt that ends before the handler runs is not counted. */
-  async function answerOf(order: LightningOrder<S>, asker: Asker): Promise<Answer> {
+  async function answerOf(order: LightningOrder<S>, asker: Applicant): Promise<Answer> {
     const { endpoint, params, signal } = order;
-    const takeBack = await issuance(asker);
+    const { hasReserve, takeBack } = await issuance(asker);
     let hasBegun = false;
     const run = (): Promise<Buffer> => {
       hasBegun = true;
-      return runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
+      const from = hasReserve ? reservedSources : sources;
+      return runEndpoint(endpoint, params, { sources: from, timeoutMs: handlerTimeoutMs, signal });
     };
     try {
       const { rate } = await rates.current();
-      const body = await turns.run(asker.client, signal, run, asker.isBuyer);
+      const body = await turns.run(asker.client, signal, run, hasReserve);
       return { body, rate };
     } catch (error) {
       if (!hasBegun) await takeBack();
@@ -106,6 +126,11 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     }
   }
 
+  async function make(order: LightningOrder<S>, applicant: Applicant, units: bigint, from: Issuer) {
+    const answer = await answerOf(order, applicant);
+    return { answer, requirement: await offer(order, applicant, answer, priceMsat(units, answer.rate), from) };
+  }
+
   return async (order) => {
     const { endpoint, client } = order;
     const { price } = endpoint;
@@ -113,15 +138,18 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     if (!issuer)
       throw new Unavailable('lightning_unavailable', 'This service has no Lightning node to be paid on.', 300);
     issuer.checkAvailable();
-    const asker = { client, isBuyer: buyers.has(client) };
+    const asker = { client, isBuyer: buyers.has(client), isNewcomer: newcomers.asks(client) };
     room.check(asker);
-    const answer = await answerOf(order, asker);
-    const requirement = await offer(order, asker, answer, priceMsat(price.units, answer.rate), issuer);
+    const { answer, requirement } = await make(order, asker, price.units, issuer).catch((error) => {
+      if (error instanceof Unavailable && error.code !== BUSY) newcomers.forgive(client);
+      throw error;
+    });
+    newcomers.offered(client);
     return { requirement: { ...requirement, network: network.id }, priceUsd: price.usd, btcUsd: answer.rate };
   };
 }
 
 function busy(): Unavailable {
   const detail = 'Too many offers are being made now; nothing was charged. Try again shortly.';
-  return new Unavailable('offers_busy', detail, BUSY_RETRY_SECONDS);
+  return new Unavailable(BUSY, detail, BUSY_RETRY_SECONDS);
 }

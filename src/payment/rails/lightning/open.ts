@@ -13,6 +13,7 @@ import { createLightningCounter } from './counter.ts';
 import { createIssuance } from './issuance.ts';
 import { createIssuer } from './issuer.ts';
 import { createJudge } from './judge.ts';
+import { createNewcomers } from './newcomers.ts';
 import type { NodeLog } from './node-watch.ts';
 import { createReceiver } from './nodes/create-receiver.ts';
 import { createOffers } from './offers.ts';
@@ -25,9 +26,9 @@ import { createLightningTools } from './tools.ts';
 /** Milliseconds between two deletions of expired records. */
 const PRUNE_MS = 60_000;
 /**
- * Unpaid offers run at most 20 handlers at once, 4 of them for buyers of the last hour. 160 more may wait: 32 places are for such buyers, and each
- * client has at most 6. Twenty greedy clients (120) leave places free. An offer without a place to wait is refused at once. A paid retry does not
- * queue.
+ * Unpaid offers run at most 20 handlers at once, 4 of them for applicants that draw on the reserves. 160 more may wait: 32 places are for these, and
+ * each client has at most 6. Twenty greedy clients (120) leave places free. An offer without a place to wait is refused at once. A paid retry does
+ * not queue.
  */
 const OFFER_TURNS = { running: 20, waiting: 160, waitingPerClient: 6, reserved: { running: 4, waiting: 32 } };
 
@@ -38,6 +39,8 @@ interface LightningOptions<S> {
   sources: S;
   /** The sources for handlers of unpaid offers. Their requests rank after all paid ones. */
   offerSources: S;
+  /** The same for buyers of the last hour, and for newcomers within their part. */
+  reservedSources: S;
   protocol: Pick<HttpProtocol, 'quote'>;
   clock: Clock;
   bootId: string;
@@ -60,6 +63,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
     upstreams,
     sources,
     offerSources,
+    reservedSources,
     clock,
     bootId,
     sells = true,
@@ -80,9 +84,10 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const keepMs = replies.keepSeconds * 1000;
   const serve = createServeGranted<S>({ store, room, sources, clock, handlerTimeoutMs, keepMs, log });
   const judge = createJudge({ store, issuer, rates, network, shared, clock });
-  const bounds = { issuance, room, buyers, turns: createClientTurns(OFFER_TURNS) };
+  const newcomers = createNewcomers(clock);
+  const bounds = { issuance, room, buyers, newcomers, turns: createClientTurns(OFFER_TURNS) };
   const offers = createOffers<S>({
-    ...{ store, issuer, rates, sources: offerSources, network, clock, handlerTimeoutMs },
+    ...{ store, issuer, rates, sources: offerSources, reservedSources, network, clock, handlerTimeoutMs },
     ...bounds,
   });
   const redeem = createRedeem<S>({ store, issuer, judge, serve, buyers, shared, clock, bootId });

@@ -13,8 +13,8 @@ import { type RequestTerms, settleRequest } from './request.ts';
 
 interface RemoteSettlerOptions {
   client: Pick<FacilitatorClient, 'settle'>;
-  /** The source of truth: the chain's logs, or the Gateway's transfers. */
-  evidence: Pick<Evidence, 'lookup'>;
+  /** The source of truth: the chain's logs, or the Gateway's transfers, which name no transaction when they settle. */
+  evidence: Pick<Evidence, 'lookup'> & Partial<Pick<Evidence, 'paidIn'>>;
   /**
    * Whether an authorization is used, by one read for many payments. While it is unused, the evidence shows nothing. Null where such a read does not
    * exist.
@@ -42,6 +42,7 @@ interface RemoteSettlerOptions {
 
 const BANNED = 'its settlements move nothing';
 const LONGEST_POLL_MS = 2000;
+const TRANSACTION = /^0x[0-9a-fA-F]{64}$/;
 const OPEN: Outcome = { kind: 'unknown' };
 
 /**
@@ -50,7 +51,8 @@ const OPEN: Outcome = { kind: 'unknown' };
  * 2. The row notes on disk that the authorization is handed over. Only then is it sent.
  * 3. An attempt sends one request, bounded in time, and never repeats it.
  * 4. A refusal before any broadcast, of an authorization that was never handed over before and is still unused: failed, and may be used again.
- * 5. After any other answer, the evidence is watched until it shows an end. Without an end, the outcome is unknown.
+ * 5. After any other answer, the evidence is watched until it shows an end. Without an end, the outcome is unknown. A transaction that the
+ *    facilitator names is read first: its receipt proves a payment with one request. A wrong name proves nothing.
  * Bans an account with code for a day when its settlement is answered and moves nothing. Such a payer has nothing at stake, and every attempt costs.
  */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
@@ -64,10 +66,17 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     });
   }
 
-  async function watch(intent: Intent, signal: AbortSignal): Promise<Outcome> {
+  /** What the transaction shows that the facilitator names; null without one, and where it does not show that it paid. */
+  async function lookAtNamed({ authorization }: Intent, reply: SettleReply): Promise<Outcome | null> {
+    if (reply.kind !== 'accepted' || !TRANSACTION.test(reply.transaction) || !evidence.paidIn) return null;
+    return evidence.paidIn(authorization, reply.transaction as `0x${string}`).catch(() => null);
+  }
+
+  async function watch(intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> {
     const until = clock.nowMs() + watchMs;
     for (let pause = pollMs; !signal.aborted; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-      const verdict = (await isStillOpen(intent)) ? OPEN : await look(intent);
+      const named = await lookAtNamed(intent, reply);
+      const verdict = named ?? ((await isStillOpen(intent)) ? OPEN : await look(intent));
       if (verdict.kind === 'settled' || verdict.kind === 'failed') return verdict;
       if (clock.nowMs() + pause >= until) break;
       await clock.sleep(pause, signal).catch(() => {});
@@ -102,7 +111,7 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
       log.info({ payment: id, reason: reply.reason }, 'the facilitator refused a payment');
       return { outcome: await outcomeOfRefusal(intent), isHeard };
     }
-    const outcome = await watch(intent, signal);
+    const outcome = await watch(intent, reply, signal);
     if (outcome.kind !== 'settled') noteUnsettled(intent, reply, isHeard);
     return { outcome, isHeard };
   }

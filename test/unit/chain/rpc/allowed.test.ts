@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { type Allowance, createAllowance } from '../../../../src/chain/rpc/allowance.ts';
 import { chainBusy, untilAllowed } from '../../../../src/chain/rpc/allowed.ts';
-import { PATIENCE_MS, type Rank, RESERVE } from '../../../../src/chain/rpc/rank.ts';
+import { PATIENCE_MS, RANKS, type Rank, RESERVE } from '../../../../src/chain/rpc/rank.ts';
 import { ranked } from '../../../../src/chain/rpc/ranked.ts';
 import type { Member } from '../../../../src/chain/rpc/roster.ts';
 import { Unavailable } from '../../../../src/errors.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
-
-const RANKS: readonly Rank[] = ['settle', 'sale', 'collect', 'admit', 'free'];
 
 /** An allowance of this rate, empty for now; without one, unlimited. */
 function allowanceOf(clock: ManualClock, rate?: number): Allowance {
@@ -32,9 +30,9 @@ function open(...rates: (number | undefined)[]) {
   return { clock, roster, allowances, isAllowed, allowed };
 }
 
-test('a less important rank keeps a larger reserve, and `admit` and `free` do not wait', () => {
-  expect(RANKS.map((rank) => RESERVE[rank])).toEqual([0, 0.1, 0.2, 0.35, 0.5]);
-  expect(RANKS.map((rank) => PATIENCE_MS[rank])).toEqual([3000, 2000, 2000, 0, 0]);
+test('a less important rank keeps no smaller reserve, and `admit` and `free` do not wait', () => {
+  expect(RANKS.map((rank) => RESERVE[rank])).toEqual([0, 0.1, 0.2, 0.35, 0.35, 0.5]);
+  expect(RANKS.map((rank) => PATIENCE_MS[rank])).toEqual([3000, 2000, 2000, 2000, 0, 0]);
 });
 
 describe('the ranks that may go', () => {
@@ -53,10 +51,10 @@ describe('the ranks that may go', () => {
     [139, 2],
     [141, 3],
     [207, 3],
-    [208, 4],
-    [274, 4],
-    [275, 5],
-    [500, 5],
+    [208, 5],
+    [274, 5],
+    [275, 6],
+    [500, 6],
   ])('after %i ms of twenty a second are the first %i', async (ms, count) => {
     const { clock, allowed } = open(20);
     await clock.advance(ms);
@@ -156,4 +154,67 @@ test('a ranked chain asks everything with that rank, unless a call names another
     ['c', [], { rank: 'free' }],
   ]);
   expect([low.chainId, low.requestsPerSecond()]).toEqual([1, 7]);
+});
+
+describe('requests that wait', () => {
+  /** Notes who may go, and spends what that costs. */
+  function startLine() {
+    const { clock, roster, allowances, isAllowed } = open(2, 2, 2, 2);
+    const went: string[] = [];
+    const stop = new AbortController();
+    const wait = async (name: string, rank: Rank, patienceMs = 60_000): Promise<void> => {
+      const mayGo = await untilAllowed(roster, rank, clock, patienceMs, stop.signal).catch(() => false);
+      if (!mayGo) return;
+      allowances.find((allowance) => allowance.free() >= 1)?.spend();
+      went.push(name);
+    };
+    return { clock, went, wait, isAllowed, stop };
+  }
+
+  test('go in the order of their ranks, also where all of them may go at the moment when a bucket is full', async () => {
+    const { clock, went, wait } = startLine();
+    for (const rank of [...RANKS].reverse()) void wait(rank, rank);
+    await clock.advance(5000);
+    expect(went).toEqual(RANKS);
+  });
+
+  test('of one rank go in the order in which they came', async () => {
+    const { clock, went, wait } = startLine();
+    for (const name of ['first', 'second', 'third']) {
+      void wait(name, 'sale');
+      await clock.advance(7);
+    }
+    await clock.advance(5000);
+    expect(went).toEqual(['first', 'second', 'third']);
+  });
+
+  test('let a more important one pass that comes later', async () => {
+    const { clock, went, wait } = startLine();
+    void wait('sale', 'sale');
+    await clock.advance(10);
+    void wait('settlement', 'settle');
+    await clock.advance(5000);
+    expect(went).toEqual(['settlement', 'sale']);
+  });
+
+  test('are not passed by one without patience that matters less', async () => {
+    const { clock, went, wait, isAllowed } = startLine();
+    const sales = Array.from({ length: 6 }, (_, at) => `sale ${at}`);
+    for (const sale of sales) void wait(sale, 'sale');
+    for (let ms = 0; went.length < sales.length && ms < 10_000; ms++) {
+      expect(await isAllowed('admit'), `after ${ms} ms`).toBe(false);
+      await clock.advance(1);
+    }
+    expect(went).toEqual(sales);
+  });
+
+  test('hold nobody up once they have gone, given up, or left', async () => {
+    const { clock, wait, isAllowed, stop } = startLine();
+    void wait('gives up', 'settle', 30);
+    void wait('leaves', 'sale');
+    await clock.advance(30);
+    stop.abort();
+    await clock.advance(10_000);
+    expect(await isAllowed('free')).toBe(true);
+  });
 });

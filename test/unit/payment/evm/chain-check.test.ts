@@ -56,7 +56,9 @@ test.each([
   node.methods.eth_call = answer(block, 1n);
   const reading = { used: false, balance: 500n, hasCode: false, block: upTo };
   expect(await gathered(check.read(newAuthorization(), STAYS))).toEqual(reading);
-  expect(await gathered(check.admit(newAuthorization(), { client: 'c', signal: STAYS }, true))).toEqual(reading);
+  expect(
+    await gathered(check.admit(newAuthorization(), { client: 'c', hasFailed: false, signal: STAYS }, true)),
+  ).toEqual(reading);
 });
 
 test('two payers at once cost one request, and the one who leaves meanwhile does not end it for the other', async () => {
@@ -214,7 +216,7 @@ test('what is owed comes first at the providers, a trial of a verified payment n
   const ranks = () => [...new Set(watched.asked.splice(0).map(({ rank }) => rank ?? 'sale'))];
   await gathered(ranked.read(newAuthorization(), STAYS));
   expect(ranks()).toEqual(['settle']);
-  await gathered(ranked.admit(newAuthorization(), { client: 'c', signal: STAYS }, true));
+  await gathered(ranked.admit(newAuthorization(), { client: 'c', hasFailed: false, signal: STAYS }, true));
   expect(ranks()).toEqual(['admit']);
   await ranked.simulate(newAuthorization(), STAYS);
   expect(ranks()).toEqual(['sale']);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { createChainClient } from '../../../../src/chain/rpc/client.ts';
 import type { Authorization } from '../../../../src/payment/authorization.ts';
 import { createEvidence } from '../../../../src/payment/evm/evidence.ts';
@@ -246,4 +246,40 @@ test.each<[string, string, unknown]>([
 
 test('a node that shows another block than was asked for proves nothing', async () => {
   expect((await lookupUsed(() => {}, 90)).kind).toBe('unknown');
+});
+
+describe('a transaction that somebody names', () => {
+  async function named(
+    transactionOf: (receipt: { transactionHash: string }) => string,
+    paysFor = randomAuthorization(),
+  ) {
+    const node = await startTokenNode();
+    const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 1000 });
+    closing.push(
+      () => chain.close(),
+      () => node.server.stop(),
+    );
+    const receipt = node.pay(paysFor);
+    const transaction = transactionOf(receipt) as `0x${string}`;
+    return { node, receipt, ask: (of = paysFor) => createEvidence(chain, USDC).paidIn(of, transaction) };
+  }
+
+  test('settles what it paid for, with one request', async () => {
+    const { node, receipt, ask } = await named(({ transactionHash }) => transactionHash);
+    expect(await ask()).toMatchObject({
+      ...{ kind: 'settled', transaction: Buffer.from(receipt.transactionHash.slice(2), 'hex') },
+    });
+    expect(node.server.count('eth_getTransactionReceipt')).toBe(1);
+    expect(node.server.count('eth_getLogs')).toBe(0);
+  });
+
+  test('settles nothing else, whatever it paid for', async () => {
+    const { ask } = await named(({ transactionHash }) => transactionHash);
+    expect(await ask(randomAuthorization())).toBeNull();
+  });
+
+  test('settles nothing while no node has it', async () => {
+    const { ask } = await named(() => `0x${'ab'.repeat(32)}`);
+    expect(await ask()).toBeNull();
+  });
 });

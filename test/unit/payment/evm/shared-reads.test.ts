@@ -413,16 +413,98 @@ describe('a queue with places', () => {
     const hold = held();
     const { clock, asked, read } = startReads(3, { ...queueOf(100), ready: hold.ready });
     left([read(1, STAYS, 'a'), read(2, STAYS, 'b')]);
-    left([read(3, STAYS, 'c', true), read(4, STAYS, 'c', true)]);
+    left([read(3, STAYS, 'c', 1), read(4, STAYS, 'c', 1)]);
     await clock.advance(4);
     hold.release();
     await turn();
     expect(asked).toEqual([[3, 4, 1]]);
-    left([read(5, STAYS, 'c', true), read(6, STAYS, 'c', true), read(7, STAYS, 'c', true), read(8, STAYS, 'd', true)]);
+    left([read(5, STAYS, 'c', 1), read(6, STAYS, 'c', 1), read(7, STAYS, 'c', 1), read(8, STAYS, 'd', 1)]);
     await clock.advance(100);
     hold.release();
     await turn();
     expect(asked[1]).toEqual([5, 8, 6]);
+  });
+
+  test('takes those of a higher precedence before all of a lower one', async () => {
+    const hold = held();
+    const { clock, asked, read } = startReads(3, { ...queueOf(100), ready: hold.ready });
+    left([read(1, STAYS, 'a'), read(2, STAYS, 'b', 1), read(3, STAYS, 'c', 3), read(4, STAYS, 'd', 2)]);
+    await clock.advance(4);
+    hold.release();
+    await turn();
+    expect(asked).toEqual([[3, 4, 2]]);
+  });
+
+  describe('and a request that failed only because no more may go now', () => {
+    const limited = () => new Error('limited');
+    const patient = (waitMs = 1000) => {
+      const isRefusal = (error: unknown) => error instanceof Error && error.message === 'limited';
+      return { queue: { places: () => 100, waitMs, refusal: busy, isRefusal } };
+    };
+
+    test('makes it again for all who wait, and for those that came meanwhile', async () => {
+      const { clock, asked, open, read } = startReads(50, patient());
+      const first = [read(1, STAYS, 'a'), read(2, STAYS, 'b')];
+      await clock.advance(4);
+      const later = read(3, STAYS, 'c');
+      open[0]?.fail(limited());
+      await turn();
+      await clock.advance(10);
+      expect(asked).toEqual([
+        [1, 2],
+        [1, 2, 3],
+      ]);
+      open[1]?.answer();
+      expect(await ends([...first, later])).toEqual(['answer 1', 'answer 2', 'answer 3']);
+    });
+
+    test('makes it again while another request hangs', async () => {
+      const { clock, asked, open, read } = startReads(1, patient());
+      const reads = [read(1, STAYS, 'a'), read(2, STAYS, 'b')];
+      left(reads);
+      expect(asked).toEqual([[1], [2]]);
+      open[1]?.fail(limited());
+      await turn();
+      await clock.advance(100);
+      expect(asked[2]).toEqual([2]);
+    });
+
+    test('asks nothing for a caller who left meanwhile', async () => {
+      const { clock, asked, open, read } = startReads(50, patient());
+      const leaver = new AbortController();
+      const reads = [read(1, leaver.signal, 'a'), read(2, STAYS, 'b')];
+      left(reads);
+      await clock.advance(4);
+      leaver.abort(new Error('left'));
+      open[0]?.fail(limited());
+      await turn();
+      await clock.advance(10);
+      expect(asked[1]).toEqual([2]);
+    });
+
+    test('refuses those that have waited for too long since they first asked, and asks for the others', async () => {
+      const { clock, asked, open, read } = startReads(50, patient(500));
+      const reads = [read(1, STAYS, 'a')];
+      left(reads);
+      await clock.advance(400);
+      const young = read(2, STAYS, 'b');
+      left([young]);
+      await clock.advance(99);
+      open[0]?.fail(limited());
+      await turn();
+      await clock.advance(1);
+      expect(await ends(reads)).toEqual(['busy']);
+      await clock.advance(9);
+      expect(asked).toEqual([[1], [2]]);
+    });
+
+    test('still fails all who wait with any other fault', async () => {
+      const { clock, open, read } = startReads(50, patient());
+      const reads = [read(1, STAYS, 'a'), read(2, STAYS, 'b')];
+      await clock.advance(4);
+      open[0]?.fail(new Error('away'));
+      expect(await ends(reads)).toEqual(['away', 'away']);
+    });
   });
 
   test('goes on looking at how long others wait, also after nothing has waited for a while', async () => {
@@ -504,7 +586,7 @@ test('nothing is left behind on a caller’s signal once it has its answer', asy
 
 test('a question that comes first is asked once, however much room is left for the others', async () => {
   const { clock, asked, open, read } = startReads(5);
-  const reads = [read(1, STAYS, 'a'), read(2, STAYS, 'b', true)];
+  const reads = [read(1, STAYS, 'a'), read(2, STAYS, 'b', 1)];
   await clock.advance(4);
   expect(asked).toEqual([[2, 1]]);
   open[0]?.answer();

@@ -46,7 +46,7 @@ beforeEach(async () => {
     clock,
   });
   check = async (authorization, client = 'client') => {
-    const end = checked(authorization, { client, signal: new AbortController().signal });
+    const end = checked(authorization, { client, hasFailed: false, signal: new AbortController().signal });
     // Awaited below; the clock must go on first, by the moment in which others may join the read.
     end.catch(() => {});
     await clock.advance(4);

@@ -7,8 +7,9 @@ import { createManualClock } from '../../../../support/manual-clock.ts';
 /** A minute of the clock begins here. */
 const MINUTE_START = 1_700_000_040_000;
 
-const stranger = (client: string) => ({ client, isBuyer: false });
-const buyer = (client: string) => ({ client, isBuyer: true });
+const stranger = (client: string) => ({ client, isBuyer: false, isNewcomer: false });
+const newcomer = (client: string) => ({ client, isBuyer: false, isNewcomer: true });
+const buyer = (client: string) => ({ client, isBuyer: true, isNewcomer: false });
 const addresses = (count: number): string[] => Array.from({ length: count }, (_, at) => `192.0.2.${at}`);
 
 /** How many of `calls` were let through. */
@@ -16,7 +17,7 @@ async function admitted(issue: Issuance, client: string, calls: number, isBuyer 
   let count = 0;
   for (let i = 0; i < calls; i++) {
     try {
-      await issue({ client, isBuyer });
+      await issue({ client, isBuyer, isNewcomer: false });
       count++;
     } catch (error) {
       expect(error).toBeInstanceOf(TooMany);
@@ -297,6 +298,96 @@ describe('an equal share', () => {
   });
 });
 
+describe('a newcomer', () => {
+  const manyAddresses = (count: number) => Array.from({ length: count }, (_, at) => `198.18.${at >> 8}.${at & 255}`);
+  /** How many of so many newcomers got one. */
+  async function served(issue: Issuance, count: number): Promise<number> {
+    const ends = await Promise.allSettled(manyAddresses(count).map((client) => issue(newcomer(client))));
+    return ends.filter(({ status }) => status === 'fulfilled').length;
+  }
+  /** A minute of which strangers that keep asking have taken all that they may. */
+  async function startTaken(total = 600) {
+    const clock = createManualClock(MINUTE_START);
+    const issue = createIssuance({ client: 30, total }, clock);
+    await takeAll(issue, manyAddresses(total));
+    return { clock, issue };
+  }
+
+  it('gets its turn although clients that keep asking have taken all that they may', async () => {
+    const { issue } = await startTaken();
+    expect(await admitted(issue, '198.51.100.1', 1)).toBe(0);
+    await issue(newcomer('198.51.100.1'));
+  });
+
+  it('draws on what else is reserved only where it drew on its own part, and a buyer always', async () => {
+    const { issue } = await startTaken();
+    expect((await issue(newcomer('198.51.100.1'))).hasReserve).toBe(true);
+    expect((await issue(buyer('198.51.100.2'))).hasReserve).toBe(true);
+    const quiet = createIssuance({ client: 30, total: 600 }, createManualClock(MINUTE_START));
+    for (const isFree of [newcomer('a'), stranger('b')]) expect((await quiet(isFree)).hasReserve).toBe(false);
+    expect((await quiet(buyer('c'))).hasReserve).toBe(true);
+  });
+
+  it('shares a tenth of the total in portions of two seconds: a burst leaves something to those that come later', async () => {
+    const { clock, issue } = await startTaken();
+    let all = 0;
+    for (let portion = 0; portion < 30; portion++) {
+      const now = await served(issue, 50);
+      expect(now).toBe(2);
+      all += now;
+      await clock.advance(2000);
+    }
+    expect(all).toBe(60);
+  });
+
+  it('that must wait is told when the next portion comes, and gets one then', async () => {
+    const { clock, issue } = await startTaken();
+    await served(issue, 50);
+    await clock.advance(500);
+    await expect(issue(newcomer('198.51.100.1'))).rejects.toMatchObject({ retryAfterSeconds: 2 });
+    await expect(issue(stranger('198.51.100.1'))).rejects.toMatchObject({ retryAfterSeconds: 60 });
+    await clock.advance(1500);
+    await issue(newcomer('198.51.100.1'));
+  });
+
+  it('leaves buyers the other half of their reserve, whatever comes new', async () => {
+    const { clock, issue } = await startTaken();
+    for (let second = 0; second < 59; second++) {
+      await served(issue, 200);
+      await clock.advance(1000);
+    }
+    const buyers = await takeAll(issue, addresses(60), true);
+    expect(buyers.reduce((sum, count) => sum + count, 0)).toBe(60);
+    expect(await served(issue, 50)).toBe(0);
+  });
+
+  it('draws on no reserve while others have left enough', async () => {
+    const issue = createIssuance({ client: 30, total: 600 }, createManualClock(MINUTE_START));
+    expect(await served(issue, 480)).toBe(480);
+    expect(await served(issue, 10)).toBe(2);
+  });
+
+  it('has no part of a total below ten', async () => {
+    const { issue } = await startTaken(9);
+    expect(await served(issue, 5)).toBe(0);
+  });
+
+  it('is bound by its own limit and by its network’s', async () => {
+    const issue = createIssuance({ client: 1, total: 600 }, createManualClock(MINUTE_START));
+    await issue(newcomer('198.51.100.1'));
+    await expect(issue(newcomer('198.51.100.1'))).rejects.toThrow('for one client');
+  });
+
+  it('whose invoice was not made gives its part back', async () => {
+    const { issue } = await startTaken();
+    const { takeBack } = await issue(newcomer('198.51.100.1'));
+    await issue(newcomer('198.51.100.2'));
+    await expect(issue(newcomer('198.51.100.3'))).rejects.toBeInstanceOf(TooMany);
+    await takeBack();
+    await issue(newcomer('198.51.100.3'));
+  });
+});
+
 describe('an invoice that was not made', () => {
   it('is taken back once, for the client, its site and all', async () => {
     const issue = createIssuance({ client: 2, total: 20 }, createManualClock(0));
@@ -304,10 +395,10 @@ describe('an invoice that was not made', () => {
     const undo = [];
     for (const network of networks) for (const _ of [0, 1]) undo.push(await issue(stranger(network)));
     await expect(issue(stranger('2001:db8:1:4::/64'))).rejects.toThrow('for one network');
-    await undo[0]?.();
-    await undo[0]?.();
+    await undo[0]?.takeBack();
+    await undo[0]?.takeBack();
     expect(await admitted(issue, '2001:db8:1:4::/64', 5)).toBe(1);
-    for (const takeBack of undo) await takeBack();
+    for (const { takeBack } of undo) await takeBack();
     expect(await admitted(issue, networks[0]!, 5)).toBe(2);
   });
 
@@ -315,7 +406,7 @@ describe('an invoice that was not made', () => {
     const issue = createIssuance({ client: 0, total: 10 }, createManualClock(0));
     const undo = await Promise.all(addresses(10).map((client) => issue(buyer(client))));
     expect(await admitted(issue, 'other', 1, true)).toBe(0);
-    await undo[3]?.();
+    await undo[3]?.takeBack();
     expect(await admitted(issue, 'other', 1, true)).toBe(1);
   });
 
@@ -324,7 +415,7 @@ describe('an invoice that was not made', () => {
       count: () => Promise.reject(new Error('nothing is counted')),
       takeBack: () => Promise.reject(new Error('nothing is taken back')),
     }));
-    await (await issue(stranger('a')))();
+    await (await issue(stranger('a'))).takeBack();
   });
 });
 

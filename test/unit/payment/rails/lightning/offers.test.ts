@@ -62,6 +62,38 @@ describe('an offer', () => {
   });
 });
 
+test('a newcomer for whom nothing is left but its own part runs at a reserved place', async () => {
+  const turns = { running: 2, waiting: 2, waitingPerClient: 1, reserved: { running: 1, waiting: 2 } };
+  await open({ limits: { client: 0, total: 10 }, turns });
+  const strangers = Array.from({ length: 8 }, (_, at) => `198.51.100.${at + 1}`);
+  const [holder = '', ...others] = strangers;
+  for (const client of others) expect(await refused('a', { client })).toBe('none');
+  // The last of the eight has the one place that is not reserved.
+  const held = Promise.withResolvers<string>();
+  bench.handler.run = (tag) => (tag === 'held' ? held.promise : Promise.resolve('answer'));
+  const holding = refused('held', { client: holder });
+  expect(await refused('b', { client: '192.0.2.77' })).toBe('none');
+  // The part is one in ten.
+  expect(await refused('c', { client: '192.0.2.78' })).toMatch('429 exact_lnbtc_invoice_issuance_denied');
+  held.resolve('answer');
+  expect(await holding).toBe('none');
+});
+
+test('a client whose offers failed for want of what is ours still comes new, and one whose own requests failed does not', async () => {
+  const failing = async (client: string, error: Error) => {
+    bench.handler.run = () => Promise.reject(error);
+    for (let at = 0; at < 4; at++) expect(await refused('a', { client })).not.toBe('none');
+    return bench.newcomers.asks(client);
+  };
+  expect(await failing('192.0.2.8', new Unavailable('chain_busy', 'no more requests now'))).toBe(true);
+  expect(await failing('192.0.2.9', new NotFound('nothing there'))).toBe(false);
+});
+
+test('a client that got an offer comes new no more', async () => {
+  expect(await refused('a')).toBe('none');
+  expect(bench.newcomers.asks('192.0.2.1')).toBe(false);
+});
+
 describe('nothing is made', () => {
   const untouched = () => expect([invoices(), bench.handler.runs]).toEqual([0, []]);
 

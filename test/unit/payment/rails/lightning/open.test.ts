@@ -74,6 +74,7 @@ function open(
     upstreams,
     sources: null,
     offerSources: null,
+    reservedSources: null,
     protocol: httpProtocol,
     clock,
     bootId: 'boot',

@@ -15,7 +15,7 @@ import { newKey, type Requirement, signAuthorization, USDC } from '../../../../s
 import { randomAuthorization, startTokenNode, type TokenNode } from '../../../../support/usdc/token-node.ts';
 
 const NETWORK = 'eip155:5042';
-const asker = { client: 'c', signal: new AbortController().signal };
+const asker = { client: 'c', hasFailed: false, signal: new AbortController().signal };
 const INSUFFICIENT = { reason: 'invalid_exact_evm_insufficient_balance' };
 const USED = { reason: 'invalid_exact_evm_nonce_already_used' };
 

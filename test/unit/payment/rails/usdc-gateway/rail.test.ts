@@ -69,13 +69,16 @@ function paymentOf(deposit: bigint, overrides?: Parameters<typeof signForGateway
 async function verify(
   authorization: Authorization,
   isAgain = false,
-  asker = { client: 'c', signal },
+  asker = { client: 'c', hasFailed: false, signal },
 ): Promise<Verified> {
   const seen = await rail.look(authorization, asker, { signed: null, isAgain });
   return rail.verify('this one', authorization, seen, { asker, isAgain });
 }
 const review = (authorization: Authorization, mayLookUp = true) =>
-  rail.review(authorization, failedBefore, { asker: { client: 'c', signal }, mayLookUp: () => mayLookUp });
+  rail.review(authorization, failedBefore, {
+    asker: { client: 'c', hasFailed: false, signal },
+    mayLookUp: () => mayLookUp,
+  });
 const settle = (authorization: Authorization) => {
   const terms = { network: NETWORK, usdc: USDC, extra: opened.extra, publicOrigin: 'https://a.test' } as const;
   return opened.client.settle(settleRequest(authorization, terms), 'id', signal);
@@ -170,7 +173,9 @@ describe('a payment that had failed before', () => {
 describe('deposits', () => {
   test('of many payers at once are asked for together, twenty in a request', async () => {
     const payments = Array.from({ length: 50 }, (_, at) => paymentOf(1000n + BigInt(at)));
-    await Promise.all(payments.map((payment, at) => verify(payment, false, { client: `client ${at}`, signal })));
+    await Promise.all(
+      payments.map((payment, at) => verify(payment, false, { client: `client ${at}`, hasFailed: false, signal })),
+    );
     expect(times(BALANCES)).toBe(3);
     const sizes = gateway.asked.filter(({ path }) => path === BALANCES).map(({ body }) => body.sources.length);
     expect(sizes.sort((a, b) => a - b)).toEqual([10, 20, 20]);
@@ -184,8 +189,10 @@ describe('deposits', () => {
   });
 
   test('are asked for in turns: a client that would hold more than is left for others is refused at once', async () => {
-    const crowd = Array.from({ length: 201 }, () => verify(paymentOf(0n), false, { client: 'greedy', signal }));
-    const other = verify(paymentOf(0n), false, { client: 'other', signal });
+    const crowd = Array.from({ length: 201 }, () =>
+      verify(paymentOf(0n), false, { client: 'greedy', hasFailed: false, signal }),
+    );
+    const other = verify(paymentOf(0n), false, { client: 'other', hasFailed: false, signal });
     const ends = await Promise.allSettled(crowd);
     expect(ends.filter((end) => end.status === 'rejected' && end.reason.reason === POOR.reason)).toHaveLength(200);
     expect(ends.at(-1)).toMatchObject({ reason: { status: 503, code: 'gateway_busy', retryAfterSeconds: 1 } });
@@ -194,7 +201,7 @@ describe('deposits', () => {
 
   test('are not waited for by a buyer who has gone', async () => {
     const leaver = new AbortController();
-    const end = verify(paymentOf(1000n), false, { client: 'c', signal: leaver.signal });
+    const end = verify(paymentOf(1000n), false, { client: 'c', hasFailed: false, signal: leaver.signal });
     leaver.abort(new Error('gone'));
     await expect(end).rejects.toThrow('gone');
   });

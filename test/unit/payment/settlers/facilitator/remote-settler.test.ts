@@ -24,6 +24,8 @@ interface Given {
   readonly isUsed?: (authorization: Authorization) => Promise<boolean>;
   readonly isNoted?: boolean;
   readonly watchMs?: number;
+  /** What the transaction shows that the facilitator names. */
+  readonly named?: (transaction: string) => Promise<Outcome | null>;
 }
 
 /** A settler over a facilitator and an evidence that say what the test says; time passes by itself. */
@@ -37,6 +39,7 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
   const told: object[] = [];
   const [last = { kind: 'open' } as const, ...before] = [...(given.verdicts ?? [])].reverse();
   const verdicts = before.reverse();
+  const { named } = given;
   const settler = createRemoteSettler({
     isUsed: given.isUsed ?? null,
     client: {
@@ -47,6 +50,7 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
       },
     },
     evidence: {
+      ...(named && { paidIn: (_, transaction) => named(transaction) }),
       lookup: async () => {
         looks.push(clock.nowMs() - 1_800_000_000_000);
         const verdict = verdicts.shift() ?? last;
@@ -73,6 +77,69 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
 
 const TRANSPORT: SettleReply = { kind: 'unclear', detail: 'HTTP 500', isTransport: true };
 const ANSWERED: SettleReply = { kind: 'unclear', detail: 'unexpected_settle_error', isTransport: false };
+
+describe('the transaction that a facilitator names', () => {
+  const NAME = `0x${'ab'.repeat(32)}`;
+  const reply: SettleReply = { kind: 'accepted', transaction: NAME };
+
+  test('ends a payment that it paid for, by one request: nothing is searched for', async () => {
+    const asked: string[] = [];
+    const named = async (transaction: string) => {
+      asked.push(transaction);
+      return SETTLED;
+    };
+    const isUsed = async () => {
+      throw new Error('not asked');
+    };
+    const { settle, looks } = openSettler({ reply, named, isUsed });
+    expect(await settle(randomIntent())).toEqual(SETTLED);
+    expect([asked, looks]).toEqual([[NAME], []]);
+  });
+
+  test.each([
+    ['shows nothing of the payment', async () => null],
+    [
+      'cannot be read',
+      async () => {
+        throw new Error('the chain is away');
+      },
+    ],
+  ])('proves nothing where it %s: the evidence decides', async (_, named) => {
+    const { settle, looks } = openSettler({ reply, named, verdicts: [{ kind: 'open' }, SETTLED] });
+    expect(await settle(randomIntent())).toEqual(SETTLED);
+    expect(looks).toHaveLength(2);
+  });
+
+  test('is read again where it is not mined yet', async () => {
+    const found = [null, SETTLED];
+    const named = async () => found.shift() ?? null;
+    const { settle, looks } = openSettler({ reply, named, isUsed: async () => false });
+    expect(await settle(randomIntent())).toEqual(SETTLED);
+    expect(looks).toEqual([]);
+  });
+
+  test.each(['', 'no hash', `${NAME}00`])(
+    'is not asked for where it is no transaction hash: "%s"',
+    async (transaction) => {
+      const named = async () => {
+        throw new Error('asked');
+      };
+      const { settle, looks } = openSettler({
+        ...{ named, verdicts: [SETTLED] },
+        reply: { kind: 'accepted', transaction },
+      });
+      expect(await settle(randomIntent())).toEqual(SETTLED);
+      expect(looks).toHaveLength(1);
+    },
+  );
+
+  test('is not believed of a refusal', async () => {
+    const { settle } = openSettler({
+      ...{ reply: TRANSPORT, named: async () => SETTLED, verdicts: [{ kind: 'open' }] },
+    });
+    expect(await settle(randomIntent())).toEqual(UNKNOWN);
+  });
+});
 
 describe('a payment that is handed over', () => {
   test('is noted first, and ends by the evidence', async () => {
