@@ -30,10 +30,7 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
   function guard(endpoint: Endpoint<S>): GatedRoute {
     const counter = counterOf(endpoint);
 
-    /**
-     * Answers one request, from its parameters to its reply. It is synchronous where the demand is prepared, so that an unpaid request creates no
-     * promise.
-     */
+    /** Answers one request. It is synchronous where the demand is prepared, so that an unpaid request creates no promise. */
     function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> | void {
       // 1. Check what must be right before the client is asked to pay.
       const order = counter.read(askOf(request, reply));

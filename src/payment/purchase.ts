@@ -242,14 +242,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return holder ? inDoubt(refuse) : refuse();
   }
 
-  /**
-   * Steps 3b and 3c: answers for an authorization that has a row. An open payment is settled first. Returns the stored reply. Throws 402 when the
-   * payment failed or buys nothing here, and when the same nonce carries other content.
-   */
+  /** Steps 3b and 3c. Settles an open payment, then returns the stored reply. 402: it failed, buys nothing here, or has other content. */
   async function again(known: Payment, order: Order<S>): Promise<Delivery> {
     if (!isSameAuthorization(known, order)) throw new PaymentRefused(ALREADY_USED);
-    // Only the first presenter may use a reverted authorization again. A third party may have sent it since, so the answer does not say that it
-    // failed.
+    // A third party may have sent a reverted authorization since, so the answer to another presenter does not say that it failed.
     if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);
     refuseInFlight(known);
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;

@@ -69,10 +69,7 @@ export function createRemoteSettling(options: RemoteSettlingOptions): Maintained
     // Counts the kept replies before the first call is sold.
     start: () => ledger.purge().catch((err: unknown) => log.warn({ err }, 'maintenance failed')),
     refresh: async () => {},
-    /**
-     * Gives up the rows that no call of this process works on. Releases reservations. Marks intents unknown and so leaves them to the process that
-     * settles.
-     */
+    /** Gives up rows without a call of this process: releases reservations, marks intents unknown for the process that settles. */
     reconcile: async (isInUse) => {
       for await (const payment of ledger.unfinished()) {
         if (isInUse(payment)) continue;

@@ -6,7 +6,7 @@ import { call } from '../service/service.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../../scripts/bench/servers/facilitator.ts');
 
-/** The facilitator over a ledger's file as its own process, which can be killed and started again. Without limits unless `env` sets them. */
+/** Runs the facilitator over a ledger's file as its own process, which can be killed and started again. It has no limits unless `env` sets them. */
 export async function createFacilitatorProcess(file: string, env: Record<string, string> = {}) {
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
@@ -32,7 +32,7 @@ export async function createFacilitatorProcess(file: string, env: Record<string,
 
   return {
     origin,
-    /** What it has logged in all its lives. */
+    /** Everything that it has logged, over all its starts. */
     log: () => log,
     start: async (): Promise<void> => {
       const started = spawn(process.execPath, [PROGRAM], { env: given, stdio: ['ignore', 'pipe', 'pipe'] });

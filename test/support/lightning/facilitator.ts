@@ -8,10 +8,10 @@ import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { captureLog } from '../../http/harness.ts';
 
-/** The interface document's. */
+/** The limits in the interface document. */
 export const LIMITS: FacilitatorLimits = { perMinute: 60, dailyCap: 20_000, maxTimeoutSeconds: 3600 };
 
-/** A clock that stands still at a time until it is moved. */
+/** A clock that stands still until a test moves it. */
 export function createClockAt(startMs: number) {
   const clock = { now: startMs, nowMs: () => clock.now, sleep: async () => {} };
   return clock;
@@ -19,13 +19,13 @@ export function createClockAt(startMs: number) {
 
 interface Options {
   readonly startMs: number;
-  /** A ledger's file to open again; a fresh one by default, which `close` removes. */
+  /** A ledger's file to open again. By default a new one, which `close` removes. */
   readonly file?: string;
   readonly limits?: Partial<FacilitatorLimits>;
   readonly ownPayTo?: string;
 }
 
-/** The facilitator over a real ledger, with its clock, its store and what it logged. */
+/** Opens the facilitator over a real ledger, with its clock, its store and its log lines. */
 export function openFacilitator({ startMs, file, limits = {}, ownPayTo }: Options) {
   const folder = file === undefined ? mkdtempSync(join(tmpdir(), 'percall-facilitator-')) : null;
   const db = openLedgerDatabase(file ?? join(folder ?? '', 'ledger.db'));

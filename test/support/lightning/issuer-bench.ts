@@ -5,18 +5,18 @@ import { createManualClock, type ManualClock } from '../manual-clock.ts';
 import { type NodeServer, startNodeServer } from './lightning-node-servers.ts';
 import { articleBinding, openReceiver } from './receiver-bench.ts';
 
-/** When every bench starts, Unix seconds. */
+/** The start time of every bench, in Unix seconds. */
 export const BENCH_NOW = 1_700_000_000;
 
 interface IssuerChoices {
   readonly expectedKey?: string;
   readonly network?: typeof MAINNET;
-  /** What a look at the connection finds: it throws, or returns what an operator should know. */
+  /** Called when the connection is inspected. It throws to report a fault, or returns warnings for the operator. */
   readonly power?: () => readonly string[] | undefined;
   readonly timeoutMs?: number;
 }
 
-/** A phoenixd stand-in, real HTTP, a clock that stands, and issuers over them. */
+/** A phoenixd stand-in, real HTTP, a manual clock, and issuers over them. */
 export interface IssuerBench {
   readonly clock: ManualClock;
   readonly node: NodeServer;
@@ -52,7 +52,7 @@ export async function openIssuerBench(): Promise<IssuerBench> {
 /** 25 sat for the scheme's article A. */
 export const ARTICLE_ORDER = { amountMsat: 25_000n, binding: articleBinding() };
 
-/** `status code retryAfter` of a refusal, the message of any other error, `none` when all went well. */
+/** `status code retryAfter` of a refusal, the message of any other error, `none` on success. */
 export function refusal(promise: Promise<unknown>): Promise<string> {
   return promise.then(
     () => 'none',

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Answer, call } from '../service/service.ts';
 
-/** The requirement of a Lightning 402, as far as tests read it. */
+/** The part of a Lightning 402's requirement that tests read. */
 export interface LightningRequirement {
   readonly scheme: string;
   readonly network: string;
@@ -12,7 +12,7 @@ export interface LightningRequirement {
   readonly extra: Record<string, unknown> & { readonly invoice: string; readonly requestHash: string };
 }
 
-/** What a buyer holds after paying: the header that proves it. */
+/** What a buyer has after a payment: the header that proves it. */
 export interface LightningProof {
   readonly header: string;
   readonly preimage: string;
@@ -21,7 +21,7 @@ export interface LightningProof {
   readonly requirement: LightningRequirement;
 }
 
-/** Pays an invoice really and returns the preimage, 64 hex characters. */
+/** Really pays an invoice. Returns the preimage, 64 hex characters. */
 export type PayInvoice = (invoice: string) => Promise<string>;
 
 /** The requirement that a 402 offers. */
@@ -30,12 +30,12 @@ export function offeredBy(answer: Answer): LightningRequirement {
   return challenge.accepts[0];
 }
 
-/** A payment payload around an offer and a preimage. */
+/** The header of a payment with this offer and preimage. */
 export function proofHeader(accepted: unknown, preimage: unknown): string {
   return Buffer.from(JSON.stringify({ x402Version: 2, accepted, payload: { preimage } })).toString('base64');
 }
 
-/** Asks for a path, pays what it wants and keeps the proof without presenting it. */
+/** Requests a path, pays its offer and returns the proof without presenting it. */
 export async function payFor(pay: PayInvoice, origin: string, path: string): Promise<LightningProof> {
   const answer = await call(origin, path);
   if (answer.status !== 402) throw new Error(`${path}: ${answer.status} ${answer.body}`);
@@ -44,7 +44,7 @@ export async function payFor(pay: PayInvoice, origin: string, path: string): Pro
   return { header: proofHeader(requirement, preimage), preimage, paymentHash: hashOfPreimage(preimage), requirement };
 }
 
-/** Both as hex. */
+/** The payment hash of a preimage, both in hex. */
 export function hashOfPreimage(preimage: string): string {
   return createHash('sha256').update(Buffer.from(preimage, 'hex')).digest('hex');
 }

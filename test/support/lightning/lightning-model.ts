@@ -10,7 +10,7 @@ interface ModelClaim {
   lease: { holder: string; until: number } | null;
 }
 
-/** What the store should do, in a few maps and without a disk; proofs go by name. */
+/** A model of the store's behaviour in a few maps, without a disk. Proofs have names. */
 export function createLightningModel() {
   const invoices = new Map<string, { record: InvoiceRecord; reply: string | null }>();
   const claims = new Map<string, ModelClaim>();

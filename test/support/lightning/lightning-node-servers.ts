@@ -14,14 +14,14 @@ export function nodeKeys(name: string) {
   return { privateKey, key: Buffer.from(secp256k1.publicKeyCreate(privateKey)).toString('hex') };
 }
 
-/** What each stand-in opens for; made of nothing that stands in any other text, so that a leak is found by looking. */
+/** The credentials of each stand-in. They share no text with anything else, so that a search finds a leak. */
 export const SECRETS = {
   lnd: '0abadcafe0ddba11deadc0de5ec4e7',
   cln: 'cunningrune-5ecret_rUne0123456789=',
   phoenixd: 'whispered-5ecret-password',
 };
 
-/** A node over HTTP in the documented shapes of LND, clnrest or phoenixd. Its invoices are real and signed; no channel is behind it. */
+/** A node over HTTP with the documented API of LND, clnrest or phoenixd. Its invoices are real and signed. It has no channels. */
 export interface NodeServer {
   readonly kind: NodeKind;
   readonly url: string;
@@ -29,13 +29,13 @@ export interface NodeServer {
   readonly answers: Replay['answers'];
   readonly setFault: Replay['setFault'];
   readonly config: Exclude<ReceiverConfig, { kind: 'nwc' }>;
-  /** From now on invoices differ in this from what was ordered. */
+  /** The members in which the next invoices differ from the order. */
   twist: Partial<InvoiceTerms>;
-  /** The key that it tells. */
+  /** The key that it reports. */
   key: string;
   /** The invoices made, newest last. */
   readonly invoices: { readonly text: string; readonly paymentHash: Buffer }[];
-  /** From now on the node has the payment. */
+  /** Marks an invoice as paid. */
   pay(paymentHash: Uint8Array): void;
   stop(): Promise<void>;
 }
@@ -55,7 +55,7 @@ interface Shape {
   created(text: string, hash: Buffer): unknown;
   readonly info: string;
   told(key: string): unknown;
-  /** By which every look-up is found, and what it asks for. */
+  /** The method and path of a lookup, and the payment hash that it asks for. */
   readonly lookup: string;
   wanted(request: Received): string;
   found(paid: boolean | null): Recorded;
@@ -133,7 +133,7 @@ const SHAPES: Record<NodeKind, Shape> = {
   },
 };
 
-/** Starts a node of a kind; `tls` serves the certificate of the tests' own authority. */
+/** Starts a node of a kind. `tls` serves the certificate of the tests' own authority. */
 export async function startNodeServer(
   kind: NodeKind,
   clock: Pick<Clock, 'nowMs'>,

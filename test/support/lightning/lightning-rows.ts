@@ -8,10 +8,10 @@ export const DAY = 24 * HOUR;
 export const NOON = Date.UTC(2026, 2, 3, 12);
 export const TODAY = '2026-03-03';
 
-/** 32 bytes that belong to a name. */
+/** The SHA-256 of a name. */
 export const hashOf = (name: string): Buffer => createHash('sha256').update(name).digest();
 export const keyOf = (name: string): ProofKey => ({ network: NETWORK, paymentHash: hashOf(name) });
-/** A node's compressed key, in shape. */
+/** Bytes in the form of a node's compressed key. */
 export const nodeOf = (name: string): Buffer => Buffer.concat([Buffer.of(2), hashOf(`node ${name}`)]);
 
 export const invoiceOf = (name: string, more: Partial<InvoiceRecord> = {}): InvoiceRecord => ({
@@ -24,7 +24,7 @@ export const invoiceOf = (name: string, more: Partial<InvoiceRecord> = {}): Invo
   ...more,
 });
 
-/** A claim through our own routes: it grants the request of the same name for seven days. */
+/** A claim through our own routes. It grants the request of the same name for seven days. */
 export const grantOf = (name: string, more: Partial<NewClaim> = {}): NewClaim => ({
   ...keyOf(name),
   payTo: nodeOf('ours'),
@@ -40,7 +40,7 @@ export const grantOf = (name: string, more: Partial<NewClaim> = {}): NewClaim =>
   ...more,
 });
 
-/** A facilitator's claim: it grants nothing and is counted. */
+/** A facilitator's claim. It grants nothing and counts against the limits. */
 export const accountedOf = (
   name: string,
   account: Partial<ClaimAccount> = {},

@@ -5,7 +5,7 @@ import type { EmbeddedLightning } from '../../../src/embedded/lightning/lightnin
 import { lightningEnvironment } from '../../../src/embedded/serve.ts';
 import { type ServiceOptions, serviceWith } from '../service/service.ts';
 
-/** A chain that nobody answers for: nothing of this rail needs one. */
+/** A chain without a provider. The Lightning rail needs no chain. */
 const NO_CHAIN = {
   NETWORK: 'custom',
   CHAIN_ID: '5042',
@@ -16,7 +16,7 @@ const NO_CHAIN = {
   COLLECTOR: 'off',
 };
 
-/** The real service in this process, selling through the embedded Lightning node, without a chain. */
+/** Starts the real service in this process. It sells through the embedded Lightning node, without a chain. */
 export async function startLightningService(
   lightning: EmbeddedLightning,
   { env = {}, ...options }: ServiceOptions = {},
@@ -24,7 +24,7 @@ export async function startLightningService(
   const service = await serviceWith({ ...NO_CHAIN, ...lightningEnvironment(lightning), ...env }, options);
   return {
     ...service,
-    /** Changes the ledger from outside, as a damaged disk would. */
+    /** Changes the ledger from outside the service, as a damaged disk would. */
     sql: (text: string) => {
       const db = new Database(join(service.dataDir, 'ledger.db'));
       db.pragma('foreign_keys = ON');

@@ -3,30 +3,30 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** What a node answers: HTTP status and body, as it goes over the wire. */
+/** A node's answer: HTTP status and body, as on the wire. */
 interface Answer {
   readonly status: number;
   readonly body: string;
 }
 
-/** The part of LND's REST interface that pays, as strict as a real one about what it is asked. */
+/** The part of LND's REST interface that pays. It checks requests as strictly as a real node. */
 export interface LndRouter {
   readonly url: string;
-  /** Hex; what it opens for. */
+  /** The macaroon that it accepts, in hex. */
   readonly macaroon: string;
-  /** Method and target of every request, query included. */
+  /** Method and target of every request, with the query. */
   readonly asked: string[];
-  /** The updates that it streams about a payment, by the payment hash in hex; of any other hash it knows nothing. */
+  /** The updates that it streams about a payment, by the payment hash in hex. It knows no other payments. */
   readonly payments: Map<string, readonly object[]>;
-  /** What it answers in place of everything else, until it is null again. */
+  /** Replaces every other answer while it is not null. */
   instead: Answer | null;
   stop(): Promise<void>;
 }
 
-/** Go's padded alphabets, of which the gateway takes either, and no other spelling. */
+/** Go's padded base64 alphabets. LND's REST gateway accepts either, and no other spelling. */
 const PADDED_BASE64 = /^(?:[\w+/-]{4})*(?:[\w+/-]{2}==|[\w+/-]{3}=)?$/;
 
-/** Starts a router on loopback; `pay` is asked for the updates of a payment that is sent. */
+/** Starts a router on loopback. `pay` returns the updates of a sent payment. */
 export async function startLndRouter(pay: (invoice: string) => Promise<readonly object[]>): Promise<LndRouter> {
   const macaroon = '0201036c6e64';
 
@@ -75,17 +75,17 @@ export async function startLndRouter(pay: (invoice: string) => Promise<readonly 
   return router;
 }
 
-/** Updates as the gateway streams them: a JSON object a line. */
+/** Updates as the gateway streams them: one JSON object per line. */
 function stream(updates: readonly object[]): Answer {
   return { status: 200, body: updates.map((result) => `${JSON.stringify({ result })}\n`).join('') };
 }
 
-/** How a stream fails before its first update. */
+/** A stream that fails before its first update. */
 function streamFailure(status: number, code: number, message: string): Answer {
   return { status, body: `${JSON.stringify({ error: { code, message, details: [] } })}\n` };
 }
 
-/** How the gateway itself says no. */
+/** A refusal by the gateway itself. */
 function failure(status: number, code: number, message: string): Answer {
   return { status, body: JSON.stringify({ code, message, details: [] }) };
 }

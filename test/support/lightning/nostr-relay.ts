@@ -7,19 +7,19 @@ import { nodeKeys } from './lightning-node-servers.ts';
 type NostrEvent = Awaited<ReturnType<NWCClient['signEvent']>>;
 type Filter = Record<string, unknown> & { kinds?: number[]; authors?: string[] };
 
-/** A relay on loopback: it keeps replaceable events, passes on the rest, and checks nothing, as relays may. */
+/** A relay on loopback. It keeps replaceable events, forwards the others, and checks nothing, as relays may. */
 export interface NostrRelay {
   readonly url: string;
   /** Everything that was published, in order. */
   readonly events: NostrEvent[];
-  /** From now on it takes no event. */
+  /** Whether it refuses every event. */
   refuse: boolean;
-  /** Sends an event to whoever waits for it, as a wallet would publish it. */
+  /** Sends an event to its subscribers, as a wallet would publish it. */
   spread(event: NostrEvent): void;
-  /** Hears every request of a client. */
+  /** Called with every request of a client. */
   wallet: (request: NostrEvent) => void;
   connections(): number;
-  /** What clients have asked for, in order, and how many of these questions are still open. */
+  /** The subscriptions that clients have requested, in order, and the number of open ones. */
   readonly asked: Filter[];
   open(): number;
   stop(): Promise<void>;
@@ -93,18 +93,18 @@ export interface NostrWallet {
   readonly secret: string;
   /** Its own key on the relay. */
   readonly pubkey: string;
-  /** Of its Lightning node. */
+  /** The key of its Lightning node. */
   readonly key: string;
   /** The parameters of each make_invoice. */
   readonly orders: Order[];
   /** The payment hash of each lookup_invoice. */
   readonly lookups: string[];
   methods: string[];
-  /** The code of its refusals. */
+  /** The error code of its refusals. */
   code: string;
-  /** How it answers from now on. */
+  /** How it answers its next requests. */
   mood: 'well' | 'silent' | 'refusing' | 'garbled' | 'odd';
-  /** What it finds; null is nothing. */
+  /** The result of a lookup; null means not found. */
   lookup: Record<string, unknown> | null;
 }
 
@@ -117,8 +117,8 @@ interface Order {
 const CLIENT_SECRET = '7e'.repeat(32);
 
 /**
- * Puts a wallet behind the relay that speaks the given encryptions: the library's own keys and encryption, invoices that are real. With null its
- * info has no tag of encryptions, with '' one without a value.
+ * Starts a wallet behind the relay with the given encryptions. It uses the library's keys and encryption and makes real invoices. With null its info
+ * has no tag of encryptions; with '' the tag has no value.
  */
 export async function startNostrWallet(
   relay: NostrRelay,
@@ -146,7 +146,7 @@ export async function startNostrWallet(
 
   function answer(method: string, params: unknown): object {
     if (method === 'lookup_invoice') wallet.lookups.push((params as { payment_hash: string }).payment_hash);
-    // The words of a refusal are the wallet's: these repeat what must not be repeated.
+    // The wallet chooses the text of a refusal. This one repeats a secret that the service must not repeat.
     if (wallet.mood === 'refusing') return { error: { code: wallet.code, message: CLIENT_SECRET }, result: null };
     if (wallet.mood === 'odd') return { result_type: method, result: { surprise: CLIENT_SECRET } };
     if (method === 'get_info')

@@ -29,18 +29,18 @@ import { type LightningRequirement, proofHeader } from './lightning-buyer.ts';
 type Run = (tag: string, signal: AbortSignal) => Promise<string>;
 
 interface Choices {
-  /** Others make invoices with the node's key too. */
+  /** Whether other parties make invoices with the node's key too. */
   readonly shared?: boolean;
   readonly limits?: { readonly client: number; readonly total: number };
   readonly roomBytes?: number;
   readonly turns?: Parameters<typeof createClientTurns>[0];
-  /** Without one nothing is sold, and paid proofs are still served. */
+  /** Without a node nothing is sold, but paid proofs are still served. */
   readonly hasNode?: boolean;
 }
 
 export type RailBench = Awaited<ReturnType<typeof openRailBench>>;
 
-/** The counters of the rail over a real ledger, a clock that stands and a node's stand-in, whose invoices the bench can pay. */
+/** Opens the rail over a real ledger, a manual clock and a node's stand-in. The bench can pay the stand-in's invoices. */
 export async function openRailBench(choices: Choices = {}) {
   const { shared = false, limits = { client: 0, total: 0 }, roomBytes = 1_000_000, hasNode = true } = choices;
   const nodes = await openIssuerBench();
@@ -48,7 +48,7 @@ export async function openRailBench(choices: Choices = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
   const db = openLedgerDatabase(join(folder, 'ledger.db'));
   const real = createLightningStore(db);
-  /** What the store does in place of what it would. */
+  /** Members that replace the store's own. */
   const faults: Partial<LightningStore> = {};
   const store = new Proxy(real, {
     get: (_, name) => faults[name as keyof LightningStore] ?? real[name as keyof LightningStore],
@@ -97,7 +97,7 @@ export async function openRailBench(choices: Choices = {}) {
     },
   });
 
-  /** An order for the answer to a tag. */
+  /** Makes an order for the answer to a tag. */
   function order(tag: string, more: Partial<LightningOrder<null>> = {}): LightningOrder<null> {
     const url = `https://api.example.com/v1/lightning/test/rail?tag=${tag}`;
     const binding = bindHttp({ method: 'GET', url, body: new Uint8Array() });
@@ -106,7 +106,7 @@ export async function openRailBench(choices: Choices = {}) {
     return { endpoint, params: { tag }, url, binding, client: '192.0.2.1', signal, ...more };
   }
 
-  /** Asks for an offer whose invoice the bench can pay. */
+  /** Requests an offer whose invoice the bench can pay. */
   async function ask(of: LightningOrder<null>) {
     const preimage = randomBytes(32);
     node.twist = { paymentHash: createHash('sha256').update(preimage).digest() };
@@ -119,7 +119,7 @@ export async function openRailBench(choices: Choices = {}) {
     return { header, body, requirement, preimage: preimage.toString('hex'), paymentHash };
   }
 
-  /** Asks and pays: the header that proves it, and the key under which it is claimed. */
+  /** Requests an offer and pays it. Returns the header that proves the payment, and the claim's key. */
   async function buy(of: LightningOrder<null>) {
     const { requirement, preimage, paymentHash } = await ask(of);
     node.pay(paymentHash);
@@ -148,7 +148,7 @@ export async function openRailBench(choices: Choices = {}) {
     /** Redeems what a PAYMENT-SIGNATURE header holds. */
     redeem: async (...[order, header]: [Parameters<typeof redeem>[0], string]) => redeem(order, decodePayment(header)),
     ...{ endpoint, order, ask, buy },
-    /** Changes the ledger from outside. */
+    /** Changes the ledger from outside the rail. */
     sql: (text: string) => void db.exec(text),
     close: async () => {
       await nodes.close();

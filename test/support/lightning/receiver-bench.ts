@@ -6,7 +6,7 @@ import { createReceiver } from '../../../src/payment/rails/lightning/nodes/creat
 import type { Receiver } from '../../../src/payment/rails/lightning/nodes/receiver.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
 
-/** A receiver as the service opens it, and every line that it and its client logged. */
+/** A receiver as the service opens it, and every line that it and its HTTP client logged. */
 export interface ReceiverBench {
   readonly receiver: Receiver;
   readonly log: ReturnType<typeof createLogger>;
@@ -14,7 +14,7 @@ export interface ReceiverBench {
   close(): Promise<void>;
 }
 
-/** Opens the receiver of a configuration with real HTTP behind it. */
+/** Opens a configured receiver over real HTTP. */
 export function openReceiver(
   config: ReceiverConfig,
   { clock = systemClock, timeoutMs = 2000 }: { clock?: Clock; timeoutMs?: number } = {},
@@ -39,7 +39,7 @@ export function openReceiver(
   return { receiver, log, logged, close };
 }
 
-/** The binding of a GET of one of the scheme's example articles. */
+/** The binding of a GET for one of the scheme's example articles. */
 export function articleBinding(article = 'A'): Binding {
   const url = `https://api.example.com/article/${article}`;
   const binding = bindHttp({ method: 'GET', url, body: new Uint8Array() });
@@ -53,7 +53,7 @@ export function articleOrder() {
   return { amountMsat: 25_000n, binding: canonical, requestHash: hash, expirySeconds: 300, label: 'percall-label' };
 }
 
-/** Everything that an error says to whoever prints it whole: message, stack, fields and causes. */
+/** All texts of an error, as a log could print them: message, stack, fields and causes. */
 export function everythingOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const causes = error.cause === undefined ? '' : everythingOf(error.cause);

@@ -1,15 +1,15 @@
 import { type LightningProof, lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import { openRawClient, postOf } from '../../../scripts/lib/pay/raw-client.ts';
 
-/** A proof that the machine's own clock takes for an hour. */
+/** A proof that is valid for an hour by the machine's own clock. */
 export function proofNow(): LightningProof {
   return lightningProof({ createdAt: Math.floor(Date.now() / 1000), maxTimeoutSeconds: 3600 });
 }
 
-/** What became of one settle call: x402's word for it, or `lost` when the connection broke before an answer. */
+/** The result of one settle call: x402's code, or `lost` when the connection broke before an answer. */
 export type SettleEnd = 'success' | 'lost' | (string & {});
 
-/** Settles proofs over so many connections at once, each in the order given; the ends stand in the order of the proofs. */
+/** Settles proofs over `connections` at once, in their order. The results have the order of the proofs. */
 export async function settleOver(origin: string, proofs: readonly LightningProof[], connections: number) {
   const ends: SettleEnd[] = proofs.map(() => 'lost');
   let next = 0;
@@ -24,7 +24,7 @@ export async function settleOver(origin: string, proofs: readonly LightningProof
       client.close();
     }
   };
-  // A process that is killed breaks every connection, and what it had not answered stays `lost`.
+  // A killed process breaks every connection. Calls without an answer stay `lost`.
   await Promise.allSettled(Array.from({ length: connections }, work));
   return ends;
 }
@@ -37,7 +37,7 @@ function endOf(body: string): SettleEnd {
 /** Every form of a preimage that a file or a log could hold. */
 export function formsOf(preimage: string): readonly (string | Buffer)[] {
   const raw = Buffer.from(preimage, 'hex');
-  // Base64 of whole groups of three bytes, which reads the same wherever the text goes on.
+  // Base64 of whole groups of three bytes, which is the same whatever text follows.
   const encoded = (['base64', 'base64url'] as const).map((encoding) => raw.subarray(0, 30).toString(encoding));
   return [raw, preimage, preimage.toUpperCase(), ...encoded];
 }

@@ -2,28 +2,28 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a buyer has shown to prove a payment. */
+/** A proof of payment that a buyer presented. */
 interface ShownProof {
   readonly header: string;
   readonly preimage: string;
 }
 
-/** A seller's public address, which fails when it is told to. */
+/** A seller's public address, which fails on command. */
 export interface ShakySeller {
   readonly origin: string;
-  /** Every proof that was shown, refused ones too. */
+  /** Every presented proof, also the refused ones. */
   readonly shown: ShownProof[];
-  /** Where the real service is. */
+  /** Sets the origin of the real service. */
   standBefore(origin: string): void;
   /** The next `times` requests with a proof get this status and never reach the service. */
   refuseProofs(status: number, times: number): void;
-  /** From now on its challenges say that this URL is what is sold. */
+  /** Its next challenges name this URL as the resource. */
   sellAs(url: string): void;
   reset(): void;
   stop(): Promise<void>;
 }
 
-/** Serves GETs of the service behind it on a free port of loopback; the service must name this address as its public origin. */
+/** Forwards GETs to the service behind it, on a free port of loopback. The service must name this address as its public origin. */
 export async function startShakySeller(): Promise<ShakySeller> {
   const shown: ShownProof[] = [];
   let [behind, status, refusals] = ['', 0, 0];

@@ -41,7 +41,7 @@ export function createToyRail(bankUrl: string, ledger: () => Pick<Ledger, 'openB
   }
 
   async function move({ id, authorization }: Intent): Promise<Outcome> {
-    // On disk before the bank hears of it: from then on only the evidence ends the sale.
+    // The transaction is on disk before the bank gets it. From then on only the evidence ends the sale.
     const transaction = randomBytes(32);
     if (!(await ledger().noteBroadcast([{ id, transaction }])).has(id)) return { kind: 'unknown' };
     const moved = await ask<Known['transfer'] & { refused?: true }>('/move', authorization, transaction);

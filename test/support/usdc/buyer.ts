@@ -4,14 +4,14 @@ import type { Authorization } from '../../../src/payment/authorization.ts';
 import { type Answer, call } from '../service/service.ts';
 import { headerOf, newKey, payloadOf, type Requirement, requirementOf, signAuthorization } from './payments.ts';
 
-/** A payment ready to present, and what it was made of. */
+/** A payment ready to be presented, with its parts. */
 export interface Payment {
   authorization: Authorization;
   requirement: Requirement;
   header: string;
 }
 
-/** A buyer with a fresh key and some USDC, who reads a 402 and signs what it asks. */
+/** A buyer with a new key and some USDC. It reads a 402 and signs the payment that the 402 asks for. */
 export async function newBuyer(network: EmbeddedNetwork, units = 1_000_000n) {
   const { privateKey, address } = newKey();
   if (units > 0n) await network.fundUsdc(address, units);
@@ -52,7 +52,7 @@ export async function balanceOf(network: EmbeddedNetwork, address: string): Prom
   return BigInt(await network.rpc<string>('eth_call', [{ to: network.usdc, data }, 'latest']));
 }
 
-/** How many transfers of exactly this price from the payer to the seller the chain holds. */
+/** The number of transfers of exactly this price from the payer to the seller on the chain. */
 export async function transfersOf(network: EmbeddedNetwork, payment: Payment): Promise<number> {
   const topic = (address: string) => `0x${address.slice(2).toLowerCase().padStart(64, '0')}`;
   const transfer = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
@@ -63,7 +63,7 @@ export async function transfersOf(network: EmbeddedNetwork, payment: Payment): P
   return logs.filter(({ data }) => BigInt(data) === BigInt(payment.requirement.amount)).length;
 }
 
-/** Buys one call with a fresh buyer, and tells what it cost him and how often the chain moved the price. */
+/** Buys one call with a new buyer. Returns what the buyer paid and how often the chain moved the price. */
 export async function buyOnce(network: EmbeddedNetwork, origin: string, path: string) {
   const buyer = await newBuyer(network);
   const payment = await buyer.sign(origin, path);

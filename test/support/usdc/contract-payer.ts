@@ -5,17 +5,17 @@ import { call } from '../service/service.ts';
 import type { Payment } from './buyer.ts';
 import { headerOf, newKey, payloadOf, type Requirement, requirementOf, signAuthorization } from './payments.ts';
 
-/** Code of payers (ERC-1271) by what it says to any signature. */
+/** Contract codes of payers (ERC-1271), by their answer to any signature. */
 export const CODE = {
-  /** Yes. */
+  /** Valid. */
   agrees: '0x631626ba7e60e01b5f5260205ff3',
-  /** Yes where nobody pays for gas, as in a trial that names no price; otherwise no. */
+  /** Valid while the gas price is zero, as in a simulation without a price. Otherwise invalid. */
   agreesInFreeTrials: '0x3a15631626ba7e60e01b025f5260205ff3',
-  /** Nothing. */
+  /** No answer. */
   silent: '0x00',
 } as const;
 
-/** A payer that is a contract with this code and some USDC; any signature is its own. */
+/** A payer that is a contract with this code and some USDC. The code decides about every signature. */
 export async function newContractPayer(network: EmbeddedNetwork, code: string, units = 1_000_000n) {
   const address = bytesToHex(randomBytes(20));
   await network.fundUsdc(address, units);
@@ -23,7 +23,7 @@ export async function newContractPayer(network: EmbeddedNetwork, code: string, u
   await become(code);
   return {
     address,
-    /** From now on it has this code. */
+    /** Replaces its code. */
     become,
     sign: async (
       origin: string,

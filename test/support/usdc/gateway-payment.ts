@@ -5,7 +5,7 @@ import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
 import { type Requirement, signAuthorization } from './payments.ts';
 
-/** An authorization signed for the Gateway Wallet; the official client's twin is compared in its test. */
+/** An authorization signed for the Gateway Wallet. A test compares it with the official client's. */
 export function signForGateway(
   privateKey: Uint8Array,
   requirement: Requirement,

@@ -6,7 +6,7 @@ import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { type Answered, type Asked, startStandIn } from '../upstream/http-stand-in.ts';
 import { USDC } from './payments.ts';
 
-/** What goes wrong with the first request for each payment; "after" is after the payer's balance was locked. */
+/** Faults of the first request for each payment. "After" means after the payer's balance was locked. */
 export const GATEWAY_FAULTS = [
   'refuses',
   'answers 5xx',
@@ -42,11 +42,11 @@ interface Transfer {
 const MIN_VALIDITY_SECONDS = 604_800;
 /** Circle's number for Arc. */
 const ARC_DOMAIN = 26;
-/** Longer than the clients of the tests wait. */
+/** Longer than the time-out of the tests' clients. */
 const SLOW_MS = 1500;
 const sleep = (ms: number) => new Promise((next) => setTimeout(next, ms));
 
-/** Circle's Gateway as its API is described: deposits, locked balances, transfers and batches, with faults. */
+/** Circle's Gateway by its API's documentation: deposits, locked balances, transfers and batches, with faults. */
 export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`) {
   const network = `eip155:${chainId}`;
   const deposits = new Map<string, bigint>();
@@ -56,7 +56,7 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
   let fault: GatewayFault | null = null;
   let held: Promise<void> | null = null;
 
-  /** The static checks, in the API's words; the first that fails. */
+  /** The static checks. Returns the API's error code of the first that fails. */
   async function staticFault({ paymentPayload, paymentRequirements: asked }: Asked['body']): Promise<string | null> {
     if (!paymentPayload?.resource?.url || !paymentPayload?.payload || !asked) return 'invalid_payload';
     if (asked.scheme !== 'exact') return 'unsupported_scheme';
@@ -147,7 +147,7 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
     return { json: { transfers: found } };
   }
 
-  /** As the API tells them: decimal USDC, and nothing of who never deposited. */
+  /** As in the API: decimal USDC, without accounts that never deposited. */
   function balancesOf(sources: { domain: number; depositor: string }[]): object[] {
     return sources.flatMap(({ domain, depositor }) => {
       const units = domain === ARC_DOMAIN ? deposits.get(depositor.toLowerCase()) : undefined;
@@ -204,30 +204,30 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
     url: server.url,
     asked: server.asked,
     network,
-    /** Puts USDC (base units) under a payer's name. */
+    /** Deposits USDC (base units) for a payer. */
     deposit: (payer: string, units: bigint) => {
       const key = payer.toLowerCase();
       deposits.set(key, (deposits.get(key) ?? 0n) + units);
     },
     depositOf: (payer: string): bigint => deposits.get(payer.toLowerCase()) ?? 0n,
-    /** What was credited to a seller, base units. */
+    /** The amount credited to a seller, in base units. */
     creditOf: (seller: string): bigint =>
       [...transfers.values()]
         .filter((one) => one.toAddress === seller.toLowerCase() && one.status !== 'failed')
         .reduce((sum, { amount }) => sum + BigInt(amount), 0n),
     transfers: (): readonly Transfer[] => [...transfers.values()],
-    /** Sends everything to the chain in one transaction, whose hash is returned. */
+    /** Sends all transfers to the chain in one transaction. Returns its hash. */
     batch: (): string => {
       const hash = bytesToHex(randomBytes(32));
       advance('confirmed', hash);
       return hash;
     },
-    /** Lets a transfer fail after it was accepted. */
+    /** Fails a transfer after it was accepted. */
     giveUp: (id: string) => {
       const transfer = transfers.get(id);
       if (transfer) transfer.status = 'failed';
     },
-    /** Settlements wait from here on, whoever hangs up meanwhile, until what is returned is called. */
+    /** Holds every settlement until the returned function is called, also when its client closes the connection. */
     hold: (): (() => void) => {
       const { promise, resolve } = Promise.withResolvers<void>();
       held = promise;
@@ -236,7 +236,7 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
         resolve();
       };
     },
-    /** From here on the first request for each payment meets this fault; null heals. */
+    /** Sets the fault of the first request for each payment; null removes it. */
     fault: (next: GatewayFault | null) => {
       fault = next;
     },

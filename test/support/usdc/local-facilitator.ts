@@ -8,7 +8,7 @@ import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { type Answered, type Asked, startStandIn } from '../upstream/http-stand-in.ts';
 import { newKey } from './payments.ts';
 
-/** What goes wrong with the first request for each payment; "after" is after the money was moved. */
+/** Faults of the first request for each payment. "After" means after the money was moved. */
 export const FACILITATOR_FAULTS = [
   'refuses',
   'answers 5xx',
@@ -27,7 +27,7 @@ export const FACILITATOR_FAULTS = [
 
 export type FacilitatorFault = (typeof FACILITATOR_FAULTS)[number];
 
-/** Longer than the clients of the tests wait. */
+/** Longer than the time-out of the tests' clients. */
 const SLOW_MS = 1500;
 
 const GWEI = 10n ** 9n;
@@ -47,7 +47,7 @@ async function sdkFacilitator(network: EmbeddedNetwork) {
   return createSdkFacilitator({ rpcUrl, chainId, multicall3, key: hex, pollMs: 50 });
 }
 
-/** Sends a settlement and, with the same nonce and a higher fee, another one in its place; tells the hash of the first. */
+/** Sends a settlement, then another one with the same nonce and a higher fee in its place. Returns the hash of the first. */
 async function replacer(network: EmbeddedNetwork) {
   const { hex } = await fundedAccount(network);
   const wallet = createWallet(hex, network.chainId);
@@ -59,7 +59,7 @@ async function replacer(network: EmbeddedNetwork) {
     const first = wallet.sign({ ...call, maxFeePerGas: 100n * GWEI });
     const second = wallet.sign({ ...call, maxFeePerGas: 300n * GWEI, maxPriorityFeePerGas: 3n * GWEI });
     await network.rpc('eth_sendRawTransaction', [first.raw]);
-    // Too late where the first is mined already; then nothing was replaced, and the hash is right.
+    // If the first is mined already, nothing is replaced, and the returned hash is right.
     const taken = await network.rpc('eth_sendRawTransaction', [second.raw]).catch(() => null);
     if (taken !== null) replaced += 1;
     return first.hash;
@@ -67,7 +67,7 @@ async function replacer(network: EmbeddedNetwork) {
   return { replace, replaced: () => replaced };
 }
 
-/** A facilitator as anyone may run one, over HTTP on 127.0.0.1, with faults. */
+/** A third party's facilitator over HTTP on 127.0.0.1, with faults. */
 export async function startLocalFacilitator(network: EmbeddedNetwork, token: string | null = null) {
   const sdk = await sdkFacilitator(network);
   const { replace, replaced } = await replacer(network);
@@ -136,9 +136,9 @@ export async function startLocalFacilitator(network: EmbeddedNetwork, token: str
   return {
     url: server.url,
     asked: server.asked,
-    /** How many transactions were taken in place of the one that was told. */
+    /** How many transactions replaced the one whose hash was returned. */
     replaced,
-    /** From here on the first request for each payment meets this fault; null heals. */
+    /** Sets the fault of the first request for each payment; null removes it. */
     fault: (next: FacilitatorFault | null) => {
       fault = next;
     },

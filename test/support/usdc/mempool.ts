@@ -6,7 +6,7 @@ import { transferCalldata } from '../../../src/payment/evm/token.ts';
 import { MULTICALL3 } from '../../../src/payment/settlers/relayer/multicall.ts';
 import { paidReceipt, type TokenNode } from './token-node.ts';
 
-/** One transaction as it was handed to the node. */
+/** One transaction as it was sent to the node. */
 export interface Sent {
   readonly hash: Hex;
   readonly raw: Hex;
@@ -17,8 +17,7 @@ export interface Sent {
 }
 
 /**
- * A mempool over a token node: it keeps what is sent, and a transaction is mined when the test says so. Each handing over counts, of the same
- * transaction too.
+ * A mempool over a token node. It keeps what is sent. A transaction is mined when the test mines it. Each send counts, also of the same transaction.
  */
 export function addMempool({ server, end }: TokenNode) {
   const sent: Sent[] = [];
@@ -38,14 +37,14 @@ export function addMempool({ server, end }: TokenNode) {
 
   return {
     sent,
-    /** Resolves once so many were handed over, since the beginning; the last of them. */
+    /** Resolves once `count` transactions were sent since the start. Returns the last of them. */
     async arrived(count: number): Promise<Sent> {
       if (sent.length < count) await new Promise<void>((tell) => waiting.push({ count, tell }));
       return sent[count - 1] as Sent;
     },
-    /** Somebody's transaction uses the next nonce. */
+    /** A third party's transaction uses the next nonce. */
     use: (): void => void mined++,
-    /** Mines a transaction that pays for these authorizations, or changes the receipt. */
+    /** Mines a transaction that pays for these authorizations, with `changes` in its receipt. */
     mine({ hash, nonce }: Sent, paid: readonly Authorization[], changes: Partial<Receipt> = {}): Receipt {
       mined = Math.max(mined, nonce + 1);
       const receipt = paidReceipt(paid, { transactionHash: hash, ...changes });

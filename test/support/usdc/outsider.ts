@@ -8,7 +8,7 @@ import { transferCalldata } from '../../../src/payment/evm/token.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { newKey } from './payments.ts';
 
-/** Somebody with gas who is not our relayer, and sends what he likes. */
+/** A third party with gas, who can send any transaction. */
 export async function newOutsider(network: EmbeddedNetwork) {
   const { privateKey, address } = newKey();
   await network.fundNative(address, 10n ** 19n);
@@ -30,7 +30,7 @@ export async function newOutsider(network: EmbeddedNetwork) {
   return { send, submit: (authorization: Authorization) => send(transferCalldata(authorization)) };
 }
 
-/** Calldata with which an owner cancels an authorization of his. */
+/** Calldata with which a payer cancels its authorization. */
 export function cancelCalldata(
   network: EmbeddedNetwork,
   privateKey: Uint8Array,

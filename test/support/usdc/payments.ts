@@ -5,7 +5,7 @@ import type { Authorization } from '../../../src/payment/authorization.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
 
-/** A buyer's key, made fresh. */
+/** A new key of a buyer. */
 export function newKey(): { privateKey: Buffer; address: `0x${string}` } {
   const privateKey = randomBytes(32);
   return { privateKey, address: addressOf(privateKey) };
@@ -33,7 +33,7 @@ interface Overrides {
   chainId?: number;
 }
 
-/** Signs an authorization for a requirement with our own code; the official client's twin is compared in conformance tests. */
+/** Signs an authorization for a requirement with our own code. Conformance tests compare it with the official client's. */
 export function signAuthorization(
   privateKey: Uint8Array,
   requirement: Requirement,
@@ -85,7 +85,7 @@ export function headerOf(payload: unknown): string {
   return Buffer.from(JSON.stringify(payload)).toString('base64');
 }
 
-/** What a 402 asks for. */
+/** The requirement of a 402. */
 export function requirementOf(headers: Headers | Record<string, unknown>): Requirement {
   const value = headers instanceof Headers ? headers.get('payment-required') : String(headers['payment-required']);
   const challenge = JSON.parse(Buffer.from(String(value), 'base64').toString('utf8')) as { accepts: Requirement[] };

@@ -27,8 +27,8 @@ type Wait = Extract<Ask, { kind: 'wait' }>;
 const GWEI = 10n ** 9n;
 
 /**
- * The machine with its real effects over a token node. What it asks is answered at once, but for waits: those are held, so that a test sees a
- * state come to rest. `spoil` changes the chain client.
+ * Runs the machine with its real effects over a token node. Effects are carried out at once, except waits. Those are held, so that a test can read
+ * the state at rest. `spoil` changes the chain client.
  */
 export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClient => chain } = {}) {
   const node = await startTokenNode();
@@ -53,15 +53,15 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
     effects: [] as Effect[],
     waits: [] as Wait[],
     noted: [] as { id: string; transaction: Uint8Array }[][],
-    /** Rows that wait no longer, and what the ledger throws. */
+    /** Rows that no longer await settlement, and the error that the ledger throws. */
     gone: new Set<string>(),
     fault: null as Error | null,
     outcomes: (job: Job): Outcome[] => ends.get(job) ?? [],
     isBanned: ({ intent }: Job): boolean => isBanned(state.bans, bytesToHex(intent.authorization.from), clock.nowMs()),
-    /** Those that wait for a pause to be queued again. */
+    /** The jobs that are queued again after a pause. */
     queuedLater: (): Job[] => self.waits.flatMap(({ timer }) => (timer.name === 'queue' ? timer.jobs : [])),
     feed,
-    /** Resolves when nothing is under way but waits. */
+    /** Resolves when only waits are left. */
     async rest(): Promise<void> {
       while (underWay.size > 0) await Promise.all(underWay);
     },
@@ -72,7 +72,7 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
       for (const effect of over) feed({ kind: 'wait', effect, answer: null });
       await self.rest();
     },
-    /** A round in which these groups were tried out and would go through; the flights in which they are sent. */
+    /** Runs a round in which the simulation of these groups succeeded. Returns their flights. */
     async launch(...groups: Job[][]): Promise<Flight[]> {
       const before = state.flights.all();
       startRound(groups.flat());
@@ -89,7 +89,7 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
       await self.rest();
       return flights;
     },
-    /** These were mined together, at once after they were signed, with this receipt; without waiting for what follows. */
+    /** Mines these jobs in one transaction with this receipt, right after it was signed. Does not wait for what follows. */
     mined(jobs: readonly Job[], receipt: (gas: bigint) => Receipt): Receipt {
       const flight = state.flights.open(jobs, self.prices);
       const transaction = newest(flight);
@@ -98,14 +98,14 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
       feed({ kind: 'fetchReceipts', effect, answer: [{ result: found }] });
       return found;
     },
-    /** Nothing of ours is in flight for these any more, or a look found that they would not go through. */
+    /** Sorts jobs without a transaction in flight, or whose simulation failed. */
     async sort(jobs: readonly Job[], after: 'reopen' | 'examine'): Promise<void> {
       if (after === 'examine') startRound(jobs);
       const sorting: Sorting = { after, unused: [], toLookUp: [], next: 0, asked: 0 };
       carryOut({ kind: 'readPayers', jobs: jobs.filter(({ ended }) => !ended), for: sorting });
       await self.rest();
     },
-    /** Their round is about to be planned. */
+    /** Starts the planning of a round with these jobs. */
     async plan(jobs: readonly Job[]): Promise<void> {
       startRound(jobs);
       feed({ kind: 'readFees', effect: { kind: 'readFees', for: 'round' }, answer: null });

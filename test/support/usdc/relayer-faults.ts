@@ -9,27 +9,28 @@ import type { Sale, Stage } from './relayer-stage.ts';
 
 type Random = () => number;
 
-/** How a sale must end; anything that is an end will do where it is left out. */
+/** How each sale must end. A sale that is not listed may have any end. */
 export type Endings = ReadonlyMap<Sale, RegExp>;
 
-/** Something that goes wrong while payments are settled. It sells, does its mischief and ends it; everybody has his last answer when it returns. */
+/** A fault during settlement. `run` sells, causes the fault and ends it. When it returns, every buyer has the last answer. */
 export interface RelayerFault {
-  /** How many of the places for seeds one takes; 1 where it is left out. */
+  /** The share of the seeds that it gets; 1 by default. */
   readonly weight?: number;
-  /** Two: the second is the node itself, without faults. */
+  /** With two, the second is the node itself, without faults. */
   readonly providers?: 1 | 2;
   run(stage: Stage, random: Random): Promise<Endings>;
 }
 
-/** Payments of the payers whose balance moves away. */
+/** The number of payments in the fault whose payers move their balances. */
 const MANY = process.env.SLOW ? 500 : 30;
 const SERVED = /^served$/;
 const USED_ELSEWHERE = /^402 invalid_exact_evm_nonce_already_used$/;
-/** Burns all the gas that it is given. */
+/** Contract code that uses up all its gas. */
 const ENDLESS = '0x5b600056';
 /**
- * Burns all but 62,000 and then agrees to any signature (ERC-1271): passes every check, and costs all that it may. That much is left because the
- * transfer itself takes 59,000 where the seller had nothing before, and 42,000 where it had, of a limit of 300,000.
+ * Contract code that uses all but 62,000 gas and then accepts any signature (ERC-1271). It passes every check, and each payment has the highest
+ * possible cost. 62,000 are left, because the transfer itself takes 59,000 where the seller had no balance before, and 42,000 where it had one, of a
+ * limit of 300,000.
  */
 const WASTEFUL = '0x5b6200f2305a11600057631626ba7e60e01b60005260206000f3';
 const AMPLE = { gas: 300_000n, maxFeePerGas: 400n * 10n ** 9n, maxPriorityFeePerGas: 5n * 10n ** 9n };
@@ -46,12 +47,12 @@ async function somePayments(stage: Stage, random: Random): Promise<Sale[]> {
   return payers.flatMap(({ sales }) => sales);
 }
 
-/** Presents all until they end; `act` comes when every handler runs, after the checks and before anything is settled. */
+/** Presents all payments until they end. Calls `act` when every handler runs: after the checks, before any settlement. */
 async function whileServed(stage: Stage, sales: readonly Sale[], act: () => unknown): Promise<void> {
   stage.latch.close();
   const expected = stage.latch.runs() + sales.length;
   const ends = Promise.all(sales.map((sale) => stage.untilEnded(sale)));
-  // Awaited below; until then nobody else would hear of a failure.
+  // Awaited below. Until then, a failure would be an unhandled rejection.
   ends.catch(() => {});
   const deadline = Date.now() + 20_000;
   while (stage.latch.runs() < expected && Date.now() < deadline) await sleep(10);
@@ -60,7 +61,7 @@ async function whileServed(stage: Stage, sales: readonly Sale[], act: () => unkn
   await ends;
 }
 
-/** Fates of calls for a while, from the moment when everything is served. */
+/** Applies fates to calls for a while, once every handler runs. */
 function whileSettling(fate: (random: Random) => (call: ProxiedCall) => Fate, providers: 1 | 2 = 1): RelayerFault {
   return {
     providers,
@@ -91,7 +92,7 @@ const REFUSALS = [
 const NONSENSE = ['not json', '[]', '{}', 'null', '{"jsonrpc":"2.0","id":1}', '[{"jsonrpc":"2.0"}]', ''];
 const NO_RESULTS = [null, 42, '0x', '0xzz', {}, [], true, `0x${'f'.repeat(70)}`, [{}], { logs: [], status: '0x1' }];
 
-/** A transaction of somebody else who has the relayer's key. */
+/** Sends another transaction with the relayer's key. */
 async function foreign(stage: Stage, nonce: number, dear: boolean): Promise<void> {
   const fees = dear ? AMPLE : { gas: 100_000n, maxFeePerGas: 45n * 10n ** 9n, maxPriorityFeePerGas: 10n ** 9n };
   const { raw } = stage.relayer.wallet.sign({ to: stage.relayer.address, data: '0x', nonce, ...fees });
@@ -100,7 +101,7 @@ async function foreign(stage: Stage, nonce: number, dear: boolean): Promise<void
 
 const nonceOf = ({ params }: ProxiedCall): number => parseTransaction(params[0] as `0x${string}`).nonce ?? 0;
 
-/** Acts on the first transactions that pass, before or after the node has them. */
+/** Acts on the first transactions, before or after the node has them. */
 function onFirstSends(act: (stage: Stage, call: ProxiedCall) => Promise<unknown>): RelayerFault {
   return {
     run: async (stage, random) => {
@@ -116,20 +117,20 @@ function onFirstSends(act: (stage: Stage, call: ProxiedCall) => Promise<unknown>
   };
 }
 
-/** Sends as somebody with gas, without waiting for it to be mined: its tip takes it before ours. */
+/** Sends calldata as a third party. Its higher tip gets it mined before ours. */
 async function hurl(stage: Stage, calldata: readonly `0x${string}`[]): Promise<void> {
   const outsider = await newOutsider(stage.network);
   await Promise.all(calldata.map((data) => outsider.send(data)));
 }
 
-/** Something done to some of the payments, while they are served or when the first transaction is on its way. */
+/** Acts on some of the payments, while they are served or when the first transaction is being sent. */
 async function against(stage: Stage, random: Random, sales: readonly Sale[], act: () => Promise<unknown>) {
   if (random() < 0.5) return whileServed(stage, sales, act);
   let acted: Promise<unknown> | null = null;
   stage.proxy.play({
     before: async ({ method }) => {
       if (method === 'eth_sendRawTransaction') acted ??= act();
-      // A moment's start; not until it is mined.
+      // A short head start. It need not be mined.
       if (method === 'eth_sendRawTransaction') await Promise.race([acted, sleep(50)]);
     },
   });
@@ -171,7 +172,7 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
         method === 'eth_getTransactionReceipt' && random() < 0.6 ? { result: null } : 'pass',
   ),
   'drops transactions': onFirstSends(async (stage, { params }) => {
-    // Once the node has it; before, there is nothing to drop, and the next look finds it.
+    // Drops it once the node has it. Before that there is nothing to drop.
     setTimeout(
       () => void stage.network.rpc('anvil_dropTransaction', [keccak256(params[0] as `0x${string}`)]).catch(() => {}),
       5,
@@ -207,11 +208,11 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
   'finds no gas with the relayer for a while': {
     run: async (stage, random) => {
       const sales = await somePayments(stage, random);
-      const purse = (wei: bigint) =>
+      const setBalance = (wei: bigint) =>
         stage.network.rpc('anvil_setBalance', [stage.relayer.address, `0x${wei.toString(16)}`]);
       await whileServed(stage, sales, async () => {
-        await purse(pick(random, [0n, 10n ** 15n, 2n * 10n ** 16n]));
-        setTimeout(() => void purse(10n ** 20n), between(random, 300, 2000));
+        await setBalance(pick(random, [0n, 10n ** 15n, 2n * 10n ** 16n]));
+        setTimeout(() => void setBalance(10n ** 20n), between(random, 300, 2000));
       });
       return all(sales, SERVED);
     },
@@ -222,7 +223,7 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
       const cancelled = sales.filter(() => random() < 0.5);
       const calls = cancelled.map((sale) => cancelCalldata(stage.network, sale.privateKey, sale.authorization));
       await against(stage, random, sales, () => hurl(stage, calls));
-      // One that was mined before the cancellation is paid.
+      // A payment that was mined before its cancellation is paid.
       return new Map(sales.map((sale) => [sale, cancelled.includes(sale) ? /^served$|^402/ : SERVED]));
     },
   },
@@ -271,11 +272,11 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
       const [wallet, owner] = [newKey(), newKey()];
       await stage.network.rpc('anvil_setCode', [wallet.address, WASTEFUL]);
       await stage.network.fundUsdc(wallet.address, 10_000n);
-      const burner = stage.newSale(owner.privateKey, hexToBytes(wallet.address));
-      await whileServed(stage, [...sales, burner], () => {});
+      const griefer = stage.newSale(owner.privateKey, hexToBytes(wallet.address));
+      await whileServed(stage, [...sales, griefer], () => {});
       const again = stage.newSale(owner.privateKey, hexToBytes(wallet.address));
       await stage.untilEnded(again);
-      return new Map([...all([...sales, burner], SERVED), [again, /^429 payer_refused$/]]);
+      return new Map([...all([...sales, griefer], SERVED), [again, /^429 payer_refused$/]]);
     },
   },
   'meets payers that grow code': {
@@ -287,7 +288,7 @@ export const RELAYER_FAULTS: Record<string, RelayerFault> = {
         Promise.all(grown.map(({ address }) => stage.network.rpc('anvil_setCode', [address, ENDLESS])));
       const order = random() < 0.5 ? [...sales, ...late] : [...late, ...sales];
       await against(stage, random, order, grow);
-      // Whoever was told 503 asks again, and by then may be refused for what he burnt, or be tried out anew.
+      // A buyer that got 503 asks again. By then the payer may be banned, or its payment simulated again.
       const refused = /^402 invalid_exact_evm_transaction_(simulation_)?failed$|^429 payer_refused$/;
       return new Map([...all(sales, SERVED), ...all(late, refused)]);
     },

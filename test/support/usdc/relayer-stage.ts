@@ -35,22 +35,22 @@ interface Log {
 }
 
 const PRICE = 1000n;
-/** In the slow lane thousands of payments share this machine. */
+/** In milliseconds. In the slow lane thousands of payments share this machine. */
 const END_MS = process.env.SLOW ? 180_000 : 45_000;
 const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
 const sleep = (ms: number) => new Promise((next) => setTimeout(next, ms));
 
-/** One authorization, and everything that was ever answered to it. */
+/** One authorization, and all answers to it. */
 export interface Sale {
   readonly authorization: ReturnType<typeof signAuthorization>;
   readonly requirement: Requirement;
   readonly header: string;
   readonly privateKey: Uint8Array;
-  /** In order: `served`, or a status with its code or x402's reason. */
+  /** The answers in order: `served`, or a status with its code or x402's reason. */
   readonly answers: string[];
 }
 
-/** The real payment rail with its own relayer key, seller and ledger, behind a node that a test makes fail. */
+/** The real payment rail with a relayer key, a seller and a ledger of its own, behind a node that a test makes fail. */
 export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { providers?: 1 | 2 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-stage-'));
   const proxy: FaultProxy = await startFaultProxy(network.rpcUrl);
@@ -79,7 +79,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   const { requirement } = createOffer(latch.endpoint, terms);
   const sales: Sale[] = [];
 
-  /** A payment of this key's, signed and ready to present. */
+  /** A payment signed with this key, ready to be presented. */
   function newSale(privateKey: Uint8Array, from?: Uint8Array): Sale {
     const signed = signAuthorization(privateKey, requirement as Requirement);
     const authorization = from ? { ...signed, from } : signed;
@@ -89,14 +89,14 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
     return sale;
   }
 
-  /** A funded payer with so many payments over exactly their sum. */
+  /** A payer with this many payments and exactly their sum. */
   async function newPayer(payments = 1): Promise<{ address: `0x${string}`; privateKey: Buffer; sales: Sale[] }> {
     const key = newKey();
     await network.fundUsdc(key.address, PRICE * BigInt(payments));
     return { ...key, sales: Array.from({ length: payments }, () => newSale(key.privateKey)) };
   }
 
-  /** Presents once, and says how it ended in a word. */
+  /** Presents once and returns the answer as a short text. */
   async function present(sale: Sale): Promise<string> {
     const who = { client: 'c', identity: 'c' };
     const presentation = {
@@ -116,7 +116,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
     return answer;
   }
 
-  /** Presents until the answer is an end: a buyer's client pays anew on 402, so that must be one. */
+  /** Presents until the answer is final. A 402 is final, because a buyer's client signs a new payment on it. */
   async function untilEnded(sale: Sale): Promise<string> {
     const deadline = Date.now() + END_MS;
     for (;;) {
@@ -127,7 +127,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
     }
   }
 
-  /** What must hold once everybody has his last answer, whatever was done before. */
+  /** Returns the broken promises once every buyer has the last answer. Empty when all hold. */
   async function findings(): Promise<string[]> {
     const found: string[] = [];
     for (let tries = 0; tries < 100 && (await open()) > 0; tries++) await sleep(100);
@@ -153,7 +153,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
     return reserved + settling + unknown;
   }
 
-  /** How often the chain moved the price under this very authorization: its payer may have paid for others too. */
+  /** How often the chain moved the price under exactly this authorization. Its payer may have other payments too. */
   async function transfersOf({ authorization: { from, nonce } }: Sale): Promise<number> {
     const topics = [AUTHORIZATION_USED, topic(from), topic(nonce)];
     const filter = { address: usdc, topics, fromBlock: '0x0', toBlock: 'latest' };

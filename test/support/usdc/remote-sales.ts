@@ -15,7 +15,7 @@ import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-tr
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { gathered } from '../gathered.ts';
 
-/** A client's time-out in these suites; a buyer is held a little longer. */
+/** A client's time-out in these suites, in milliseconds. A buyer is held a little longer. */
 export const TIMEOUT_MS = 600;
 export const WAIT_MS = 900;
 
@@ -24,7 +24,7 @@ const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
 type NoteBroadcast = (entries: { id: string; transaction: Uint8Array }[]) => Promise<ReadonlySet<string>>;
 
-/** Sales over one rail, with the real ledger on disk and the real settlement, and no HTTP before them. */
+/** Sales over one rail, with the real ledger on disk and the real settlement, without HTTP. */
 export function openSales(network: string, contract: `0x${string}`, makeRail: (note: NoteBroadcast) => SettlingRail) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-remote-'));
   const db = openLedgerDatabase(join(folder, 'ledger.db'));
@@ -36,7 +36,7 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
   const { settler } = rail;
   const settlement = createSettlement({ ledger, railOf: () => rail, clock, waitMs: WAIT_MS, log: silent });
 
-  /** Serves and settles a payment as a purchase does; null when it was sold before. */
+  /** Serves and settles a payment as a purchase does. Null when it was sold before. */
   async function sell(authorization: Authorization, fromBlock = 0): Promise<Payment | null> {
     const { value: amount, to: payTo, validAfter, validBefore, signature } = authorization;
     const authorizationHash = hashAuthorization(authorization, hexToBytes(contract));
@@ -59,7 +59,7 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     reconcile: () => settlement.reconcile(() => false),
     transfers: createGatewayTransferStore(db),
     row: (authorization: Authorization) => ledger.find(paymentKey(authorization, network, hexToBytes(contract))),
-    /** Reconciles until nothing is open. */
+    /** Reconciles until no payment is open. */
     resolveAll: async () => {
       for (let round = 0; round < 200; round++) {
         await settlement.reconcile(() => false);

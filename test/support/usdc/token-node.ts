@@ -13,13 +13,13 @@ const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('h
 const [BALANCE_OF, TRANSFER_SELECTOR] = ['0x70a08231', '0xa9059cbb'];
 const amount = (value: bigint): string => `0x${value.toString(16).padStart(64, '0')}`;
 
-/** An authorization of a stranger's, good for a long time. */
+/** An authorization of a random payer, valid for a long time. */
 export function randomAuthorization(): Authorization {
   const terms = { value: 1000n, validAfter: 0n, validBefore: 2n ** 60n, signature: randomBytes(65) };
   return { ...terms, from: randomBytes(20), to: randomBytes(20), nonce: randomBytes(32) };
 }
 
-/** A served call of a stranger's plain account that was never near the chain. */
+/** An intent of a random payer without code that was never sent to the chain. */
 export function randomIntent(changes: Partial<Intent> = {}): Intent {
   return {
     ...{ id: bytesToHex(randomBytes(8)), authorization: randomAuthorization(), fromBlock: 1 },
@@ -28,12 +28,12 @@ export function randomIntent(changes: Partial<Intent> = {}): Intent {
   };
 }
 
-/** A job as the relayer takes it in. */
+/** A new job of the relayer. */
 export function randomJob(changes: Partial<Intent> = {}): Job {
   return newJob(randomIntent(changes), 0);
 }
 
-/** A receipt of the token's logs for these authorizations, each used and paid. */
+/** A receipt with the token's logs of these authorizations, each used and paid. */
 export function paidReceipt(authorizations: readonly Authorization[], changes: Partial<Receipt> = {}): Receipt {
   const logs = authorizations.flatMap(({ from, to, nonce, value }) => [
     { address: USDC, topics: [AUTHORIZATION_USED, topic(from), topic(nonce)], data: '0x' },
@@ -46,7 +46,7 @@ export function paidReceipt(authorizations: readonly Authorization[], changes: P
   };
 }
 
-/** A node that knows the token's authorizations and nothing else; what became of each is the test's to say. */
+/** A node that knows only the token's authorizations. The test sets the end of each. */
 export async function startTokenNode() {
   const ends = new Map<string, Receipt>();
   const end = (authorization: Authorization, receipt: Receipt): void =>
@@ -79,11 +79,11 @@ export async function startTokenNode() {
   });
   const self = {
     server,
-    /** What every account holds; by the block that it is asked at. */
+    /** The balance of every account at a block. */
     balanceAt: (_block: string): bigint => 10n ** 9n,
-    /** The token lets nothing through, as one that is paused. */
+    /** Whether the token refuses every transfer, as while it is paused. */
     shut: false,
-    /** How often the node was asked for a balance at a numbered block, or for a transfer of nothing. */
+    /** How often the node was asked for a balance at a numbered block, or for a transfer of zero. */
     calls: (what: 'balance at' | 'try the token'): number =>
       server.bodies.flat().filter((body) => {
         const { method, params } = body as { method: string; params: [{ data?: string }, string] };
@@ -91,7 +91,7 @@ export async function startTokenNode() {
         if (what === 'try the token') return params[0].data?.startsWith(TRANSFER_SELECTOR) ?? false;
         return params[1] !== 'latest' && (params[0].data?.startsWith(BALANCE_OF) ?? false);
       }).length,
-    /** Used and paid, in one transaction of somebody's. */
+    /** A third party uses and pays these, in one transaction. */
     pay: (...authorizations: Authorization[]): Receipt => {
       const receipt = paidReceipt(authorizations);
       for (const authorization of authorizations) end(authorization, receipt);
@@ -101,7 +101,7 @@ export async function startTokenNode() {
       const topics = [AUTHORIZATION_CANCELED, topic(authorization.from), topic(authorization.nonce)];
       end(authorization, paidReceipt([], { logs: [{ address: USDC, topics, data: '0x' }] }));
     },
-    /** Used, but no log says how. */
+    /** Used, but no log shows how. */
     hide: (authorization: Authorization): void => end(authorization, paidReceipt([])),
     end,
   };

@@ -54,8 +54,7 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
     state = 'open';
     why = '';
     openedAtMs = clock.nowMs();
-    for (const warning of warnings)
-      log.warn({ receiver: kind, warning }, 'the permissions of the Lightning connection');
+    for (const warning of warnings) log.warn({ receiver: kind, warning }, 'Lightning node permissions');
     log.info({ receiver: kind, payTo: key }, 'the Lightning node is available');
   }
 

@@ -5,7 +5,7 @@ import type { MinedCost } from './mined-cost.ts';
 
 const WEI_PER_USDC = 1e18;
 const WEI_PER_GWEI = 1e9;
-/** A block of 30M gas holds at most about 250 payments. */
+/** One transaction settles at most 250 payments (gas-model.ts). */
 const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 /** About 112,519 gas for a lone payment on Arc, less in a batch. The limit is 300,000. */
 const GAS_BOUNDS = [

@@ -9,7 +9,7 @@ import { paidReceipt } from '../token-node.ts';
 import type { Dice } from './dice.ts';
 import { type Deed, type Payer, type Scenario, START_MS } from './scenario.ts';
 
-/** Arc’s. */
+/** Arc's block time, in milliseconds. */
 export const BLOCK_MS = 500;
 const BLOCK_GAS = 30_000_000n;
 const FIRST_BLOCK = 100;
@@ -28,13 +28,13 @@ interface Pooled {
 interface Use {
   readonly block: number;
   readonly receipt: Receipt;
-  /** Until then no log tells of it. */
+  /** No log shows it before this time. */
   readonly hiddenUntilMs: number;
 }
 
 const hex = (value: bigint | number): string => `0x${value.toString(16)}`;
 
-/** A chain of one relayer: a pool by nonce, a block each half second, a token, and payers that behave as the scenario says. */
+/** A chain with one relayer: a pool by nonce, a block each half second, a token, and payers that behave as the scenario says. */
 export function createWorldChain(scenario: Scenario, dice: Dice, nowMs: () => number) {
   const intents = scenario.bursts.flatMap((burst) => burst.intents);
   const pool = new Map<number, Pooled>();
@@ -59,7 +59,7 @@ export function createWorldChain(scenario: Scenario, dice: Dice, nowMs: () => nu
     return payer.kind === 'burner' || (payer.kind === 'grower' && hasTurned(payer));
   }
 
-  /** Whether a transfer would go through; a refuser's does in a simulation alone. */
+  /** Whether a transfer would succeed. A refuser's succeeds in a simulation only. */
   function goesThrough(intent: Intent, isSimulated: boolean): boolean {
     const payer = payerOf(intent);
     if (isDuring('token') || uses.has(keyOf(intent)) || burns(intent)) return false;
@@ -68,7 +68,7 @@ export function createWorldChain(scenario: Scenario, dice: Dice, nowMs: () => nu
     return BigInt(timeOf(head)) < intent.authorization.validBefore;
   }
 
-  /** Whose authorizations a call holds, in its order. */
+  /** The intents whose authorizations a call holds, in its order. */
   function intentsIn(data: string): Intent[] {
     const found = intents.map((intent) => ({ intent, at: data.indexOf(keyOf(intent).slice(2)) }));
     return found
@@ -131,7 +131,7 @@ export function createWorldChain(scenario: Scenario, dice: Dice, nowMs: () => nu
         ? { topics: log.topics, transactionHash: use.receipt.transactionHash }
         : null;
     },
-    /** Takes a transaction in, or says why not. `isKept` is false where the node only says so. */
+    /** Accepts a transaction, or throws the reason. `isKept` is false where the node accepts it but drops it. */
     take(raw: Hex, isKept: boolean): string {
       const { nonce = 0, gas = 0n, maxFeePerGas = 0n, to } = parseTransaction(raw);
       const hash = keccak256(raw);
@@ -162,7 +162,7 @@ export function createWorldChain(scenario: Scenario, dice: Dice, nowMs: () => nu
       pool.delete(mined);
       mined++;
     },
-    /** The next block, with what is in the pool and pays its base fee. */
+    /** Makes the next block, with the pool's transactions that pay its base fee. */
     produce(): void {
       head++;
       baseFee = isDuring('dear') ? (baseFee * 11n) / 10n : baseFee > 20n * GWEI ? (baseFee * 9n) / 10n : baseFee;

@@ -1,9 +1,9 @@
-/** A number in [0, 1) that depends on nothing but the seed and what it is asked for. */
+/** A number in [0, 1) that depends only on the seed and the arguments. */
 export type Dice = (...about: readonly (string | number)[]) => number;
 
 /**
- * Chance by content (cyrb53): the same question has the same answer, in whatever order questions come. So two relayers that ask the same at the
- * same time meet the same world.
+ * Random numbers by content (cyrb53): the same arguments give the same number, in any order of calls. So two relayers that send the same requests at
+ * the same time meet the same world.
  */
 export function createDice(seed: string): Dice {
   return (...about) => {

@@ -26,7 +26,7 @@ const REFUSALS = [
 const NONSENSE = [null, 42, '0x', '0xzz', {}, [], `0x${'f'.repeat(70)}`];
 const wordOf = (value: bigint | number | boolean): string => `0x${BigInt(value).toString(16).padStart(64, '0')}`;
 
-/** A handing over, as the relayer's provider saw it. */
+/** A transaction that the relayer sent to its provider. */
 export interface Handed {
   readonly atMs: number;
   readonly way: 'send' | 'everywhere';
@@ -40,16 +40,16 @@ interface ProviderOptions {
   readonly time: VirtualTime;
 }
 
-/** A chain client over the world's chain, with the troubles of a network between them. */
+/** A chain client over the world's chain, with a network's faults between them. */
 export function createWorldProvider({ chain, scenario, dice, time: { clock, at } }: ProviderOptions) {
   const handed: Handed[] = [];
-  // How often the same was asked at the same time: each gets its own chance.
+  // How often the same request was sent at the same time. Each has its own random numbers.
   let asked = new Map<string, number>();
   let askedMs = 0;
 
   const sinceMs = (): number => clock.nowMs() - START_MS;
 
-  /** Whether a fault of this kind hits what is asked now. */
+  /** Whether a fault of this kind hits the current request. */
   function hits(kind: string, about: string): boolean {
     const now = sinceMs();
     return scenario.faults.some(
@@ -130,11 +130,11 @@ export function createWorldProvider({ chain, scenario, dice, time: { clock, at }
     }
   }
 
-  /** One HTTP request: half of its time there, half back. */
+  /** One HTTP request. Half of its time passes before the answer is made, half after. */
   function exchange(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcOutcome[]> {
     const now = clock.nowMs();
     if (now !== askedMs) [asked, askedMs] = [new Map(), now];
-    // The order of calls within a request is no difference either.
+    // The order of the calls within a request does not matter.
     const texts = calls.map((call) => JSON.stringify(call));
     const content = [...texts].sort().join();
     const times = (asked.get(content) ?? 0) + 1;

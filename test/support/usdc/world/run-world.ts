@@ -13,7 +13,7 @@ import { createWorldProvider, type Handed } from './provider.ts';
 import { drawScenario, START_MS } from './scenario.ts';
 import { createVirtualTime } from './virtual-time.ts';
 
-/** How long one look of the buyers' side at the relayer lasts. */
+/** Milliseconds between two status reads of the relayer, as the selling side makes them. */
 const GLANCE_MS = 1000;
 
 /** How a payment ended, and when. */
@@ -23,20 +23,20 @@ export interface Ended {
   readonly outcome: Outcome;
 }
 
-/** All that a relayer did to its world, and what it said of itself. */
+/** Everything that a relayer did in its world, and the statuses that it reported. */
 export interface Journal {
   readonly ended: Ended[];
   readonly handed: readonly Handed[];
-  /** Hashes that were written down, and for which payments. */
+  /** The hashes that were noted, and their payments. */
   readonly noted: { atMs: number; ids: string[]; hashes: string[] }[];
   readonly costs: { atMs: number; cost: object }[];
   readonly warnings: { atMs: number; message: string }[];
-  /** What it answered to those who ask before they sell: nothing, or why not. */
+  /** The status that it reported to the selling side: null or the reason against sales. */
   readonly glances: { atMs: number; unavailable: string | null; refused: string[]; expectedWei: bigint }[];
   readonly heads: { atMs: number; listeners: number }[];
 }
 
-/** Runs a relayer through what a seed makes of the world: everything but the relayer is the same for the same seed. */
+/** Runs a relayer in the world of a seed. Except for the relayer, everything is the same for the same seed. */
 export async function runWorld(seed: string, create: (options: RelayerOptions) => Relayer) {
   const dice = createDice(seed);
   const scenario = drawScenario(seed, dice);

@@ -3,15 +3,18 @@ import { bytesToHex } from '../../../../src/lib/hex.ts';
 import type { Intent } from '../../../../src/payment/settler.ts';
 import { between, type Dice, pick } from './dice.ts';
 
-/** What a payer does to its settlement. A grower is plain until its time and then uses up whatever gas it is given, as a burner does from the start. */
+/**
+ * How a payer's settlement behaves. A `burner` uses up all the gas of its transaction. A `grower` is plain until `fromMs` and then behaves like a
+ * burner.
+ */
 const KINDS = ['plain', 'poor', 'wallet', 'dear', 'grower', 'burner', 'refuser'] as const;
 export interface Payer {
   readonly kind: (typeof KINDS)[number];
-  /** From when on it is poor, or has grown. */
+  /** When it becomes poor, or gets code, in milliseconds since the start. */
   readonly fromMs: number;
 }
 
-/** What a third party does with an authorization: `hidden` is used too, but logs do not tell of it for a while. */
+/** What a third party does with an authorization. `hidden`: it is used, but the logs do not show that for a while. */
 const DEEDS = ['paid', 'cancelled', 'hidden'] as const;
 export interface Deed {
   readonly kind: (typeof DEEDS)[number];
@@ -38,11 +41,11 @@ export interface Fault {
   readonly kind: (typeof FAULTS)[number];
   readonly fromMs: number;
   readonly toMs: number;
-  /** How much of what it could hit it hits. */
+  /** The share of the requests that it hits. */
   readonly share: number;
 }
 
-/** Everything that happens to the relayer by itself, in ms since the beginning. */
+/** Everything that happens to the relayer from outside, in milliseconds since the start. */
 export interface Scenario {
   readonly bursts: readonly { readonly atMs: number; readonly intents: readonly Intent[] }[];
   readonly payers: ReadonlyMap<string, Payer>;
@@ -56,9 +59,9 @@ export interface Scenario {
   readonly carefulFromMs: number;
 }
 
-/** Unix time of every world's beginning. */
+/** The start of every world, in Unix milliseconds. */
 export const START_MS = 1_800_000_000_000;
-/** Faults and arrivals are over by then; what is open has the rest of the time to end. */
+/** In milliseconds. Faults and new payments end by then. Open payments have the rest of the time to end. */
 const TROUBLE_MS = 15_000;
 const CALM_MS = 25_000;
 
@@ -68,7 +71,7 @@ const bytes = (seed: string, name: string, length: number): Buffer =>
     length,
   );
 
-/** What a seed makes of the world. */
+/** Draws the scenario of a seed. */
 export function drawScenario(seed: string, dice: Dice): Scenario {
   const payers = new Map<string, Payer>();
   const addresses = Array.from({ length: between(dice('payers'), 1, 14) }, (_, at) => bytes(seed, `payer ${at}`, 20));

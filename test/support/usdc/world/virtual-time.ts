@@ -1,10 +1,10 @@
 import type { Clock } from '../../../../src/lib/clock.ts';
 
-/** Time that passes from one event to the next; what is due at the same time comes in the order in which it was scheduled. */
+/** Virtual time: it jumps from one event to the next. Events due at the same time come in the order in which they were scheduled. */
 export interface VirtualTime {
   readonly clock: Clock;
   at(ms: number, act: () => void): void;
-  /** Lets everything happen until then, promises included. */
+  /** Runs all events up to that time, with their promises. */
   runUntil(ms: number): Promise<void>;
 }
 
@@ -13,12 +13,12 @@ interface Due {
   readonly act: () => void;
 }
 
-/** Work that awaits nothing but promises and the event loop's next turn has come to rest after so many turns. */
+/** After this many turns of the event loop, work that awaits only promises has come to rest. */
 const TURNS = 3;
 
 export function createVirtualTime(startMs: number): VirtualTime {
   let now = startMs;
-  // In the order in which they are due.
+  // Events in the order in which they are due.
   const due: Due[] = [];
   const settled = async (): Promise<void> => {
     for (let turn = 0; turn < TURNS; turn++) await new Promise((next) => setImmediate(next));
