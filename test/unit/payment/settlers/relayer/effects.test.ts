@@ -1,5 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type ChainClient, createChainClient, type RpcOptions } from '../../../../../src/chain/rpc/client.ts';
+import {
+  type ChainClient,
+  createChainClient,
+  type OpenChainClient,
+  type RpcOptions,
+} from '../../../../../src/chain/rpc/client.ts';
 import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
 import { createEvidence } from '../../../../../src/payment/evm/evidence.ts';
 import { createEffects, type Effects } from '../../../../../src/payment/settlers/relayer/effects.ts';
@@ -15,7 +20,7 @@ import { randomJob, startTokenNode, type TokenNode } from '../../../../support/u
 const RELAYER = '0x00000000000000000000000000000000000000aa';
 
 let node: TokenNode;
-let chain: ChainClient;
+let chain: OpenChainClient;
 let clock: ManualClock;
 let stopping: AbortController;
 let fees: string[];
