@@ -1,17 +1,23 @@
 import type { ChainClient } from '../../../src/chain/rpc/client.ts';
 import type { Rank } from '../../../src/chain/rpc/rank.ts';
 
-/** A chain client that passes everything on, with what was asked through it and how important that was said to be. */
+interface Asked {
+  readonly method: string;
+  readonly rank: Rank | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** A chain client that passes everything on, with what was asked through it, how important that was said to be, and what ends it. */
 export function watchedChain(chain: ChainClient) {
-  const asked: { readonly method: string; readonly rank: Rank | undefined }[] = [];
+  const asked: Asked[] = [];
   const watched: ChainClient = {
     ...chain,
     request: (method, params, options) => {
-      asked.push({ method, rank: options?.rank });
+      asked.push({ method, rank: options?.rank, signal: options?.signal });
       return chain.request(method, params, options);
     },
     batch: (calls, options) => {
-      asked.push(...calls.map(({ method }) => ({ method, rank: options?.rank })));
+      asked.push(...calls.map(({ method }) => ({ method, rank: options?.rank, signal: options?.signal })));
       return chain.batch(calls, options);
     },
   };

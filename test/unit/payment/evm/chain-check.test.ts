@@ -111,9 +111,21 @@ describe('a transfer that is tried out', () => {
       ...{ gas: '0x493e0', gasPrice: '0x4a817c800' },
     });
     expect(at).toBe('latest');
+    expect(node.bodies.flat()).toContainEqual(expect.objectContaining({ method: 'eth_gasPrice', params: [] }));
     sender = `0x${'bb'.repeat(20)}`;
     await check.simulate(authorization, STAYS);
     expect(calls()[1]?.[0]).toMatchObject({ from: sender });
+  });
+
+  test('ends with its buyer’s connection, and so does the question for the gas price', async () => {
+    price('0x1');
+    node.methods.eth_call = () => '0x';
+    const watched = watchedChain(chain);
+    await createChainCheck(watched.chain, USDC, () => SENDER, clock).simulate(newAuthorization(), STAYS);
+    expect(watched.asked.map(({ method, signal }) => [method, signal === STAYS])).toEqual([
+      ['eth_gasPrice', true],
+      ['eth_call', true],
+    ]);
   });
 
   test('asks for the gas price once in ten seconds', async () => {
@@ -160,7 +172,10 @@ describe('a transfer that is tried out', () => {
   test('that a node refuses for a reason of its own is an upstream failure', async () => {
     price('0x1');
     fail(new RpcFault(-32602, 'missing value for required argument 0'));
-    await expect(simulated()).rejects.toBeInstanceOf(UpstreamFailed);
+    const failure = await simulated().catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(UpstreamFailed);
+    // A buyer is told whose trouble it is.
+    expect(failure).toMatchObject({ message: expect.stringMatching(/^chain: /), charged: false });
     node.methods.eth_gasPrice = () => 'cheap';
     await expect(
       createChainCheck(chain, USDC, () => SENDER, clock).simulate(newAuthorization(), STAYS),

@@ -76,6 +76,7 @@ describe('a reader', () => {
     ['with something before its number', GARBAGE],
     ['with something behind its number', `0x${'1'.repeat(2 * WORD - 2)}zz`],
     ['of another length', `0x${word(1n)}`],
+    ['that is shorter than a number', '0x7d0'],
   ])('takes an answer %s for none, and asks for each part by itself, as it is now', async (_, answer) => {
     refuseTogether(() => answer);
     const payer = newPayer();
@@ -112,6 +113,7 @@ describe('a reader', () => {
       { balance: 2n ** 248n - 1n, used: false, hasCode: true, block: 2000 },
     ]);
     expect(all[3]).toBeInstanceOf(UpstreamFailed);
+    expect(all[3]).toMatchObject({ message: expect.stringMatching(/^chain: /) });
     expect(node.count('eth_call')).toBe(1);
   });
 

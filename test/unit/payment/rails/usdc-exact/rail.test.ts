@@ -3,6 +3,7 @@ import { createChainClient, type OpenChainClient } from '../../../../../src/chai
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../../src/payment/authorization.ts';
 import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts';
+import { hashAuthorization } from '../../../../../src/payment/evm/eip3009.ts';
 import { createEvidence } from '../../../../../src/payment/evm/evidence.ts';
 import type { PurchaseRail } from '../../../../../src/payment/rail.ts';
 import { createChainRail } from '../../../../../src/payment/rails/usdc-exact/rail.ts';
@@ -11,7 +12,7 @@ import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.t
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
-import { newKey, type Requirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
+import { newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
 import { randomAuthorization, startTokenNode, type TokenNode } from '../../../../support/usdc/token-node.ts';
 
 const NETWORK = 'eip155:5042';
@@ -28,14 +29,18 @@ let codeRefused: string | null;
 /** What the evidence says instead of what the node tells; null leaves it to the node. */
 let verdict: Verdict | null;
 let lookups: number[];
+/** How important each lookup is, and whether a payer that is read is known to have signed. */
+let ranks: (string | undefined)[];
+let signed: boolean[];
 let rail: PurchaseRail;
 beforeEach(async () => {
   node = await startTokenNode();
   node.server.methods.eth_gasPrice = () => '0x1';
   chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 2000 });
   clock = createManualClock(1_800_000_000_000);
-  [promised, asked, codeRefused, verdict, lookups] = [0n, [], null, null, []];
+  [promised, asked, codeRefused, verdict, lookups, ranks, signed] = [0n, [], null, null, [], [], []];
   const evidence = createEvidence(chain, USDC);
+  const check = createChainCheck(chain, USDC, () => USDC);
   rail = createChainRail({
     ledger: {
       openBefore: async (key, id) => {
@@ -43,10 +48,17 @@ beforeEach(async () => {
         return promised;
       },
     },
-    check: createChainCheck(chain, USDC, () => USDC),
+    check: {
+      ...check,
+      admit: (authorization, client, isSigned) => {
+        signed.push(isSigned);
+        return check.admit(authorization, client, isSigned);
+      },
+    },
     evidence: {
-      lookup: async (authorization, fromBlock) => {
+      lookup: async (authorization, fromBlock, options) => {
         lookups.push(fromBlock);
+        ranks.push(options?.rank);
         return verdict ?? evidence.lookup(authorization, fromBlock);
       },
     },
@@ -83,6 +95,23 @@ test('is the token’s own: its contract is in the key, its entry is the plain o
   expect(rail.requirement(requirement)).toBe(requirement);
   codeRefused = 'no';
   expect(rail.settler.refusesCode?.()).toBe('no');
+});
+
+test('reads what its payer signed, with a hash that is of this contract', () => {
+  const authorization = randomAuthorization();
+  const requirement = { scheme: 'exact', network: NETWORK } as Requirement;
+  const { payload } = payloadOf(authorization, requirement);
+  expect(rail.read(payload as never)).toEqual({
+    authorization,
+    authorizationHash: hashAuthorization(authorization, rail.contract),
+  });
+});
+
+test('reads payers whose signature was checked before those of whom nothing is known', async () => {
+  const authorization = randomAuthorization();
+  await verify(authorization);
+  await review(authorization);
+  expect(signed).toEqual([true, true]);
 });
 
 test('takes what is good for as long as serving and settling may take, and no longer than it may', () => {
@@ -197,6 +226,8 @@ describe('a review of an authorization that reverted before', () => {
     expect(await review(authorization)).toMatchObject({ kind: 'settled', paid: 1000n });
     expect(await review(authorization, failedBefore(null))).toMatchObject({ kind: 'settled' });
     expect(lookups).toEqual([7, 0]);
+    // What a buyer waits for comes before reconciliation, and after what is owed.
+    expect(ranks).toEqual(['sale', 'sale']);
   });
 
   test('finds that it was cancelled since', async () => {

@@ -69,7 +69,7 @@ describe('the Gateway’s entry of a challenge', () => {
       extra: { name: 'GatewayWalletBatched', version: '1', verifyingContract: WALLET },
     });
     expect([isGatewayAccepted({ ...requirement }), isGatewayAccepted({ ...plain })]).toEqual([true, false]);
-    expect(isGatewayAccepted({ extra: null })).toBe(false);
+    for (const extra of [null, undefined, 'GatewayWalletBatched', 7]) expect(isGatewayAccepted({ extra })).toBe(false);
   });
 
   test('is signed for under the Gateway Wallet’s domain, and no other signature passes', async () => {

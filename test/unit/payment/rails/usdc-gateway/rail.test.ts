@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../../src/payment/authorization.ts';
+import { hashAuthorization } from '../../../../../src/payment/evm/eip3009.ts';
 import type { PurchaseRail, Verified } from '../../../../../src/payment/rail.ts';
 import { createGatewayRail } from '../../../../../src/payment/rails/usdc-gateway/rail.ts';
 import { type OpenGateway, openGateway } from '../../../../../src/payment/rails/usdc-gateway/service.ts';
@@ -11,7 +12,7 @@ import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';
 import { signForGateway } from '../../../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../../../support/usdc/gateway-stand-in.ts';
-import { newKey, type Requirement, USDC } from '../../../../support/usdc/payments.ts';
+import { newKey, payloadOf, type Requirement, USDC } from '../../../../support/usdc/payments.ts';
 
 const NETWORK = 'eip155:5042';
 const WALLET = `0x${'77'.repeat(20)}` as const;
@@ -28,22 +29,25 @@ let opened: OpenGateway;
 let promised: bigint;
 let asked: { key: PaymentKey; id: string }[];
 let rail: PurchaseRail;
-const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
+let upstreams: ReturnType<typeof createUpstreams>;
 beforeAll(async () => {
   gateway = await startGatewayStandIn(5042, WALLET);
-  const network = { caip2: NETWORK, usdc: USDC } as const;
-  const options = { network, publicOrigin: 'https://a.test', upstreams, clock: systemClock };
-  opened = openGateway({ url: gateway.url, token: null, wallet: WALLET, timeoutMs: 10_000 }, options);
 });
 beforeEach(() => {
   [promised, asked] = [0n, []];
   gateway.asked.length = 0;
+  upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
+  opened = open(gateway.url);
   rail = railOver(opened);
 });
-afterAll(async () => {
-  await upstreams.close();
-  await gateway.stop();
-});
+afterEach(() => upstreams.close());
+afterAll(() => gateway.stop());
+
+function open(url: string): OpenGateway {
+  const network = { caip2: NETWORK, usdc: USDC } as const;
+  const options = { network, publicOrigin: 'https://a.test', upstreams, clock: systemClock };
+  return openGateway({ url, token: null, wallet: WALLET, timeoutMs: 10_000 }, options);
+}
 
 function railOver(over: OpenGateway): PurchaseRail {
   return createGatewayRail({
@@ -103,6 +107,18 @@ test('is the Gateway Wallet’s: its contract is in the key, its entry names the
   expect(() => rail.checkAuthorization(short, plain as never, now)).toThrow('authorization_validity_too_short');
 });
 
+test('reads what its payer signed for the wallet, and takes no other signature', async () => {
+  const authorization = paymentOf(0n);
+  const { payload } = payloadOf(authorization, plain);
+  expect(rail.read(payload as never)).toEqual({
+    authorization,
+    authorizationHash: hashAuthorization(authorization, rail.contract),
+  });
+  const check = (one: Authorization) => rail.checkSignature(one, { client: 'c', signal });
+  expect(await check(authorization)).toBeNull();
+  await expect(check({ ...authorization, value: 1n })).rejects.toMatchObject({ reason: 'invalid_exact_evm_signature' });
+});
+
 describe('a payment', () => {
   test('of a payer whose deposit covers it is looked at as a whole, and needs no block', async () => {
     expect(await verify(paymentOf(1000n))).toEqual({ checkedBlock: 0, hasCode: false });
@@ -140,11 +156,12 @@ describe('a payment', () => {
   });
 
   test('is not sold while the Gateway does not tell', async () => {
-    const network = { caip2: NETWORK, usdc: USDC } as const;
-    const options = { network, publicOrigin: 'https://a.test', upstreams, clock: systemClock };
-    const nowhere = { url: 'http://127.0.0.1:1', token: null, wallet: WALLET, timeoutMs: 1000 };
-    rail = railOver(openGateway(nowhere, options));
-    await expect(verify(paymentOf(1000n))).rejects.toMatchObject({ status: 502, charged: false });
+    await upstreams.close();
+    upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
+    rail = railOver(open('http://127.0.0.1:1'));
+    await expect(verify(paymentOf(1000n))).rejects.toMatchObject({
+      ...{ status: 502, charged: false, message: expect.stringMatching(/^gateway: /) },
+    });
   });
 });
 
