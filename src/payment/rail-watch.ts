@@ -3,6 +3,8 @@ import type { RailProbes } from './settling.ts';
 
 /** Between two probes, in milliseconds: `/supported` changes with a deployment of theirs. */
 const INTERVAL_MS = 60_000;
+/** After a probe that found a rail unwell: one lost answer must not keep the service unready for a minute. */
+const AGAIN_MS = 5_000;
 
 /** Keeps the last probe of each remote service, so that `/readyz` sends no request. */
 export function createRailWatch(
@@ -14,9 +16,10 @@ export function createRailWatch(
   let askedMs: number | null = null;
 
   return {
-    /** Asks when a minute has gone by since the last time; logs when a rail turns bad. */
+    /** Asks when a minute has gone by since the last time, or five seconds where a rail was unwell; logs when a rail turns bad. */
     refresh: async (): Promise<void> => {
-      if (askedMs !== null && clock.nowMs() - askedMs < INTERVAL_MS) return;
+      const pauseMs = Object.values(latest).every(({ ok }) => ok) ? INTERVAL_MS : AGAIN_MS;
+      if (askedMs !== null && clock.nowMs() - askedMs < pauseMs) return;
       askedMs = clock.nowMs();
       const before = latest;
       latest = await probe();
