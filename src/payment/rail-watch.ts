@@ -3,6 +3,8 @@ import type { RailProbes } from './settling.ts';
 
 /** Milliseconds between two probes. A service's `/supported` changes when its operator deploys. */
 const INTERVAL_MS = 60_000;
+/** Milliseconds after a failed probe. One lost answer must not keep the service unready for a minute. */
+const AGAIN_MS = 5_000;
 
 /** Keeps the last probe of each remote service, so that `/readyz` sends no request. */
 export function createRailWatch(
@@ -14,9 +16,10 @@ export function createRailWatch(
   let probedMs: number | null = null;
 
   return {
-    /** Probes when a minute has passed since the last probe. Logs when a service starts to fail. */
+    /** Probes when a minute has passed since the last probe, or five seconds after a failed one. Logs when a service starts to fail. */
     refresh: async (): Promise<void> => {
-      if (probedMs !== null && clock.nowMs() - probedMs < INTERVAL_MS) return;
+      const pauseMs = Object.values(latest).every(({ ok }) => ok) ? INTERVAL_MS : AGAIN_MS;
+      if (probedMs !== null && clock.nowMs() - probedMs < pauseMs) return;
       probedMs = clock.nowMs();
       const before = latest;
       latest = await probe();

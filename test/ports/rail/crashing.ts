@@ -9,6 +9,8 @@ const KILLS = process.env.SLOW ? 25 : 0;
 const BUYERS = 4;
 /** Longer than a presentation takes, so that kills fall before, into and behind it. */
 const LONGEST_MS = 600;
+/** A process takes a second to start, and on a machine that is very busy half a minute. */
+const TEST_MS = 90_000;
 
 interface Purchase {
   readonly request: Request;
@@ -34,27 +36,31 @@ export function promisesOfCrashing(fixture: RailFixture, stage: Stage): void {
     expect(await payment.lost(), context).toBe(payment.price);
   }
 
-  test('10: a kill while the handler runs, while the settlement is under way and after the answer loses neither money nor answer', async () => {
-    const [served, settling, running] = [await order(), await order(), await order()];
-    const { body } = await stage.buy(served.request, served.payment);
-    const runs = stage.source.runs(settling.request.tag);
-    const handler = stage.source.hold(running.request.tag);
-    const broken = [present(running)];
-    await handler.arrived;
-    const hanging = await stage.hang();
-    broken.push(present(settling));
-    await hanging.arrived();
-    await stage.kill();
-    for (const answer of await Promise.all(broken)) expect(answer?.status ?? 'broken').not.toBe(200);
-    handler.release();
-    await hanging.heal();
-    await stage.start();
-    await judge({ ...served, heard: body }, 'after the answer');
-    await judge({ ...settling, heard: null }, 'while it was settled');
-    // What was stored before the settlement is the answer: its handler does not run again.
-    expect(stage.source.runs(settling.request.tag)).toBe(runs + 1);
-    await judge({ ...running, heard: null }, 'while the handler ran');
-  });
+  test(
+    '10: a kill while the handler runs, while the settlement is under way and after the answer loses neither money nor answer',
+    async () => {
+      const [served, settling, running] = [await order(), await order(), await order()];
+      const { body } = await stage.buy(served.request, served.payment);
+      const runs = stage.source.runs(settling.request.tag);
+      const handler = stage.source.hold(running.request.tag);
+      const broken = [present(running)];
+      await handler.arrived;
+      const hanging = await stage.hang();
+      broken.push(present(settling));
+      await hanging.arrived();
+      await stage.kill();
+      for (const answer of await Promise.all(broken)) expect(answer?.status ?? 'broken').not.toBe(200);
+      handler.release();
+      await hanging.heal();
+      await stage.start();
+      await judge({ ...served, heard: body }, 'after the answer');
+      await judge({ ...settling, heard: null }, 'while it was settled');
+      // What was stored before the settlement is the answer: its handler does not run again.
+      expect(stage.source.runs(settling.request.tag)).toBe(runs + 1);
+      await judge({ ...running, heard: null }, 'while the handler ran');
+    },
+    TEST_MS,
+  );
 
   test.runIf(KILLS > 0)(
     `10: ${KILLS} kills at any time lose neither money nor answer`,

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type RailFixture, WRONGS } from '../../support/rails/rail-fixture.ts';
 import { problemOf, receiptOf, type Stage } from '../../support/rails/rail-stage.ts';
-import type { Answer } from '../../support/service/service.ts';
 import { decoded } from '../../support/usdc/buyer.ts';
 import { KINDS } from './kinds.ts';
 
@@ -72,8 +71,8 @@ export function promisesOfPresenting(fixture: RailFixture, stage: Stage): void {
         const refused = await stage.present(request, payment);
         expect(refused.status).toBe(402);
         expect(decoded(refused, 'payment-required').error).toMatch(/\w/);
-        // Nothing ran for the payment; what a rail makes before an offer it has made for the next one.
-        expect(stage.source.runs(request.tag) - runs).toBe(decodedOffers(refused) * runsBefore);
+        // Nothing ran for the payment; what a rail makes before an offer it may have made for the next one.
+        expect(stage.source.runs(request.tag) - runs).toBeLessThanOrEqual(runsBefore);
         expect([await stage.find(payment.id), await payment.lost()]).toEqual([null, before]);
         if (payment.mended === null) return;
         await stage.buy(request, { header: payment.mended });
@@ -102,7 +101,3 @@ export function promisesOfPresenting(fixture: RailFixture, stage: Stage): void {
     },
   );
 }
-
-/** How many ways to pay a refusal offers. */
-const decodedOffers = (refused: Answer): number =>
-  Math.min(1, (decoded(refused, 'payment-required') as { accepts: unknown[] }).accepts.length);

@@ -26,6 +26,9 @@ const RAILS: readonly (readonly [fixture: RailFixture, mayLack: readonly Shown[]
   [lightning, ['expired', 'spent meanwhile']],
 ];
 
+/** For a process to start, on a machine that is very busy. */
+const START_MS = 60_000;
+
 /** States the twelve promises of src/payment/README.md for every rail, on one database. One network serves all rails. */
 export function railSuite(database: Adapter['name']): void {
   let network: EmbeddedNetwork;
@@ -52,11 +55,11 @@ export function railSuite(database: Adapter['name']): void {
     beforeAll(async () => {
       open = await openStage(fixture, network, { ...(await ledgerEnv()), NODE_COMPILE_CACHE: compiled });
       await open.start();
-    }, 60_000);
+    }, START_MS);
     afterAll(async () => {
       await open?.close();
     });
-    afterEach(() => open.calm());
+    afterEach(() => open.calm(), START_MS);
     const stage = ofNow(() => open);
     promisesOfSelling(fixture, stage);
     promisesOfPresenting(fixture, stage);

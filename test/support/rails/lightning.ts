@@ -64,7 +64,7 @@ export const lightning: RailFixture = {
     const node = network.lightning!;
     const proxy = await startNodeProxy(node);
     return {
-      env: { LIGHTNING_NODE_URL: proxy.url, LIGHTNING_NODE_SHARED: 'true', LIGHTNING_TIMEOUT_MS: '600' },
+      env: { LIGHTNING_NODE_URL: proxy.url, LIGHTNING_NODE_SHARED: 'true', LIGHTNING_TIMEOUT_MS: '1500' },
       secrets: [node.macaroon, network.relayer.privateKey.slice(2)],
       pay: async (challenge, wrong) => {
         const requirement = offeredBy(challenge);

@@ -31,19 +31,19 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
   const answers: string[] = [];
   let requests = 0;
   let hanging: Hanging | null = null;
-  let isUp = false;
-
-  async function start(): Promise<void> {
-    await shop.start();
-    isUp = true;
-  }
+  let up: Promise<void> | null = null;
+  /** Begins a process unless there is one, or one is beginning. */
+  const start = (): Promise<void> => {
+    up ??= shop.start();
+    return up;
+  };
 
   return {
     ...{ fixture, rail, source, start },
     ...buyersAt(shop.origin, rail, answers),
     /** The process dies where it stands; the next one begins over what it left. */
     kill: async (): Promise<void> => {
-      isUp = false;
+      up = null;
       await shop.kill();
     },
     /** Settlements hang from here on, until the test heals them or ends. */
@@ -56,7 +56,7 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
       source.releaseAll();
       await hanging?.heal();
       hanging = null;
-      if (!isUp) await start();
+      await start();
     },
     /** A new request for one of the two endpoints. */
     request: (endpoint: keyof typeof PRICES = 'cheap'): Request => {

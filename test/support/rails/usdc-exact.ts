@@ -25,7 +25,13 @@ export function openExact(network: EmbeddedNetwork): Pick<OpenRail, 'pay' | 'han
         { requirement, wrong, sign: (changes) => signAuthorization(privateKey, requirement, changes) },
         {
           balance: () => balanceOf(network, address),
-          add: (units) => network.fundUsdc(address, units),
+          add: async (units) => {
+            // Between two blocks of its own: written storage shows in the newest block too, and the relayer bans a payer that held the price at the block
+            // in which its payment moved nothing.
+            await network.mine();
+            await network.fundUsdc(address, units);
+            await network.mine();
+          },
         },
       );
     },

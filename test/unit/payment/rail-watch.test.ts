@@ -23,3 +23,17 @@ test('remote rails are asked once a minute, and one that turns bad is said once'
   expect([asked, watch.latest()]).toEqual([4, { gateway: { ok: false, detail: 'away' } }]);
   expect(warned).toEqual([{ rail: 'gateway', detail: 'away' }]);
 });
+
+test('a rail that did not answer is asked again after five seconds, so that one lost answer does not keep the service unready for a minute', async () => {
+  const clock = createManualClock(0);
+  let isWell = false;
+  const watch = createRailWatch(async () => ({ facilitator: { ok: isWell } }), clock, { warn: () => {} });
+  await watch.refresh();
+  isWell = true;
+  clock.advance(4999);
+  await watch.refresh();
+  expect(watch.latest()).toEqual({ facilitator: { ok: false } });
+  clock.advance(1);
+  await watch.refresh();
+  expect(watch.latest()).toEqual({ facilitator: { ok: true } });
+});
