@@ -4,7 +4,7 @@ import type { Job } from './job.ts';
 import { judgeLookUp, judgePayer } from './judge.ts';
 import type { Reading } from './plan.ts';
 import type { After, Sorting } from './state.ts';
-import { apply, banPayer, finish, holdUnresolved, requeue } from './turn.ts';
+import { apply, banPayer, finish, holdUnresolved, isPending, requeue } from './turn.ts';
 
 /** Looks at the chain for many jobs: as many at once as a public node bears. */
 const AT_ONCE = 8;
@@ -54,9 +54,9 @@ export function reopen(turn: Turn, { unused, toLookUp }: Sorting): void {
   holdUnresolved(turn, toLookUp);
 }
 
-/** A job that was mined alone and is not paid ends by the logs; where these hold nothing of it, its payer is suspected. */
+/** A job that was mined alone and is not paid ends by the logs, or is sent again; where these hold nothing of it, its payer is suspected. */
 export function endMinedAlone(turn: Turn, job: Job, found: Found, block: number): void {
-  apply(turn, [judgeLookUp(job, found, turn.now.nowMs)]);
+  apply(turn, [judgeLookUp(job, found, { nowMs: turn.now.nowMs, isPending: isPending(turn, job) })]);
   if (found.kind === 'open') turn.effects.push({ kind: 'readPayers', jobs: [job], for: { minedAt: block } });
 }
 

@@ -44,7 +44,7 @@ function examineNext(turn: Turn): void {
 
 /** The job whose turn it was in the examination, as the logs say. */
 export function endExamined(turn: Turn, job: Job, found: Found): void {
-  apply(turn, [judgeLookUp(job, found, turn.now.nowMs)]);
+  apply(turn, [judgeLookUp(job, found, { nowMs: turn.now.nowMs, isPending: isPending(turn, job) })]);
   if (found.kind === 'open') suspectToken(turn, job);
   if (turn.state.round) turn.state.round.next++;
   examineNext(turn);

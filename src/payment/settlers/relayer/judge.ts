@@ -47,15 +47,10 @@ interface JudgedReceipt {
  * A transaction of ours was mined. Each job by its own logs, never by the call's success:
  * 1. the transfer is there: settled;
  * 2. it is not, in a batch: what is unused tries again with half as many, so that whatever failed the batch ends up alone;
- * 3. it is not, alone, and nothing else of ours with it can still be mined: the logs up to its block tell who used it.
- * Alone, one that used more than DEAR_PERCENT of its gas is banned, paid or not. `isPending` tells whether a job is in another transaction
- * of ours that may still be mined.
+ * 3. it is not, alone: the logs up to its block tell who used it.
+ * Alone, one that used more than DEAR_PERCENT of its gas is banned, paid or not.
  */
-export function judgeReceipt(
-  { jobs, gas }: Transaction,
-  receipt: Receipt,
-  { usdc, isPending }: { usdc: string; isPending(job: Job): boolean },
-): JudgedReceipt {
+export function judgeReceipt({ jobs, gas }: Transaction, receipt: Receipt, usdc: string): JudgedReceipt {
   const block = Number(receipt.blockNumber);
   const transaction = hexToBytes(receipt.transactionHash);
   const paidIn = paymentsIn(receipt, usdc);
@@ -72,9 +67,7 @@ export function judgeReceipt(
   const [first] = jobs;
   if (jobs.length === 1 && first) {
     if (gasUsed * 100n >= gas * DEAR_PERCENT) rulings.push({ job: first, verdict: { kind: 'ban' } });
-    // Another nonce of ours may still move the money; its own end is judged when it comes.
-    if (paid === 0 && !first.ended && !isPending(first))
-      rulings.push({ job: first, verdict: { kind: 'lookUp', atBlock: block } });
+    if (paid === 0 && !first.ended) rulings.push({ job: first, verdict: { kind: 'lookUp', atBlock: block } });
     return { rulings, paid, gasExhausted: false };
   }
   const waiting = unpaid.filter((job) => !job.ended);
@@ -90,13 +83,20 @@ export function judgeUnresolved(job: Job, nowMs: number): Ruling {
   return { job, verdict: isTooLong ? { kind: 'end', outcome: { kind: 'unknown' } } : { kind: 'wait' } };
 }
 
-/** A job of which all that we sent was mined by a block, as the logs up to it say. */
-export function judgeLookUp(job: Job, found: Found, nowMs: number): Ruling {
+/**
+ * A job of which a transaction of ours was mined by a block without paying it, as the logs up to that block say. What is unused there has failed,
+ * unless another transaction of ours with it may still be mined (`isPending`): no flight follows that one, because a node refused it or it was
+ * given back. So the job is sent again, under the lowest free nonce, until the chain is past all of its nonces.
+ */
+export function judgeLookUp(
+  job: Job,
+  found: Found,
+  { nowMs, isPending }: { nowMs: number; isPending: boolean },
+): Ruling {
   if (found.kind === 'unknown') return judgeUnresolved(job, nowMs);
-  return {
-    job,
-    verdict: { kind: 'end', outcome: found.kind === 'open' ? { kind: 'failed', reason: REVERTED } : found },
-  };
+  if (found.kind !== 'open') return { job, verdict: { kind: 'end', outcome: found } };
+  if (isPending) return { job, verdict: { kind: 'sendAlone' } };
+  return { job, verdict: { kind: 'end', outcome: { kind: 'failed', reason: REVERTED } } };
 }
 
 /** What a job that is unused and would not go through waits for. */
