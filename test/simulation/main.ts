@@ -11,7 +11,7 @@ import { drawScenario } from './run/draw-scenario.ts';
 import { type Outcome, runSeed } from './run/run-seed.ts';
 import type { Scenario } from './run/scenario.ts';
 import { shorten } from './run/shrink.ts';
-import { loadService } from './seam.ts';
+import { loadService, unusedStandIns } from './seam.ts';
 
 // Plays seeds and writes a line of JSON for each: `node --import ./test/simulation/hooks.ts test/simulation/main.ts --seeds 1-300`.
 
@@ -59,6 +59,7 @@ const names = values.plant.split(',').filter((name) => name !== '');
 choosePlants(names.map((name) => PLANTED.find((plant) => plant.name === name) ?? fail(`no plant is called ${name}`)));
 Error.stackTraceLimit = values.trace ? 30 : 0;
 const service = await loadService();
+for (const module of unusedStandIns()) fail(`nothing asks for ${module}, which seam.ts has a stand-in for`);
 for (const { name, file } of unplanted()) fail(`plant ${name}: ${file} was never loaded`);
 
 for (const play of plays()) {
