@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { argumentsOr, readArguments, seedsOf, wholeNumber } from './lane/arguments.ts';
 import { drawMoves } from './moves/draw.ts';
 import type { Move } from './moves/move.ts';
 import { tellMove } from './moves/tell.ts';
@@ -11,26 +11,31 @@ import { drawScenario } from './run/draw-scenario.ts';
 import { type Outcome, runSeed } from './run/run-seed.ts';
 import type { Scenario } from './run/scenario.ts';
 import { shorten } from './run/shrink.ts';
-import { loadService } from './seam.ts';
+import { loadService, unusedStandIns } from './seam.ts';
 
 // Plays seeds and writes a line of JSON for each: `node --import ./test/simulation/hooks.ts test/simulation/main.ts --seeds 1-300`.
 
-const { values } = parseArgs({
-  options: {
-    /** `17`, `1-300` or `3,7,9`. */
+const USAGE = `node --import ./test/simulation/hooks.ts test/simulation/main.ts [options]
+
+  --seeds LIST   17, 1-300 or 3,7,9-12 (1-20)
+  --moves N      moves of each seed (200)
+  --plant NAMES  names of planted faults, with commas between
+  --trace        every event goes to standard error
+  --replay FILE  plays what --shorten has written, in place of seeds
+  --shorten      shortens the moves of a seed that breaks a promise
+  --first        ends after the first seed that breaks a promise`;
+
+const values = argumentsOr(USAGE, (args) => {
+  const read = readArguments(args, {
     seeds: { type: 'string', default: '1-20' },
     moves: { type: 'string', default: '200' },
-    /** Names of planted faults, with commas between. */
     plant: { type: 'string', default: '' },
-    /** Every event goes to standard error. */
     trace: { type: 'boolean', default: false },
-    /** Plays what `--shorten` has written. */
     replay: { type: 'string' },
-    /** Shortens the moves of a seed that breaks a promise. */
     shorten: { type: 'boolean', default: false },
-    /** Ends after the first seed that breaks a promise. */
     first: { type: 'boolean', default: false },
-  },
+  });
+  return { ...read, seeds: seedsOf(read.seeds).map(String), moves: wholeNumber('moves', read.moves, 0) };
 });
 
 interface Play {
@@ -42,18 +47,11 @@ interface Play {
 const SHORTENING_RUNS = 400;
 const write = (line: unknown) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
-function seedsOf(text: string): string[] {
-  return text.split(',').flatMap((part) => {
-    const [from = 1, to = from] = part.split('-').map(Number);
-    return Array.from({ length: to - from + 1 }, (_, at) => String(from + at));
-  });
-}
-
 function plays(): Play[] {
   if (values.replay !== undefined) return [JSON.parse(readFileSync(values.replay, 'utf8')) as Play];
-  return seedsOf(values.seeds).map((seed) => {
+  return values.seeds.map((seed) => {
     const scenario = drawScenario(seed);
-    return { seed, scenario, moves: drawMoves(seed, scenario, Number(values.moves)) };
+    return { seed, scenario, moves: drawMoves(seed, scenario, values.moves) };
   });
 }
 
@@ -61,6 +59,7 @@ const names = values.plant.split(',').filter((name) => name !== '');
 choosePlants(names.map((name) => PLANTED.find((plant) => plant.name === name) ?? fail(`no plant is called ${name}`)));
 Error.stackTraceLimit = values.trace ? 30 : 0;
 const service = await loadService();
+for (const module of unusedStandIns()) fail(`nothing asks for ${module}, which seam.ts has a stand-in for`);
 for (const { name, file } of unplanted()) fail(`plant ${name}: ${file} was never loaded`);
 
 for (const play of plays()) {

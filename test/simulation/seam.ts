@@ -3,22 +3,33 @@ import type { Logger } from 'pino';
 
 // The one place of the simulation that knows where things are inside the service. Everything else speaks HTTP, and reads the chain and the ledger's file.
 
-/** Modules that others stand in for, while seeds run: `by` is below this folder. */
-export const STAND_INS = [
-  { replaces: (name: string) => name === 'undici', from: /\/src\//, by: './network/undici.ts' },
-  { replaces: (name: string) => name === 'better-sqlite3', from: /\/src\//, by: './service/sqlite.ts' },
-  {
-    replaces: (name: string) => name.endsWith('postgres/open-stores.ts'),
-    from: /\/src\//,
-    by: './ledger/open-stores.ts',
-  },
-  {
-    replaces: (name: string) => name.endsWith('postgres/open-instances.ts'),
-    from: /\/src\//,
-    by: './ledger/open-instances.ts',
-  },
-  { replaces: (name: string) => name.endsWith('http/openapi.ts'), from: /\/src\//, by: './service/openapi.ts' },
-] as const;
+/** Modules that others stand in for while seeds run: what a specifier in a file of `from` is or ends in, and what comes instead, below this folder. */
+const STAND_INS = [
+  { module: 'undici', from: /\/src\//, by: './network/undici.ts' },
+  { module: 'better-sqlite3', from: /\/src\//, by: './service/sqlite.ts' },
+  { module: 'postgres/open-stores.ts', from: /\/src\//, by: './ledger/open-stores.ts' },
+  { module: 'postgres/open-instances.ts', from: /\/src\//, by: './ledger/open-instances.ts' },
+  { module: 'http/methods.ts', from: /\/src\//, by: './service/methods.ts' },
+  { module: 'openapi/openapi.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
+  { module: 'http/price-list.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
+  { module: 'http/well-known.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
+  { module: 'http/llms-text.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
+  { module: './snapshot.ts', from: /\/src\/discovery\//, by: './service/documents.ts' },
+];
+
+const used = new Set<string>();
+
+/** What stands in for a module that a file of the service asks for; null where the real one is taken. */
+export function standInFor(specifier: string, parentUrl: string): string | null {
+  const isMeant = (module: string) => specifier === module || specifier.endsWith(`/${module}`);
+  const standIn = STAND_INS.find(({ module, from }) => isMeant(module) && from.test(parentUrl));
+  if (!standIn) return null;
+  used.add(standIn.module);
+  return standIn.by;
+}
+
+/** Modules that nothing in the service asks for any more: a stand-in of one that was renamed stands in for nothing. */
+export const unusedStandIns = (): string[] => STAND_INS.map(({ module }) => module).filter((one) => !used.has(one));
 
 export type { InstancesStore } from '../../src/store/ports/instances.ts';
 export type { LedgerStores } from '../../src/store/ports/stores.ts';

@@ -15,7 +15,9 @@ export interface Told extends Outcome {
 }
 
 interface PlayOptions {
-  readonly seeds: readonly number[];
+  readonly seeds?: readonly number[];
+  /** A file of moves to be played in place of seeds. */
+  readonly replay?: string;
   readonly moves?: number;
   /** The name of a planted fault. */
   readonly plant?: string;
@@ -36,12 +38,9 @@ const FLAGS = ['--max-semi-space-size=64', '--disable-warning=ExperimentalWarnin
 
 /** Plays seeds in a process of their own, because planted faults and virtual time go into its modules. Rejects when that one fails. */
 export function playSeeds(options: PlayOptions): Promise<Told[]> {
-  const { seeds, moves = 200, plant, first = false, shorten = false, onTold } = options;
+  const { seeds = [], replay, moves = 200, plant, first = false, shorten = false, onTold } = options;
   const wanted = [
-    '--seeds',
-    seeds.join(','),
-    '--moves',
-    String(moves),
+    ...(replay === undefined ? ['--seeds', seeds.join(','), '--moves', String(moves)] : ['--replay', replay]),
     ...(plant === undefined ? [] : ['--plant', plant]),
   ];
   const flags = [...(first ? ['--first'] : []), ...(shorten ? ['--shorten'] : [])];
@@ -66,10 +65,13 @@ export function playSeeds(options: PlayOptions): Promise<Told[]> {
 }
 
 /** The same in several processes at once; each takes every so-manieth seed. */
-export async function playInParallel(options: PlayOptions, processes: number): Promise<Told[]> {
+export async function playInParallel(
+  options: PlayOptions & { readonly seeds: readonly number[] },
+  processes: number,
+): Promise<Told[]> {
   const parts = Array.from({ length: processes }, (_, at) =>
     options.seeds.filter((_seed, index) => index % processes === at),
-  );
+  ).filter((seeds) => seeds.length > 0);
   const told = await Promise.all(parts.map((seeds) => playSeeds({ ...options, seeds })));
   return told.flat();
 }

@@ -4,7 +4,7 @@ import type { Job } from './job.ts';
 import { judgeLookUp, judgePayer } from './judge.ts';
 import type { Reading } from './plan.ts';
 import type { After, Sorting } from './state.ts';
-import { apply, banPayer, finish, holdUnresolved, requeue } from './turn.ts';
+import { apply, banPayer, finish, holdUnresolved, isPending, requeue } from './turn.ts';
 
 /** Lookups that run at once: as many as a public node accepts. */
 const AT_ONCE = 8;
@@ -54,9 +54,12 @@ export function reopen(turn: Turn, { unused, toLookUp }: Sorting): void {
   holdUnresolved(turn, toLookUp);
 }
 
-/** Ends a job by the logs after it was mined alone without its transfer. Its payer becomes a suspect when the logs do not show the authorization. */
+/**
+ * Ends a job by the logs after it was mined alone without its transfer, or sends it again. Its payer becomes a suspect when the logs do not show the
+ * authorization.
+ */
 export function endMinedAlone(turn: Turn, job: Job, found: Found, block: number): void {
-  apply(turn, [judgeLookUp(job, found, turn.now.nowMs)]);
+  apply(turn, [judgeLookUp(job, found, { nowMs: turn.now.nowMs, isPending: isPending(turn, job) })]);
   if (found.kind === 'open') turn.effects.push({ kind: 'readPayers', jobs: [job], for: { minedAt: block } });
 }
 

@@ -44,7 +44,7 @@ function examineNext(turn: Turn): void {
 
 /** Applies the logs' answer to the job that is being examined, then continues with the next. */
 export function endExamined(turn: Turn, job: Job, found: Found): void {
-  apply(turn, [judgeLookUp(job, found, turn.now.nowMs)]);
+  apply(turn, [judgeLookUp(job, found, { nowMs: turn.now.nowMs, isPending: isPending(turn, job) })]);
   if (found.kind === 'open') suspectToken(turn, job);
   if (turn.state.round) turn.state.round.next++;
   examineNext(turn);

@@ -50,15 +50,10 @@ interface JudgedReceipt {
  * Judges the jobs of our mined transaction, each by its own logs and never by the call's success:
  * 1. The transfer is there: settled.
  * 2. It is missing, in a batch: an unused job tries again in a group of half the size, so that the job that failed the batch ends up alone.
- * 3. It is missing, alone, and no other transaction of ours with the job can still be mined: the logs up to its block show who used it.
- * A job that was alone and used at least DEAR_PERCENT of its gas gets a ban, paid or not. `isPending`: whether a job is in another transaction of
- * ours that may still be mined.
+ * 3. It is missing, alone: the logs up to its block show who used it.
+ * A job that was alone and used at least DEAR_PERCENT of its gas gets a ban, paid or not.
  */
-export function judgeReceipt(
-  { jobs, gas }: Transaction,
-  receipt: Receipt,
-  { usdc, isPending }: { usdc: string; isPending(job: Job): boolean },
-): JudgedReceipt {
+export function judgeReceipt({ jobs, gas }: Transaction, receipt: Receipt, usdc: string): JudgedReceipt {
   const block = Number(receipt.blockNumber);
   const transaction = hexToBytes(receipt.transactionHash);
   const paidIn = paymentsIn(receipt, usdc);
@@ -75,9 +70,7 @@ export function judgeReceipt(
   const [first] = jobs;
   if (jobs.length === 1 && first) {
     if (gasUsed * 100n >= gas * DEAR_PERCENT) rulings.push({ job: first, verdict: { kind: 'ban' } });
-    // A transaction under another nonce of ours may still move the money. Then that transaction decides the job.
-    if (paid === 0 && !first.ended && !isPending(first))
-      rulings.push({ job: first, verdict: { kind: 'lookUp', atBlock: block } });
+    if (paid === 0 && !first.ended) rulings.push({ job: first, verdict: { kind: 'lookUp', atBlock: block } });
     return { rulings, paid, gasExhausted: false };
   }
   const waiting = unpaid.filter((job) => !job.ended);
@@ -93,13 +86,20 @@ export function judgeUnresolved(job: Job, nowMs: number): Ruling {
   return { job, verdict: isTooLong ? { kind: 'end', outcome: { kind: 'unknown' } } : { kind: 'wait' } };
 }
 
-/** Judges a job whose transactions were all mined up to a block, by the logs up to that block. */
-export function judgeLookUp(job: Job, found: Found, nowMs: number): Ruling {
+/**
+ * Judges a job that a transaction of ours did not pay, by the logs up to that transaction's block. An unused job has failed, unless another
+ * transaction of ours with it may still be mined (`isPending`). No flight follows that transaction, because a node refused it or its nonce was given
+ * back. So the job is sent again under the lowest free nonce, until the chain is past all of its nonces.
+ */
+export function judgeLookUp(
+  job: Job,
+  found: Found,
+  { nowMs, isPending }: { nowMs: number; isPending: boolean },
+): Ruling {
   if (found.kind === 'unknown') return judgeUnresolved(job, nowMs);
-  return {
-    job,
-    verdict: { kind: 'end', outcome: found.kind === 'open' ? { kind: 'failed', reason: REVERTED } : found },
-  };
+  if (found.kind !== 'open') return { job, verdict: { kind: 'end', outcome: found } };
+  if (isPending) return { job, verdict: { kind: 'sendAlone' } };
+  return { job, verdict: { kind: 'end', outcome: { kind: 'failed', reason: REVERTED } } };
 }
 
 /** What is known about an unused job whose simulation failed. */

@@ -7,7 +7,7 @@ import { judgeReceipt } from './judge.ts';
 import { costOf } from './mined-cost.ts';
 import { markSent, note } from './notes.ts';
 import type { Sorting } from './state.ts';
-import { apply, isPending } from './turn.ts';
+import { apply } from './turn.ts';
 
 /** In milliseconds: six blocks on Arc. A transaction that has no receipt after that is looked up and sent to every provider. */
 const LATE_MS = 3000;
@@ -76,8 +76,7 @@ function endFlight(turn: Turn, flight: Flight, transaction: Transaction, receipt
   const { jobs } = transaction;
   state.flights.close(flight);
   state.nonces.passed(flight.nonce, Number(receipt.blockNumber));
-  const { usdc } = state.settings;
-  const judged = judgeReceipt(transaction, receipt, { usdc, isPending: (job) => isPending(turn, job) });
+  const judged = judgeReceipt(transaction, receipt, state.settings.usdc);
   const unpaid = apply(turn, judged.rulings);
   if (jobs.length > 1 && judged.paid === jobs.length) state.gas.learn(BigInt(receipt.gasUsed), jobs.length);
   if (jobs.length > 1 && judged.paid < jobs.length) {

@@ -164,17 +164,31 @@ describe('a mined transaction of one', () => {
     expect([isBanned(alone), isBanned(elsewhere)]).toEqual([true, false]);
   });
 
-  test('is not judged while another one of ours with the same payment may still be mined', async () => {
-    const { mined, rest, state, isBanned, queuedLater, outcomes } = await bench();
+  test('is sent again, alone, while another one of ours with the same payment may still be mined, and has failed after that', async () => {
+    const { mined, rest, state, isBanned, outcomes } = await bench();
     const job = randomJob();
     job.nonces.add(6).add(7);
     state.nonces.learn(6);
     mined([job], reverted());
     await rest();
-    expect([outcomes(job), queuedLater(), isBanned(job)]).toEqual([[], [], false]);
+    expect([outcomes(job), state.queue, job.mustSend, isBanned(job)]).toEqual([[], [job], true, true]);
     mined([job], reverted());
     await rest();
     expect(outcomes(job)).toEqual([FAILED]);
+  });
+
+  test('ends at once where its payer cancelled it, though another one of ours with it may still be mined', async () => {
+    const { mined, rest, state, node, outcomes } = await bench();
+    const job = randomJob();
+    job.nonces.add(6).add(7);
+    state.nonces.learn(6);
+    node.cancel(job.intent.authorization);
+    mined([job], reverted());
+    await rest();
+    expect([outcomes(job), state.queue]).toEqual([
+      [{ kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' }],
+      [],
+    ]);
   });
 
   test('of an account with code costs its payer a day, however little gas it used', async () => {

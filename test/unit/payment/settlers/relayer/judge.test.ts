@@ -22,8 +22,8 @@ const paying = (jobs: readonly Job[], gasUsed: bigint): Receipt =>
     jobs.map(({ intent }) => intent.authorization),
     { gasUsed: `0x${gasUsed.toString(16)}` },
   );
-const judge = (jobs: readonly Job[], gas: bigint, receipt: Receipt, isPending = false) =>
-  judgeReceipt(transactionOf(jobs, gas), receipt, { usdc: USDC, isPending: () => isPending });
+const judge = (jobs: readonly Job[], gas: bigint, receipt: Receipt) =>
+  judgeReceipt(transactionOf(jobs, gas), receipt, USDC);
 const kindsOf = (job: Job, { rulings }: ReturnType<typeof judge>) =>
   rulings.filter((ruling) => ruling.job === job).map(({ verdict }) => verdict.kind);
 
@@ -72,12 +72,11 @@ describe('a receipt of one', () => {
     expect(kindsOf(unpaid, judge([unpaid], 300_000n, paying([], gasUsed)))).toEqual([...ban, 'lookUp']);
   });
 
-  test('without its transfer is looked up at its block, unless it has ended or another of ours may still be mined', () => {
+  test('without its transfer is looked up at its block, unless it has ended', () => {
     const [job, ended] = [randomJob(), randomJob()];
     ended.ended = true;
     const receipt = paying([], 1n);
     expect(judge([job], 300_000n, receipt).rulings).toEqual([{ job, verdict: { kind: 'lookUp', atBlock: 100 } }]);
-    expect(judge([job], 300_000n, receipt, true).rulings).toEqual([]);
     expect(judge([ended], 300_000n, receipt).rulings).toEqual([]);
   });
 });
@@ -90,14 +89,23 @@ describe('a lookup', () => {
     expect(judgeUnresolved(job, 15_000).verdict).toEqual({ kind: 'wait' });
     const left = { kind: 'end', outcome: { kind: 'unknown' } };
     expect(judgeUnresolved(job, 15_001).verdict).toEqual(left);
-    expect(judgeLookUp(job, { kind: 'unknown' }, 15_001).verdict).toEqual(left);
+    expect(judgeLookUp(job, { kind: 'unknown' }, { nowMs: 15_001, isPending: true }).verdict).toEqual(left);
   });
 
   test('up to the block by which all of ours was mined ends a job: as it says, or as reverted where the authorization is unused', () => {
     const job = randomJob();
     const used = { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' } as const;
-    expect(judgeLookUp(job, used, 0).verdict).toEqual({ kind: 'end', outcome: used });
-    expect(judgeLookUp(job, { kind: 'open' }, 0).verdict).toEqual({ kind: 'end', outcome: FAILED });
+    const known = { nowMs: 0, isPending: false };
+    expect(judgeLookUp(job, used, known).verdict).toEqual({ kind: 'end', outcome: used });
+    expect(judgeLookUp(job, { kind: 'open' }, known).verdict).toEqual({ kind: 'end', outcome: FAILED });
+  });
+
+  test('while another transaction of ours may still be mined ends a used job, and sends an unused one alone', () => {
+    const job = randomJob();
+    const used = { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' } as const;
+    const known = { nowMs: 0, isPending: true };
+    expect(judgeLookUp(job, used, known).verdict).toEqual({ kind: 'end', outcome: used });
+    expect(judgeLookUp(job, { kind: 'open' }, known).verdict).toEqual({ kind: 'sendAlone' });
   });
 });
 

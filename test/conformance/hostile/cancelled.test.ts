@@ -1,0 +1,94 @@
+import { parseTransaction } from 'viem';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../../support/chain/fault-proxy.ts';
+import { describeServices } from '../../support/ledger/on-ledgers.ts';
+import { until } from '../../support/service/crew.ts';
+import { latchedEndpoint } from '../../support/service/latch.ts';
+import { type Answer, type Service, startService } from '../../support/service/service.ts';
+import { decoded, newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
+import { cancelCalldata, newOutsider } from '../../support/usdc/outsider.ts';
+
+/** Every settlement is late after this; the test waits many times longer for an end. */
+const SETTLE_WAIT_MS = 1000;
+const NO_GAS = { code: -32003, message: 'insufficient funds for gas * price + value' };
+
+let network: EmbeddedNetwork;
+let chain: FaultProxy;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  chain = await startFaultProxy(network.rpcUrl);
+});
+afterAll(async () => {
+  await chain.stop();
+  await network.stop();
+});
+
+/** The relayer's nonce of a transaction that is sent, and whether it holds this payment; null for every other call. */
+function sending({ method, params }: ProxiedCall, { authorization }: Payment) {
+  if (method !== 'eth_sendRawTransaction') return null;
+  const { nonce = 0, data = '0x' } = parseTransaction(params[0] as `0x${string}`);
+  return { nonce, holdsIt: data.includes(Buffer.from(authorization.nonce).toString('hex')) };
+}
+
+describeServices('a payment that its payer cancels', (ledgerEnv) => {
+  const latch = latchedEndpoint();
+  let service: Service;
+  beforeAll(async () => {
+    const env = { RPC_URLS: chain.url, RPC_TIMEOUT_MS: '3000', SETTLE_WAIT_MS: String(SETTLE_WAIT_MS) };
+    const often = { RECONCILE_INTERVAL_MS: '500', RECEIPT_POLL_MS: '100' };
+    service = await startService(network, {
+      catalogue: [latch.endpoint],
+      env: { ...env, ...often, ...(await ledgerEnv()) },
+    });
+    return () => service.stop();
+  });
+  beforeEach(() => () => chain.play({}));
+
+  const buy = (payment: Payment): Promise<Answer> => present(service.origin, latch.path, payment);
+
+  test('after nodes had refused it under another nonce comes to its end, and sales go on', async () => {
+    const [outsider, other, hostile] = await Promise.all([newOutsider(network), newBuyer(network), newBuyer(network)]);
+    const [beside, cancelled] = [
+      await other.sign(service.origin, latch.path),
+      await hostile.sign(service.origin, latch.path),
+    ];
+
+    // 1. The relayer has no gas: nodes refuse both payments, the hostile one at last under the second nonce.
+    const isSent = Promise.withResolvers<void>();
+    const isRefused = Promise.withResolvers<void>();
+    let lowest = Number.POSITIVE_INFINITY;
+    chain.play({
+      fate: (call) => {
+        const sent = sending(call, cancelled);
+        if (!sent) return 'pass';
+        lowest = Math.min(lowest, sent.nonce);
+        isSent.resolve();
+        if (sent.holdsIt && sent.nonce > lowest) isRefused.resolve();
+        return { error: NO_GAS };
+      },
+    });
+    const answers = [buy(cancelled)];
+    await isSent.promise;
+    answers.push(buy(beside));
+    await isRefused.promise;
+    // 2. The other one ends, so that the hostile one is sent under the first nonce again.
+    await outsider.send(cancelCalldata(network, other.privateKey, beside.authorization));
+    await until('the other one has ended', async () => (await buy(beside)).status === 402);
+    // 3. There is gas again. The hostile payer cancels before its transaction arrives.
+    chain.play({
+      before: async (call) => {
+        const sent = sending(call, cancelled);
+        if (sent?.holdsIt && sent.nonce === lowest)
+          await outsider.send(cancelCalldata(network, hostile.privateKey, cancelled.authorization));
+      },
+    });
+    await Promise.all(answers);
+
+    await until('the cancelled one has ended', async () => (await buy(cancelled)).status === 402);
+    expect(decoded(await buy(cancelled), 'payment-required').error).toBe('invalid_exact_evm_nonce_already_used');
+    expect([await transfersOf(network, cancelled), await transfersOf(network, beside)]).toEqual([0, 0]);
+    const honest = await (await newBuyer(network)).sign(service.origin, latch.path);
+    expect((await buy(honest)).status).toBe(200);
+  }, 90_000);
+});

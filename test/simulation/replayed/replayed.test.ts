@@ -1,0 +1,22 @@
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { playSeeds, tellBreach } from '../lane/play-seeds.ts';
+
+const FOLDER = fileURLToPath(new URL('.', import.meta.url));
+const files = readdirSync(FOLDER).filter((name) => name.endsWith('.json'));
+
+describe('the shortened moves of a seed that once broke a promise', () => {
+  test('are here', () => expect(files).toContain('cancelled-after-a-refusal.json'));
+
+  test.each(files)(
+    'break none any more: %s',
+    async (name) => {
+      const told = await playSeeds({ replay: `${FOLDER}${name}` });
+      expect(told).toHaveLength(1);
+      expect(told.map(tellBreach)).toEqual(['']);
+      expect(told[0]?.played).toBeGreaterThan(0);
+    },
+    120_000,
+  );
+});
