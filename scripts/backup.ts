@@ -12,22 +12,22 @@ const USAGE = `Copies the ledger while the service runs: consistent, checked, re
   npm run -s backup -- [--to DIR] [--with-chain]
   npm run -s backup -- --chain --to DIR [--every SECONDS]
 
-  --to DIR      where ledger-YYYYMMDDTHHMMSSZ.db is put (default: backups in the data directory; another disk is better)
+  --to DIR      the directory for ledger-YYYYMMDDTHHMMSSZ.db (default: backups in the data directory; another disk is better)
   --with-chain  also chain.db, which the service can read from the chain again
   --chain       chain.db alone, as DIR/chain.db, for instances that read it with CHAIN_DB_URL: it replaces the copy before in one step
   --every N     makes another copy every so many seconds, until it is stopped
-  --data-dir    where ledger.db is (default: DATA_DIR from the environment or .env, else data)
+  --data-dir    the directory of ledger.db (default: DATA_DIR from the environment or .env, else data)
   --help        this text
 
-Prints the path of each copy on standard output; overwrites nothing but, with --chain, the copy before. To restore, stop the service, put the copy in place of ledger.db,
+Prints the path of each copy on standard output. Overwrites no file, except the last copy with --chain. To restore, stop the service, put the copy in place of ledger.db,
 remove ledger.db-wal and ledger.db-shm, and start the service.
-A ledger on PostgreSQL (LEDGER_URL) is not copied here: this says with what, and ends with 1.
+A ledger on PostgreSQL (LEDGER_URL) is not copied: the command names PostgreSQL's own tools and ends with 1.
 Exit code: 0 done, 1 failed, 2 wrong usage.`;
 
 const ON_POSTGRES = `LEDGER_URL is set: the ledger is in PostgreSQL, which has its own tools:
-  pg_dump --format=custom --file=ledger.dump "$LEDGER_URL"     a consistent copy beside running instances; pg_restore brings it back
-  pg_basebackup and an archive of the write-ahead log          back to any moment, so that no acknowledged claim is lost
-With --data-dir a ledger.db in a directory is copied all the same, with --chain the chain's data.`;
+  pg_dump --format=custom --file=ledger.dump "$LEDGER_URL"     a consistent copy while instances run; pg_restore restores it
+  pg_basebackup and an archive of the write-ahead log          restore any moment, so that no acknowledged claim is lost
+With --data-dir the ledger.db of a directory is copied anyway; with --chain, the chain's data.`;
 const MAX_EVERY_SECONDS = 86_400;
 
 function readOptions() {
@@ -47,17 +47,17 @@ function readOptions() {
   }
 }
 
-/** UTC, without characters that a file's name may not have: 20260131T235959Z. */
+/** The time in UTC, without characters that file names must not have: 20260131T235959Z. */
 const stamp = (): string => new Date().toISOString().replace(/[-:]|\.\d+/g, '');
 
 async function backUp(name: 'ledger' | 'chain', dataDir: string, directory: string): Promise<void> {
   const source = existingDatabase(dataDir, `${name}.db`);
   const target = join(directory, `${name}-${stamp()}.db`);
-  let told = -1;
+  let lastTenth = -1;
   const onProgress = (copied: number, total: number) => {
     const tenth = Math.floor((copied / Math.max(total, 1)) * 10);
-    if (tenth !== told) say(`${name}.db: ${tenth * 10} % of ${total} pages`);
-    told = tenth;
+    if (tenth !== lastTenth) say(`${name}.db: ${tenth * 10} % of ${total} pages`);
+    lastTenth = tenth;
   };
   const rows = await backUpDatabase({ source, target, onProgress });
   const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
@@ -65,7 +65,10 @@ async function backUp(name: 'ledger' | 'chain', dataDir: string, directory: stri
   console.log(target);
 }
 
-/** Makes a copy for readers, and again as often as asked, until this process is told to stop; one that fails is told and tried again. */
+/**
+ * Copies the chain data for readers, and repeats it at the given interval until the process is stopped. A failed copy is logged, and the next one
+ * follows at its time.
+ */
 async function copyChain(dataDir: string, directory: string, everySeconds: number | null): Promise<number> {
   const source = existingDatabase(dataDir, 'chain.db');
   const copy = async () => {
@@ -101,9 +104,10 @@ await runOperatorCommand(USAGE, async () => {
   const dataDir = dataDirectory(options['data-dir']);
   const every = readEvery(options.every);
   if (options.chain) {
-    if (options.to === undefined) throw new UsageError('--chain needs --to: the directory that the readers know');
+    if (options.to === undefined)
+      throw new UsageError('--chain needs --to: the directory from which the other instances read');
     if (resolve(options.to) === dataDir)
-      throw new UsageError('--to is the data directory: chain.db there is the service’s own');
+      throw new UsageError('--to is the data directory, whose chain.db the service writes');
     return copyChain(dataDir, resolve(options.to), every);
   }
   if (every !== null) throw new UsageError('--every goes with --chain');

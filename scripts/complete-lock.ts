@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
-// `npm run lock`: completes package-lock.json. A registry mirror that lacks the binaries of other platforms makes npm leave their
-// entries out of the lock file, and then `npm ci` refuses it ("Missing: … from lock file"). Each left-out optional dependency gets
-// the entry it would have had, without its checksum: platforms that do not need it skip it, the others read it by its exact version.
+// `npm run lock`: completes package-lock.json. When a registry mirror lacks the binaries of other platforms, npm leaves their entries out of the lock
+// file, and then `npm ci` refuses it ("Missing: … from lock file"). This script adds the missing entry of each optional dependency, without its
+// checksum. A platform that does not need the package skips it. Another platform installs it by its exact version.
 
 interface Entry {
   version?: string;
@@ -30,7 +30,7 @@ const SYSTEMS = [
 const PROCESSORS: Record<string, string> = { amd64: 'x64', x86: 'ia32', armv7: 'arm', arm: 'arm', wasm32: 'wasm32' };
 const SAME = ['x64', 'arm64', 'ia32', 'ppc64', 's390x', 'riscv64', 'loong64', 'mips64el'];
 
-/** The platform that a binary package's name tells: npm skips it elsewhere. */
+/** The platform in a binary package's name. npm skips the package on every other platform. */
 function platformOf(name: string): Pick<Entry, 'os' | 'cpu' | 'libc'> {
   const words = name.split(/[-/]/);
   const os = SYSTEMS.filter((system) => words.includes(system));

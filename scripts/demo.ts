@@ -29,7 +29,7 @@ interface Options {
   readonly readyFile: string | null;
 }
 
-/** Null: help was asked for. Throws in words on anything unknown. */
+/** Null when help was asked for. Throws a readable error on an unknown option. */
 function readOptions(): Options | null {
   const { values } = parseArgs({
     options: {
@@ -72,7 +72,7 @@ function explain(network: EmbeddedNetwork, { url }: EmbeddedService): void {
   say(`  PAYER_URL=${lightningOf(network).payUrl} npm run -s pay -- '${inSats}'`);
 }
 
-/** Runs until told to stop; everything started is stopped in the reverse order, whatever happened in between. */
+/** Runs until it is stopped. Then it stops everything that it started, in reverse order, also after a failure. */
 async function run(options: Options, stopping: AbortSignal): Promise<void> {
   const started: { stop(): Promise<void> }[] = [];
   const step = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
@@ -107,7 +107,7 @@ async function run(options: Options, stopping: AbortSignal): Promise<void> {
   }
 }
 
-/** Returns when asked to stop; throws when the service ends by itself. */
+/** Returns when the demo is stopped. Throws when the service ends by itself. */
 async function untilStopped(service: EmbeddedService, stopping: AbortSignal): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const watch = setInterval(() => {
@@ -136,7 +136,7 @@ async function main(): Promise<number> {
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
-      // Asked twice, it ends at once; its children cannot outlive it.
+      // A second signal ends the process at once. The child processes end with it.
       if (stop.signal.aborted) process.exit(1);
       say('\nStopping …');
       stop.abort(new Error(`stopped by ${signal}`));
@@ -146,7 +146,7 @@ async function main(): Promise<number> {
     await run(options, stop.signal);
     return 0;
   } catch (error) {
-    // Being stopped while serving is how a demonstration ends; with --once it means that nothing was shown.
+    // A stop while serving is the normal end. With --once it means that the purchases did not finish.
     if (stop.signal.aborted && !options.once) return 0;
     console.error(`\nThe demonstration failed: ${error instanceof Error ? error.message : error}`);
     return 1;

@@ -5,11 +5,11 @@ import { loadConfig } from '../src/config.ts';
 import { createOpenApi } from '../src/http/openapi/openapi.ts';
 import { offersUnder } from '../src/payment/open-offers.ts';
 
-// Writes openapi/openapi.json from the catalogue and a fixed example configuration; --check compares instead and exits 1 on drift.
+// Writes openapi/openapi.json from the catalogue and a fixed example configuration. With --check it compares instead, and exits with 1 when they differ.
 
 const FILE = new URL('../openapi/openapi.json', import.meta.url);
 
-/** Mainnet with example addresses: what differs between deployments is the seller, the network and the server's address. */
+/** Mainnet with example addresses. Deployments differ only in the seller, the network and the server's address. */
 const config = loadConfig({
   NETWORK: 'arc',
   PUBLIC_ORIGIN: 'https://api.example.com',

@@ -6,11 +6,11 @@ import type { LedgerReports } from '../src/store/ports/reports.ts';
 import { type LedgerCommand, readLedgerCommand } from './lib/ledger/ledger-command.ts';
 import { incomeCsv } from './lib/ledger/ledger-csv.ts';
 import { dataDirectory } from './lib/ledger/ledger-file.ts';
+import { locateLedger, openReports, postgresUrl } from './lib/ledger/ledger-location.ts';
 import { listJson, listText, statusJson, statusText } from './lib/ledger/ledger-text.ts';
-import { openReports, postgresUrl, whereIsLedger } from './lib/ledger/ledger-where.ts';
 import { runOperatorCommand, say, UsageError } from './lib/ledger/operator-command.ts';
 
-const USAGE = `Looks into the ledger, also while the service runs, and brings open payments to their end.
+const USAGE = `Shows the ledger, also while the service runs, and brings open payments to their final state.
 
   npm run -s ledger -- status [--json]
   npm run -s ledger -- list [--state STATE] [--limit N] [--json]
@@ -24,15 +24,14 @@ const USAGE = `Looks into the ledger, also while the service runs, and brings op
   export       settled payments, and Lightning claims that the ledger still holds, oldest first, with their routes
     --from     first day, YYYY-MM-DD in UTC
     --to       last day, included
-  reconcile    asks the chain about each open payment and settles what was promised: it may send transactions, with the service's own
-               configuration. The service does the same by itself; this is for when it is stopped, and refuses while it runs
+  reconcile    looks up each open payment on the chain and settles it: it may send transactions, with the service's own configuration.
+               The running service does the same by itself, so this command refuses to run beside it
     --timeout  how long to wait for the chain (default 120 s)
-  copy         moves a ledger from a file into an empty database of PostgreSQL's, whole or not at all, and compares counts and sums;
+  copy         copies a ledger from a file into an empty PostgreSQL database, in one transaction, and compares counts and sums;
                no service may run on either
     --from     the file (default: ledger.db in the data directory)
-    --to       postgres://… (default: LEDGER_URL, where other users of this machine do not see its password)
-  --data-dir   where ledger.db is (default: the database of LEDGER_URL where that is set, from the environment or .env; else DATA_DIR,
-               else data)
+    --to       postgres://… (default: LEDGER_URL, which hides the password from other users of this machine)
+  --data-dir   the directory of ledger.db (default: the database of LEDGER_URL, from the environment or .env; else DATA_DIR, else data)
   --help       this text
 
 The answer goes to standard output, everything else to standard error.
@@ -40,9 +39,9 @@ Exit code: 0 done, 1 failed or something is still open, 2 wrong usage.`;
 
 const print = (line: string): void => console.log(line);
 
-type Look = Exclude<LedgerCommand, { name: 'reconcile' | 'copy' }>;
+type ReadCommand = Exclude<LedgerCommand, { name: 'reconcile' | 'copy' }>;
 
-async function show(reports: LedgerReports, command: Look): Promise<void> {
+async function show(reports: LedgerReports, command: ReadCommand): Promise<void> {
   if (command.name === 'export') {
     const csv = incomeCsv(reports.income(command.from, command.to));
     return pipeline(Readable.from(csv), process.stdout, { end: false });
@@ -63,13 +62,13 @@ await runOperatorCommand(USAGE, async () => {
     return 0;
   }
   if (command.name === 'copy') return copy(command);
-  const where = whereIsLedger(command.dataDir);
+  const location = locateLedger(command.dataDir);
   if (command.name === 'reconcile') {
-    // Loaded when it is asked for: it brings half the service with it, and a look at the ledger should not wait for that.
+    // Imported on demand, because it loads half of the service, and the other commands should start quickly.
     const { reconcileLedger } = await import('./lib/ledger/ledger-reconcile.ts');
-    return (await reconcileLedger({ env: process.env, where, timeoutMs: command.timeoutMs, print, say })) ? 0 : 1;
+    return (await reconcileLedger({ env: process.env, location, timeoutMs: command.timeoutMs, print, say })) ? 0 : 1;
   }
-  const reports = openReports(where);
+  const reports = openReports(location);
   try {
     await show(reports, command);
     return 0;

@@ -7,12 +7,12 @@ import { textTable } from './lib/text-table.ts';
 
 const EQUIVALENTS = 'test/mutation/equivalent.json';
 const DEFAULT_FILES = ['src/payment/**/*.ts', 'src/facilitator/**/*.ts'];
-/** Percent of the mutants that are not equivalent; a file with less fails the run. */
+/** The least score of a file, in percent of its mutants that are not equivalent. A lower score fails the run. */
 const WANTED = 95;
 
 const USAGE = `npm run mutate -- [--static] [FILE…]
-Changes the money code in small ways, one at a time, and asks its unit tests to notice. Without files: all of src/payment and src/facilitator.
---static  also what takes effect while a module is loaded: each needs the modules loaded anew, which takes seconds.`;
+Changes the money code in small ways, one at a time, and checks that its unit tests fail. Without files: all of src/payment and src/facilitator.
+--static  also mutates code that runs while a module loads: each mutant loads the modules again, which takes seconds.`;
 
 const { values, positionals } = parseArgs({
   options: { static: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type LightningOffer, readLightningOffer, saidPrice } from './lib/lightning/lightning-offer.ts';
+import { type LightningOffer, readLightningOffer, statedPrice } from './lib/lightning/lightning-offer.ts';
 import type { LightningPayer } from './lib/lightning/lightning-payer.ts';
 import { readProof } from './lib/lightning/lightning-proof-file.ts';
 import { formatSats, parseSats } from './lib/lightning/sats.ts';
@@ -44,7 +44,7 @@ interface Challenge {
 
 class UsageError extends Error {}
 
-/** To a person; standard output holds nothing but the answer. */
+/** Prints to standard error. Standard output holds only the answer. */
 const say = (line: string): void => console.error(line);
 
 function parse() {
@@ -95,9 +95,9 @@ async function findPayer(): Promise<LightningPayer | null> {
   }
 }
 
-/** Asks without paying; returns the challenge, or null when the answer came for free (and is printed). */
+/** Asks without paying. Returns the challenge, or null when the answer was free (and is printed). */
 async function ask(url: URL): Promise<Challenge | null> {
-  // A redirect is not followed: the payment would be made out to whoever the other end is.
+  // Does not follow redirects, because then the payment would be made out to a third party.
   const answer = await fetch(url, { redirect: 'manual' });
   if (answer.ok) {
     say(`free: status ${answer.status}, nothing to pay`);
@@ -123,25 +123,25 @@ async function buyInUsdc({ url, ceilingUnits, dryRun }: Order, { header }: Chall
     throw new Error(`the offer is for ${printable(resource.url)}, which is not what was asked for; nothing was signed`);
   }
   const privateKey = dryRun ? null : buyerKey();
-  // Each rail is loaded only where it is used: their libraries take most of the time to start.
-  const { judgeUsdcOffer, payInUsdc } = await import('./lib/pay/pay-usdc.ts');
-  const offer = await judgeUsdcOffer(url, header, ceilingUnits, say);
+  // Each rail is imported on demand, because the libraries take most of the start-up time.
+  const { checkUsdcOffer, payInUsdc } = await import('./lib/pay/pay-usdc.ts');
+  const offer = await checkUsdcOffer(url, header, ceilingUnits, say);
   if (privateKey === null) return say('dry run: this would be paid; nothing was signed');
   await print(await payInUsdc(url, offer, privateKey, say));
 }
 
 async function buyInSats({ url, ceilingMsat, dryRun }: Order, offer: LightningOffer, body: string): Promise<void> {
-  const { buyOverLightning, judgeOffer } = await import('./lib/lightning/lightning-buy.ts');
+  const { buyOverLightning, checkOffer } = await import('./lib/lightning/lightning-buy.ts');
   const payer = dryRun ? null : await findPayer();
   if (!dryRun && !payer) throw new UsageError('a payer is needed: NWC_PAYER, LND_PAYER_URL or PAYER_URL');
   try {
-    const { invoice, network } = judgeOffer(url, offer, ceilingMsat);
+    const { invoice, network } = checkOffer(url, offer, ceilingMsat);
     say(`asked:   ${formatSats(invoice.amountMsat)} on ${network} to ${Buffer.from(invoice.payee).toString('hex')}`);
     if (offer.description) say(`for:     ${printable(offer.description)}`);
-    const price = saidPrice(body);
+    const price = statedPrice(body);
     if (price) say(`price:   ${printable(price.priceUsd)} USD, at ${printable(price.btcUsd)} USD a bitcoin`);
     if (payer === null) return say('dry run: this would be paid; nothing was paid');
-    await buyOverLightning({ url, offer, ceilingMsat, payer, till: { say, deliver: print } });
+    await buyOverLightning({ url, offer, ceilingMsat, payer, outputs: { say, deliver: print } });
   } finally {
     payer?.close();
   }

@@ -1,19 +1,19 @@
 import { lightningProof } from '../lib/lightning/lightning-proofs.ts';
 import { openRawClient, postOf } from '../lib/pay/raw-client.ts';
 
-/** So many settle calls for a facilitator, each for a payment of its own: signed and written before the clock starts. */
+/** Makes `count` settle calls for a facilitator, each for another payment. They are signed and encoded before the measurement starts. */
 export function settleRequests(origin: string, count: number): Buffer[] {
   const terms = { createdAt: Math.floor(Date.now() / 1000), maxTimeoutSeconds: 3600 };
   const bodies = Array.from({ length: count }, () => lightningProof(terms).body);
   return bodies.map((body) => postOf(origin, '/facilitator/settle', JSON.stringify(body)));
 }
 
-/** So many connections to one server. */
+/** Opens `count` connections to one server. */
 export function openClients(origin: string, count: number) {
   return Promise.all(Array.from({ length: count }, () => openRawClient(origin)));
 }
 
-/** Sends every request once, each client its next as soon as the one before it was answered; throws unless all are claimed. */
+/** Sends every request once. Each client sends its next one as soon as its last one was answered. Throws unless all are claimed. */
 export async function settleAll(clients: Awaited<ReturnType<typeof openClients>>, requests: readonly Uint8Array[]) {
   const times: number[] = [];
   let next = 0;

@@ -12,15 +12,18 @@ import type { Sqlite } from '../../src/store/sqlite/database.ts';
 import { createSwapScanner } from '../../test/support/chain/arc-simulator/swap-scanner.ts';
 import { startSubject } from './lib.ts';
 
-/** A day of half-second blocks. */
+/** One day of half-second blocks. */
 const DAY_BLOCKS = 172_800;
-/** Arc's rates where they are known, the upper end where they are guessed: `facts` give 100 to 500 deploys an hour, a EURC swap every few blocks. */
+/**
+ * Arc's rates where they are known, otherwise the upper end of an estimate: `facts` gives 100 to 500 deploys an hour, and a EURC swap every few
+ * blocks.
+ */
 const ROWS_A_DAY: Record<string, number> = { blocks: DAY_BLOCKS, deploys: 12_000, trades: DAY_BLOCKS / 3 };
 const PORT = 4197;
 
 /**
- * Collects a whole simulated day of blocks with ten transactions each, as fast as it goes: no request budget, a node that answers at once.
- * Prints the rate, what a row costs on disk, what a day at Arc's rates does, and the memory of this process at the end.
+ * Collects a simulated day of blocks, ten transactions each, at full speed: without a request budget, from a node that answers at once.
+ * Prints the rate, the bytes on disk per row and per day at Arc's rates, and the memory of this process at the end.
  */
 export async function benchCollector(): Promise<void> {
   const blocks = Number(process.env.BENCH_BLOCKS ?? DAY_BLOCKS);
@@ -62,7 +65,7 @@ export async function benchCollector(): Promise<void> {
   rmSync(directory, { recursive: true });
 }
 
-/** What each table takes, its indexes included, and what a day of Arc would. */
+/** Prints the bytes of each table with its indexes, and of a day at Arc's rates. */
 function reportSizes(db: Sqlite): void {
   db.pragma('wal_checkpoint(TRUNCATE)');
   const sizes = db
@@ -82,8 +85,8 @@ function reportSizes(db: Sqlite): void {
 }
 
 /**
- * At this rate V8 collects late, because nothing presses it: the peak says how much garbage thousands of blocks a second make, the figure after
- * a collection what the collector holds.
+ * Prints two figures. V8 collects garbage late while memory is free, so the peak includes the garbage of thousands of blocks a second.
+ * The figure after a forced collection is the memory that the collector needs.
  */
 async function reportMemory(peak: number): Promise<void> {
   const mb = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;

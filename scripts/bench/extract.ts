@@ -7,12 +7,12 @@ import { createWeb } from '../../src/upstream/web/web.ts';
 import { percentile } from './lib.ts';
 
 const CALLS = 500;
-/** One call in so many asks for a large page, one for the bomb. */
+/** One call in this many asks for a large page. The next constant is the same for the bomb. */
 const LARGE_EVERY = 25;
 const BOMB_EVERY = 50;
 const LIMITS = { rssMb: 400, p99Ms: 50 };
 
-/** 500 parallel extracts of pages of 100 KB, some of 1.5 MB and a bomb of 300 MB among them: memory and the main loop's delay. */
+/** Makes 500 parallel extracts of pages of 100 KB, some of 1.5 MB, and of a bomb of 300 MB. Measures memory and the main loop's delay. */
 export async function benchExtract(): Promise<void> {
   const pages = fork(new URL('./servers/pages.ts', import.meta.url), { stdio: 'inherit' });
   const [port] = (await once(pages, 'message')) as [number];

@@ -17,7 +17,7 @@ const CONNECTIONS = 64;
 const CLAIMS = 6000;
 const TICKS_PER_SECOND = 100;
 
-/** Where the ledger is, and how many instances share it. */
+/** The databases under test, and the number of instances on each. */
 const SETUPS = [
   { name: 'SQLite', instances: 1, database: null },
   { name: 'PostgreSQL x1', instances: 1, database: 'one' },
@@ -26,7 +26,7 @@ const SETUPS = [
 ] as const;
 type Setup = (typeof SETUPS)[number];
 
-/** Paid calls and Lightning claims a second by ledger, all of it on this machine: what a row takes from the others is processor time. */
+/** Measures paid calls and Lightning claims a second for each ledger. Everything runs on this machine, so all parts share its processor time. */
 export async function benchLedger(): Promise<void> {
   const network = await startEmbeddedNetwork();
   const postgres = await startPostgres();
@@ -95,7 +95,7 @@ interface Claimed {
   readonly p99: number;
 }
 
-/** Every instance has its share of the connections and of the claims. */
+/** Divides the connections and the claims equally between the instances. */
 async function claim(subjects: readonly Subject[]): Promise<Claimed> {
   const shares = await Promise.all(
     subjects.map(async ({ origin }) => ({
@@ -116,7 +116,7 @@ interface Spent<T> {
   readonly postgresMs: number;
 }
 
-/** What a piece of work takes of the processors, by who takes it. */
+/** Measures the processor time that a task takes, by process. */
 async function spending<T>(
   subjects: readonly Subject[],
   postgres: Postgres,
@@ -124,7 +124,7 @@ async function spending<T>(
 ): Promise<Spent<T>> {
   const read = () => ({
     instances: subjects.reduce((sum, { pid }) => sum + cpuMsOf(pid), 0),
-    // Its children are connections, which stay.
+    // The child processes serve connections, which stay open.
     postgres: [postgres.pid(), ...childrenOf(postgres.pid())].reduce((sum, pid) => sum + cpuMsOf(pid), 0),
   });
   const before = read();
@@ -133,7 +133,7 @@ async function spending<T>(
   return { result, instancesMs: after.instances - before.instances, postgresMs: after.postgres - before.postgres };
 }
 
-/** User and system time of a process, from Linux's own account. */
+/** User and system time of a process, from Linux's /proc. */
 function cpuMsOf(pid: number): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -9,7 +9,7 @@ export interface Subject {
   stop(): Promise<void>;
 }
 
-/** Starts a server file with an environment and waits until `path` answers anything. */
+/** Starts a server file with an environment and waits until `path` answers with any status. */
 export async function startSubject(
   file: string,
   port: number,
@@ -35,7 +35,7 @@ async function stop(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-/** The value below which a share of the samples lies; samples need not be sorted. */
+/** The value below which `share` of the samples lie. The samples need not be sorted. */
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = [...samples].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;

@@ -7,30 +7,30 @@ import { percentile } from './lib.ts';
 import { type Challenge, signPayment } from './payments.ts';
 
 export const SECONDS = 12;
-/** One buyer makes few calls, and receipt polling spreads them in steps of 200 ms: it is measured for longer. */
+/** One buyer is measured for longer, because it makes few calls, and receipt polling spreads them in steps of 200 ms. */
 const SECONDS_ALONE = 30;
-/** More than a buyer can spend in one round: it closes its loop through blocks of half a second. */
+/** More payments than one buyer can use in a round. Each of its calls waits for a half-second block. */
 const paymentsOf = (buyers: number): number => (buyers > 64 ? 30 : 60);
 
-/** Who sells, at one address or at several that share the work. */
+/** The seller under test, at one address or at several that share its load. */
 export interface Seller {
   readonly name: string;
   readonly urls: readonly string[];
-  /** Who pays the gas. */
+  /** The account that pays the gas. */
   readonly relayer: string;
   challenge: Challenge;
 }
-/** What one round showed; times in milliseconds. */
+/** The result of one round. Times in milliseconds. */
 export interface Measure {
   perSecond: number;
   mean: number;
   p50: number;
   p99: number;
-  /** Gas of the relayer's transactions for each payment that they settled. */
+  /** Gas of the relayer's transactions divided by the payments that they settled. */
   gas: number;
 }
 
-/** One round: so many buyers, each his next call as soon as the one before was answered, with payments signed before the clock starts. */
+/** Runs one round. Each buyer sends its next call as soon as the last one was answered. Payments are signed before the round starts. */
 export async function measurePaid(network: EmbeddedNetwork, seller: Seller, buyers: number): Promise<Measure> {
   const agent = new Agent({ connections: buyers, pipelining: 1, headersTimeout: 120_000 });
   const latencies: number[] = [];
@@ -49,7 +49,7 @@ export async function measurePaid(network: EmbeddedNetwork, seller: Seller, buye
     wallets.map(async (payments, buyer) => {
       const url = seller.urls[buyer % seller.urls.length] as string;
       for (const payment of payments) {
-        // Calls come at any moment of a block, not in step with the one before.
+        // Spreads the calls over the block time, so that they are not in step with the call before.
         await new Promise((wait) => setTimeout(wait, Math.random() * (buyers === 1 ? 500 : 20)));
         if (performance.now() > until) return;
         const sent = performance.now();
@@ -73,7 +73,7 @@ export async function measurePaid(network: EmbeddedNetwork, seller: Seller, buye
   };
 }
 
-/** What settling has cost since a block, by the chain's own receipts. */
+/** The gas that settling has used since a block, from the chain's receipts. */
 async function gasPerPayment(network: EmbeddedNetwork, relayer: string, firstBlock: number): Promise<number> {
   const last = Number(await network.rpc<string>('eth_blockNumber', []));
   let gas = 0;

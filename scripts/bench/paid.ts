@@ -5,7 +5,7 @@ import { median, startSubject } from './lib.ts';
 import { type Measure, measurePaid, SECONDS, type Seller } from './paid-load.ts';
 import { readChallenge } from './payments.ts';
 
-/** Each with its number of interleaved rounds: with many buyers one round has thousands of samples. */
+/** Buyers, and the number of interleaved rounds. With many buyers one round has thousands of samples. */
 const BUYERS: readonly (readonly [buyers: number, rounds: number])[] = [
   [1, 3],
   [16, 3],
@@ -14,7 +14,7 @@ const BUYERS: readonly (readonly [buyers: number, rounds: number])[] = [
   [512, 2],
 ];
 
-/** Paid calls end to end with pre-signed payments: ours beside the SDK's Express middleware, on one chain, in one run. */
+/** Measures paid calls end to end with pre-signed payments: our service beside the SDK's Express middleware, on one chain, in one run. */
 export async function benchPaid(): Promise<void> {
   const network = await startEmbeddedNetwork();
   const rival = createAccount();

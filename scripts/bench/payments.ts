@@ -20,7 +20,7 @@ export async function readChallenge(url: string): Promise<Challenge> {
   return requirement;
 }
 
-/** A PAYMENT-SIGNATURE header value: signed natively, because thousands are needed before the clock starts. */
+/** Makes a PAYMENT-SIGNATURE header value. A native library signs it, because thousands are signed before the measurement starts. */
 export function signPayment(privateKey: Uint8Array, challenge: Challenge): string {
   const { network, asset, amount, payTo, maxTimeoutSeconds } = challenge;
   const validBefore = BigInt(Math.floor(Date.now() / 1000) + maxTimeoutSeconds);

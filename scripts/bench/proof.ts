@@ -6,26 +6,26 @@ import { lightningProof } from '../lib/lightning/lightning-proofs.ts';
 import { median } from './lib.ts';
 
 const ROUNDS = 15;
-/** Proofs in a round; a recovery in JavaScript takes so long that fewer are enough. */
+/** Proofs per round. The next constant is smaller, because a recovery in JavaScript is slow. */
 const PROOFS = 2000;
 const PURE = 100;
 const GOAL = 15;
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest();
 
-/** Microseconds that one call takes, over all of the items. */
+/** Mean microseconds per call, over all items. */
 function microseconds<T>(items: readonly T[], call: (item: T) => boolean): number {
   const started = performance.now();
   let right = 0;
   for (const item of items) right += call(item) ? 1 : 0;
   const tookMs = performance.now() - started;
-  if (right !== items.length) throw new Error(`${items.length - right} of ${items.length} came out wrong`);
+  if (right !== items.length) throw new Error(`${items.length - right} of ${items.length} had a wrong result`);
   return (tookMs * 1000) / items.length;
 }
 
 /**
- * Proofs a second and core, every one of another payment, and the same checks with the key recovered in JavaScript: the native recovery's
- * time is taken off and the other's put on, all three measured in turn in every round.
+ * Measures proofs a second and core, each of another payment.
+ * It computes the same figure for recovery in JavaScript: without the native recovery's time, with the other's. Each round measures all three.
  */
 export async function benchProof(): Promise<void> {
   const createdAt = Math.floor(Date.now() / 1000);

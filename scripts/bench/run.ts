@@ -9,7 +9,7 @@ import { benchSettle } from './settle.ts';
 import { benchUnpaid } from './unpaid.ts';
 import { benchWorkers } from './workers.ts';
 
-/** Each is given the words that follow the names, from the first option on; most take none. */
+/** The benchmarks by name. Each gets the command-line words from the first option on; most take none. */
 const benches: Record<string, (options: readonly string[]) => Promise<void>> = {
   unpaid: benchUnpaid,
   paid: benchPaid,

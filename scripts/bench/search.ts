@@ -14,7 +14,7 @@ const SEARCHES = 20_000;
 const GOAL_MS = 5;
 const NETWORK = 'eip155:5042';
 
-/** Common words are in most entries, rare ones in few, as in any language: the n-th of them is used 1/n as often (Zipf). */
+/** Words of the entries. The n-th word is used 1/n as often as the first (Zipf), as in any language. */
 const VOCABULARY = [
   ...'price token wallet search data market news image text video chain weather stock profile company domain email user'.split(
     ' ',
@@ -25,7 +25,7 @@ const VOCABULARY = [
   ...Array.from({ length: 4000 }, (_, n) => `word${n.toString(36)}`),
 ];
 
-/** Repeatable numbers in [0, 1) (mulberry32). */
+/** Repeatable random numbers in [0, 1) (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -55,7 +55,7 @@ function listing(n: number): Listing {
   };
 }
 
-/** One search after the other, none of them asked before, at 5,000 entries: as it is served, without HTTP. */
+/** Measures searches over 5,000 entries, one after the other and each with a new query: the service's code, without HTTP. */
 export async function benchSearch(): Promise<void> {
   const origin = 'https://api.example.com';
   const payTo = `0x${'5e'.repeat(20)}`;

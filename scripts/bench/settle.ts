@@ -15,7 +15,7 @@ const WARM_UP = 4000;
 const GOAL = { perSecond: 3000, p99Ms: 50 };
 const NO_LIMITS = { FACILITATOR_PER_MINUTE: '0', FACILITATOR_DAILY_CAP: '100000000' };
 
-/** Durable settlements a second of one facilitator process over HTTP; every invoice is signed before the clock starts. */
+/** Measures durable settlements a second of one facilitator process over HTTP. Every invoice is signed before the measurement starts. */
 export async function benchSettle(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'percall-settle-'));
   const file = join(import.meta.dirname, 'servers/facilitator.ts');
@@ -53,7 +53,7 @@ async function spentBy(origin: string) {
   return (await answer.json()) as { claims: number; commits: number; cpuMicroseconds: number };
 }
 
-/** Microseconds that the checks of one proof take by themselves. */
+/** The microseconds that checking one proof takes. */
 function checkMicroseconds(): number {
   const now = Math.floor(Date.now() / 1000);
   const proofs = Array.from({ length: 2000 }, () => lightningProof({ createdAt: now }));

@@ -6,17 +6,17 @@ import { median, startSubject } from './lib.ts';
 const ROUNDS = 5;
 const SECONDS = 4;
 const CONNECTIONS = 50;
-/** The headers that are the answer itself; ids, CORS and rate limits are what the service adds and is measured for. */
+/** The headers of the answer itself. Request ids, CORS and rate limits are the service's overhead, which is measured. */
 const ANSWER_HEADERS = ['payment-required', 'content-type', 'cache-control', 'etag'];
 
-/** What a bare route must send to send as much as one of ours. */
+/** The body and headers that a bare route must send to send as many bytes as one of ours. */
 async function twinOf(path: string, url: string) {
   const answer = await fetch(url);
   const headers = Object.fromEntries([...answer.headers].filter(([name]) => ANSWER_HEADERS.includes(name)));
   return { path, status: answer.status, headers, body: await answer.text() };
 }
 
-/** Requests a second of the unpaid 402 and a free route, beside bare Fastify in the same run, rounds interleaved. */
+/** Measures requests a second of the unpaid 402 and of a free route, beside bare Fastify, in interleaved rounds of one run. */
 export async function benchUnpaid(): Promise<void> {
   const network = await startEmbeddedNetwork();
   const env = { ...embeddedEnvironment(network), PUBLIC_ORIGIN: 'http://127.0.0.1:4102', LOG_LEVEL: 'warn' };

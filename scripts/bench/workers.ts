@@ -14,13 +14,13 @@ const SIZES = [1, 2];
 
 interface Measure {
   readonly perSecond: number;
-  /** What the load generator itself took, in cores. */
+  /** The load generator's own processor use, in cores. */
   readonly generatorCores: number;
 }
 
 /**
- * Requests a second of the unpaid 402 and a free route with one process and with two, rounds interleaved. The load generator is Debian's
- * wrk on one thread, because it takes its share of the same cores: with a heavy one there would be nothing left for a second process.
+ * Measures requests a second of the unpaid 402 and of a free route with one process and with two, in interleaved rounds.
+ * The load generator is Debian's wrk on one thread, because it shares the cores. A heavier one would leave nothing for a second process.
  */
 export async function benchWorkers(): Promise<void> {
   if (spawnSync('wrk', ['-v']).error) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// An ERC-20 from before strings were agreed on: name and symbol are bytes32, and transfer returns nothing.
+/// An early ERC-20: name and symbol are bytes32, and transfer returns nothing.
 contract LegacyToken {
     bytes32 public name;
     bytes32 public symbol;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// Multicall3's interface (https://www.multicall3.com), written anew: many calls in one, each with its own outcome if asked.
+/// Multicall3's interface (https://www.multicall3.com), implemented again: many calls in one, each with its own result when asked for.
 contract Multicall3 {
     struct Call {
         address target;

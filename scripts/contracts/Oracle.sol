@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// A price oracle with Chainlink's read interface, behind a proxy's round ids: the phase in the bits above the round's own 64.
+/// A price oracle with Chainlink's read interface, with a proxy's round ids: the phase is in the bits above the round's own 64.
 /// Anyone may publish, because nothing here is worth anything.
 contract Oracle {
     struct Round {

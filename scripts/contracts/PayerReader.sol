@@ -7,18 +7,18 @@ interface IAuthorizations {
     function balanceOf(address account) external view returns (uint256);
 }
 
-/// Reads many payers in one call. It is never deployed: its creation code runs inside an `eth_call` without `to`,
-/// and what it returns as the code of a contract is the answer: the block's number, then one word a payer in the order of the question.
-/// The word's last byte: 1 the token answered both questions (without it the rest says nothing), 2 the authorization is used or
+/// Reads many payers in one call. It is never deployed: its creation code runs inside an `eth_call` without `to`.
+/// The returned contract code is the answer: the block's number, then one word per payer in the order of the request.
+/// The word's last byte: 1 the token answered both calls (without it the other bits mean nothing), 2 the authorization is used or
 /// cancelled, 4 the payer has code. The 31 bytes before it: the balance, or all ones if it is larger.
-/// The first byte is thus never 0xEF, which no code may begin with (EIP-3541).
+/// So the first byte is never 0xEF, with which no code may begin (EIP-3541).
 contract PayerReader {
     struct Payer {
         address account;
         bytes32 nonce;
     }
 
-    /// Each question's own gas, so that a token which burns all of it for one payer leaves the others theirs.
+    /// The gas of each call. A token that burns all of it for one payer leaves the others their own.
     /// FiatToken behind its proxy takes about 10,000; 150 payers who all burn it stay within 30M.
     uint256 private constant QUESTION_GAS = 90_000;
     uint256 private constant LARGEST_BALANCE = type(uint248).max;
@@ -46,7 +46,7 @@ contract PayerReader {
         if (payer.account.code.length != 0) word |= 4;
     }
 
-    /// A question that fails, or whose answer is shorter than a word, answers nothing; it never ends the call.
+    /// A call that fails, or returns less than a word, counts as unanswered. It never reverts the whole read.
     function _ask(address token, bytes memory question) private view returns (bool answered, uint256 answer) {
         assembly ("memory-safe") {
             answered := staticcall(QUESTION_GAS, token, add(question, 0x20), mload(question), 0x00, 0x20)

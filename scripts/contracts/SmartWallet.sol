@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// A wallet that is a contract, for tests: one owner's key signs for it (ERC-1271) and commands it.
-/// A new owner makes every earlier signature worthless, which is how such a payer can change its mind.
+/// A wallet that is a contract, for tests: one owner's key signs for it (ERC-1271) and controls it.
+/// A change of the owner invalidates every earlier signature. Tests use this as a payer that withdraws its consent.
 contract SmartWallet {
     address public owner;
 

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {Usdc} from "./Usdc.sol";
 
 /// USDC while its owner has paused it, or has blocklisted one account: put at the token's address by tests, over the same storage.
-/// The account stands in one slot of its own; zero there means that the token is paused for all.
+/// One storage slot holds the account; zero means that the token is paused for all.
 contract StoppedUsdc is Usdc {
     /// Set by tests; far from the slots of the token itself.
     bytes32 private constant BLOCKED = keccak256("percall.test.blocked");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// Stands at 0xff…fe, from where Arc itself logs every movement of USDC in 18 decimals.
-/// Only the token may speak through it, or anyone could forge the system's word.
+/// Deployed at 0xff…fe, the address from which Arc itself logs every movement of USDC in 18 decimals.
+/// Only the token may call it. Otherwise anyone could forge the system's log.
 contract SystemLog {
     address private constant USDC = 0x3600000000000000000000000000000000000000;
 

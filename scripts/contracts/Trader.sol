@@ -20,7 +20,7 @@ interface IPoolV3 {
     function swap(address to, bool zeroForOne, int256 amount, uint160 priceLimit, bytes calldata data) external;
 }
 
-/// A v4 pool has no address: its key names it.
+/// A v4 pool has no address; its key identifies it.
 struct PoolKey {
     address currency0;
     address currency1;
@@ -51,10 +51,10 @@ interface IPoolManagerV4 {
     function take(address currency, address to, uint256 amount) external;
 }
 
-/// Trades and provides liquidity from its own purse on Uniswap v2, v3 and v4; for traffic and tests.
-/// Anyone may command it and its callbacks trust whoever calls, because nothing it holds is worth anything.
+/// Trades and provides liquidity with its own balances on Uniswap v2, v3 and v4; for traffic and tests.
+/// Anyone may call it, and its callbacks trust every caller, because its tokens are worth nothing.
 contract Trader {
-    /// One inside the ends of the price range: a swap that runs into one is partly filled instead of refused.
+    /// One inside each end of the price range. A swap that reaches the limit is filled in part instead of refused.
     uint160 private constant LOWEST_PRICE = 4295128740;
     uint160 private constant HIGHEST_PRICE = 1461446703485210103287273052203988822378723970341;
 
@@ -79,7 +79,7 @@ contract Trader {
         pool.mint(address(this), lower, upper, liquidity, "");
     }
 
-    /// Positive: sells exactly `amount`; negative: buys exactly so much.
+    /// Positive: sells exactly `amount`; negative: buys exactly that much.
     function swapV3(IPoolV3 pool, bool zeroForOne, int256 amount) external {
         pool.swap(address(this), zeroForOne, amount, zeroForOne ? LOWEST_PRICE : HIGHEST_PRICE, "");
     }
@@ -99,13 +99,13 @@ contract Trader {
         manager.unlock(abi.encode(key, abi.encodeCall(manager.modifyLiquidity, (key, params, ""))));
     }
 
-    /// Positive: sells exactly `amount`; negative: buys exactly so much. v4 itself has it the other way round.
+    /// Positive: sells exactly `amount`; negative: buys exactly that much. v4 itself uses the opposite signs.
     function swapV4(IPoolManagerV4 manager, PoolKey calldata key, bool zeroForOne, int256 amount) external {
         SwapParams memory params = SwapParams(zeroForOne, -amount, zeroForOne ? LOWEST_PRICE : HIGHEST_PRICE);
         manager.unlock(abi.encode(key, abi.encodeCall(manager.swap, (key, params, ""))));
     }
 
-    /// Makes the call it was unlocked for, then squares both balances; each call returns its two deltas in one word, first of all.
+    /// Makes the call for which the pool manager was unlocked, then settles both balances. Each call returns its two deltas in its first word.
     function unlockCallback(bytes calldata data) external returns (bytes memory) {
         (PoolKey memory key, bytes memory call) = abi.decode(data, (PoolKey, bytes));
         (bool success, bytes memory answer) = msg.sender.call(call);

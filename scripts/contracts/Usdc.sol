@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// The two calls out of the token: a smart wallet's verdict on a signature, and the chain's own log of a movement.
+/// The two external calls of the token: a smart wallet's check of a signature, and the chain's own log of a movement.
 interface IWallet {
     function isValidSignature(bytes32 digest, bytes calldata signature) external view returns (bytes4);
 }
@@ -10,11 +10,11 @@ interface ISystemLog {
     function record(address from, address to, uint256 value) external;
 }
 
-/// USDC as Arc shows it in what payments touch: ERC-20 with 6 decimals and EIP-3009, after FiatToken v2.2.
-/// It stands at a fixed address by code alone (no constructor, no immutables), so everything that depends on the
+/// The parts of Arc's USDC that payments use: ERC-20 with 6 decimals and EIP-3009, after FiatToken v2.2.
+/// Its code is placed at a fixed address (no constructor, no immutables). So everything that depends on the
 /// chain or the address is computed, and balances are written straight into storage by the embedded network:
 /// slot 0 holds the balances, slot 1 the total supply.
-/// Left out on purpose, because no payment meets them: minters, blocklist, pause, permit, the proxy.
+/// Left out, because no payment uses them: minters, blocklist, pause, permit, the proxy.
 contract Usdc {
     mapping(address => uint256) public balanceOf; // slot 0
     uint256 public totalSupply; // slot 1
@@ -162,7 +162,7 @@ contract Usdc {
         emit AuthorizationUsed(from, nonce);
     }
 
-    /// An account with code answers for itself (ERC-1271), any other by recovery: never one in place of the other.
+    /// An account with code checks its signatures itself (ERC-1271). For any other account the signer is recovered. Neither replaces the other.
     function _requireSignature(address signer, bytes memory message, bytes memory signature) private view {
         bytes32 digest = keccak256(abi.encodePacked("\x19\x01", DOMAIN_SEPARATOR(), keccak256(message)));
         bool valid = signer.code.length == 0 ? _recover(digest, signature) == signer : _ask(signer, digest, signature);
@@ -195,8 +195,8 @@ contract Usdc {
         require(signer != address(0), "ECRecover: invalid signature");
     }
 
-    /// As on Arc, a movement is first told by the system in 18 decimals, then by the token in 6;
-    /// the system keeps silent about nothing moved and about a transfer to oneself.
+    /// As on Arc, the system logs a movement first, in 18 decimals, then the token, in 6.
+    /// The system does not log a transfer of zero, or one to the sender itself.
     function _transfer(address from, address to, uint256 value) internal virtual {
         require(from != address(0), "ERC20: transfer from the zero address");
         require(to != address(0), "ERC20: transfer to the zero address");

@@ -18,8 +18,8 @@ interface Output {
 }
 
 /**
- * Compiles every `.sol` file beside this one and returns the artifacts file's text.
- * Deterministic: no metadata hash goes into the code, so a rebuild on another machine gives the same bytes. Any warning is an error.
+ * Compiles every `.sol` file of this folder and returns the text of the artifacts file. Any warning is an error.
+ * Deterministic: the code holds no metadata hash, so another machine makes the same bytes.
  */
 export function compileContracts(): string {
   const directory = new URL('.', import.meta.url);
@@ -44,7 +44,7 @@ export function compileContracts(): string {
   return `${JSON.stringify(Object.fromEntries(files.map((file) => artifactOf(output, file))), null, 1)}\n`;
 }
 
-/** Each file declares one contract of its own name; interfaces beside it have no code and are left out. */
+/** The artifact of the contract that has the file's name. Interfaces have no code and are left out. */
 function artifactOf(output: Output, file: string): [string, Artifact] {
   const name = file.slice(0, -'.sol'.length);
   const contract = output.contracts[file]?.[name];

@@ -10,18 +10,18 @@ interface Position {
   readonly column: number;
 }
 
-/** A mutant that no test can kill, because it does the same, or the same as far as anybody can tell. */
+/** A mutant that no test can kill, because it behaves the same, or because no test can observe the difference. */
 export interface Equivalent {
   readonly file: string;
-  /** The mutated expression and what stands in its place; blanks do not count. */
+  /** The mutated expression and its replacement. White space does not count. */
   readonly source: string;
   readonly replacement: string;
-  /** The line that it begins in, where the same expression stands elsewhere in the file as well. */
+  /** The line on which it begins, for an expression that the file contains several times. */
   readonly line?: string;
   readonly reason: string;
 }
 
-/** A file's mutants: what its tests made of them. `score` is in percent of those that are not equivalent. */
+/** The results of a file's mutants. `score` is in percent of those that are not equivalent. */
 export interface FileScore {
   readonly file: string;
   readonly killed: number;
@@ -29,16 +29,17 @@ export interface FileScore {
   readonly equivalent: number;
   readonly ignored: number;
   readonly score: number;
-  /** `line: expression → replacement` of each that survived. */
+  /** `line: expression → replacement` of each mutant that survived. */
   readonly survivors: readonly string[];
 }
 
-/** An error outside of the tests, such as a rejection that nothing handles, fails a run of Vitest too. */
+/** An error outside the tests, such as an unhandled rejection, fails a run of Vitest too. */
 const KILLED = new Set(['Killed', 'Timeout', 'RuntimeError']);
 
 /**
- * Scores mutants by file, and finds the listed equivalents that are wrong: such that match no mutant of a file that was mutated, and such that
- * a test kills after all. `textOf` reads a file by the name that the mutants have.
+ * Scores mutants by file. It also finds wrong entries of the equivalents list: entries that match no mutant of a mutated file, and entries that a
+ * test kills.
+ * `textOf` reads a file by the name in the mutants.
  */
 export function scoreMutants(
   mutants: readonly Mutant[],

@@ -1,6 +1,6 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 
-/** Writes a JSON file that is there whole or not at all: whoever waits for it may read it the moment it appears. Only its owner may. */
+/** Writes a JSON file atomically, so that a waiting process can read it as soon as it exists. Only its owner may read it. */
 export async function writeJsonAtomically(path: string, value: unknown): Promise<void> {
   const draft = `${path}.${process.pid}.tmp`;
   try {

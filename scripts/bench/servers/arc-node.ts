@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import { createSimChain } from '../../../test/support/chain/arc-simulator/chain.ts';
 import { blockJson, receiptsJson } from '../../../test/support/chain/arc-simulator/json.ts';
 
-// A node of a chain of any length in little memory: a few hundred simulated blocks, rendered once, come again and again with other numbers, hashes and times.
-// It answers faster than a collector can ask, so that the collector is what is measured.
+// A chain node of any length in little memory. It renders a few hundred simulated blocks once and repeats them with other numbers, hashes and times. It
+// answers faster than a collector can ask, so the benchmark measures the collector.
 
 const PORT = Number(process.env.PORT);
 const HEAD = Number(process.env.HEAD);
@@ -15,7 +15,7 @@ const chain = createSimChain({ seed: 'bench', genesisMs: 0, transactions: TRANSA
 const hex = (value: number) => `0x${value.toString(16)}`;
 const hashOf = (block: number) => `0x${block.toString(16).padStart(64, '0')}`;
 
-/** The text between the places where block number, hash, parent hash and time stand. */
+/** The text between the positions of block number, hash, parent hash and time. */
 type Template = { readonly texts: readonly string[]; readonly places: readonly string[] };
 
 function toTemplate(value: unknown, block: ReturnType<typeof chain.block>): Template {

@@ -5,8 +5,7 @@ import express from 'express';
 import type { Hex } from 'viem';
 import { createSdkFacilitator } from '../../lib/pay/sdk-facilitator.ts';
 
-// What a seller gets from the SDK: its Express middleware with its facilitator in the same process, and 200 ms polling (viem's default of 4 s
-// would be unfair).
+// The SDK's Express middleware with its facilitator in the same process. Polling is every 200 ms, because viem's default of 4 s would be unfair.
 const { PORT, RPC_URL = '', RELAYER_KEY = '', SELLER = '', USDC = '' } = process.env;
 const network = 'eip155:5042';
 const facilitator = createSdkFacilitator({

@@ -6,8 +6,8 @@ import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { buildFacilitatorApp, facilitatorConfig } from '../../lib/lightning/facilitator-app.ts';
 
-// The facilitator over the ledger in LEDGER_FILE, as one process that can be measured, doubled and killed. All else is the service's
-// own environment. GET /spent tells how many claims shared how many transactions, and the processor time so far.
+// The facilitator over the ledger in LEDGER_FILE, in a process of its own that a benchmark can measure, double and kill. The rest of the environment is
+// the service's. GET /spent returns how many claims shared how many transactions, and the processor time so far.
 const { PORT, LEDGER_FILE = '' } = process.env;
 const config = facilitatorConfig(process.env);
 const log = createLogger(config.logLevel);
@@ -32,7 +32,7 @@ process.once('SIGTERM', async () => {
   db.close();
 });
 
-/** Claims of one commit resolve in one turn of the event loop, so turns in which any resolves are commits. */
+/** Claims of one commit resolve in one tick of the event loop. So ticks in which claims resolve are commits. */
 function countGroups(store: LightningStore): LightningStore {
   let inTurn = false;
   const claim: LightningStore['claim'] = async (wanted) => {

@@ -2,12 +2,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 
-// Pages for the bench `extract`, from a process of their own so that making them costs the subject nothing.
+// Serves pages for the benchmark `extract`, in its own process, so that the service under test does not spend time on making them.
 
 const SENTENCE =
   'Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore magna aliqua. ';
 
-/** An article with menus, links, lists and pictures, as pages of that size have them. */
+/** An article of `bytes` bytes with menus, links, lists and pictures, like real pages of that size. */
 function pageOf(bytes: number): Buffer {
   const head = `<!doctype html><html lang="en"><head><title>A long page</title><meta name="description" content="For the bench"></head><body><nav>${'<a href="/x">Section</a>'.repeat(40)}</nav><article><h1>A long page</h1>`;
   const part = (n: number) =>

@@ -13,21 +13,21 @@ import { formatUsdc } from '../pay/usdc.ts';
 interface Purchase {
   readonly network: EmbeddedNetwork;
   readonly origin: string;
-  /** What to buy, and what to fail at buying: paths with their query. */
+  /** The path that is bought, and the path that fails, with their queries. */
   readonly calls: { readonly paid: string; readonly failing: string };
   readonly say: (line: string) => void;
   readonly stopping: AbortSignal;
 }
 
-/** The most the buyer's client will sign for: ten times our dearest price, a thousandth of what it holds. */
+/** The limit for which the buyer's client signs: ten times our highest price, and a thousandth of its balance. */
 const MAX_UNITS = 10_000n;
 
-/** How long a call that must cost nothing is watched: a settlement sent behind its back would be mined by then. */
+/** How long the failing call is watched afterwards. A settlement that the service sent in spite of the failure would be mined by then. */
 const WATCH_BLOCKS_MS = 1500;
 
 /**
- * Buys one call with the official client and fails at another, telling a person each step.
- * Throws at the first thing that is not as promised: the status, the header, the transfer on the chain, a balance.
+ * Buys one call with the official client, then calls a failing route, and prints each step.
+ * Throws at the first broken promise: a status, a header, the transfer on the chain, a balance.
  */
 export async function buyOneCall(purchase: Purchase): Promise<void> {
   await buy(purchase);
@@ -37,16 +37,16 @@ export async function buyOneCall(purchase: Purchase): Promise<void> {
 async function buy({ network, origin, calls, say, stopping }: Purchase): Promise<void> {
   const before = await balances(network);
   say(`\nBuying  GET ${calls.paid}`);
-  tellBalances(say, 'before', before);
+  printBalances(say, 'before', before);
   const { exchanges, answer, requirement } = await present(network, `${origin}${calls.paid}`, stopping);
-  tellExchange(say, exchanges, requirement);
+  printExchange(say, exchanges, requirement);
   const body = await answer.text();
   const reason = challengeErrorOf(answer.headers) ?? body.slice(0, 300);
   expect(answer.status === 200, `the paid call answered ${answer.status} instead of 200: ${reason}`);
   say(`  ← 200  ${body}`);
 
   const receipt = decodePaymentResponseHeader(answer.headers.get('payment-response') ?? '');
-  expect(receipt.success, 'the receipt in PAYMENT-RESPONSE does not tell of success');
+  expect(receipt.success, 'the receipt in PAYMENT-RESPONSE does not say success');
   say(`  PAYMENT-RESPONSE: transaction ${receipt.transaction}`);
   const price = BigInt(requirement.amount);
   const transfers = await transfersIn(network, receipt.transaction as Hex);
@@ -60,7 +60,7 @@ async function buy({ network, origin, calls, say, stopping }: Purchase): Promise
   say(`  on chain: one USDC transfer of ${formatUsdc(price)} from the buyer to the seller`);
 
   const after = await balances(network);
-  tellBalances(say, 'after', after);
+  printBalances(say, 'after', after);
   expect(before.buyer - after.buyer === price, 'the buyer’s balance did not fall by exactly the price');
   expect(fromOthers(after) - fromOthers(before) === price, 'the seller’s balance did not rise by exactly the price');
 }
@@ -69,21 +69,21 @@ async function failToBuy({ network, origin, calls, say, stopping }: Purchase): P
   const before = await balances(network);
   say(`\nPaying for a call that fails on purpose  GET ${calls.failing}`);
   const { exchanges, answer, requirement } = await present(network, `${origin}${calls.failing}`, stopping);
-  tellExchange(say, exchanges, requirement);
+  printExchange(say, exchanges, requirement);
   const body = await answer.text();
   expect(answer.status === 500, `the failing call answered ${answer.status} instead of 500: ${body.slice(0, 300)}`);
   say(`  ← 500  ${body}`);
   await delay(WATCH_BLOCKS_MS, undefined, { signal: stopping });
   const after = await balances(network);
-  tellBalances(say, 'after', after);
+  printBalances(say, 'after', after);
   expect(
     after.buyer === before.buyer && fromOthers(after) === fromOthers(before),
     'a call that failed moved money, which must never happen',
   );
-  say('  nothing moved: what fails is never charged');
+  say('  nothing moved: a failing call is never charged');
 }
 
-/** One call with the official client: it asks, reads the 402, signs, asks again. */
+/** One call with the official client: an unpaid request, its 402, a signature, the paid request. */
 async function present(network: EmbeddedNetwork, url: string, signal: AbortSignal) {
   const { fetch: recorded, exchanges } = recordFetch();
   const terms = { privateKey: network.buyer.privateKey, asset: network.usdc, maxUnits: MAX_UNITS };
@@ -96,7 +96,7 @@ async function present(network: EmbeddedNetwork, url: string, signal: AbortSigna
   return { exchanges, answer, requirement: readOffer(header).requirement };
 }
 
-function tellExchange(say: (line: string) => void, exchanges: readonly Exchange[], asked: PaymentRequirements): void {
+function printExchange(say: (line: string) => void, exchanges: readonly Exchange[], asked: PaymentRequirements): void {
   say('  → GET without a payment');
   say(`  ← ${exchanges[0]?.status}  PAYMENT-REQUIRED says:`);
   for (const line of JSON.stringify(asked, null, 2).split('\n')) say(`      ${line}`);
@@ -113,7 +113,7 @@ interface Balances {
   readonly selfTester: bigint;
 }
 
-/** All of one block. */
+/** All balances at one block. */
 async function balances(network: EmbeddedNetwork): Promise<Balances> {
   const block = await network.rpc<Hex>('eth_blockNumber');
   const { buyer, seller, selfTester } = network;
@@ -124,12 +124,12 @@ async function balances(network: EmbeddedNetwork): Promise<Balances> {
   };
 }
 
-/** What the seller has without what came from the service's own self-test, which buys when it likes and pays nobody else. */
+/** The seller's balance without the payments of the service's own self-test, which may buy at any time and pays only the seller. */
 function fromOthers({ seller, selfTester }: Balances): bigint {
   return seller + selfTester;
 }
 
-function tellBalances(say: (line: string) => void, when: string, { buyer, seller, selfTester }: Balances): void {
+function printBalances(say: (line: string) => void, when: string, { buyer, seller, selfTester }: Balances): void {
   say(
     `  ${when}: buyer ${formatUsdc(buyer)}, seller ${formatUsdc(seller)}, self-test’s wallet ${formatUsdc(selfTester)}`,
   );

@@ -1,6 +1,6 @@
 import type { EmbeddedLightning } from '../../../src/embedded/lightning/lightning.ts';
 import { checkLightningOffer, checkPaidPreimage } from '../lightning/lightning-checks.ts';
-import { type LightningOffer, readLightningOffer, saidPrice } from '../lightning/lightning-offer.ts';
+import { type LightningOffer, readLightningOffer, statedPrice } from '../lightning/lightning-offer.ts';
 import { proofHeader } from '../lightning/lightning-proof-file.ts';
 import { formatSats } from '../lightning/sats.ts';
 import { boundUrl } from '../pay/bound-url.ts';
@@ -9,7 +9,7 @@ import { readChallenge } from '../pay/challenge.ts';
 interface Purchase {
   readonly lightning: EmbeddedLightning;
   readonly origin: string;
-  /** What to buy, and what the same proof must not buy: paths with their query. */
+  /** The path that is bought, and a path that the same proof must not buy, with their queries. */
   readonly calls: { readonly paid: string; readonly other: string };
   readonly say: (line: string) => void;
   readonly stopping: AbortSignal;
@@ -22,12 +22,12 @@ interface Asked {
   readonly paymentHash: Uint8Array;
 }
 
-/** The most the buyer pays, in millisatoshis: 100 sat, some ten times our dearest price. */
+/** The buyer's limit in millisatoshis: 100 sat, about ten times our highest price. */
 const CEILING_MSAT = 100_000n;
 
 /**
- * Buys one call in sats through a real channel and tries to use the proof twice, telling a person each step.
- * Throws at the first thing that is not as promised: the offer, the preimage, the status, the receipt, the seller's books, the refusal.
+ * Buys one call in sats through a real channel, then presents the proof again for another request, and prints each step.
+ * Throws at the first broken promise: the offer, the preimage, a status, the receipt, the seller's books, the refusal.
  */
 export async function buyOverLightning(purchase: Purchase): Promise<void> {
   const { lightning, origin, calls, say, stopping } = purchase;
@@ -45,13 +45,13 @@ export async function buyOverLightning(purchase: Purchase): Promise<void> {
 
   const { entry: accepted, resource } = offer;
   const headers = proofHeader({ url: boundUrl(url), paymentHash: hash, invoice, resource, accepted, preimage });
-  say('  → the same GET with PAYMENT-SIGNATURE: the offer as it came, and the preimage (not shown here)');
+  say('  → the same GET with PAYMENT-SIGNATURE: the unchanged offer, and the preimage (not shown here)');
   const answer = await fetch(url, { headers, signal: stopping });
   const body = await answer.text();
   expect(answer.status === 200, `the paid call answered ${answer.status} instead of 200: ${body.slice(0, 300)}`);
   say(`  ← 200  ${body}`);
   const receipt = read(answer.headers.get('payment-response'));
-  expect(receipt.success === true && receipt.transaction === hash, 'PAYMENT-RESPONSE does not tell of this payment');
+  expect(receipt.success === true && receipt.transaction === hash, 'PAYMENT-RESPONSE does not name this payment');
   say(`  PAYMENT-RESPONSE: transaction ${hash}`);
   const after = await receivedMsat(lightning, hash);
   expect(before === 0n && after === amountMsat, 'the seller’s node does not have exactly this payment');
@@ -60,7 +60,7 @@ export async function buyOverLightning(purchase: Purchase): Promise<void> {
   await failToReuse(`${origin}${calls.other}`, headers, purchase);
 }
 
-/** Asks, and judges the offer as a buyer must before any sat leaves. */
+/** Asks without a payment, and checks the offer as a buyer must before it pays. */
 async function ask(url: URL, { lightning, say, stopping }: Purchase): Promise<Asked> {
   const answer = await fetch(url, { signal: stopping });
   const body = await answer.text();
@@ -70,8 +70,8 @@ async function ask(url: URL, { lightning, say, stopping }: Purchase): Promise<As
   say('  → GET without a payment');
   say('  ← 402  PAYMENT-REQUIRED says:');
   for (const line of JSON.stringify(offer.entry, null, 2).split('\n')) say(`      ${line}`);
-  const price = saidPrice(body);
-  if (!price) throw new Error('the body of the 402 does not tell the price in dollars and the rate');
+  const price = statedPrice(body);
+  if (!price) throw new Error('the body of the 402 lacks the price in dollars or the rate');
   const now = Math.floor(Date.now() / 1000);
   const { resourceUrl } = offer;
   const purchase = { method: 'GET', url: boundUrl(url), resourceUrl, now, ceilingMsat: CEILING_MSAT };
@@ -94,11 +94,11 @@ async function failToReuse(url: string, headers: Record<string, string>, purchas
   expect(answer.status === 402, `the second use answered ${answer.status} instead of 402`);
   const { error } = readChallenge(answer.headers.get('payment-required') ?? '');
   const receipt = read(answer.headers.get('payment-response'));
-  expect(receipt.success === false, 'the refusal does not tell in PAYMENT-RESPONSE that nothing was settled');
+  expect(receipt.success === false, 'PAYMENT-RESPONSE of the refusal does not say that nothing was settled');
   say(`  ← 402  ${error}: one payment buys one answer`);
 }
 
-/** What the seller's own node has received for a payment hash. */
+/** The amount that the seller's own node has received for a payment hash. */
 async function receivedMsat({ lndUrl, macaroon }: EmbeddedLightning, paymentHash: string): Promise<bigint> {
   const headers = { 'Grpc-Metadata-macaroon': macaroon };
   const answer = await fetch(`${lndUrl}/v1/invoice/${paymentHash}`, { headers });

@@ -2,13 +2,13 @@ import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { backUpDatabase, flush } from '../../../src/store/sqlite/backup.ts';
 
-/** What instances with CHAIN_DB_URL read. */
+/** The file that instances with CHAIN_DB_URL read. */
 const NAME = 'chain.db';
 const DRAFT = /^chain\.db\.(\d+)\.next/;
 
 /**
- * Copies a chain database beside the service that writes to it, checks the copy, and puts it in place of the one before in one step: whoever
- * reads `chain.db` in that directory has the old one or the new one. Returns its path and how many rows are in it.
+ * Copies a chain database while the service writes to it, checks the copy, and renames it over the last copy.
+ * So a reader of `chain.db` in that directory sees the old copy or the new one. Returns the copy's path and its number of rows.
  */
 export async function replaceChainCopy(source: string, directory: string): Promise<{ file: string; rows: number }> {
   const file = join(directory, NAME);
@@ -25,7 +25,7 @@ export async function replaceChainCopy(source: string, directory: string): Promi
   }
 }
 
-/** What copiers left that were killed; our own number may have been one's before. */
+/** Removes drafts of killed copiers. A draft with our own process id is one of those too, because ids are reused. */
 function clearDrafts(directory: string): void {
   for (const name of readdirSync(directory)) {
     const pid = Number(DRAFT.exec(name)?.[1] ?? 0);

@@ -3,13 +3,13 @@ import { isCalendarDate } from '../../../src/lib/calendar.ts';
 import type { PaymentState } from '../../../src/store/ports/sales.ts';
 import { UsageError } from './operator-command.ts';
 
-/** What the operator asks of the ledger. `from` is inclusive and `to` exclusive, in Unix milliseconds. */
+/** An operator's command. `from` is inclusive and `to` exclusive, in Unix milliseconds. */
 export type LedgerCommand = { readonly dataDir: string | undefined } & (
   | { readonly name: 'status'; readonly json: boolean }
   | { readonly name: 'list'; readonly state: PaymentState | null; readonly limit: number; readonly json: boolean }
   | { readonly name: 'reconcile'; readonly timeoutMs: number }
   | { readonly name: 'export'; readonly from: number; readonly to: number }
-  /** `from` is a file and `to` a database; undefined: the service's own. */
+  /** `from` is a file, and `to` a database. Undefined means the service's own. */
   | { readonly name: 'copy'; readonly from: string | undefined; readonly to: string | undefined }
 );
 
@@ -21,7 +21,7 @@ const MAX_TIMEOUT_SECONDS = 86_400;
 const COMMON = { 'data-dir': { type: 'string' }, help: { type: 'boolean', default: false } } as const;
 const JSON_OPTION = { json: { type: 'boolean', default: false } } as const;
 
-/** Reads a command, or null where help is asked for. Throws UsageError for everything that is not in the usage. */
+/** Reads a command, or returns null for help. Throws UsageError for anything that the usage does not describe. */
 export function readLedgerCommand(args: readonly string[]): LedgerCommand | null {
   const [name, ...rest] = args;
   if (name === '--help') return null;
@@ -71,7 +71,7 @@ function readExport(args: string[]): LedgerCommand | null {
   } as const;
   const values = parse(args, { ...COMMON, ...options });
   if (values.help) return null;
-  if (!values.csv) throw new UsageError('export needs --csv: there is no other form yet');
+  if (!values.csv) throw new UsageError('export needs --csv, the only format');
   const from = values.from === undefined ? 0 : dayStart(values.from, '--from');
   const to = values.to === undefined ? Number.MAX_SAFE_INTEGER : dayStart(values.to, '--to') + DAY_MS;
   if (from >= to) throw new UsageError('--from is after --to');
@@ -82,7 +82,7 @@ function readCopy(args: string[]): LedgerCommand | null {
   const values = parse(args, { ...COMMON, from: { type: 'string' }, to: { type: 'string' } });
   if (values.help) return null;
   if (values.from !== undefined && values['data-dir'] !== undefined)
-    throw new UsageError('--from names the file: --data-dir has nothing to add');
+    throw new UsageError('--from names the file, so --data-dir cannot be given too');
   return { name: 'copy', dataDir: values['data-dir'], from: values.from, to: values.to };
 }
 

@@ -16,13 +16,13 @@ interface Copying {
 }
 
 /**
- * Moves a ledger from a file into an empty database, and prints what both hold. Throws while a service holds the file, and for everything
- * that `copyLedger` refuses; the file is left as it was.
+ * Copies a ledger from a file into an empty database, and prints what both lockLedger. The file stays as it was.
+ * Throws while a service uses the file, and for everything that `copyLedger` refuses.
  */
 export async function moveLedger({ from, url, nowMs, print, say }: Copying): Promise<void> {
   if (!existsSync(from)) throw new Error(`there is no ${from}`);
   const source = realpathSync(from);
-  const lock = hold(source);
+  const lock = lockLedger(source);
   try {
     let last = '';
     const onProgress = (table: string, copied: number, total: number) => {
@@ -33,21 +33,23 @@ export async function moveLedger({ from, url, nowMs, print, say }: Copying): Pro
     const copied = await copyLedger({ source, url, connectTimeoutMs: CONNECT_TIMEOUT_MS, nowMs, onProgress });
     for (const line of textTable([['table', 'state', 'rows', 'sum'], ...copied.map(cellsOf)])) print(line);
     say('copied and checked: counts and sums of every table are the same on both sides');
-    say(`from here on serve from the database alone: what ${basename(from)} would sell again is sold already`);
+    say(
+      `from now on serve only from the database: a service on ${basename(from)} would sell again what is already sold`,
+    );
   } finally {
     lock?.release();
   }
 }
 
-/** A service holds the directory of its `ledger.db`; a copy elsewhere has nobody to hold it. */
-function hold(file: string): { release(): void } | null {
+/** Takes the lock of the directory, which a service holds for its `ledger.db`. Null for a file in another place, which no service uses. */
+function lockLedger(file: string): { release(): void } | null {
   const lock = join(dirname(file), 'ledger.lock');
   if (basename(file) !== 'ledger.db' && !existsSync(lock)) return null;
   try {
     return holdLedger(lock);
   } catch (cause) {
     throw new Error(
-      `a service is running on ${dirname(file)}: stop it first, what it sold meanwhile would be missing`,
+      `a service is running on ${dirname(file)}: stop it first, because the copy would lack its next sales`,
       {
         cause,
       },

@@ -5,8 +5,8 @@ import type { Income } from '../../../src/store/ports/reports.ts';
 const HEADER = ['rail', 'id', 'amount', 'unit', 'at', 'transaction', 'block', 'route'];
 
 /**
- * Income as CSV (RFC 4180), line by line: amounts exact in the unit beside them, times in ISO 8601 and UTC.
- * Every field is hex, a number, a time, a path or a word of ours, so none needs quotes and none can be a formula.
+ * Income as CSV (RFC 4180), line by line. Amounts are exact, in the unit beside them. Times are ISO 8601 in UTC.
+ * Every field is hex, a number, a time, a path or a fixed word. So none needs quotes, and none can be a formula.
  */
 export async function* incomeCsv(income: Iterable<Income> | AsyncIterable<Income>): AsyncGenerator<string> {
   yield line(HEADER);

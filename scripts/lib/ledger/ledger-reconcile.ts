@@ -12,7 +12,7 @@ import { holdLedger } from '../../../src/store/sqlite/ledger-lock.ts';
 import { createOutgoing } from '../../../src/upstream/outgoing.ts';
 import { type OpenLedger, openLedger } from '../../../src/wiring/open-ledger.ts';
 import { existingDatabase } from './ledger-file.ts';
-import { type LedgerWhere, openDatabaseReports } from './ledger-where.ts';
+import { type LedgerLocation, openDatabaseReports } from './ledger-location.ts';
 
 const OPEN: readonly PaymentState[] = ['reserved', 'settling', 'unknown'];
 const LOOK_MS = 250;
@@ -20,27 +20,27 @@ const LOOK_MS = 250;
 interface Reconciling {
   /** The service's own environment. */
   readonly env: Record<string, string | undefined>;
-  readonly where: LedgerWhere;
+  readonly location: LedgerLocation;
   readonly timeoutMs: number;
-  /** One line for each payment that was open. */
+  /** Prints one line for each payment that was open. */
   readonly print: (line: string) => void;
   readonly say: (line: string) => void;
 }
 
-const BY_ITSELF = 'it reconciles by itself every few seconds; to do it by hand, stop it first';
+const RECONCILES_ITSELF = 'it reconciles by itself every few seconds; to do it by hand, stop it first';
 
 /**
- * Brings every open payment to its end, with the service's own parts: what was never sent is given back, the rest is looked up on the
- * chain and sent again where the chain does not know it. Returns whether nothing is open any more. Throws while a service holds the
- * ledger or works on it, and where a payment is of another network than the configured one.
+ * Brings every open payment to its final state, with the service's own parts. Returns whether none is open any more.
+ * A payment that was never sent is released. The others are looked up on the chain, and sent again location the chain does not know them.
+ * Throws while a service uses the ledger, and for a payment of another network than the configured one.
  */
-export async function reconcileLedger({ env, where, timeoutMs, print, say }: Reconciling): Promise<boolean> {
-  const own = 'url' in where ? { LEDGER_URL: where.url } : { LEDGER_URL: '', DATA_DIR: where.dataDir };
+export async function reconcileLedger({ env, location, timeoutMs, print, say }: Reconciling): Promise<boolean> {
+  const own = 'url' in location ? { LEDGER_URL: location.url } : { LEDGER_URL: '', DATA_DIR: location.dataDir };
   const config = loadConfig({ ...env, ...own, WORKERS: '1' });
-  if ('url' in where) await refuseBesideInstances(where.url);
-  else existingDatabase(where.dataDir, 'ledger.db');
-  // With a database too: an instance takes over what the last one of its data directory left, so nobody else may have that.
-  const held = hold(config.dataDir);
+  if ('url' in location) await refuseBesideInstances(location.url);
+  else existingDatabase(location.dataDir, 'ledger.db');
+  // Locks the data directory for a PostgreSQL ledger too, because an instance takes over what the last instance of its directory left.
+  const lock = lockLedger(config.dataDir);
   const log = createLogger('warn', process.stderr);
   let ledger: OpenLedger | null = null;
   try {
@@ -56,31 +56,32 @@ export async function reconcileLedger({ env, where, timeoutMs, print, say }: Rec
     return ends.every(({ row }) => row === null || !OPEN.includes(row.state));
   } finally {
     await ledger?.close();
-    held.release();
+    lock.release();
   }
 }
 
-/** Throws with what to do about it when the service has the ledger. */
-function hold(dataDir: string): { release(): void } {
+/** Locks the directory. When the service holds it, throws an error that says what to do. */
+function lockLedger(dataDir: string): { release(): void } {
   try {
     return holdLedger(join(dataDir, 'ledger.lock'));
   } catch (cause) {
-    throw new Error(`a service is running on ${dataDir}: ${BY_ITSELF}`, { cause });
+    throw new Error(`a service is running on ${dataDir}: ${RECONCILES_ITSELF}`, { cause });
   }
 }
 
-/** The same where several may have it; whoever comes later follows the one that reconciles. */
+/** The same for a shared ledger. An instance that starts later lets this process lead. */
 async function refuseBesideInstances(url: string): Promise<void> {
   const reports = openDatabaseReports(url);
   try {
     const living = await reports.living();
-    if (living > 0) throw new Error(`a service is running over the ledger (instances: ${living}): ${BY_ITSELF}`);
+    if (living > 0)
+      throw new Error(`a service is running over the ledger (instances: ${living}): ${RECONCILES_ITSELF}`);
   } finally {
     await reports.close();
   }
 }
 
-/** The chain of another network would say of every authorization that it was never used. */
+/** Another network's chain would report every authorization as unused. */
 function checkNetwork(open: readonly Payment[], configured: string): void {
   const foreign = open.find(({ network }) => network !== configured);
   if (foreign) throw new Error(`payment ${foreign.id} is of ${foreign.network}; the configuration says ${configured}`);
@@ -103,13 +104,13 @@ async function work(
   const { payments: store, spending, transfers } = stores;
   const payments = createPayments({
     ...{ config, chain, store, spending, transfers, sources: {}, clock, bootId, outgoing, log },
-    // Nobody else is living, so nobody is about to be known.
+    // No other instance is alive, so there is no heartbeat to wait for.
     ...(instance && { place: { ...instance.place, patienceMs: 0 } }),
   });
   const giveUpAt = clock.nowMs() + timeoutMs;
   try {
     await payments.start();
-    if (!ledger.leads()) throw new Error(`an instance has begun to run over the ledger: ${BY_ITSELF}`);
+    if (!ledger.leads()) throw new Error(`an instance has begun to run over the ledger: ${RECONCILES_ITSELF}`);
     let last = -1;
     for (;;) {
       const left = (await store.listByState(OPEN, Number.MAX_SAFE_INTEGER)).length;
@@ -127,7 +128,7 @@ async function work(
 }
 
 function endOf(row: Payment | null): string {
-  if (row === null) return 'given back: nothing had been sent';
+  if (row === null) return 'released: nothing had been sent';
   if (row.state === 'settled') return `settled ${transactionText(row.transaction) ?? ''} in block ${row.block}`;
   if (row.state === 'failed') return `failed, not charged: ${row.reason}`;
   return `still ${row.state}`;

@@ -3,14 +3,14 @@ import { formatUnits } from '../../../src/lib/units.ts';
 import type { LedgerStatus, ListedPayment, StateSum } from '../../../src/store/ports/reports.ts';
 import { textTable } from '../text-table.ts';
 
-/** USDC's ERC-20 face has 6 decimals. */
+/** USDC's ERC-20 interface has 6 decimals. */
 const USDC_DECIMALS = 6;
 
 const seconds = (ms: number): number => Math.floor(ms / 1000);
 const iso = (ms: number | null): string => (ms === null ? '-' : new Date(ms).toISOString());
 const hex = (bytes: Uint8Array | null): string | null => bytes && bytesToHex(bytes);
 
-/** The ledger's state for a person; `now` in Unix milliseconds tells how old the oldest open payment is. */
+/** The ledger's state as text. `now` is in Unix milliseconds; the age of the oldest open payment is computed from it. */
 export function statusText(status: LedgerStatus, now: number): string[] {
   const { sums, oldestOpen, replies, lightning } = status;
   return [
@@ -34,7 +34,7 @@ function sumCells({ rail, state, count, amount }: StateSum): string[] {
   ];
 }
 
-/** The same for a program: one object, names and units as in the service's answers. */
+/** The same as JSON, with the names and units of the service's answers. */
 export function statusJson({ sums, oldestOpen, replies, lightning }: LedgerStatus, now: number): object {
   return {
     sums: sums.map(({ rail, state, count, amount }) => ({ rail, state, count, amount: amount.toString() })),
@@ -49,7 +49,7 @@ export function statusJson({ sums, oldestOpen, replies, lightning }: LedgerStatu
   };
 }
 
-/** Payments for a person, a line each. */
+/** Payments as text, one per line. */
 export function listText(payments: readonly ListedPayment[]): string[] {
   const cells = payments.map(({ id, state, amount, nonce, transaction, reservedAt, endedAt, route }) => {
     const usdc = formatUnits(amount, USDC_DECIMALS);
@@ -58,7 +58,7 @@ export function listText(payments: readonly ListedPayment[]): string[] {
   return textTable([['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction', 'route'], ...cells]);
 }
 
-/** The same for a program. */
+/** Payments as JSON. */
 export function listJson(payments: readonly ListedPayment[]): object {
   return {
     payments: payments.map(({ id, state, amount, nonce, transaction, block, reservedAt, endedAt, route }) => ({

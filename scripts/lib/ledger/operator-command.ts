@@ -1,18 +1,18 @@
 import { existsSync } from 'node:fs';
 import { printable } from '../pay/printable.ts';
 
-/** The command was not written as the usage says: exit code 2. */
+/** The arguments do not match the usage: exit code 2. */
 export class UsageError extends Error {}
 
-/** To a person; standard output holds nothing but the answer. */
+/** Prints to standard error. Standard output holds only the answer. */
 export const say = (line: string): void => console.error(line);
 
 /**
- * Runs an operator's command with the environment that the service has, and sets the exit code: what `main` returns, 1 with one line on
- * standard error for a failure, 2 with the usage for a command that was not understood.
+ * Runs an operator's command with the service's environment. Sets the exit code that `main` returns.
+ * A failure sets 1, with one line on standard error. A usage error sets 2, with the usage.
  */
 export async function runOperatorCommand(usage: string, main: () => number | Promise<number>): Promise<void> {
-  // Whoever reads our output may have seen enough, as `head` does.
+  // The reader of our output, such as `head`, may close the pipe early.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(0);
     throw error;

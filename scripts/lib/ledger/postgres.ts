@@ -8,7 +8,7 @@ import { freePort } from '../../../src/embedded/free-port.ts';
 
 const DEBIAN = '/usr/lib/postgresql';
 const READY_MS = 30_000;
-/** Short times so that a test of a broken connection is short too; everything else is PostgreSQL's default, `fsync` above all. */
+/** Short time-outs keep the tests of broken connections short. Everything else is PostgreSQL's default, `fsync` included. */
 const SETTINGS = {
   max_connections: '200',
   unix_socket_directories: '',
@@ -16,23 +16,23 @@ const SETTINGS = {
   max_wal_size: '4GB',
 };
 
-/** A PostgreSQL server of its own, on this machine alone. */
+/** A separate PostgreSQL server that listens on this machine only. */
 export interface Postgres {
-  /** Of the postmaster. */
+  /** The postmaster's process id. */
   pid(): number;
-  /** postgres://… of one of its databases. */
+  /** The postgres:// URL of one of its databases. */
   url(database: string): string;
-  /** Makes an empty database, or a copy of another one, which nobody may be connected to. */
+  /** Creates an empty database, or a copy of another one that has no connections. */
   createDatabase(name: string, template?: string): Promise<void>;
-  /** Ends it in order and takes its data away. */
+  /** Stops the server in order and deletes its data. */
   stop(): Promise<void>;
-  /** Starts it again over the same data and port, after a kill too. */
+  /** Starts the server again over the same data and port, also after a kill. */
   restart(): Promise<void>;
-  /** kill -9 of the postmaster: nothing is flushed, and its children end as soon as they notice. */
+  /** Sends kill -9 to the postmaster. Nothing is flushed, and its child processes end when they notice. */
   kill(): Promise<void>;
 }
 
-/** Where the server's programs are, or why it cannot be used. */
+/** The folder of the server's programs, or why it cannot be used. */
 export function findPostgres(): { readonly bin: string } | { readonly missing: string } {
   for (const version of listed(DEBIAN).sort((a, b) => Number(b) - Number(a))) {
     const bin = join(DEBIAN, version, 'bin');
@@ -44,7 +44,7 @@ export function findPostgres(): { readonly bin: string } | { readonly missing: s
     : { missing: `no initdb under ${DEBIAN} or on the PATH (Debian: apt-get install postgresql)` };
 }
 
-/** Initialises and starts a server on a free port; it refuses to run as root, so there it runs as a user without rights. */
+/** Initialises and starts a server on a free port. PostgreSQL refuses to run as root, so root starts it as an unprivileged user. */
 export async function startPostgres(): Promise<Postgres> {
   const found = findPostgres();
   if ('missing' in found) throw new Error(found.missing);
@@ -63,7 +63,7 @@ export async function startPostgres(): Promise<Postgres> {
     const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const until = Date.now() + READY_MS;
     let said = '';
-    // After a kill it refuses to start while a child of the dead one still works.
+    // After a kill the server refuses to start while a child process of the old one still runs.
     while (server === null || server.exitCode !== null) {
       if (Date.now() > until) throw new Error(`postgres did not start in ${READY_MS / 1000} s: ${said}`);
       const options = { ...user, cwd: folder };
@@ -93,7 +93,7 @@ export async function startPostgres(): Promise<Postgres> {
     url,
     createDatabase: (name, template) => createDatabase(url('postgres'), name, template),
     stop: async () => {
-      // Ends it at once and in order; a smart shutdown would wait for its clients.
+      // SIGINT ends it at once and in order. A smart shutdown would wait for its clients.
       await end('SIGINT');
       rmSync(folder, { recursive: true, force: true });
     },
@@ -105,7 +105,7 @@ export async function startPostgres(): Promise<Postgres> {
   };
 }
 
-/** Makes the server's files; takes the folder away where that fails. */
+/** Creates the server's files. Deletes the folder when that fails. */
 function initialise(bin: string, data: string, folder: string, user: { uid: number; gid: number } | null): void {
   const options = ['--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'];
   try {
@@ -120,10 +120,10 @@ function initialise(bin: string, data: string, folder: string, user: { uid: numb
   }
 }
 
-/** `onSaid` hears what the server writes about itself. */
-function spawnServer(bin: string, args: string[], options: SpawnOptions, onSaid: (text: string) => void): ChildProcess {
+/** Starts the server. `onLog` gets the lines of its log. */
+function spawnServer(bin: string, args: string[], options: SpawnOptions, onLog: (text: string) => void): ChildProcess {
   const started = spawn(join(bin, 'postgres'), args, { ...options, stdio: ['ignore', 'ignore', 'pipe'] });
-  started.stderr?.on('data', (text) => onSaid(String(text)));
+  started.stderr?.on('data', (text) => onLog(String(text)));
   return started;
 }
 
@@ -146,7 +146,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** Debian's package brings the user `postgres`; anybody but root will do. */
+/** An unprivileged user: `postgres`, which Debian's package creates, else `nobody`. */
 function unprivileged(): { uid: number; gid: number } {
   const users = readFileSync('/etc/passwd', 'utf8')
     .split('\n')

@@ -5,34 +5,34 @@ import { signDigest } from '../../../src/lib/secp256k1.ts';
 
 const ALPHABET = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l';
 
-/** A tagged field: its letter and its words; `length` is what its head says where that shall not be the truth. */
+/** A tagged field: its letter and its 5-bit words. `length` overrides the length in its head, for malformed invoices. */
 export interface TaggedField {
   readonly tag: string;
   readonly words: readonly number[];
   readonly length?: number;
 }
 
-/** An invoice in the parts that are signed; nothing about them is checked, so that a malformed one can be written too. */
+/** The parts of an invoice that are signed. They are not checked, so that malformed invoices can be encoded too. */
 export interface InvoiceParts {
   /** `bc` by default. */
   readonly currency?: string;
   /** Null for an invoice over any amount. */
   readonly amountMsat: bigint | null;
-  /** The whole human-readable part, in place of currency and amount. */
+  /** The whole human-readable part. It replaces currency and amount. */
   readonly prefix?: string;
   /** Unix seconds. */
   readonly createdAt: number;
-  /** In the order in which they are written. */
+  /** In the order in which they are encoded. */
   readonly fields: readonly TaggedField[];
-  /** Words after the last field: the start of one that is not all there. */
+  /** Words after the last field, such as the start of an incomplete one. */
   readonly tail?: readonly number[];
-  /** Signs with the larger s, which recovers to the same key. */
+  /** Signs with the larger s, from which the same key is recovered. */
   readonly highS?: boolean;
-  /** In place of the signature's own recovery id. */
+  /** Replaces the signature's own recovery id. */
   readonly recovery?: number;
 }
 
-/** Signs and writes an invoice exactly as told; the same parts give the same text. */
+/** Signs and encodes an invoice exactly as given. Equal parts give equal text. */
 export function encodeInvoice(parts: InvoiceParts, privateKey: Uint8Array): string {
   const prefix =
     parts.prefix ?? `ln${parts.currency ?? 'bc'}${parts.amountMsat === null ? '' : amountText(parts.amountMsat)}`;
@@ -44,7 +44,7 @@ export function encodeInvoice(parts: InvoiceParts, privateKey: Uint8Array): stri
   return bech32.encode(prefix, [...words, ...bech32.toWords(Uint8Array.of(...signature, id))], false);
 }
 
-/** What a seller writes into an invoice; null leaves a field out. */
+/** The contents of a seller's invoice. Null leaves a field out. */
 export interface InvoiceTerms {
   readonly privateKey: Uint8Array;
   readonly currency?: string;
@@ -62,7 +62,10 @@ export interface InvoiceTerms {
   readonly highS?: boolean;
 }
 
-/** A well-formed invoice, its fields in the order p, s, h, d, x, c, n; 300 seconds, a final CLTV of 18 blocks and a payment secret of 32 × 0x11 by default. */
+/**
+ * Encodes a well-formed invoice, with its fields in the order p, s, h, d, x, c, n. Defaults: 300 seconds, a final CLTV of 18 blocks, a payment secret
+ * of 32 × 0x11.
+ */
 export function invoiceOf(terms: InvoiceTerms): string {
   const {
     privateKey,
@@ -90,12 +93,12 @@ export function bytesField(tag: string, bytes: Uint8Array): TaggedField {
   return { tag, words: bech32.toWords(bytes) };
 }
 
-/** A field with an integer in as few words as hold it; zero is one word. */
+/** A field with an integer in as few words as possible. Zero takes one word. */
 export function integerField(tag: string, value: number): TaggedField {
   return { tag, words: integerWords(value, 1) };
 }
 
-/** Millisatoshis as BOLT11 writes them: in the largest unit that holds them whole, which is the shortest text. */
+/** Millisatoshis as BOLT11 encodes them: in the largest unit that gives a whole number. */
 export function amountText(msat: bigint): string {
   const units: readonly (readonly [bigint, string])[] = [
     [100_000_000_000n, ''],
@@ -118,7 +121,10 @@ function integerWords(value: number, atLeast: number): number[] {
   return words;
 }
 
-/** What is signed: the words' bits, filled up to whole bytes. Written by strings of bits, unlike the decoder, so that each can check the other. */
+/**
+ * The signed bytes: the words' bits, padded to whole bytes. It uses strings of bits, unlike the decoder, so that each implementation checks the
+ * other.
+ */
 function zeroFilled(words: readonly number[]): Uint8Array {
   const bits = words.map((word) => word.toString(2).padStart(5, '0')).join('');
   return Uint8Array.from(bits.match(/.{1,8}/g) ?? [], (byte) => Number.parseInt(byte.padEnd(8, '0'), 2));

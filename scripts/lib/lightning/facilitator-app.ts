@@ -10,7 +10,7 @@ import { observeRequests } from '../../../src/http/observe.ts';
 import { serverOptions } from '../../../src/http/server-options.ts';
 import { mountFacilitator } from '../../../src/routes/facilitator.ts';
 
-/** What makes a configuration whole; the facilitator has none of these parts. */
+/** Values that the configuration needs and the facilitator does not use. */
 const UNUSED = {
   NETWORK: 'custom',
   CHAIN_ID: '5042',
@@ -20,10 +20,10 @@ const UNUSED = {
   RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
 };
 
-/** The configuration of a service in which only the facilitator is used. */
+/** The configuration of a service that runs only the facilitator. */
 export const facilitatorConfig = (env: Record<string, string | undefined>) => loadConfig({ ...UNUSED, ...env });
 
-/** The facilitator's routes alone, behind everything that the whole service puts before its routes. */
+/** Only the facilitator's routes, behind the plugins that the whole service puts before its routes. */
 export function buildFacilitatorApp(
   facilitator: Facilitator,
   config: ReturnType<typeof facilitatorConfig>,

@@ -4,26 +4,26 @@ import { NotPaid } from './lightning-not-paid.ts';
 import type { LightningOffer } from './lightning-offer.ts';
 import type { LightningPayer } from './lightning-payer.ts';
 import { presentProof } from './lightning-present.ts';
-import { completeProof, forgetProof, type LightningProof, saveProof } from './lightning-proof-file.ts';
+import { completeProof, deleteProof, type LightningProof, saveProof } from './lightning-proof-file.ts';
 import { formatSats } from './sats.ts';
 
 interface Purchase {
   readonly url: URL;
   readonly offer: LightningOffer;
-  /** The most to pay, the network's fee included where the payer can be told. */
+  /** The most to pay, the network's fee included where the payer takes a fee limit. */
   readonly ceilingMsat: bigint;
   readonly payer: LightningPayer;
-  readonly till: Till;
+  readonly outputs: Outputs;
 }
 
-/** Where words to the buyer go, and where the answer's body. */
-export interface Till {
+/** The outputs of a purchase: messages to the buyer, and the answer's body. */
+export interface Outputs {
   readonly say: (line: string) => void;
   readonly deliver: (body: Buffer) => Promise<void>;
 }
 
-/** Judges an offer for a GET; throws with the reason when it must not be paid. */
-export function judgeOffer(
+/** Checks the offer of a GET. Throws the reason when it must not be paid. */
+export function checkOffer(
   url: URL,
   { entry, resourceUrl }: LightningOffer,
   ceilingMsat: bigint,
@@ -35,54 +35,62 @@ export function judgeOffer(
 }
 
 /**
- * Buys one answer over Lightning and delivers its body. The proof is on disk before the payment and leaves it only with the answer
- * delivered, so a buyer who paid can redeem later whatever broke in between; nothing is ever paid twice. In this order:
- * 1. the offer is judged; 2. the proof is written, without its preimage; 3. the payer pays; 4. the preimage is checked;
- * 5. the proof is completed; 6. it is presented, again if need be; 7. it is forgotten.
+ * Buys one answer over Lightning and delivers its body. No invoice is paid twice.
+ * The proof is on disk before the payment, and is deleted only after the delivery. So a buyer who paid can redeem it later, whatever failed in
+ * between.
+ * The order: 1. check the offer; 2. write the proof, without its preimage; 3. pay; 4. check the preimage; 5. complete the proof;
+ * 6. present it, again if needed; 7. delete it.
  */
-export async function buyOverLightning({ url, offer, ceilingMsat, payer, till }: Purchase): Promise<void> {
-  const { invoice, text } = judgeOffer(url, offer, ceilingMsat);
+export async function buyOverLightning({ url, offer, ceilingMsat, payer, outputs }: Purchase): Promise<void> {
+  const { invoice, text } = checkOffer(url, offer, ceilingMsat);
   const paymentHash = Buffer.from(invoice.paymentHash).toString('hex');
   const { entry: accepted, resource } = offer;
   const proof = { url: boundUrl(url), paymentHash, invoice: text, resource, accepted, preimage: null };
   const path = await saveProof(proof);
   const feeLimitMsat = ceilingMsat - invoice.amountMsat;
-  const told = await payer.pay(text, { feeLimitMsat }).catch(async (error: unknown) => {
+  const preimage = await payer.pay(text, { feeLimitMsat }).catch(async (error: unknown) => {
     if (!(error instanceof NotPaid)) throw open(error, paymentHash, path);
-    await forgetProof(path);
+    await deleteProof(path);
     throw new Error(`${payer.name} did not pay: ${error.message}; nothing was paid`);
   });
-  const paid = await complete(proof, told, path, till);
-  till.say(`paid:    ${formatSats(invoice.amountMsat)} by ${payer.name}, payment hash ${paymentHash}`);
-  await presentAndForget(paid, path, till);
+  const paid = await complete(proof, preimage, path, outputs);
+  outputs.say(`paid:    ${formatSats(invoice.amountMsat)} by ${payer.name}, payment hash ${paymentHash}`);
+  await presentAndDelete(paid, path, outputs);
 }
 
-/** Redeems a proof that was kept: asks the payer for the preimage where it is missing, and never pays twice. */
+/** Redeems a saved proof. When its preimage is missing, asks the payer for it. Never pays again. */
 export async function redeemProof(
   kept: LightningProof,
   path: string,
   payer: LightningPayer | null,
-  till: Till,
+  outputs: Outputs,
 ): Promise<void> {
-  if (kept.preimage !== null) return presentAndForget(kept, path, till);
-  if (!payer) throw new Error(`${path} has no preimage yet: name the payer that was asked to pay, so that it can tell`);
-  const told = await payer.find(kept.invoice, kept.paymentHash).catch((error: unknown) => {
+  if (kept.preimage !== null) return presentAndDelete(kept, path, outputs);
+  if (!payer)
+    throw new Error(`${path} has no preimage yet: name the payer that was asked to pay, because it knows the outcome`);
+  const preimage = await payer.find(kept.invoice, kept.paymentHash).catch((error: unknown) => {
     throw open(error, kept.paymentHash, path);
   });
-  if (told === null) throw new Error(`${payer.name} knows of no finished payment with the hash ${kept.paymentHash}`);
-  return presentAndForget(await complete(kept, told, path, till), path, till);
+  if (preimage === null)
+    throw new Error(`${payer.name} knows of no finished payment with the hash ${kept.paymentHash}`);
+  return presentAndDelete(await complete(kept, preimage, path, outputs), path, outputs);
 }
 
-async function complete(proof: LightningProof, told: unknown, path: string, { say }: Till): Promise<LightningProof> {
-  const fault = checkPaidPreimage(told, Buffer.from(proof.paymentHash, 'hex'));
+async function complete(
+  proof: LightningProof,
+  preimage: unknown,
+  path: string,
+  { say }: Outputs,
+): Promise<LightningProof> {
+  const fault = checkPaidPreimage(preimage, Buffer.from(proof.paymentHash, 'hex'));
   if (fault !== null) throw open(new Error(fault), proof.paymentHash, path);
-  const paid = { ...proof, preimage: told as string };
-  // Not on disk: it may still buy the answer now, and the payer can be asked again.
+  const paid = { ...proof, preimage: preimage as string };
+  // The preimage is not on disk. The proof may still buy the answer now, and the payer can be asked again.
   await completeProof(path, paid).catch(() => say(`${path} could not be written: it has no preimage yet`));
   return paid;
 }
 
-async function presentAndForget(proof: LightningProof, path: string, { say, deliver }: Till): Promise<void> {
+async function presentAndDelete(proof: LightningProof, path: string, { say, deliver }: Outputs): Promise<void> {
   const { paymentHash } = proof;
   const fault = checkPaidPreimage(proof.preimage, Buffer.from(paymentHash, 'hex'));
   if (fault !== null) throw new Error(`${fault}: ${path} was changed`);
@@ -94,10 +102,10 @@ async function presentAndForget(proof: LightningProof, path: string, { say, deli
       `${reason}; it is paid (payment hash ${paymentHash}) and must not be paid again: redeem it with --proof ${path}`,
     );
   }
-  await forgetProof(path);
+  await deleteProof(path);
 }
 
-/** Neither paid nor not paid for certain: the proof stays, and the payer can be asked again. */
+/** Throws for a payment whose outcome is not known. The proof stays, and the payer can be asked again. */
 function open(error: unknown, paymentHash: string, path: string): Error {
   const reason = error instanceof Error ? error.message : String(error);
   const what = `whether it was paid is open (payment hash ${paymentHash})`;

@@ -7,32 +7,35 @@ import { readTerms } from '../../../src/payment/lnbtc/proof-terms.ts';
 import { printable } from '../pay/printable.ts';
 import { formatSats } from './sats.ts';
 
-/** The request that will be repeated with the proof, and what the buyer allows. */
+/** The request that is repeated with the proof, and the buyer's limits. */
 interface Purchase {
   readonly method: string;
-  /** As it goes over the wire: without a fragment. */
+  /** The URL as it is sent, without a fragment. */
   readonly url: string;
-  /** What the challenge says that it sells. */
+  /** The URL that the challenge names as sold. */
   readonly resourceUrl: string;
   /** Unix seconds. */
   readonly now: number;
   readonly ceilingMsat: bigint;
 }
 
-/** The invoice that may be paid, or the scheme's reason not to, with a word to the buyer where the reason alone says little. */
+/** The invoice that may be paid, or the scheme's reason against it, with a hint where the reason alone says little. */
 export type OfferVerdict =
   | { readonly ok: true; readonly invoice: Invoice; readonly text: string; readonly network: string }
   | { readonly ok: false; readonly reason: string; readonly hint?: string };
 
-/** A buyer's clock and a seller's may differ by this much. */
+/** The allowed difference between the buyer's clock and the seller's, in seconds. */
 const SKEW_SECONDS = 60;
 const EMPTY = new Uint8Array();
 
 /**
- * Judges an offer before anything is paid, because sats do not come back. In this order, the first failure wins:
- * 1. terms of this scheme, on a network that it knows; 2. paid up front for exactly our request, whose hash is made here from what we
- * send and never taken from the seller; 3. the challenge names the very URL of that request; 4. a readable invoice that says exactly that
- * and nothing else, signed by `payTo`; 5. not expired; 6. not above the ceiling.
+ * Checks an offer before it is paid, because sats cannot be returned. The first failure in this order is returned:
+ * 1. It has terms of this scheme, on a known network.
+ * 2. It is paid up front, for exactly our request. The request's hash is computed here and never taken from the seller.
+ * 3. The challenge names the URL of that request.
+ * 4. The invoice can be read, says exactly that and nothing else, and is signed by `payTo`.
+ * 5. It has not expired.
+ * 6. It is not above the ceiling.
  */
 export function checkLightningOffer(entry: unknown, purchase: Purchase): OfferVerdict {
   const { method, url, resourceUrl, now, ceilingMsat } = purchase;
@@ -77,7 +80,7 @@ function refused(reason: string, hint?: string): OfferVerdict {
   return { ok: false, reason, ...(hint !== undefined && { hint }) };
 }
 
-/** Judges what a payer calls the preimage; null when it opens the payment hash, else the scheme's reason. */
+/** Checks a payer's preimage. Null when its hash is the payment hash, else the scheme's reason. */
 export function checkPaidPreimage(preimage: unknown, paymentHash: Uint8Array): string | null {
   if (preimage === undefined || preimage === null || preimage === '')
     return 'invalid_exact_lnbtc_payer_preimage_required';

@@ -1,4 +1,4 @@
-/** The payer is certain that nothing was paid, so another attempt costs nothing twice. */
+/** Thrown when the payer is certain that nothing was paid. So another attempt cannot pay twice. */
 export class NotPaid extends Error {
   constructor(detail: string) {
     super(detail);

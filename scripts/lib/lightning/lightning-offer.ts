@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { readChallenge } from '../pay/challenge.ts';
 
-/** The entry of a 402 that is paid over Lightning, as it was offered, and what it is for. */
+/** The Lightning entry of a 402, and the resource that it is for. */
 export interface LightningOffer {
-  /** Untouched: it goes back to the seller as it came. */
+  /** Unchanged, because the seller must get it back as it was. */
   readonly entry: Readonly<Record<string, unknown>>;
   readonly resource: unknown;
-  /** The URL that the seller says it sells. */
+  /** The URL that the seller names as sold. */
   readonly resourceUrl: string;
-  /** The seller's own words; null when it says nothing. */
+  /** The seller's description; null when there is none. */
   readonly description: string | null;
 }
 
@@ -33,8 +33,8 @@ export function readLightningOffer(header: string): LightningOffer | null {
 
 const priceSchema = z.looseObject({ priceUsd: z.string(), btcUsd: z.string() });
 
-/** What the body of a 402 says of the price in dollars and the rate behind it; null when it does not. */
-export function saidPrice(body: string): { priceUsd: string; btcUsd: string } | null {
+/** The price in dollars and the exchange rate from a 402's body; null when it has neither. */
+export function statedPrice(body: string): { priceUsd: string; btcUsd: string } | null {
   try {
     const said = priceSchema.safeParse(JSON.parse(body));
     return said.success ? { priceUsd: said.data.priceUsd, btcUsd: said.data.btcUsd } : null;

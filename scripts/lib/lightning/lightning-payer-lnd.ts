@@ -6,13 +6,13 @@ import type { LightningPayer } from './lightning-payer.ts';
 interface LndPayerOptions {
   /** Base URL of the node's REST interface. */
   readonly url: string;
-  /** Hex; it must allow offchain:write and offchain:read. */
+  /** As hex. It must allow offchain:write and offchain:read. */
   readonly macaroon: string;
-  /** The node's own certificate (PEM), when no public authority vouches for it. */
+  /** The node's own certificate (PEM), when no public authority signed it. */
   readonly certificate: string | null;
 }
 
-/** How long the node may look for a way, and how long we wait for it. */
+/** How long the node may look for a route. The next constant is how long we wait for its answer. */
 const ATTEMPT_SECONDS = 60;
 const TIMEOUT_MS = 90_000;
 
@@ -26,19 +26,21 @@ const update = z.object({
 
 interface Answer {
   readonly status: number;
-  /** The last line of the body; null when it is no JSON. */
+  /** The last line of the body; null when it is not JSON. */
   readonly last: unknown;
 }
 
-/** How the stream says that the node was never asked to pay this. The same code beside the stream says that there is no such route. */
-const neverBegun = z.object({ error: z.object({ code: z.literal(5), message: z.literal("payment isn't initiated") }) });
-/** A gRPC status as JSON, in the stream or beside it. What has no such code is not the node's word. */
+/** The stream's error when the node was never asked to pay this hash. The same code as a plain answer means that there is no such route. */
+const notStarted = z.object({ error: z.object({ code: z.literal(5), message: z.literal("payment isn't initiated") }) });
+/** A gRPC status as JSON, in the stream or as a plain answer. An error without such a code does not come from the node. */
 const grpcStatus = z.object({ code: z.number(), message: z.string() });
 const failure = z.union([z.object({ error: grpcStatus }).transform(({ error }) => error), grpcStatus]);
-/** gRPC's codes of a refusal before anything is tried: invalid argument, not found, permission denied, failed precondition, unauthenticated. */
+/** gRPC codes of a refusal before any attempt: invalid argument, not found, permission denied, failed precondition, unauthenticated. */
 const REFUSED_AT_ONCE = new Set([3, 5, 7, 9, 16]);
 
-/** An LND node as payer, over `/v2/router/send` and `/v2/router/track`, which stream JSON objects, a line each; the last one tells. */
+/**
+ * Makes a payer of an LND node, over `/v2/router/send` and `/v2/router/track`. Both stream JSON objects, one per line. The last one has the result.
+ */
 export function createLndPayer({ url, macaroon, certificate }: LndPayerOptions): LightningPayer {
   const base = url.replace(/\/+$/, '');
 
@@ -66,33 +68,33 @@ export function createLndPayer({ url, macaroon, certificate }: LndPayerOptions):
         fee_limit_msat: feeLimitMsat.toString(),
         no_inflight_updates: true,
       });
-      const told = update.safeParse(answer.last);
-      if (told.success && told.data.result.status === 'SUCCEEDED') return told.data.result.payment_preimage;
-      if (told.success && told.data.result.status === 'FAILED') {
-        throw new NotPaid(printable(told.data.result.failure_reason ?? 'the node does not say why'));
+      const read = update.safeParse(answer.last);
+      if (read.success && read.data.result.status === 'SUCCEEDED') return read.data.result.payment_preimage;
+      if (read.success && read.data.result.status === 'FAILED') {
+        throw new NotPaid(printable(read.data.result.failure_reason ?? 'the node does not say why'));
       }
       throw unclear(answer);
     },
     async find(_invoice, paymentHash) {
       const answer = await ask(`/v2/router/track/${inPath(paymentHash)}?no_inflight_updates=true`);
-      const told = update.safeParse(answer.last);
-      const result = told.success && answer.status === 200 ? told.data.result : null;
+      const read = update.safeParse(answer.last);
+      const result = read.success && answer.status === 200 ? read.data.result : null;
       if (result?.status === 'SUCCEEDED') return result.payment_preimage;
-      if (result?.status === 'FAILED' || neverBegun.safeParse(answer.last).success) return null;
-      // Anything else may be said of a payment that has arrived or will: it must not be taken for none.
-      throw new Error(printable(failure.safeParse(answer.last).data?.message ?? noEnd(answer)));
+      if (result?.status === 'FAILED' || notStarted.safeParse(answer.last).success) return null;
+      // Any other error is possible for a payment that arrived or will arrive. So it must not count as unpaid.
+      throw new Error(printable(failure.safeParse(answer.last).data?.message ?? noFinalAnswer(answer)));
     },
     close: () => {},
   };
 }
 
-/** A payment hash as the node's gateway wants bytes in a path: base64 for URLs with its padding, without which it reads none. */
+/** A payment hash in a path of the node's REST gateway: base64 for URLs, with padding. The gateway cannot read it without padding. */
 function inPath(paymentHash: string): string {
   const bytes = Buffer.from(paymentHash, 'hex');
   return bytes.toString('base64').replaceAll('+', '-').replaceAll('/', '_');
 }
 
-/** A line of an answer, or null for what is no JSON; never its text in an error, since a preimage may stand in it. */
+/** A line of an answer, or null when it is not JSON. The line is never part of an error, because it may hold a preimage. */
 function parsed(line: string): unknown {
   try {
     return JSON.parse(line);
@@ -101,10 +103,12 @@ function parsed(line: string): unknown {
   }
 }
 
-/** Refused before anything was tried, or no final answer: paid and in flight are two of the reasons for the latter. */
+/**
+ * The error for an answer that is not final. NotPaid when the node refused before any attempt; otherwise the payment may be complete or in flight.
+ */
 function unclear(answer: Answer): Error {
   const said = failure.safeParse(answer.last);
-  if (!said.success) return new Error(noEnd(answer));
+  if (!said.success) return new Error(noFinalAnswer(answer));
   const { code, message } = said.data;
   const denied = /permission denied|macaroon|verification failed/i.test(message);
   const begun = /already (?:paid|exists)|in transition|in flight/i.test(message);
@@ -112,6 +116,6 @@ function unclear(answer: Answer): Error {
   return denied || (REFUSED_AT_ONCE.has(code) && !begun) ? new NotPaid(text) : new Error(text);
 }
 
-function noEnd({ status }: Answer): string {
+function noFinalAnswer({ status }: Answer): string {
   return `no final answer (status ${status})`;
 }

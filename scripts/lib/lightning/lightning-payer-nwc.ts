@@ -2,7 +2,10 @@ import { printable } from '../pay/printable.ts';
 import { NotPaid } from './lightning-not-paid.ts';
 import type { LightningPayer } from './lightning-payer.ts';
 
-/** NIP-47's codes after which the wallet has paid nothing. `PAYMENT_FAILED` is none of them: a time-out is one of its reasons, and then the payment may still arrive. */
+/**
+ * NIP-47's codes after which the wallet has paid nothing. `PAYMENT_FAILED` is not one of them: a time-out is among its reasons, and then the payment
+ * may still arrive.
+ */
 const NOTHING_PAID = new Set([
   'INSUFFICIENT_BALANCE',
   'QUOTA_EXCEEDED',
@@ -12,13 +15,13 @@ const NOTHING_PAID = new Set([
   'UNAUTHORIZED',
 ]);
 
-/** A wallet as payer over Nostr Wallet Connect (NIP-47). The protocol has no limit for the network's fee: the wallet's own holds. */
+/** Makes a payer of a wallet over Nostr Wallet Connect (NIP-47). The protocol has no fee limit, so the wallet's own limit applies. */
 export async function createNwcPayer(connection: string): Promise<LightningPayer> {
-  // Loaded only where it is used: it brings a Nostr client with it.
+  // Imported on demand, because it loads a Nostr client.
   const { NWCClient, Nip47WalletError } = await import('@getalby/sdk/nwc');
   const client = new NWCClient({ nostrWalletConnectUrl: connection });
 
-  /** The client prints what it cannot read, and puts it into its errors: a preimage may be in it, so neither gets through. */
+  /** The client prints messages that it cannot read, and puts them into errors. They may hold a preimage, so both are suppressed. */
   async function ask<T>(request: () => Promise<T>): Promise<T> {
     const { error: print } = console;
     console.error = () => {};

@@ -2,12 +2,12 @@ import { printable } from '../pay/printable.ts';
 import { NotPaid } from './lightning-not-paid.ts';
 import type { LightningPayer } from './lightning-payer.ts';
 
-/** A payment finds its way within seconds, or its payer gives up. */
+/** In milliseconds. A payment arrives within seconds, or the payer gives up. */
 const TIMEOUT_MS = 90_000;
 
 /**
- * A payer behind a URL, as the demonstration has one: POST `{ invoice }` answers `{ preimage }`, or 4xx with `{ error }` when nothing
- * was paid. It pays an invoice once: asked again, it tells the same preimage.
+ * Makes a payer of a URL, such as the demo's. POST `{ invoice }` answers `{ preimage }`, or 4xx with `{ error }` when nothing was paid.
+ * It pays an invoice once. A second call for the same invoice returns the same preimage.
  */
 export function createUrlPayer(url: string): LightningPayer {
   const pay = async (invoice: string): Promise<unknown> => {

@@ -1,18 +1,18 @@
-/** Whoever pays for the buyer. What it returns is untrusted until it was checked against the payment hash. */
+/** A wallet that pays for the buyer. Its results are untrusted until they were checked against the payment hash. */
 export interface LightningPayer {
-  /** For a person. */
+  /** Shown to people. */
   readonly name: string;
   /**
-   * Pays an invoice and returns what it calls the preimage. Throws NotPaid when nothing was paid for certain;
-   * anything else that is thrown leaves it open.
+   * Pays an invoice and returns the preimage, unchecked. Throws NotPaid when nothing was paid for certain.
+   * After any other error the outcome is not known.
    */
   pay(invoice: string, terms: PayTerms): Promise<unknown>;
-  /** The preimage of a payment that was asked for before, and never a second payment: null when it knows of none that went through; throws when that is open. */
+  /** The preimage of an earlier payment; never pays. Null when the payer knows of no successful payment. Throws when the outcome is not known. */
   find(invoice: string, paymentHash: string): Promise<unknown>;
   close(): void;
 }
 
 interface PayTerms {
-  /** The most that the network may take for carrying the payment, where the payer can be told. */
+  /** The most that the network may charge for the payment, for payers that take such a limit. */
   readonly feeLimitMsat: bigint;
 }

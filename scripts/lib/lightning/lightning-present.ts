@@ -5,14 +5,13 @@ import { printable } from '../pay/printable.ts';
 import { problemDetail } from '../pay/problem-detail.ts';
 import { type LightningProof, proofHeader } from './lightning-proof-file.ts';
 
-/** After a payment, whatever is not the buyer's fault is worth another try with the same proof: it stays good. */
+/** After a payment, a failure that is not the buyer's fault is worth another try, because the proof stays valid. */
 function isWorthAgain(status: number): boolean {
   return status === 409 || status === 429 || status >= 500;
 }
 
 /**
- * Shows a complete proof to the seller it was made for and returns the answer's body, read to its end.
- * Throws with the seller's reason when there is none after several attempts.
+ * Presents a complete proof to its seller and returns the answer's body, read to its end. Throws the seller's reason after several failed attempts.
  */
 export async function presentProof(proof: LightningProof, say: (line: string) => void): Promise<Buffer> {
   const answer = await presentPayment(new URL(proof.url), proofHeader(proof), say, isWorthAgain);

@@ -10,19 +10,19 @@ const proofSchema = z.object({
   invoice: z.string(),
   resource: z.unknown(),
   accepted: z.record(z.string(), z.unknown()),
-  /** Null from before the payment until the payer has told it. */
+  /** Null until the payer has returned it. */
   preimage: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .nullable(),
 });
 
-/** What buys the answer, and buys it again when the connection or the seller fails. The preimage is a bearer's secret. */
+/** Buys the answer, and buys it again when the connection or the seller fails. Anyone who holds the preimage can use it. */
 export type LightningProof = z.output<typeof proofSchema>;
 
 /**
- * Writes a proof where it outlives this process, for its owner alone, and returns the path: the current directory, or the system's
- * directory for temporary files. Throws when it fits into neither: then nothing must be paid.
+ * Writes a proof to a file that only its owner may read, and returns the path: in the current directory, or else in the system's temporary directory.
+ * Throws when neither can be written. Then nothing must be paid.
  */
 export async function saveProof(proof: LightningProof): Promise<string> {
   const name = `lightning-proof-${proof.paymentHash.slice(0, 16)}.json`;
@@ -37,12 +37,12 @@ export async function saveProof(proof: LightningProof): Promise<string> {
   }
 }
 
-/** Writes the proof again, with its preimage, over the one at `path`. */
+/** Writes the proof with its preimage over the file at `path`. */
 export function completeProof(path: string, proof: LightningProof): Promise<void> {
   return writeJsonAtomically(path, proof);
 }
 
-/** Reads a proof that `saveProof` has written; throws in words. */
+/** Reads a proof that `saveProof` wrote. Throws a readable error. */
 export async function readProof(path: string): Promise<LightningProof> {
   const text = await readFile(path, 'utf8').catch(() => {
     throw new Error(`${path} cannot be read`);
@@ -51,19 +51,19 @@ export async function readProof(path: string): Promise<LightningProof> {
   try {
     json = JSON.parse(text);
   } catch {
-    // Judged below, as any other file that is no proof.
+    // Checked below, like any other file that is no proof.
   }
   const proof = proofSchema.safeParse(json);
   if (!proof.success) throw new Error(`${path} holds no proof of a Lightning payment`);
   return proof.data;
 }
 
-/** Forgets a proof that has bought its answer, or for which nothing was paid. */
-export function forgetProof(path: string): Promise<void> {
+/** Deletes a proof that has bought its answer, or for which nothing was paid. */
+export function deleteProof(path: string): Promise<void> {
   return rm(path, { force: true });
 }
 
-/** The PAYMENT-SIGNATURE header of a proof: the entry as it was offered, its invoice included, and the preimage. */
+/** The PAYMENT-SIGNATURE header of a proof: the entry as it was offered, with its invoice, and the preimage. */
 export function proofHeader({ resource, accepted, preimage }: LightningProof): Record<string, string> {
   const payload = { x402Version: 2, ...(resource !== undefined && { resource }), accepted, payload: { preimage } };
   return { 'payment-signature': Buffer.from(JSON.stringify(payload), 'utf8').toString('base64') };

@@ -5,7 +5,7 @@ import { type InvoiceTerms, invoiceOf } from './encode-invoice.ts';
 
 const sha256 = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest();
 
-/** The body of a settle call for one paid invoice, with what only its buyer knows. */
+/** The body of a settle call for one paid invoice, with the data that only its buyer knows. */
 export interface LightningProof {
   readonly body: {
     readonly x402Version: 2;
@@ -34,11 +34,11 @@ interface ProofOf {
   readonly createdAt: number;
   readonly maxTimeoutSeconds?: number;
   readonly amountMsat?: bigint;
-  /** Where the invoice shall not say what its seller requires. */
+  /** Overrides, for an invoice that differs from what its seller requires. */
   readonly invoice?: Partial<InvoiceTerms>;
 }
 
-/** A paid invoice of a seller's node as its seller would bring it to the facilitator: all of it is real but the payment. */
+/** A paid invoice of a seller's node, in the form in which its seller presents it to the facilitator. Everything is real except the payment. */
 export function lightningProof(of: ProofOf): LightningProof {
   const { privateKey = sha256('a seller'), preimage = randomBytes(32), createdAt } = of;
   const { maxTimeoutSeconds = 300, amountMsat = 25_000n } = of;

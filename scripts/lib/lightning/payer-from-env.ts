@@ -4,7 +4,7 @@ import { createLndPayer } from './lightning-payer-lnd.ts';
 import { createNwcPayer } from './lightning-payer-nwc.ts';
 import { createUrlPayer } from './lightning-payer-url.ts';
 
-/** The payer that the environment names; null when it names none. Throws in words when it names several, or one without its parts. */
+/** The payer that the environment names; null when it names none. Throws a readable error when it names several, or an incomplete one. */
 export async function payerFrom(env: Record<string, string | undefined>): Promise<LightningPayer | null> {
   const { NWC_PAYER: nwc, LND_PAYER_URL: lnd, PAYER_URL: url } = env;
   if ([nwc, lnd, url].filter(Boolean).length > 1) throw new Error('set one of NWC_PAYER, LND_PAYER_URL and PAYER_URL');

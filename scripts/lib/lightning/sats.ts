@@ -3,7 +3,7 @@ import { formatUnits } from '../../../src/lib/units.ts';
 /** A satoshi is a thousand millisatoshis. */
 const DECIMALS = 3;
 
-/** Whole sats, as a person writes a ceiling, in millisatoshis; null for anything else. */
+/** Parses whole sats, as a person writes a limit, into millisatoshis. Null for anything else. */
 export function parseSats(text: string): bigint | null {
   return /^\d{1,15}$/.test(text) ? BigInt(text) * 1000n : null;
 }

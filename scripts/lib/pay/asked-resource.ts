@@ -1,7 +1,7 @@
 /**
- * Whether what an x402 offer says it sells, `resource.url`, is what was asked for: the same host and path, and the same query or none.
- * Sellers leave a query out when it is long (ours above 1,024 characters), and one behind a proxy that ends TLS names itself `http`.
- * Any other difference says that the offer was made for another request.
+ * Whether an offer's `resource.url` is the requested URL: the same host and path, and the same query or none.
+ * Sellers leave out a long query (ours above 1,024 characters), and a seller behind a proxy that ends TLS names itself `http`.
+ * Any other difference means that the offer is for another request.
  */
 export function isAskedResource(asked: URL, resourceUrl: string): boolean {
   const sold = URL.parse(resourceUrl);

@@ -5,11 +5,11 @@ const operation = z.object({
   get: z.object({ 'x-payment-info': z.object({ price: z.object({ amount: z.string() }) }) }),
 });
 
-/** A listing is a few hundred kilobytes; a seller who sends without end is not listened to. */
+/** The most that is read of a listing. A usual one has a few hundred kilobytes. */
 const MAX_BYTES = 4 * 1024 * 1024;
 const TIMEOUT_MS = 5000;
 
-/** What the seller's own OpenAPI document asks for a GET on this path, in USDC base units; null when it does not say. */
+/** The price of a GET on this path in USDC base units, from the seller's own OpenAPI document. Null when the document has none. */
 export function listedPriceOf(openapi: unknown, path: string): bigint | null {
   const paths = z.object({ paths: z.record(z.string(), z.unknown()) }).safeParse(openapi);
   if (!paths.success || !Object.hasOwn(paths.data.paths, path)) return null;
@@ -17,7 +17,7 @@ export function listedPriceOf(openapi: unknown, path: string): bigint | null {
   return listed.success ? parseUsdc(listed.data.get['x-payment-info'].price.amount) : null;
 }
 
-/** Reads the listing at the URL's own origin and looks the price up; null when there is none to be had, for whatever reason. */
+/** Reads the document at the URL's own origin and returns the price. Null when there is none, for any reason. */
 export async function fetchListedPrice(url: URL): Promise<bigint | null> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);

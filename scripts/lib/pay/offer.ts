@@ -14,16 +14,16 @@ const requirementSchema = z.looseObject({
     name: z.string(),
     version: z.string(),
     assetTransferMethod: z.literal('eip3009').optional(),
-    // With a contract of its own named, the signature would be made out to that one instead of the token.
+    // An entry with a `verifyingContract` is refused, because the signature would be made for that contract instead of the token.
     verifyingContract: z.undefined().optional(),
   }),
 });
 
-/** Arc's USDC, which the stock client does not know yet. */
+/** Networks whose USDC the stock client does not know yet. */
 const ARC_NETWORKS = ['eip155:5042', 'eip155:5042002'];
 const ARC_USDC = '0x3600000000000000000000000000000000000000';
 
-/** The one thing of a 402 that this buyer can pay, and the challenge reduced to it. */
+/** The entry of a 402 that this buyer can pay, and the challenge reduced to it. */
 export interface BuyableOffer {
   readonly challenge: PaymentRequired;
   readonly requirement: PaymentRequirements;
@@ -32,7 +32,7 @@ export interface BuyableOffer {
 
 /**
  * Reads a PAYMENT-REQUIRED header and picks the first entry that is a plain transfer of USDC by authorization.
- * Throws, saying why, when there is none: an unknown asset's amount would be compared with the ceiling in the wrong unit.
+ * Throws when there is none, because another asset's amount would be compared with the ceiling in the wrong unit.
  */
 export function readOffer(header: string): BuyableOffer {
   const challenge = readChallenge(header);

@@ -13,10 +13,10 @@ import { formatUsdc } from './usdc.ts';
 type Say = (line: string) => void;
 
 /**
- * Tells what a challenge asks and returns the offer; throws when there is none that can be paid, or when it must not be:
- * above the ceiling, or above the seller's own listed price.
+ * Prints what a challenge asks and returns the offer. Throws when no entry can be paid, or when the price is above the ceiling or above the seller's
+ * own listed price.
  */
-export async function judgeUsdcOffer(url: URL, header: string, ceiling: bigint, say: Say): Promise<BuyableOffer> {
+export async function checkUsdcOffer(url: URL, header: string, ceiling: bigint, say: Say): Promise<BuyableOffer> {
   const offer = readOffer(header);
   const { challenge, requirement, amountUnits } = offer;
   const listed = await fetchListedPrice(url);
@@ -30,12 +30,12 @@ export async function judgeUsdcOffer(url: URL, header: string, ceiling: bigint, 
   return offer;
 }
 
-/** Signs for a judged offer with the official client and returns the answer's body; throws with the seller's reason. */
+/** Signs for a checked offer with the official client and returns the answer's body. Throws with the seller's reason. */
 export async function payInUsdc(url: URL, offer: BuyableOffer, privateKey: `0x${string}`, say: Say): Promise<Buffer> {
   const { network, asset } = offer.requirement;
   const terms = { privateKey, network: network as `eip155:${string}`, asset, maxUnits: offer.amountUnits };
   const client = new x402HTTPClient(createStockClient(terms));
-  // The challenge that was judged is the one that is paid; asking again could bring another price.
+  // Pays the challenge that was checked. A new request could bring another price.
   const payload = await client.createPaymentPayload(offer.challenge);
   const answer = await presentPayment(url, client.encodePaymentSignatureHeader(payload), say).catch(
     (cause: unknown) => {
@@ -61,13 +61,13 @@ function receiptOf(answer: Response): SettleResponse | null {
   }
 }
 
-/** Why a presented payment got no answer: the headers' own reason where there is one, else what the body says. */
+/** Why a presented payment got no answer: the header's reason, else the body's. */
 async function reasonOf(answer: Response, receipt: SettleResponse | null): Promise<string> {
   const reason = receipt?.errorReason ?? challengeErrorOf(answer.headers);
   return reason ?? problemDetail(await answer.text().catch(() => '')) ?? 'no reason given';
 }
 
-/** A signed payment stays good until it expires: the buyer must know which one before signing another. */
+/** The message for a payment whose outcome is not known. It stays valid until it expires, so the buyer must know its nonce before signing another. */
 function openOutcome(failure: string, { payload }: PaymentPayload): string {
   const { nonce, validBefore } = payload.authorization as { nonce: string; validBefore: string };
   return `${failure}; whether it is charged is open until ${validBefore} (Unix seconds), its nonce is ${nonce}`;

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Times the same payment is shown again before giving up, and the longest that a seller may make us wait in between. */
+/** How often the same payment is presented again. The next constant is the longest wait between two attempts that the seller may ask for. */
 const MAX_RETRIES = 5;
 const MAX_WAIT_SECONDS = 10;
-/** A settlement may take a few blocks and a slow upstream before it. */
+/** In milliseconds: a settlement may take a few blocks, after a slow upstream. */
 const ANSWER_WITHIN_MS = 60_000;
 
 /** The seller is still busy with this payment. */
@@ -11,9 +11,9 @@ const isBusy = (status: number): boolean => [409, 503].includes(status);
 
 /**
  * Sends a signed payment and returns the answer.
- * When the connection breaks, or the status is one after which the same payment is worth showing again (by default 409 and 503: the
- * seller is still busy with it), the same payment is shown again: a seller takes one payment once, while a freshly made one could be
- * charged on top.
+ * It presents the same payment again after a broken connection, and while `isWorthAgain(status)` is true
+ * (by default for 409 and 503: the seller is still busy with it).
+ * A seller takes one payment once; a newly signed one could be charged in addition.
  */
 export async function presentPayment(
   url: URL,

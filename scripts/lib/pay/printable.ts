@@ -1,7 +1,7 @@
-/** Long enough for any honest message. */
+/** In characters. It is enough for any honest message. */
 const MAX_LENGTH = 500;
 
-/** Foreign text made safe to print: without control characters, which could rewrite what the terminal shows, and not endless. */
+/** Makes a third party's text safe to print: of limited length, and without control characters, which could change what the terminal shows. */
 export function printable(text: string): string {
   const clean = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ');
   return clean.length > MAX_LENGTH ? `${clean.slice(0, MAX_LENGTH)}…` : clean;

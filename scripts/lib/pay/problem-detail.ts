@@ -1,7 +1,7 @@
-/** Longer bodies are no problem documents worth a line. */
+/** The longest body that is parsed, in characters. */
 const MAX_BODY = 4096;
 
-/** What a seller says of a failed call in its body: RFC 9457's `detail`, with `charged` where it tells. Null for anything else. */
+/** The reason in a failed answer's body: RFC 9457's `detail`, with `charged` when present. Null for anything else. */
 export function problemDetail(body: string): string | null {
   if (body.length > MAX_BODY) return null;
   try {

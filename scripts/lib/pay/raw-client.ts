@@ -6,7 +6,7 @@ const LENGTH = /content-length: (\d+)/i;
 
 /**
  * One keep-alive connection that sends prepared bytes and reads one answer at a time.
- * As bare as it can be: on two cores, whatever the load generator spends is missing in what is measured.
+ * It does as little as possible, because the load generator shares two cores with the service under test.
  */
 export async function openRawClient(origin: string) {
   const { hostname, port } = new URL(origin);
@@ -18,13 +18,13 @@ export async function openRawClient(origin: string) {
   };
 }
 
-/** A POST of JSON as bytes on the wire. */
+/** A POST of JSON as the bytes to send. */
 export function postOf(origin: string, path: string, body: string): Buffer {
   const head = [`POST ${path} HTTP/1.1`, `Host: ${new URL(origin).host}`, 'Content-Type: application/json'];
   return Buffer.from(`${[...head, `Content-Length: ${Buffer.byteLength(body)}`].join('\r\n')}${HEAD_END}${body}`);
 }
 
-/** The body of the answer to these bytes. */
+/** Sends the bytes and returns the body of the answer. */
 function exchange(socket: Socket, bytes: Uint8Array): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';

@@ -1,11 +1,11 @@
-/** One request and what came back, without the bodies. */
+/** One request and its response, without the bodies. */
 export interface Exchange {
   readonly requestHeaders: Headers;
   readonly status: number;
   readonly responseHeaders: Headers;
 }
 
-/** A fetch that remembers its exchanges in order, for telling what a client that asks twice did. */
+/** A fetch that records its exchanges in order, to show what a client did that asks twice. */
 export function recordFetch(): { fetch: typeof globalThis.fetch; exchanges: readonly Exchange[] } {
   const exchanges: Exchange[] = [];
   const recorded: typeof globalThis.fetch = async (input, init) => {

@@ -8,12 +8,12 @@ interface SdkFacilitatorOptions {
   readonly chainId: number;
   readonly rpcUrl: string;
   readonly multicall3: Hex;
-  /** Of an account that holds gas. */
+  /** The key of an account that holds gas. */
   readonly key: Hex;
   readonly pollMs: number;
 }
 
-/** The SDK's own facilitator in this process: one key, with viem's nonce manager, without which parallel settlements collide. */
+/** The SDK's own facilitator in this process, with one key. viem's nonce manager keeps parallel settlements from colliding. */
 export function createSdkFacilitator({ chainId, rpcUrl, multicall3, key, pollMs }: SdkFacilitatorOptions) {
   const chain = defineChain({
     id: chainId,

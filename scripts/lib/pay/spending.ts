@@ -1,6 +1,6 @@
 import { formatUsdc } from './usdc.ts';
 
-/** What a buyer compares before signing anything, all in USDC base units. */
+/** The amounts that a buyer compares before it signs, in USDC base units. */
 export interface Spending {
   readonly asked: bigint;
   readonly ceiling: bigint;
@@ -8,7 +8,7 @@ export interface Spending {
   readonly listed: bigint | null;
 }
 
-/** Why this must not be paid, in words for the buyer; null when it may be. */
+/** Why this must not be paid, as text for the buyer; null when it may be paid. */
 export function refusalOf({ asked, ceiling, listed }: Spending): string | null {
   if (asked > ceiling) return `${formatUsdc(asked)} is above the ceiling of ${formatUsdc(ceiling)} (--max-usdc)`;
   if (listed !== null && asked > listed) {

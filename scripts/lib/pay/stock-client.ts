@@ -6,13 +6,13 @@ interface ClientTerms {
   readonly privateKey: `0x${string}`;
   readonly network: `eip155:${string}`;
   readonly asset: string;
-  /** More than this it refuses to sign for, in the asset's base units. */
+  /** The most that the client signs for, in the asset's base units. */
   readonly maxUnits: bigint;
 }
 
 /**
  * The official x402 client, allowed to pay in one asset on one network up to a limit.
- * Without the `allowedAssets` entry it refuses Arc's USDC, which its table of default assets does not hold.
+ * The `allowedAssets` entry is needed, because the client's table of default assets does not hold Arc's USDC.
  */
 export function createStockClient({ privateKey, network, asset, maxUnits }: ClientTerms): x402Client {
   return new x402Client()

@@ -1,11 +1,11 @@
 import { formatUnits } from '../../../src/lib/units.ts';
 
-/** USDC's ERC-20 face has 6 decimals. */
+/** USDC's ERC-20 interface has 6 decimals. */
 const DECIMALS = 6;
 
 /**
- * Decimal USDC (or USD, as prices are written) in base units, exactly; null for anything else.
- * No float takes part: a ceiling that rounds is no ceiling.
+ * Converts decimal USDC (or USD, as prices are written) to base units, exactly. Null for anything else.
+ * It uses no float, because a ceiling must not be rounded.
  */
 export function parseUsdc(text: string): bigint | null {
   const match = /^(\d{1,12})(?:\.(\d{1,6}))?$/.exec(text);

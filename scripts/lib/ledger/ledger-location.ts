@@ -5,26 +5,26 @@ import { dataDirectory, existingDatabase } from './ledger-file.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** A ledger as a command finds it: in a file of this machine, or in a database. */
-export type LedgerWhere = { readonly dataDir: string } | { readonly url: string };
+/** The place of a ledger: a directory on this machine, or a database. */
+export type LedgerLocation = { readonly dataDir: string } | { readonly url: string };
 
-/** The directory that was asked for, else the database of LEDGER_URL, else the directory in which the service keeps its data. */
-export function whereIsLedger(dataDir: string | undefined): LedgerWhere {
+/** The given directory, else the database of LEDGER_URL, else the service's data directory. */
+export function locateLedger(dataDir: string | undefined): LedgerLocation {
   const url = process.env.LEDGER_URL;
   return dataDir === undefined && url ? { url: postgresUrl(url, 'LEDGER_URL') } : { dataDir: dataDirectory(dataDir) };
 }
 
-/** A database's URL as it was given under `name`; throws for any other text, without repeating it: it may hold a password. */
+/** Checks the URL of a database, which was given under `name`. The error does not repeat the text, because it may lockLedger a password. */
 export function postgresUrl(text: string, name: string): string {
   if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) throw new Error(`${name} is not a postgres:// URL`);
   return text;
 }
 
-/** Opens a ledger for looking, wherever it is. */
-export function openReports(where: LedgerWhere): LedgerReports {
-  return 'url' in where
-    ? openDatabaseReports(where.url)
-    : openLedgerReports(existingDatabase(where.dataDir, 'ledger.db'));
+/** Opens a ledger for reading. */
+export function openReports(location: LedgerLocation): LedgerReports {
+  return 'url' in location
+    ? openDatabaseReports(location.url)
+    : openLedgerReports(existingDatabase(location.dataDir, 'ledger.db'));
 }
 
 /** The reports of a ledger in a database. */
