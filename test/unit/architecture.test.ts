@@ -6,12 +6,12 @@ import { parseSource, ROOT, readSources, type Source } from '../support/sources.
 
 /** The hard cap on a file's length. */
 const MAX_LINES = 300;
-/** Far fewer than there are: the test cannot pass because it looked in the wrong place. */
+/** Far fewer than exist. It shows that the test looks in the right place. */
 const MIN_FILES = 30;
 
 /**
- * What the files under a path may import beside what lies under the same path: paths below src, the longest that fits a file counts.
- * `x:types` allows `import type` alone; `catalogue/:declarations` everything of the catalogue but the list itself, which pulls in every endpoint.
+ * What the files under a path may import besides their own path. Paths are below src, and the longest match counts.
+ * `x:types` allows only `import type`. `catalogue/:declarations` is the catalogue without the list, which imports every endpoint.
  */
 const EVERYTHING_BELOW = [
   ...['routes/', 'pages/', 'mcp/', 'facilitator/', 'discovery/', 'payment/', 'catalogue/', 'endpoints/', 'collector/'],
@@ -45,7 +45,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'cluster/run-': ['app.ts', 'wiring/', ...EVERYTHING_BELOW],
   'wiring/': EVERYTHING_BELOW,
   'embedded/': ['payment/lnbtc/networks.ts'],
-  // Beyond the table, here and below: the shape of the configuration, which binds nobody to where it comes from.
+  // Here and below, more than the table: the shape of the configuration, which is only data.
   'routes/': [
     'pages/',
     'catalogue/',
@@ -69,7 +69,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'errors.ts',
   ],
   'discovery/': ['catalogue/:declarations', ...CORE, 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
-  // The core names no rail, no settler and no protocol; only its composition does: open-*.ts.
+  // The core names no rail, settler or protocol. Only its composition (open-*.ts) does.
   'payment/': ['catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts', ...CONFIG_TYPES],
   'payment/open-': [
     ...['payment/', 'catalogue/:declarations', 'chain/', 'upstream/', 'store/ports/', 'lib/', 'errors.ts'],
@@ -81,7 +81,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'payment/rails/usdc-gateway/': RAIL,
   'payment/settlers/facilitator/': SETTLER,
   'payment/settlers/relayer/': SETTLER,
-  // Beyond the design's row: the types of the ports that this kit helps to implement.
+  // More than the design's row: the types of the ports that this kit helps to implement.
   'payment/evm/': [
     ...['payment/authorization.ts', 'payment/refusal.ts', 'payment/settler.ts', 'payment/rail.ts:types'],
     ...['payment/protocol.ts:types', 'chain/', 'lib/', 'errors.ts'],
@@ -89,9 +89,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'payment/lnbtc/': ['lib/', 'errors.ts'],
   'cluster/': [...CORE, 'instances/', 'store/', 'lib/', 'errors.ts'],
   'instances/': [...CORE, 'store/ports/', 'lib/'],
-  // A buyer of what it is part of: it sees the money through the chain alone, not through the code that takes it.
+  // The self-test is a buyer: it sees money through the chain alone, not through the payment code.
   'selftest/': [...['catalogue/:declarations', 'chain/', 'store/ports/', 'lib/', 'errors.ts'], ...CONFIG_TYPES],
-  // Beyond the table: errors, which a bad parameter is.
+  // More than the table: errors, because a bad parameter is one.
   'catalogue/': ['lib/', 'errors.ts'],
   'catalogue/catalogue.ts': ['catalogue/', 'endpoints/', 'lib/', 'errors.ts'],
   'endpoints/': ['catalogue/:declarations', 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
@@ -99,7 +99,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'http/': ['lib/', 'errors.ts', 'catalogue/:declarations', ...CONFIG_TYPES],
   'chain/': ['lib/', 'errors.ts', ...CONFIG_TYPES],
   'upstream/': ['lib/', 'errors.ts', ...CONFIG_TYPES],
-  // What both ledgers share beside the ports: names of columns, the form of a row, the numbers of migrations.
+  // The parts that both ledgers share besides the ports: column names, the form of a row, migration numbers.
   'store/': ['store/ports/', 'lib/', 'errors.ts'],
   'store/ports/': ['lib/', 'errors.ts'],
   'store/sqlite/': ['store/', 'lib/', 'errors.ts'],
@@ -111,17 +111,17 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   config: [],
 };
 
-/** What a wider rule of the table would allow. */
+/** Exceptions from a wider rule of the table. */
 const MAY_NOT_IMPORT: Record<string, readonly string[]> = {
   'store/sqlite/': ['store/postgres/', 'store/chain/'],
   'store/postgres/': ['store/sqlite/', 'store/chain/'],
   'store/postgres/copy-': ['store/chain/'],
 };
 
-/** Imports that the table refuses and that are still there. The list only shrinks: an entry that matches nothing fails too. */
+/** Imports that break the table and still exist. The list may only shrink: an entry that matches nothing fails too. */
 const BREACHES: readonly string[] = [];
 
-/** Where a package may be imported; a package that is not named here may be imported anywhere. */
+/** Where a package may be imported. A package that is not named here may be imported anywhere. */
 const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   { name: /^viem(\/|$)/, values: /^src\/(chain|payment|selftest|embedded)\// },
   { name: /^better-sqlite3$/, values: /^src\/store\// },
@@ -135,7 +135,7 @@ const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
 ];
 
 interface Import {
-  /** Null when it is computed, which no check could follow. */
+  /** Null for a computed specifier, which no check could follow. */
   readonly specifier: string | null;
   readonly typesOnly: boolean;
   readonly dynamic: boolean;
@@ -170,7 +170,7 @@ function isLoad(callee: ts.Expression): boolean {
   return callee.kind === ts.SyntaxKind.ImportKeyword || (ts.isIdentifier(callee) && callee.text === 'require');
 }
 
-/** The path of the table that a file lies under; the longest counts. */
+/** The entry of the table for a file: the longest match. */
 function layerOf(path: string): string | undefined {
   const below = path.slice('src/'.length);
   return Object.keys(MAY_IMPORT)
@@ -183,7 +183,7 @@ function fits(layer: string, below: string): boolean {
   return layer === 'config' ? /^config(\.ts$|\/)/.test(below) : below.startsWith(layer);
 }
 
-/** Every breach of the tables above, as a sentence that names file and import. */
+/** Every import that breaks the tables above, as a sentence that names file and import. */
 function violations(files: readonly Source[]): string[] {
   const known = new Set(files.map(({ path }) => path));
   return files.flatMap((file) => {
@@ -196,7 +196,7 @@ function violations(files: readonly Source[]): string[] {
   });
 }
 
-/** How an import is told that the table refuses. */
+/** The words that report a refused import. */
 const REFUSED = 'may not import';
 
 function judge(path: string, layer: string, entry: Import, known: ReadonlySet<string>): string | null {
@@ -232,9 +232,9 @@ function judgePackage(path: string, specifier: string, typesOnly: boolean): stri
 const sources = readSources('src/**/*.ts');
 
 describe('the source', () => {
-  test('was seen, all of it', () => {
+  test('was read completely', () => {
     const onDisk = globSync('src/**', { cwd: ROOT }).filter(
-      // What browsers load is no part of the process.
+      // Scripts for browsers are not part of the process.
       (path) => /\.[cm]?[jt]sx?$/.test(path) && !path.replaceAll('\\', '/').startsWith('src/pages/assets/'),
     );
     expect(sources.map(({ path }) => path).sort()).toEqual(onDisk.map((path) => path.replaceAll('\\', '/')).sort());
@@ -243,7 +243,7 @@ describe('the source', () => {
     expect(imports.length).toBeGreaterThan(sources.length);
   });
 
-  test('keeps the import table, but for the breaches that are listed', () => {
+  test('keeps the import table, except for the listed breaches', () => {
     const breaches = violations(sources).map((fault) => fault.replace(`: ${REFUSED} `, ' > ').replace('src/', ''));
     expect([...new Set(breaches)].sort()).toEqual([...BREACHES].sort());
   });

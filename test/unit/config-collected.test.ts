@@ -4,7 +4,7 @@ import { ENV } from '../http/harness.ts';
 
 const collected = (env: Record<string, string>) => loadConfig({ ...ENV, ...env }).collected;
 
-test('without a word the floor is measured, and health is strict within half a minute', () => {
+test('by default the fee floor is measured, and health tolerates at most half a minute', () => {
   expect(collected({})).toEqual({
     health: { stalledSeconds: 30, lagBlocks: 60, lagSeconds: 30 },
     probeIntervalMs: 5000,
@@ -16,7 +16,7 @@ test.each([
   ['20', 20_000_000_000n],
   ['20.5', 20_500_000_000n],
   ['0.000000001', 1n],
-])('a floor of %s gwei is exact', (FEE_FLOOR_GWEI, wei) => {
+])('a floor of %s gwei is read exactly', (FEE_FLOOR_GWEI, wei) => {
   expect(collected({ FEE_FLOOR_GWEI }).floorWei).toBe(wei);
 });
 

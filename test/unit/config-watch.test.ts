@@ -10,7 +10,7 @@ const watchOf = (env: Record<string, string> = {}) => loadConfig({ ...MINIMUM, .
 const problemsOf = (env: Record<string, string>) => configProblems({ ...MINIMUM, ...env });
 
 describe('the watch list', () => {
-  test('on Arc has EURC, cirBTC and WETH on the named venues, and a dollar of dust', () => {
+  test('on Arc has EURC, cirBTC and WETH on the named venues, and ignores trades below a dollar', () => {
     const { tokens, venues, ...rest } = watchOf();
     expect(tokens.map(({ symbol }) => symbol)).toEqual(['EURC', 'cirBTC', 'WETH']);
     expect(venues.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
@@ -29,7 +29,7 @@ describe('the watch list', () => {
     });
   });
 
-  test('has the project’s token when there is one, once, by its symbol', () => {
+  test('has the project’s token when one is configured, once, by its symbol', () => {
     const own = watchOf({ PROJECT_TOKEN_ADDRESS: TOKEN, PROJECT_TOKEN_SYMBOL: 'OWN' });
     expect(own.projectToken).toBe(LOWER);
     expect(own.tokens.at(-1)).toEqual({ symbol: 'OWN', address: LOWER });
@@ -37,7 +37,7 @@ describe('the watch list', () => {
     expect(listed.tokens).toEqual([{ symbol: 'LISTED', address: LOWER }]);
   });
 
-  test('is what the environment says, where it says something', () => {
+  test('follows the environment where it is set', () => {
     const told = watchOf({
       WATCH_TOKENS: ` A.b:${TOKEN} , `,
       DEX_VENUES: `v4:${TOKEN}:My venue`,

@@ -15,7 +15,7 @@ describe('loadConfig', () => {
     expect(configProblems(MINIMUM)).toEqual([]);
   });
 
-  it('takes empty values for unset ones', () => {
+  it('counts empty values as unset', () => {
     expect(configProblems({ ...MINIMUM, PORT: '', METRICS_TOKEN: '', PUBLIC_ORIGIN: '' })).toEqual([]);
     expect(configProblems({ ...MINIMUM, NETWORK: '' })).toEqual(['NETWORK is missing']);
   });
@@ -33,7 +33,7 @@ describe('loadConfig', () => {
     expect(loadConfig({ ...MINIMUM, NETWORK: 'arc-testnet' }).network.caip2).toBe('eip155:5042002');
   });
 
-  it('asks a custom network for what it cannot know', () => {
+  it('requires the values of a custom network that it has no defaults for', () => {
     const custom = { ...MINIMUM, NETWORK: 'custom' };
     expect(configProblems(custom).map((problem) => problem.split(' ')[0])).toEqual([
       'CHAIN_ID',
@@ -53,7 +53,7 @@ describe('loadConfig', () => {
     });
   });
 
-  it('bounds what may be open and what may fail uncharged, for a payer and for a client', () => {
+  it('limits open payments and uncharged failures, for a payer and for a client', () => {
     const { maxOpenPayments, failureLimits } = loadConfig(MINIMUM);
     expect([maxOpenPayments, failureLimits]).toEqual([32, { payer: 20, client: 60, clientSettlements: 3 }]);
     const other = loadConfig({
@@ -63,7 +63,7 @@ describe('loadConfig', () => {
     expect([other.maxOpenPayments, other.failureLimits]).toEqual([1, { payer: 2, client: 4, clientSettlements: 0 }]);
   });
 
-  it('asks production for its public address', () => {
+  it('requires a public address in production', () => {
     expect(configProblems({ ...MINIMUM, NODE_ENV: 'production' })).toEqual([
       expect.stringContaining('PUBLIC_ORIGIN is missing'),
     ]);
@@ -85,14 +85,14 @@ describe('loadConfig', () => {
     ['METRICS_TOKEN', 'short'],
     ['LOG_LEVEL', 'loud'],
     ['CHAIN_SEGMENT', 'Arc/'],
-  ])('refuses %s=%s by name, without repeating it', (key, value) => {
+  ])('refuses %s=%s by name, without repeating the value', (key, value) => {
     const problems = configProblems({ ...MINIMUM, [key]: value });
     expect(problems).toHaveLength(1);
     expect(problems[0]).toMatch(new RegExp(`^${key}: `));
     if (value.length > 6) expect(problems[0]).not.toContain(value);
   });
 
-  it('tells all problems at once, in one message', () => {
+  it('reports all problems at once, in one message', () => {
     const problems = configProblems({ NETWORK: 'mars', PORT: 'x', LOG_LEVEL: 'loud' });
     expect(problems).toHaveLength(5);
     expect(new ConfigError(problems).message).toContain(problems[4] ?? '?');
@@ -103,7 +103,7 @@ describe('.env.example', () => {
   const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
   const lines = read('.env.example').split('\n');
   const explained = lines.flatMap((line) => /^([A-Z][A-Z0-9_]*)=/.exec(line)?.[1] ?? []);
-  // The schemas' own keys: config.ts and what it takes in from config/.
+  // The keys of the schemas: config.ts and its parts in config/.
   const sources = [
     'src/config.ts',
     ...globSync('src/config/*.ts', { cwd: fileURLToPath(new URL('../../', import.meta.url)) }),

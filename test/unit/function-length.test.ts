@@ -2,20 +2,21 @@ import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { parseSource, readSources, type Source } from '../support/sources.ts';
 
-/** The most lines of a function, everything inside it included. */
+/** The most lines of a function, with everything inside it. */
 const MAX_LINES = 60;
-/** Far fewer than there are: the test cannot pass because it looked in the wrong place. */
+/** Far fewer than exist. It shows that the test looks in the right place. */
 const MIN_FUNCTIONS = 1000;
 
-/** A function by its file and its name, behind the names of the functions around it. */
+/** A function by its file and its name, which follows the names of the functions around it. */
 interface Measured {
   readonly name: string;
   readonly lines: number;
 }
 
 /**
- * Functions that are longer, with their lines now. The list only shrinks: an entry whose function is gone, is short enough, or has fewer lines than
- * the entry says fails too. So an entry is lowered or deleted with the change that shortens its function.
+ * Longer functions, with their present lines. The list may only shrink. An entry fails when its function is gone, short enough, or shorter than the
+ * entry says.
+ * So the change that shortens a function lowers or deletes its entry.
  */
 const EXCEPTIONS: Readonly<Record<string, number>> = {
   'src/mcp/mount.ts mountMcp': 78,
@@ -36,12 +37,12 @@ const EXCEPTIONS: Readonly<Record<string, number>> = {
   'src/wiring/deps.ts createDeps': 128,
 };
 
-/** Every function of a file that has a body, in the order of the text. The lines count from the function's first word to its closing brace. */
+/** Every function of a file that has a body, in text order. Lines count from the function's first word to its closing brace. */
 function functionsOf(source: Source): Measured[] {
   const file = parseSource(source);
   const found: Measured[] = [];
   const lineOf = (position: number): number => file.getLineAndCharacterOfPosition(position).line;
-  /** `given` is the name that the place gives to a function without its own: a variable's or a property's. */
+  /** `given` is the name from the context, such as a variable's or a property's, for a function without its own. */
   const visit = (node: ts.Node, around: readonly string[], given: string | null): void => {
     if (!hasBody(node)) {
       const inner = namedHere(node) ?? (isTransparent(node) ? given : null);
@@ -66,14 +67,14 @@ function nameOf(node: ts.FunctionLikeDeclaration): string | null {
   return node.name ? textOf(node.name) : null;
 }
 
-/** The name that a variable, a property or an assignment gives to what it holds. */
+/** The name that a variable, a property or an assignment gives to its value. */
 function namedHere(node: ts.Node): string | null {
   if (ts.isVariableDeclaration(node) || ts.isPropertyAssignment(node) || ts.isPropertyDeclaration(node))
     return textOf(node.name);
   return null;
 }
 
-/** Around a function without making it another thing: `const f = (() => 1) as F`. */
+/** Syntax around a function that does not change it: `const f = (() => 1) as F`. */
 function isTransparent(node: ts.Node): boolean {
   return ts.isParenthesizedExpression(node) || ts.isAsExpression(node) || ts.isSatisfiesExpression(node);
 }
@@ -82,7 +83,7 @@ function textOf(name: ts.PropertyName | ts.BindingName): string | null {
   return ts.isIdentifier(name) || ts.isStringLiteral(name) || ts.isPrivateIdentifier(name) ? name.text : null;
 }
 
-/** What breaks the rule, a sentence each. `exceptions` name functions and their lines. */
+/** What breaks the rule, one sentence each. `exceptions` name functions and their lines. */
 function faultsOf(sources: readonly Source[], exceptions: Readonly<Record<string, number>>): string[] {
   const long = sources.flatMap(functionsOf).filter(({ lines }) => lines > MAX_LINES);
   const tooLong = long
@@ -99,11 +100,11 @@ function faultsOf(sources: readonly Source[], exceptions: Readonly<Record<string
 describe('the functions of src and scripts', () => {
   const sources = [...readSources('src/**/*.ts'), ...readSources('scripts/**/*.ts')];
 
-  test('were seen, all of them', () => {
+  test('were read completely', () => {
     expect(sources.flatMap(functionsOf).length).toBeGreaterThan(MIN_FUNCTIONS);
   });
 
-  test(`have at most ${MAX_LINES} lines, closures included, but for the exceptions that are listed`, () => {
+  test(`have at most ${MAX_LINES} lines, closures included, except for the listed ones`, () => {
     expect(faultsOf(sources, EXCEPTIONS)).toEqual([]);
   });
 });

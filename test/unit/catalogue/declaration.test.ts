@@ -16,7 +16,7 @@ const base = {
 };
 
 describe('defineEndpoint', () => {
-  it('lets no paid endpoint be free, nor a free one be priced', () => {
+  it('refuses a paid endpoint without a price, and a free one with a price', () => {
     expect(() => defineEndpoint({ ...base, access: 'paid' })).toThrow(/a price belongs/);
     expect(() => defineEndpoint({ ...base, access: 'free', priceUsd: '0.001' })).toThrow(/a price belongs/);
     expect(defineEndpoint({ ...base, access: 'paid', priceUsd: '0.001' }).price).toEqual({
@@ -34,7 +34,7 @@ describe('priceFromUsd', () => {
     ['0.000001', 1n],
     ['1', 1_000_000n],
     ['999999.999999', 999_999_999_999n],
-  ])('turns %s into base units exactly', (usd, units) => {
+  ])('converts %s to base units exactly', (usd, units) => {
     expect(priceFromUsd(usd).units).toBe(units);
   });
 
@@ -63,14 +63,14 @@ describe('the catalogue', () => {
   });
 
   it.each(catalogue.map((endpoint) => [listedPath(endpoint), endpoint] as const))(
-    'gives %s an example that its own schemas take',
+    'gives %s an example that its own schemas accept',
     (_path, endpoint) => {
       expect(endpoint.params.safeParse(endpoint.example.params).error).toBeUndefined();
       expect(endpoint.result.safeParse(endpoint.example.result).error).toBeUndefined();
     },
   );
 
-  it('names a free summary only where one is', () => {
+  it('names only free summaries that exist', () => {
     const free = catalogue.filter(({ access }) => access === 'free').map(listedPath);
     for (const { freeSummary } of catalogue) if (freeSummary) expect(free).toContain(freeSummary);
   });

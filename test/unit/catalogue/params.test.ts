@@ -31,19 +31,19 @@ describe('parseParams', () => {
   });
 
   it.each(['', '0', '21', '-1', '1.5', '1e1', ' 1', '0x1', '1_0', '٣', '9'.repeat(40)])(
-    'takes %j for no whole number in bounds',
+    'refuses %j as a whole number in bounds',
     (limit) => {
       expect(faults({ q: 'a', limit }, true)).toEqual(['limit']);
     },
   );
 
-  it('refuses an unknown or repeated parameter where a typo would be paid for, and only there', () => {
+  it('refuses an unknown or repeated parameter on priced routes only', () => {
     expect(faults({ q: 'a', limt: '3' }, true)).toEqual(['limt']);
     expect(faults({ q: ['a', 'b'] }, true)).toContain('q');
     expect(parseParams(endpoint, { q: ['a', 'b'], limt: '3' }, false)).toEqual({ q: 'a', limit: 5 });
   });
 
-  it('is not misled by names that every object has', () => {
+  it('handles names that every object has', () => {
     for (const name of ['__proto__', 'constructor', 'toString']) {
       const query = Object.assign(Object.create(null), { q: 'a' });
       Object.defineProperty(query, name, { value: 'x', enumerable: true });

@@ -1,6 +1,6 @@
 type Route = readonly [path: string, priceUsd: string, description: string, params?: string];
 
-/** Sellers as a catalogue of paid services lists them; hosts are reserved names. A path that begins with `POST ` takes a JSON body. */
+/** Sellers as a catalogue of paid services lists them. Hosts are reserved names. A path that begins with `POST ` takes a JSON body. */
 const SELLERS: readonly (readonly [
   host: string,
   provider: string,
@@ -542,7 +542,7 @@ export interface BackgroundRoute {
   readonly params: readonly string[];
 }
 
-/** What else is on sale, written by hand after what catalogues of paid services list. */
+/** Other sellers' routes, written by hand in the style of catalogues of paid services. */
 export const BACKGROUND: readonly BackgroundRoute[] = SELLERS.flatMap(([host, provider, category, tags, routes]) =>
   routes.map(([spelled, priceUsd, description, params]) => ({
     ...{ host, provider, category, priceUsd, description },

@@ -42,7 +42,7 @@ describe('an item of a catalogue', () => {
     });
   });
 
-  test('with next to nothing in it is still one', () => {
+  test('with the fewest members is still an entry', () => {
     const entry = read({ resource: 'https://a.example/x/{id}', accepts: [plain()] })?.entry;
     expect(entry).toMatchObject({
       ...{
@@ -86,7 +86,7 @@ describe('an item of a catalogue', () => {
       'Circle, in groups',
       { accepts: [plain()], metadata: { input: { queryParams: { properties: { q: {} }, required: ['q'] } } } },
     ],
-  ])('tells its parameters as %s does', (_what, parts) => {
+  ])('has its parameters when it describes them like %s', (_what, parts) => {
     const params = read({ resource: 'https://a.example/x', ...parts })?.entry.params;
     expect(params).toEqual([expect.objectContaining({ name: 'q', in: 'query' })]);
   });
@@ -106,7 +106,7 @@ describe('an item of a catalogue', () => {
     expect(read(one)).toBeNull();
   });
 
-  test('hostile in every field comes out plain, bounded and valid', () => {
+  test('hostile in every member becomes plain, bounded and valid', () => {
     const evil = `<script>alert(1)</script>\u0000\u202e${'x'.repeat(5000)}`;
     const deep = JSON.parse(`${'{"a":'.repeat(200)}1${'}'.repeat(200)}`);
     const fields = Object.fromEntries(
@@ -143,7 +143,7 @@ describe('an item of a catalogue', () => {
 
 const SAMPLES = new URL('../../../../shared/samples/x402/', import.meta.url);
 const sample = (name: string) => JSON.parse(readFileSync(new URL(name, SAMPLES), 'utf8'));
-/** Documented examples are of other chains: moved to ours here, and given a recipient of forty digits where the documentation has fewer. */
+/** Documented examples are of other chains. Here they are changed to ours, with a recipient of forty digits where the documentation has fewer. */
 const moved = (one: { accepts: object[] }) => ({
   ...one,
   accepts: one.accepts.map((accept) => ({ ...accept, network: CHAIN.network, asset: CHAIN.usdc, payTo: PAY_TO })),

@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const stop of stopping.splice(0)) await stop();
 });
 
-/** A job over a catalogue that answers as it is told; times in minutes from the start. */
+/** A job over a catalogue whose results the test sets. Times in minutes from the start. */
 function start({ reads = true, readAtMs = null as number | null } = {}) {
   const clock = createManualClock(START);
   const told = { readsWell: true, readAt: [] as number[], loads: 0, changes: 0, version: 0, isStored: false };
@@ -42,7 +42,7 @@ function start({ reads = true, readAtMs = null as number | null } = {}) {
 }
 
 describe('the catalogue’s job', () => {
-  test('reads soon after the first start, then hourly, and tells of each change', async () => {
+  test('reads soon after the first start, then hourly, and reports each change', async () => {
     const { clock, told } = start();
     await clock.advance(3 * HOUR);
     expect(told.readAt).toEqual([0, 60, 120]);
@@ -55,7 +55,7 @@ describe('the catalogue’s job', () => {
     expect(told.readAt).toEqual([20]);
   });
 
-  test('of a copy that is older than that reads at once', async () => {
+  test('with an older copy reads at once', async () => {
     const { clock, told } = start({ readAtMs: START - 5 * HOUR });
     await clock.advance(MINUTE);
     expect(told.readAt).toEqual([0]);
@@ -72,7 +72,7 @@ describe('the catalogue’s job', () => {
     expect(told.readAt.slice(7)).toEqual([255, 315]);
   });
 
-  test('where it does not read it only follows what another process stores', async () => {
+  test('in a process that does not read, loads what another process stored', async () => {
     const { clock, told } = start({ reads: false });
     await new Promise((done) => setImmediate(done));
     await clock.advance(HOUR);

@@ -62,7 +62,7 @@ describe('the catalogue', () => {
     expect([clock.slept, warned]).toEqual([2000, []]);
   });
 
-  test('that gives fewer at once than asked for is read to its end all the same', async () => {
+  test('that returns fewer items than requested is read to its end', async () => {
     serve(items(25), 10);
     const { catalogue, read } = open('?type=http');
     await read();
@@ -77,7 +77,7 @@ describe('the catalogue', () => {
   test.each([
     ['without a total', (all: unknown[]) => ({ items: all })],
     ['under another name', (all: unknown[]) => ({ resources: all, pagination: { total: 'many' } })],
-  ])('that does not page, %s, is read once and seen to repeat itself', async (_what, answer) => {
+  ])('that ignores paging, %s, is read once and recognised as repeating', async (_what, answer) => {
     server.answers['/list'] = { body: JSON.stringify(answer(items(3))) };
     const { catalogue, read } = open();
     expect(await read()).toBe(true);
@@ -112,7 +112,7 @@ describe('the catalogue', () => {
     expect(warned).toEqual([expect.stringContaining('larger')]);
   });
 
-  test('is filtered to what is payable on our chain; what cannot be read costs the others nothing', async () => {
+  test('is filtered to entries payable on our chain, and an unreadable entry does not affect the others', async () => {
     serve([
       null,
       'x',
@@ -130,7 +130,7 @@ describe('the catalogue', () => {
     ]);
   });
 
-  test('is there at once after a restart, with the time of its read', async () => {
+  test('is available at once after a restart, with the time of its read', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'catalogue-'));
     const start = () => {
       db.close();
@@ -150,7 +150,7 @@ describe('the catalogue', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('read by another process is followed, an older copy is not', async () => {
+  test('read by another process is loaded, an older copy is not', async () => {
     serve(items(3));
     const follower = open();
     await follower.catalogue.load();
@@ -167,14 +167,14 @@ describe('the catalogue', () => {
   test.each([
     ['no JSON', '{'],
     ['of another shape', '[{"entry":1}]'],
-  ])('a stored copy that is %s is logged and passed over', async (_what, entries) => {
+  ])('a stored copy that is %s is logged and ignored', async (_what, entries) => {
     await store.save({ readAt: 1, entries });
     const { catalogue, warned } = open();
     await catalogue.load();
     expect([catalogue.listings(), catalogue.readAtMs(), warned.length]).toEqual([[], null, 1]);
   });
 
-  test('a stored copy of another chain’s entries is none of ours', async () => {
+  test('a stored copy of another chain’s entries is ignored', async () => {
     serve(items(2));
     const { catalogue, read } = open();
     await read();
@@ -225,7 +225,7 @@ describe('the catalogue', () => {
     });
   });
 
-  test('a page that fails leaves nothing of the others behind', async () => {
+  test('a failing page discards the others', async () => {
     serve(items(3));
     const { catalogue, read, warned } = open();
     await read();
@@ -236,7 +236,7 @@ describe('the catalogue', () => {
     expect([catalogue.listings().length, warned.length]).toEqual([3, 1]);
   });
 
-  test('that cannot be stored is searched all the same', async () => {
+  test('that cannot be stored is still searched', async () => {
     serve(items(3));
     const broken = { ...store, save: () => Promise.reject(new Error('disk full')) };
     const { catalogue, read, warned, close } = openCatalogue(`${server.url}/list`, broken, clock);
@@ -245,7 +245,7 @@ describe('the catalogue', () => {
     expect([catalogue.listings().length, warned]).toEqual([3, [expect.stringContaining('cannot be stored')]]);
   });
 
-  test('a read that is broken off changes and says nothing', async () => {
+  test('an aborted read changes and logs nothing', async () => {
     serve(items(3));
     const { catalogue, warned } = open();
     expect(await catalogue.read(AbortSignal.abort(new Error('stop')))).toBe(false);

@@ -18,7 +18,7 @@ const param = (name: string, place: string, more: object = {}) => ({
 });
 const v2 = (whole: object): Challenge => ({ version: 2, accepts: [], whole });
 
-/** The extension in the form of the x402 foundation's library (2.27.0, `declareDiscoveryExtension`): examples in `info`, what they are in `schema`. */
+/** The extension in the form of the x402 foundation's library (2.27.0, `declareDiscoveryExtension`): examples in `info`, their schema in `schema`. */
 function bazaar(info: object, input: object): object {
   const schema = { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object', required: ['input'] };
   return { bazaar: { info, schema: { ...schema, properties: { input: { type: 'object', properties: input } } } } };
@@ -56,7 +56,7 @@ describe('a 402 of version 2', () => {
     });
   });
 
-  test('tells the body of a POST with an example of it', () => {
+  test('describes the body of a POST with an example', () => {
     const body = {
       type: 'object',
       properties: { text: { type: 'string' }, tags: { type: 'array' } },
@@ -80,7 +80,7 @@ describe('a 402 of version 2', () => {
     {},
     { resource: 1, extensions: { bazaar: [] } },
     { extensions: { bazaar: { info: { input: 7 } } } },
-  ])('that says nothing is silence: %j', (whole) => {
+  ])('without any text gives no description: %j', (whole) => {
     const here = new URL('https://a.example/x');
     expect(describeChallenge({ version: 2, accepts: [], whole }, here, 'GET')).toEqual(NO_DESCRIPTION);
   });
@@ -138,7 +138,7 @@ const OPENAPI = {
 };
 
 describe('an OpenAPI document', () => {
-  test('describes the operation of the method that answered, behind a server’s path, references followed', () => {
+  test('describes the operation of the method that answered, behind a server’s path, with references resolved', () => {
     expect(describeOpenApi(OPENAPI, URL_HERE, 'GET')).toEqual({
       name: 'City weather',
       label: 'Sky service',
@@ -154,7 +154,7 @@ describe('an OpenAPI document', () => {
     });
   });
 
-  test('fits a template to a concrete path, and describes a body', () => {
+  test('matches a template to a concrete path, and describes a body', () => {
     expect(describeOpenApi(OPENAPI, new URL('https://a.example/v1/weather/Rome/'), 'POST')).toMatchObject({
       name: 'sendWeather',
       params: [{ name: 'city', in: 'path' }, param('note', 'body', { required: true, example: 'warm' })],
@@ -163,7 +163,7 @@ describe('an OpenAPI document', () => {
     });
   });
 
-  test('that does not know the route, or is none, is silence; circles and references elsewhere end', () => {
+  test('without the route, or of another kind, gives no description; circular and external references end', () => {
     const other = new URL('https://a.example/v1/tides');
     expect(describeOpenApi(OPENAPI, other, 'GET')).toEqual(NO_DESCRIPTION);
     for (const none of [null, 'x', [], { paths: [] }, { paths: { '/v1/tides': null } }]) {
@@ -183,7 +183,7 @@ describe('a well-known document', () => {
     params: [{ name: 'days', in: 'query', type: 'integer', required: true, description: 'How many', example: 3 }],
   };
 
-  test.each(['items', 'resources', 'endpoints', 'routes'])('describes the item of this address in `%s`', (list) => {
+  test.each(['items', 'resources', 'endpoints', 'routes'])('describes the item of this URL in `%s`', (list) => {
     const document = { name: 'Skies', [list]: ['https://a.example/other', { resource: 'https://a.example/no' }, item] };
     expect(describeWellKnown(document, URL_HERE, 'GET')).toMatchObject({
       name: 'Weather',
@@ -198,7 +198,7 @@ describe('a well-known document', () => {
     });
   });
 
-  test('takes a path for one of its own origin, and no other origin’s for it', () => {
+  test('takes a bare path as one of its own origin only', () => {
     const here = new URL('https://a.example/x');
     expect(describeWellKnown({ items: [{ path: '/x', name: 'X' }] }, here, 'GET').name).toBe('X');
     expect(describeWellKnown({ items: [{ url: 'https://b.example/x', name: 'X' }] }, here, 'GET')).toEqual(
@@ -207,14 +207,14 @@ describe('a well-known document', () => {
   });
 
   test.each([null, [], 7, { items: {} }, { items: [null, 'x', { resource: 'ht tp://' }] }])(
-    'is silence: %j',
+    'gives no description: %j',
     (document) => {
       expect(describeWellKnown(document, URL_HERE, 'GET')).toEqual(NO_DESCRIPTION);
     },
   );
 });
 
-describe('what is hostile', () => {
+describe('a hostile description', () => {
   const LOUD = `<script>alert(1)</script>\u202e\u0000\u001b[31m<img src=x onerror=y>${'word '.repeat(2000)}`;
   const deep = (depth: number): unknown => JSON.parse(`${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`);
   const many = Object.fromEntries(
@@ -238,7 +238,7 @@ describe('what is hostile', () => {
     },
   };
 
-  test('comes out plain and short, whatever it is', () => {
+  test('becomes plain and short', () => {
     const found = describeChallenge(v2(hostile), URL_HERE, 'GET');
     const text = JSON.stringify(found);
     expect(text).not.toMatch(/[<>\p{Cc}\u202e]|__proto__/u);
@@ -250,7 +250,7 @@ describe('what is hostile', () => {
     expect(found.keywords.length).toBeLessThanOrEqual(400);
   });
 
-  test('likewise in the other documents', () => {
+  test('becomes plain and short in the other documents too', () => {
     const openApi = {
       info: { title: LOUD },
       paths: {
@@ -279,7 +279,7 @@ describe('what is hostile', () => {
   });
 });
 
-test('several documents are one description: of each thing, the first that says something', () => {
+test('several documents are joined: each member comes from the first document that has it', () => {
   const first = { ...NO_DESCRIPTION, description: 'one', label: 'L' };
   const second = { ...NO_DESCRIPTION, name: 'two', description: 'two', params: [], method: 'POST' as const };
   expect(joinDescriptions(first, second)).toMatchObject({

@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const discovery of stopping.splice(0)) await discovery.stop();
 });
 
-/** Sources that a test changes; `market` and `catalogue` tell of it by their versions. */
+/** Sources that a test changes. The versions of `market` and `catalogue` show the change. */
 function world() {
   const clock = createManualClock(1_800_000_000_000);
   const state = {
@@ -51,12 +51,12 @@ const tides = (n: number) =>
   listing({ url: `https://tides${n}.example/x`, description: 'Tides', source: 'market', priceUsd: `0.0${n}` });
 
 describe('the running search', () => {
-  test('answers before it was started, from what it has', async () => {
+  test('answers before it was started, from the sources that it has', async () => {
     const { ask } = world();
     expect(await ask({ q: 'wallet balance' })).toMatchObject({ searched: { ownRoutes: 20 }, catalogueReadAt: null });
   });
 
-  test('sees after a refresh what the sources list, and everybody who asks meanwhile gets an answer', async () => {
+  test('sees the sources’ present lists after a refresh, and every caller meanwhile gets an answer', async () => {
     const { state, discovery, ask } = world();
     await discovery.start();
     state.market = [tides(1)];
@@ -67,7 +67,7 @@ describe('the running search', () => {
     expect((await ask({ q: 'tides' })).results.map(({ host }) => host)).toEqual(['tides1.example']);
   });
 
-  test('notices a change by itself, a search later', async () => {
+  test('notices a change by itself, one search later', async () => {
     const { state, discovery, ask } = world();
     await discovery.start();
     state.catalogue = [{ ...tides(2), entry: { ...tides(2).entry, source: 'catalogue' } }];
@@ -82,7 +82,7 @@ describe('the running search', () => {
     });
   });
 
-  test('a change that comes while the index is built is in it too', async () => {
+  test('includes a change that comes while the index is built', async () => {
     const { state, discovery, ask } = world();
     state.market = [tides(1)];
     state.marketVersion = 1;
@@ -93,7 +93,7 @@ describe('the running search', () => {
     expect((await ask({ q: 'tides' })).count).toBe(2);
   });
 
-  test('a source that throws leaves the old index in place, and is told to the log', async () => {
+  test('a source that throws leaves the old index in place, and is logged', async () => {
     const { state, discovery, errors, ask } = world();
     await discovery.start();
     state.market = [{ entry: { ...tides(1).entry, url: 'no address' }, keywords: '' }];
@@ -120,7 +120,7 @@ describe('the running search', () => {
     expect(await online()).toEqual({ 'percall.example': false, ...others });
   });
 
-  test('asks for its own readiness at most every five seconds', async () => {
+  test('reads its own readiness at most every five seconds', async () => {
     const { state, discovery, clock, ask } = world();
     await discovery.start();
     for (let n = 0; n < 100; n++) await ask();

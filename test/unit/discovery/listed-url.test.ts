@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { placeOf, readListedUrl } from '../../../src/discovery/listed-url.ts';
 
 describe('a listed address', () => {
-  test('is kept as it was written, placeholders and all', () => {
+  test('is kept as it was written, with placeholders', () => {
     expect(readListedUrl('https://API.Example.com:8443/v1/{id}/x/?a={b}#top')).toEqual({
       url: 'https://API.Example.com:8443/v1/{id}/x/?a={b}',
       host: 'api.example.com:8443',

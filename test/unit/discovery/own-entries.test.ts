@@ -9,14 +9,14 @@ const listings = ownListings();
 const sold = entriesOn(catalogue, 'paid').filter(({ path }) => path !== '/selftest/fail');
 
 describe('our own entries', () => {
-  test('are the twenty USDC routes that can be bought, and not the one that always fails', () => {
+  test('are the twenty USDC routes that can be bought, without the one that always fails', () => {
     expect(listings).toHaveLength(20);
     expect(listings.map(({ entry }) => entry.url)).toEqual(sold.map((endpoint) => ORIGIN + pathOn(endpoint, 'paid')));
     expect(JSON.stringify(listings)).not.toContain('selftest');
   });
 
   test.each(listings.map(({ entry }) => [entry.url.replace(ORIGIN, ''), entry] as const))(
-    '%s costs what the catalogue says, is paid to us on our chain, plainly',
+    '%s has the catalogue’s price, and is paid to us on our chain without a gateway',
     (path, entry) => {
       const endpoint = sold.find((one) => pathOn(one, 'paid') === path);
       expect(entrySchema.safeParse({ ...entry, online: true, score: 0 }).error).toBeUndefined();

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { plainText } from '../../../src/discovery/plain-text.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 
-describe('a stranger’s text', () => {
+describe('a third party’s text', () => {
   test.each([
     ['plain words stay', 'Price of tea, in €: 3.50 & more', 'Price of tea, in €: 3.50 & more'],
     ['markup goes', 'a <b>bold</b><script src=x>alert(1)</script> word', 'a bold alert(1) word'],
@@ -22,7 +22,7 @@ describe('a stranger’s text', () => {
     expect(plainText(value, 10)).toBe('');
   });
 
-  test('is cut with an ellipsis, at any length, never within a character', () => {
+  test('is cut with an ellipsis, at any length, never inside a character', () => {
     const text = 'ab😀cd😀ef';
     for (let max = 2; max < 12; max++) {
       const cut = plainText(text, max);
@@ -33,7 +33,7 @@ describe('a stranger’s text', () => {
     expect(plainText('x'.repeat(10_000_000), 5)).toBe('xxxx…');
   });
 
-  test(`cannot become HTML or leave its line, whatever it is (seed ${seed})`, () => {
+  test(`cannot become HTML or leave its line (seed ${seed})`, () => {
     const random = seededRandom('texts');
     const parts = [
       '<',

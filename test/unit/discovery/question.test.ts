@@ -2,25 +2,25 @@ import { describe, expect, test } from 'vitest';
 import { readQuestion } from '../../../src/discovery/question.ts';
 import { STOP_WORDS, SYNONYMS } from '../../../src/discovery/synonyms.ts';
 
-/** What is asked for: the first wording of each concept. */
+/** The concepts of a query, by their first wording. */
 const asked = (text: string) => readQuestion(text).map(({ wordings }) => wordings[0]?.phrase);
 const wordingsOf = (text: string) => readQuestion(text)[0]?.wordings ?? [];
 
 describe('a question', () => {
-  test('asks for its telling words, not for how it is put', () => {
+  test('searches for its meaningful words, not for its form', () => {
     expect(asked('Could you please get me the API for tide tables?')).toEqual(['tide', 'tables']);
   });
 
-  test('of nothing but such words is taken at its words', () => {
+  test('of stop words alone is searched with them', () => {
     expect(asked('who is it')).toEqual(['who', 'is', 'it']);
     expect(asked('42')).toEqual(['42']);
   });
 
-  test.each(['', ' ', '?!', '"*()"', '\u0000'])('%j asks for nothing', (text) => {
+  test.each(['', ' ', '?!', '"*()"', '\u0000'])('%j searches for nothing', (text) => {
     expect(readQuestion(text)).toEqual([]);
   });
 
-  test('counts a synonym less than the word itself, and finds it for the plural too', () => {
+  test('gives a synonym less weight than the word itself, and finds it for the plural too', () => {
     for (const text of ['photo', 'photos', 'PHOTOS']) {
       const [own, ...others] = wordingsOf(text);
       expect(own).toMatchObject({ phrase: text.toLowerCase(), weight: 1 });
@@ -28,7 +28,7 @@ describe('a question', () => {
     }
   });
 
-  test('knows pairs of words, also across what is left out between them', () => {
+  test('knows pairs of words, also across words that are left out between them', () => {
     expect(asked('smart contracts')).toContain('contract deploys');
     expect(asked('speech into text')).toContain('transcribe');
     expect(asked('contracts, smart')).not.toContain('contract deploys');
@@ -43,18 +43,18 @@ describe('a question', () => {
     ['CVE-2021-23337', 'vulnerabilities'],
     ['example.com', 'domain'],
     ['CHF', 'currency'],
-  ])('knows %s by its form', (text, means) => {
+  ])('recognises %s by its form', (text, means) => {
     expect(asked(text)).toContain(means);
   });
 
-  test('takes the last word for one that may still be being typed', () => {
+  test('treats the last word as possibly incomplete', () => {
     const prefixes = (text: string) =>
       readQuestion(text).flatMap(({ wordings }) => wordings.filter(({ prefix }) => prefix).map(({ phrase }) => phrase));
     expect(prefixes('tide vol')).toEqual(['tide', 'vol']);
     expect(prefixes('photo vo')).toEqual([]);
   });
 
-  test('is bounded, however long it is', () => {
+  test('is limited in length', () => {
     expect(readQuestion('smart contract '.repeat(1000)).length).toBeLessThanOrEqual(16);
     expect(readQuestion(`${'x'.repeat(41)} tide`)).toHaveLength(1);
   });
@@ -66,7 +66,7 @@ describe('a question', () => {
 });
 
 describe('the table of synonyms', () => {
-  test('has keys of one or two plain words in lower case, and says something of each', () => {
+  test('has keys of one or two plain words in lower case, each with synonyms', () => {
     for (const [key, phrases] of Object.entries(SYNONYMS)) {
       expect(key).toMatch(/^[a-z0-9]+( [a-z0-9]+)?$/);
       expect(phrases.length, key).toBeGreaterThan(0);
@@ -74,7 +74,7 @@ describe('the table of synonyms', () => {
     }
   });
 
-  test('says nothing of a word that is never asked for', () => {
+  test('has no entry for a word that is never searched', () => {
     expect(Object.keys(SYNONYMS).filter((key) => STOP_WORDS.has(key))).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * What people ask for, in their own words, and the entry that should come first: a path of ours, or host and path of another seller.
- * The first part was written before there was a ranking, the second before it was tried on them. Those that it gets wrong stay.
+ * People's queries, and the entry that should come first: a path of ours, or host and path of another seller.
+ * The first part was written before the ranking, the second before the ranking was tried on it. Wrong results stay in the list.
  */
 export const QUESTIONS: readonly (readonly [question: string, expected: string])[] = [
   // The chain itself

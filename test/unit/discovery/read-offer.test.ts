@@ -10,7 +10,7 @@ const v1 = (accepts: unknown[]): Challenge => ({ version: 1, accepts, whole: {} 
 const offer = (challenge: Challenge) => readOffer(challenge, PAYABLE);
 
 describe('a challenge', () => {
-  test('of version 2 is read from the header, and the body is not looked at', async () => {
+  test('of version 2 is read from the header, and the body is not read', async () => {
     const whole = { x402Version: 2, accepts: [accept()] };
     const never = () => Promise.reject(new Error('the body was read'));
     const found = await readChallenge({ headers: { 'payment-required': base64(whole) }, read: never });
@@ -41,7 +41,7 @@ describe('a challenge', () => {
 });
 
 describe('an offer', () => {
-  test('is the price in USD, exact, and whom it pays, on all networks that are accepted', () => {
+  test('has the exact price in USD, the recipient, and all accepted networks', () => {
     const elsewhere = accept({ network: 'eip155:8453', asset: `0x${'8'.repeat(40)}`, amount: '1' });
     expect(offer(v2([elsewhere, accept()]))).toEqual({
       rail: 'direct',
@@ -53,7 +53,7 @@ describe('an offer', () => {
     });
   });
 
-  test('through the gateway says what the plain way costs, where there is one', () => {
+  test('through the gateway has the price without it, when there is one', () => {
     const gateway = accept({ extra: GATEWAY_EXTRA, amount: '1000' });
     expect(offer(v2([gateway]))).toMatchObject({ rail: 'gateway', priceUsd: '0.001', plainPriceUsd: null });
     expect(offer(v2([accept(), gateway]))).toMatchObject({
@@ -63,14 +63,14 @@ describe('an offer', () => {
     });
   });
 
-  test('of version 1 is maxAmountRequired, whatever stands beside it', () => {
+  test('of version 1 is maxAmountRequired, whatever else the entry has', () => {
     expect(offer(v1([acceptV1()])).priceUsd).toBe('0.003');
     expect(offer(v1([acceptV1({ amount: '1' })])).priceUsd).toBe('0.003');
     expect(() => offer(v1([accept()]))).toThrow('exact');
     expect(() => offer(v2([acceptV1()]))).toThrow('exact');
   });
 
-  test('takes the asset in any letter case, and Permit2 without a domain', () => {
+  test('accepts the asset in any letter case, and Permit2 without a domain', () => {
     expect(offer(v2([accept({ asset: USDC.toUpperCase().replace('0X', '0x') })])).priceUsd).toBe('0.002');
     expect(offer(v2([accept({ extra: { assetTransferMethod: 'permit2' } })])).priceUsd).toBe('0.002');
   });
@@ -94,10 +94,10 @@ describe('an offer', () => {
       { extra: { assetTransferMethod: 'erc7710', name: 'USDC', version: '2' } },
     ],
     ['a gateway without a wallet', { extra: { ...GATEWAY_EXTRA, verifyingContract: undefined } }],
-  ])('is none: %s', (_what, more) => {
+  ])('is ignored: %s', (_what, more) => {
     const refused = expect.objectContaining({ status: 400, code: 'not_payable_here' });
     expect(() => offer(v2([accept(more)]))).toThrow(refused);
-    // A sound entry beside it counts, and that one alone.
+    // A valid entry beside it counts alone.
     expect(offer(v2([accept(more), accept({ amount: '7' })])).priceUsd).toBe('0.000007');
   });
 

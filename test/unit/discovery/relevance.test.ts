@@ -16,14 +16,14 @@ afterAll(() => snapshot.index.close());
 
 const now = { network: NETWORK, catalogueReadAt: null, isOnline: () => true };
 
-/** Ours by their paths, others by host and path. */
+/** Our results by path, others by host and path. */
 const ask = (q: string) =>
   search(snapshot, now, searchParams.parse({ q })).results.map(({ url }) =>
     url.replace(ORIGIN, '').replace('https://', ''),
   );
 
 describe('people’s questions', () => {
-  test('are enough, each asks for something that is on sale, and ours are all asked for', () => {
+  test('are enough, each asks for something on sale, and all of our routes are asked for', () => {
     const onSale = snapshot.listings.map(({ entry }) => entry.url.replace(ORIGIN, '').replace('https://', ''));
     const expected = QUESTIONS.map(([, entry]) => entry);
     expect(QUESTIONS.length).toBeGreaterThanOrEqual(60);
@@ -33,7 +33,7 @@ describe('people’s questions', () => {
     expect(onSale.length).toBeGreaterThan(250);
   });
 
-  test('are not the descriptions again', () => {
+  test('do not repeat the descriptions', () => {
     const descriptions = snapshot.listings.map(({ entry }) => `${entry.label} ${entry.description}`.toLowerCase());
     const copied = QUESTIONS.filter(([question]) => descriptions.some((text) => text.includes(question.toLowerCase())));
     expect(copied.filter(([question]) => question.split(' ').length > 2)).toEqual([]);
@@ -55,7 +55,7 @@ describe('people’s questions', () => {
   });
 
   test.each(['xylophone tuning', 'qwzrk', 'тест', '🦆', '!!!'])(
-    '%s: nobody sells that, and nothing is found',
+    '%s: no entry sells that, and nothing is found',
     (question) => {
       expect(ask(question)).toEqual([]);
     },

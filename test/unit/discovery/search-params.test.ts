@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { searchParams } from '../../../src/discovery/search-params.ts';
 
 describe('the parameters of a search', () => {
-  test('all have their defaults', () => {
+  test('all have defaults', () => {
     expect(searchParams.parse({})).toEqual({ q: '', limit: 10 });
   });
 
-  test('are taken up to their bounds', () => {
+  test('are accepted up to their limits', () => {
     const given = {
       ...{ q: '😀'.repeat(200), limit: '50', maxPriceUsd: '0', source: 'market', seller: 'a.example' },
       ...{ category: 'x'.repeat(60), network: 'eip155:5042' },

@@ -23,7 +23,7 @@ const find = (snapshot: Snapshot, query: Record<string, string>) => search(snaps
 const urls = (snapshot: Snapshot, query: Record<string, string>) => find(snapshot, query).results.map(({ url }) => url);
 
 describe('a search', () => {
-  test('has the interface document’s members, and its entries theirs, no other', async () => {
+  test('has the interface document’s members, its entries too, and no others', async () => {
     const { results, ...top } = find(await everything(), { q: 'wallet', limit: '3' });
     expect(Object.keys(top)).toEqual(['query', 'network', 'count', 'searched', 'catalogueReadAt', 'sources', 'note']);
     expect(top).toMatchObject({ query: 'wallet', network: NETWORK, count: 3, catalogueReadAt: 1_800_000_000 });
@@ -33,7 +33,7 @@ describe('a search', () => {
     expect(results.every(({ score }) => score > 0)).toBe(true);
   });
 
-  test('says how many entries of each source it looked through', async () => {
+  test('says how many entries of each source it searched', async () => {
     const { market, catalogue } = background();
     const { searched } = find(await everything(), { q: 'wallet' });
     expect(searched).toEqual({ ownRoutes: 20, marketListings: market.length, catalogue: catalogue.length });
@@ -51,7 +51,7 @@ describe('a search', () => {
     expect(urls(await everything(), { q: '  ', limit: '50' })).toEqual(results.map(({ url }) => url));
   });
 
-  test('compares prices as numbers, whatever their digits', async () => {
+  test('compares prices as numbers, whatever their number of digits', async () => {
     const prices = ['0.010', '0.9', '10', '0.0000001', '2'];
     const catalogue = prices.map((priceUsd, n) => listing({ url: `https://a.example/${n}`, priceUsd }));
     const snapshot = await over({ catalogue });
@@ -85,7 +85,7 @@ describe('a search', () => {
     expect(new Set(results.map(({ score }) => score)).size).toBe(1);
   });
 
-  test('tells what is online at this moment', async () => {
+  test('says what is online at this moment', async () => {
     const snapshot = await everything();
     const at = (isOnline: boolean) =>
       search(snapshot, { ...now, isOnline: () => isOnline }, searchParams.parse({ q: 'wallet' })).results;
@@ -134,7 +134,7 @@ describe('words', () => {
     }
   });
 
-  test('that stand in most entries still find them, by price', async () => {
+  test('in most entries still find them, by price', async () => {
     const catalogue = ['0.3', '0.1', '0.2'].map((priceUsd, n) =>
       listing({ url: `https://a.example/${n}`, description: 'Tides', priceUsd }),
     );
@@ -145,7 +145,7 @@ describe('words', () => {
     ]);
   });
 
-  test('what fits hardly at all is left out', async () => {
+  test('an entry that hardly matches is left out', async () => {
     const snapshot = await everything();
     const { results } = find(snapshot, { q: 'weather forecast for the weekend', limit: '50' });
     expect(results.length).toBeLessThan(20);
@@ -183,7 +183,7 @@ describe('words', () => {
       '*',
     ],
     ...['constructor', '__proto__', 'x'.repeat(200), '"'.repeat(200), '(("'.repeat(60), 'wallet\u0000" OR "'],
-  ])('no query is syntax: %j', async (q) => {
+  ])('a query has no syntax: %j', async (q) => {
     expect(() => find(snapshot, { q })).not.toThrow();
     const { results } = find(snapshot, { q });
     if (/^\W*wallet\W*$/.test(q)) expect(results[0]?.description).toMatch(/balances|wallet/i);
@@ -253,7 +253,7 @@ describe('limits', () => {
     expect(urls(snapshot, { network: 'eip155:8453' })).toEqual(['https://a.example/x']);
   });
 
-  test('hold together, with a query too, and give the best of what is left', async () => {
+  test('combine, with a query too, and return the best of the rest', async () => {
     const snapshot = await everything();
     const { results } = find(snapshot, { q: 'wallet', maxPriceUsd: '0.004', source: 'catalogue' });
     expect(results.length).toBeGreaterThan(0);
@@ -263,7 +263,7 @@ describe('limits', () => {
   });
 });
 
-describe('what several sources list', () => {
+describe('an entry of several sources', () => {
   const at = (source: Source, url: string, label = source) => listing({ url, source, label });
 
   test('is listed once per host and path, by the better source', async () => {
@@ -284,7 +284,7 @@ describe('what several sources list', () => {
     expect(snapshot.counts).toEqual({ own: 1, market: 1, catalogue: 1 });
   });
 
-  test('of one source, differing by method or query is not the same', async () => {
+  test('of one source is a different entry when method or query differ', async () => {
     const catalogue = [
       at('catalogue', 'https://b.example/x'),
       { ...at('catalogue', 'https://b.example/x'), keywords: 'again' },
@@ -294,7 +294,7 @@ describe('what several sources list', () => {
     expect((await over({ catalogue })).listings).toHaveLength(3);
   });
 
-  test('of our own host is what we say ourselves: no stranger lists the route that always fails', async () => {
+  test('of our own host is ours alone: no third party lists the route that always fails', async () => {
     const own = ownListings();
     const catalogue = [`${ORIGIN}/v1/paid/selftest/fail`, `${ORIGIN}/v1/paid/arc/wallet`].map((url) =>
       at('catalogue', url),

@@ -8,11 +8,11 @@ export const NETWORK = 'eip155:5042';
 export const ORIGIN = 'https://percall.example';
 export const SELLER = `0x${'5e'.repeat(20)}`;
 
-/** What we sell, from the real catalogue. */
+/** Our own listings, from the real catalogue. */
 export const ownListings = () =>
   createOwnListings({ catalogue, network: NETWORK, payTo: SELLER, publicOrigin: ORIGIN, describeParams });
 
-/** A listing with as little as a test needs to say. */
+/** A listing with only the members that a test needs. */
 export function listing(entry: Partial<Listing['entry']> & { url: string }, keywords = ''): Listing {
   const { host, origin } = new URL(entry.url);
   return {

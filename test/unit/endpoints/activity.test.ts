@@ -22,7 +22,7 @@ function fill() {
   putCoverage(db, 'full', [[200, 202]]);
   const insert = db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, NULL, ?)');
   insert.run(200, THIS_HOUR - HOUR, account(1), account(0xa), hash(1), 100, 'token "A"');
-  // Of the two that block 201 tried to make one failed.
+  // Of the two creations that block 201 tried, one failed.
   insert.run(201, THIS_HOUR - 1, account(2), account(0xa), hash(2), null, null);
 }
 
@@ -43,7 +43,7 @@ test('activity: counted hours of the last day, with their operations', async () 
   });
 });
 
-test('deploys: the newest, as many as asked for', async () => {
+test('deploys: the newest, in the requested number', async () => {
   fill();
   expect(await run(deploys, given().sources, { limit: 1 })).toEqual({
     deploys: [
@@ -56,7 +56,7 @@ test('deploys: the newest, as many as asked for', async () => {
   });
 });
 
-test('deploys/history: what was created in each counted hour, and by how many', async () => {
+test('deploys/history: the number of contracts and of deployers in each counted hour', async () => {
   fill();
   const reply = await run(deploysHistory, given().sources, { limit: 200 });
   expect(reply).toMatchObject({

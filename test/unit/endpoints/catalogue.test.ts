@@ -47,7 +47,7 @@ test('paths and prices are those of the interface document, each path once', () 
   expect(Object.isFrozen(catalogue)).toBe(true);
 });
 
-test('what is sold over Lightning is the interface document’s list, in its order', () => {
+test('the Lightning routes are the interface document’s list, in its order', () => {
   expect(
     entriesOn(catalogue, 'lightning').map((endpoint) => [pathOn(endpoint, 'lightning'), endpoint.price?.usd]),
   ).toEqual([
@@ -77,7 +77,7 @@ test('what is sold over Lightning is the interface document’s list, in its ord
 });
 
 describe.each(catalogue.map((endpoint) => [listedPath(endpoint), endpoint] as const))('%s', (_path, endpoint) => {
-  test('its example is one that it could give', () => {
+  test('its example matches its own schemas', () => {
     expect(() => parseParams(endpoint, endpoint.example.params, true)).not.toThrow();
     expect(endpoint.result.parse(endpoint.example.result)).toEqual(endpoint.example.result);
   });
@@ -108,7 +108,7 @@ test.each([
   ['/v1/paid/deploys/history', {}, { limit: 200 }],
   ['/v1/fx', {}, { window: 60, symbol: 'EURC' }],
   ['/v1/paid/fx/execution', { window: '1440', symbol: 'cirBTC' }, { window: 1440, symbol: 'cirBTC' }],
-])('%s takes %o', (path, query, params) => {
+])('%s accepts %o', (path, query, params) => {
   expect(parseParams(endpointAt(path), query, true)).toEqual(params);
 });
 
@@ -131,7 +131,7 @@ test.each([
   ['/v1/fx', { symbol: '' }, 'symbol: the symbol of a watched token'],
   ['/v1/paid/fx/execution', { window: '1441' }, 'window: a whole number from 5 to 1440'],
   ['/v1/paid/selftest/fail', { x: '1' }, 'x: no such parameter'],
-])('%s refuses %o, naming the parameter', (path, query, message) => {
+])('%s refuses %o and names the parameter', (path, query, message) => {
   expect(() => parseParams(endpointAt(path), query, true)).toThrow(BadParameter);
   expect(() => parseParams(endpointAt(path), query, true)).toThrow(message);
 });

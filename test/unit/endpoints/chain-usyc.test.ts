@@ -23,11 +23,11 @@ interface Answered {
 }
 
 const given = useFixture();
-/** What the oracle has published; the last is the newest. */
+/** The rounds that the oracle has published, the newest last. */
 let rounds: Answered[];
-/** Stands in for the answer about a round: bytes, or an error that the node gives. */
+/** Replaces the answer about a round by bytes, or by an error of the node. */
 let special: Map<bigint, string | RpcFault>;
-/** What the two contracts say of themselves, by selector; `latest` in place of the newest round. */
+/** The two contracts' own values, by selector. `latest` replaces the newest round. */
 let views: { oracleDecimals: string | RpcFault; decimals: string; totalSupply: string; latest?: string | RpcFault };
 
 const encode = ({ id, answer, at }: Answered) =>
@@ -57,7 +57,7 @@ beforeEach(() => {
   };
 });
 
-/** As the routes do: the reply must match its own schema. */
+/** As on the routes, the reply must match its own schema. */
 const read = async (contracts: typeof usyc | null = usyc) => {
   const { chain, clock } = given().sources;
   return chainUsyc.result.parse(await chainUsyc.run({}, { chain, clock, usyc: contracts }, AbortSignal.timeout(5000)));
@@ -72,7 +72,7 @@ const asked = () =>
     .node.bodies.flat()
     .filter((call) => JSON.stringify(call).includes(ORACLE_SELECTORS['getRoundData(uint80)'])).length;
 
-test.each(Object.entries(ORACLE_SELECTORS))('the selector of %s is that of its signature', (signature, selector) => {
+test.each(Object.entries(ORACLE_SELECTORS))('the selector of %s follows from its signature', (signature, selector) => {
   expect(toFunctionSelector(`function ${signature}`)).toBe(selector);
 });
 
@@ -94,13 +94,13 @@ test('price, round, supply, history and contracts, exact and at one block', asyn
   });
 });
 
-test('decimals are the oracle’s own, whatever they are', async () => {
+test('decimals are the oracle’s own', async () => {
   views.oracleDecimals = number(8n);
   rounds = [{ id: 1n, answer: 113_826_451n, at: NOW_SECONDS }];
   expect(await read()).toMatchObject({ priceUsd: '1.13826451', history: [{ usd: '1.13826451' }] });
 });
 
-test('the supply of a token that does not answer is unknown, and the price is not', async () => {
+test('the supply of a token that does not answer is null, and the price is still given', async () => {
   views.totalSupply = '0x';
   expect(await read()).toMatchObject({ supplyOnChain: null, round: '3' });
   views = { ...views, totalSupply: number(1n), decimals: '0x' };
@@ -115,7 +115,7 @@ describe('past rounds', () => {
       at: NOW_SECONDS - (count - at) * DAY,
     }));
 
-  test('at most 35 are told, read in one batch with the rest of the requests being two', async () => {
+  test('at most 35 are listed, read in one batch, with two requests in total', async () => {
     rounds = many(60);
     await given().sources.chain.request('eth_blockNumber', []);
     const before = given().node.requests.length;
@@ -125,7 +125,7 @@ describe('past rounds', () => {
     expect(asked()).toBe(34);
   });
 
-  test('those that are known are not read again, and the newest always is', async () => {
+  test('known rounds are not read again, and the newest always is', async () => {
     rounds = many(40);
     await read();
     expect(asked()).toBe(34);
@@ -138,7 +138,7 @@ describe('past rounds', () => {
     expect(asked()).toBe(35);
   });
 
-  test('a proxy’s end with the phase, and keep their ids exact', async () => {
+  test('a proxy’s rounds end with the phase, and keep their ids exact', async () => {
     const phase = 5n << 64n;
     rounds = [1n, 2n, 3n].map((id) => ({ id: phase | id, answer: E18, at: NOW_SECONDS + Number(id) }));
     expect(await roundsOf()).toEqual(['92233720368547758083', '92233720368547758082', '92233720368547758081']);
@@ -154,15 +154,15 @@ describe('past rounds', () => {
     ['a negative price', encode({ id: 2n, answer: -1n, at: NOW_SECONDS })],
     ['no time', encode({ id: 2n, answer: E18, at: 0 })],
     ['another round', encode({ id: 1n, answer: E18, at: NOW_SECONDS })],
-  ])('%s ends them', async (_what, answer) => {
+  ])('%s ends the list', async (_what, answer) => {
     special.set(2n, answer);
     expect(await roundsOf()).toEqual(['3']);
-    // Not for ever: nothing of it was kept.
+    // Not for ever, because nothing of it was cached.
     special.clear();
     expect(await roundsOf()).toEqual(['3', '2', '1']);
   });
 
-  test('a node in trouble is no end: the answer fails, uncharged', async () => {
+  test('a failing node does not end the list: the answer fails, uncharged', async () => {
     special.set(2n, new RpcFault(-32603, 'internal error'));
     await expect(read()).rejects.toBeInstanceOf(UpstreamFailed);
   });

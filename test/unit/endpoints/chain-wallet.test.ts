@@ -7,7 +7,7 @@ import { ALICE, address, run, TOKEN, USDC, useFixture } from './fixture.ts';
 const given = useFixture();
 
 describe('chain/wallet', () => {
-  test('a wallet: both faces of its USDC exact, all read at one block', async () => {
+  test('a wallet: both USDC balances exact, all read at one block', async () => {
     expect(await run(chainWallet, given().sources, { address: ALICE })).toEqual({
       address: ALICE,
       type: 'wallet',
@@ -32,7 +32,7 @@ describe('chain/wallet', () => {
     expect(await run(chainWallet, given().sources, { address: ALICE })).toMatchObject({ type, codeBytes });
   });
 
-  test('the project token, and what of it cannot be read, is null', async () => {
+  test('the project token is null where it cannot be read', async () => {
     const configured = (projectToken: `0x${string}`) => ({ ...given().sources, projectToken });
     expect(await run(chainWallet, configured(TOKEN), { address: ALICE })).toMatchObject({
       projectToken: { address: TOKEN, symbol: 'TKN', balance: '0.5' },
@@ -42,12 +42,12 @@ describe('chain/wallet', () => {
     });
   });
 
-  test('without the USDC balance there is nothing to sell: 502', async () => {
+  test('without the USDC balance the call fails with 502', async () => {
     delete given().views[USDC];
     await expect(run(chainWallet, given().sources, { address: ALICE })).rejects.toBeInstanceOf(UpstreamFailed);
   });
 
-  test('a provider that lacks the block: 502, not an invented balance', async () => {
+  test('a provider that lacks the block causes 502, not an invented balance', async () => {
     given().node.methods.eth_getBalance = () => {
       throw new RpcFault(-32000, 'header not found');
     };

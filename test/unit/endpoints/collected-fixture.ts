@@ -6,16 +6,16 @@ import type { Sqlite } from '../../../src/store/sqlite/database.ts';
 import { account, emptyChainDatabase, toHex } from '../../support/chain/chain-rows.ts';
 import { type ChainSources, SETTINGS, USDC } from './fixture.ts';
 
-/** The newest collected block's time: a full hour and a half. */
+/** The time of the newest collected block: a full hour and half an hour. */
 export const UNTIL = 1_795_177_800 - (1_795_177_800 % 3600) + 1800;
 export const HOUR = 3600;
 export const EURC = toHex(account(0xe0));
 
-/** A chain database to fill, and sources over it; nothing of them asks a node, which is not there. */
+/** A chain database to fill, and sources over it. They ask no node. */
 export interface CollectedFixture {
   readonly db: Sqlite;
   readonly sources: ChainSources;
-  /** What the collector says of itself. */
+  /** The collector's own status. */
   status: CollectorStatus;
   nowMs: number;
 }
@@ -56,7 +56,7 @@ export function useCollected(settings: Partial<ChainSources['collected']> = {}):
   };
 }
 
-/** Head and collected block are one, seen just now. */
+/** Head and collected block are the same, and were seen just now. */
 export function collectedStatus(): CollectorStatus {
   return {
     ...NO_COLLECTOR.status(),
@@ -70,7 +70,7 @@ export function collectedStatus(): CollectorStatus {
   };
 }
 
-/** What every answer ends with when nothing lags. */
+/** The last members of every answer when nothing lags. */
 export const PROVENANCE = {
   freshness: { head: 1000, collected: 1000, lagBlocks: 0, lagSeconds: 0 },
   source: { name: 'Collected from eip155:5042 over JSON-RPC', url: 'http://127.0.0.1:1', retrievedAt: UNTIL },

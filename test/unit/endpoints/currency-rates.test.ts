@@ -7,7 +7,7 @@ const world = useNames();
 type Rates = { base: string; date: string; rates: Record<string, string>; note: string; source: object };
 const rates = (query: Record<string, string> = {}) => ask<Rates>(world(), '/currency/rates', query);
 
-test('against the dollar by default: everything but the base, with ten significant digits', async () => {
+test('against the dollar by default: every currency but the base, with ten significant digits', async () => {
   expect(await rates()).toEqual({
     base: 'USD',
     date: '2026-11-19',
@@ -22,7 +22,7 @@ test('against the dollar by default: everything but the base, with ten significa
   });
 });
 
-test('against the euro: as published, without needless zeros', async () => {
+test('against the euro: as published, without trailing zeros', async () => {
   expect((await rates({ base: 'eur' })).rates).toEqual({ GBP: '0.8', IDR: '20000', JPY: '187.5', USD: '1.25' });
 });
 
@@ -32,7 +32,7 @@ test('cross rates are rounded half up at the tenth digit', async () => {
   expect(cross).toEqual({ EUR: '0.005373455132', IDR: '107.4180548', USD: '0.006663084363' });
 });
 
-test('the base is listed when it is asked for; a symbol named twice is listed once', async () => {
+test('the base is listed when it is asked for; a symbol that is named twice is listed once', async () => {
   expect((await rates({ base: 'GBP', symbols: 'GBP,GBP,USD' })).rates).toEqual({ GBP: '1', USD: '1.5625' });
 });
 
@@ -43,16 +43,16 @@ describe('dates', () => {
     ['2025-12-31', '2025-12-31'],
     ['2026-01-01', '2025-12-31'],
     ['1999-01-04', '1999-01-04'],
-  ])('%s is answered with the fixing of %s', async (date, fixing) => {
+  ])('%s gets the fixing of %s', async (date, fixing) => {
     expect((await rates({ date })).date).toBe(fixing);
   });
 
-  test('a currency that is gone is quoted for the days on which it was', async () => {
+  test('a former currency is quoted for the days of its existence', async () => {
     expect((await rates({ base: 'BGN', symbols: 'EUR', date: '2026-01-01' })).rates).toEqual({ EUR: '0.5112997239' });
     await expect(rates({ base: 'BGN' })).rejects.toThrow('base: BGN has no reference rate of 2026-11-19');
   });
 
-  test('today is Frankfurt’s: tomorrow is not served before it has come there', async () => {
+  test('today is Frankfurt’s: tomorrow is refused until it has begun there', async () => {
     await expect(rates({ date: '2026-11-21' })).rejects.toThrow(
       'date: in the future; today is 2026-11-20 in Frankfurt',
     );
@@ -81,7 +81,7 @@ test.each([
   [{ date: 'latest' }, 'date: a date that exists'],
   [{ date: '1999-01-03' }, 'date: not before 1999-01-04'],
   [{ quotes: 'EUR' }, 'quotes: no such parameter'],
-])('%o is refused before anybody is asked', async (query, message) => {
+])('%o is refused before any source is asked', async (query, message) => {
   const failure = await rates(query as Record<string, string>).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(BadParameter);
   expect(String(failure)).toContain(message);

@@ -29,7 +29,7 @@ test('the six default types, mail servers in their order', async () => {
   expect(world().requests).toHaveLength(6);
 });
 
-test('the types that are asked for, each once, in any letter case', async () => {
+test('the requested types, each once, in any letter case', async () => {
   const reply = await dns({ name: 'example.com', type: 'soa, caa,SOA' });
   expect(reply.records).toEqual({ SOA: [], CAA: [] });
   expect(world().requests).toHaveLength(2);
@@ -58,18 +58,18 @@ test('every type has a schema that its records fit', async () => {
   });
 });
 
-test('an internationalised name is asked in ASCII, a service label is welcome', async () => {
+test('an internationalised name is sent in ASCII, and a service label is allowed', async () => {
   expect((await dns({ name: 'münchen.de', type: 'A' })).name).toBe('xn--mnchen-3ya.de');
   expect((await dns({ name: '_dmarc.example.com', type: 'TXT' })).name).toBe('_dmarc.example.com');
   expect(world().requests[0]).toBe('/cloudflare?name=xn--mnchen-3ya.de&type=A');
 });
 
-test('no such name is an answer', async () => {
+test('a name that does not exist is an answer', async () => {
   world().answers.set('/cloudflare', dnsAnswers([], { Status: 3 }));
   expect(await dns({ name: 'nobody.example.com', type: 'A' })).toMatchObject({ status: 'NXDOMAIN', exists: false });
 });
 
-describe('refused before anybody is asked', () => {
+describe('refused before any source is asked', () => {
   test.each([
     [{}, 'name: required'],
     [{ name: '' }, 'name: a host name'],

@@ -43,11 +43,11 @@ test('a registered domain', async () => {
   expect(world().requests.some((path) => path.startsWith('/cloudflare'))).toBe(false);
 });
 
-test('a name below it is reduced to the domain, and that is said', async () => {
+test('a name below it is reduced to the domain, and the answer says so', async () => {
   expect(await whois('a.WWW.example.com.')).toMatchObject({ domain: 'example.com', asked: 'a.www.example.com' });
 });
 
-test('an internationalised domain is asked in ASCII', async () => {
+test('an internationalised domain is sent in ASCII', async () => {
   noSuchName();
   expect(await whois('münchen.com')).toMatchObject({ domain: 'xn--mnchen-3ya.com' });
   expect(world().requests).toContain('/com/v1/domain/xn--mnchen-3ya.com');
@@ -67,36 +67,36 @@ describe('without a record', () => {
     expect(world().requests).toContain('/cloudflare?name=free.com&type=NS');
   });
 
-  test('a zone that answers for any name has no name servers for it either', async () => {
+  test('a zone that answers for every name has no name servers for it either, so it looks available', async () => {
     world().answers.set('/cloudflare', dnsAnswers([]));
     expect(await whois('free.com')).toMatchObject({ registered: false, looksAvailable: true });
   });
 
-  test('but with name servers it is somebody’s', async () => {
+  test('but with name servers it is registered', async () => {
     expect(await whois('taken.com')).toMatchObject({ registered: true, looksAvailable: false, ...UNKNOWN });
   });
 
-  test('but with an alias it is somebody’s', async () => {
+  test('but with an alias it is registered', async () => {
     world().answers.set('/cloudflare', dnsAnswers([{ type: 'CNAME', data: 'else.example.net.' }]));
     expect(await whois('taken.com')).toMatchObject({ registered: true, looksAvailable: false });
   });
 
-  test('but with a broken signature nothing can be said', async () => {
+  test('but with a broken signature it is unknown', async () => {
     world().answers.set('/cloudflare', dnsAnswers([], { Status: 2, AD: false, Comment: ['EDE(6): DNSSEC Bogus'] }));
     expect(await whois('odd.com')).toMatchObject({ registered: null, looksAvailable: false });
   });
 
-  test('and without the DNS nothing is answered at all', async () => {
+  test('and without the DNS there is no answer', async () => {
     world().answers.delete('/cloudflare');
     world().answers.delete('/google');
     await expect(whois('free.com')).rejects.toBeInstanceOf(UpstreamFailed);
   });
 
-  test('from a server that IANA does not vouch for it never looks available', async () => {
+  test('from a server that IANA does not list it never looks available', async () => {
     expect(UNLISTED_SERVERS.has('io')).toBe(true);
     noSuchName();
     const { dns } = world().sources;
-    // Such servers are hosts of others, out of a test's reach: what they would answer is put in.
+    // Such servers are on other hosts, which a test cannot reach. The test supplies their answers.
     const run = (vouched: boolean) => {
       const answer = { registry: 'r', url: 'https://r.example/', registration: null, vouched, retrievedAtMs: NOW };
       const sources = { dns, rdap: { domain: async () => answer } };

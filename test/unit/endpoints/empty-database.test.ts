@@ -21,7 +21,7 @@ describe('before anything is collected', () => {
     ],
     ['/v1/token', { token: null, burned: null, payouts: null, price: null, recent: [] }],
     ['/v1/health', { status: 'stalled', readings: { headMovedSecondsAgo: null, headCheckedSecondsAgo: null } }],
-  ])('%s says what it does not know', async (path, expected) => {
+  ])('%s answers null for what it does not know', async (path, expected) => {
     given().status = NO_COLLECTOR.status();
     const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
     const reply = await run(endpoint, given().sources, parseParams(endpoint, {}, true));

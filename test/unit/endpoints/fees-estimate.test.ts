@@ -19,7 +19,7 @@ describe('fees/estimate', () => {
     });
   });
 
-  test('free: answers from the collector while it is current, without asking the chain, and from the chain when it is not', async () => {
+  test('free: answers from the collector while it is current, without asking the chain, else from the chain', async () => {
     const db = emptyChainDatabase();
     putBlocks(db, [{ number: 998, at: NOW_SECONDS - 1, baseFee: 22e9 }]);
     const status = { ...NO_COLLECTOR.status(), head: { number: 1000, hash: '0x00' as const, at: NOW_SECONDS } };
@@ -61,14 +61,14 @@ describe('fees/estimate', () => {
     });
   });
 
-  test('paid: without an announcement the next fee is an estimate and said to be', async () => {
+  test('paid: without an announcement the next fee is an estimate and marked as one', async () => {
     expect(await run(feesEstimatePaid, given().sources, { gas: 21_000 })).toMatchObject({
       nextBaseFeeGwei: '20.130000001',
       nextBaseFeeExact: false,
     });
   });
 
-  test('paid: takes the hour from the collector when it holds it, else from the chain', async () => {
+  test('paid: takes the hour from the collector when it has it, else from the chain', async () => {
     const db = emptyChainDatabase();
     const sources = {
       ...given().sources,
@@ -90,13 +90,13 @@ describe('fees/estimate', () => {
       },
     });
     expect(given().node.count('eth_feeHistory')).toBe(0);
-    // A tenth of the hour is missing: it is no longer the hour.
+    // A tenth of the hour is missing, so it does not count as the hour.
     db.exec('DELETE FROM blocks WHERE number % 10 = 0');
     expect(await run(feesEstimatePaid, sources, { gas: 21_000 })).toMatchObject({ lastHour: { blocks: 1001 } });
     expect(given().node.count('eth_feeHistory')).toBe(1);
   });
 
-  test('paid: a collector that is behind is not asked', async () => {
+  test('paid: a collector that is behind is not used', async () => {
     const db = emptyChainDatabase();
     putBlocks(
       db,
@@ -107,7 +107,7 @@ describe('fees/estimate', () => {
     expect(await run(feesEstimatePaid, sources, { gas: 1 })).toMatchObject({ lastHour: { blocks: 1001 } });
   });
 
-  test('paid: buyers of the same moment share one look at the head and one at the hour, each with his own gas', async () => {
+  test('paid: simultaneous buyers share one read of the head and one of the hour, each with its own gas', async () => {
     const { node, sources } = given();
     const replies = await Promise.all(
       Array.from({ length: 30 }, (_, at) => run(feesEstimatePaid, sources, { gas: 21_000 + at })),
@@ -118,7 +118,7 @@ describe('fees/estimate', () => {
     expect([node.count('eth_feeHistory'), node.count('eth_getBlockByNumber')]).toEqual([1, 2]);
   });
 
-  test('paid: a later buyer is told of a later head, and its hour is read anew', async () => {
+  test('paid: a later buyer gets a later head, and the hour is read again', async () => {
     const { node, sources } = given();
     let head = 999;
     node.methods.eth_getBlockByNumber = ([block]) => header(block === 'latest' ? head : Number(block));
@@ -134,7 +134,7 @@ describe('fees/estimate', () => {
     expect(node.count('eth_feeHistory')).toBe(2);
   });
 
-  test('paid: a failure is everybody’s who waited for it, and nobody’s after', async () => {
+  test('paid: a failure reaches every buyer who waited for it, and no later one', async () => {
     const { node, sources } = given();
     const { eth_feeHistory } = node.methods;
     node.methods.eth_feeHistory = () => {

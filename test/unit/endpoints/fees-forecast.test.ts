@@ -9,7 +9,7 @@ import { run } from './fixture.ts';
 const given = useCollected();
 const GWEI = 1_000_000_000;
 
-/** A block every ten seconds for three hours, whose use rises by a tenth an hour. */
+/** A block every ten seconds for three hours, with utilisation rising by a tenth per hour. */
 function fill() {
   const count = (3 * HOUR) / 10 + 1;
   const blocks = Array.from({ length: count }, (_, at) => ({
@@ -25,9 +25,9 @@ function fill() {
 }
 
 describe('fees/forecast', () => {
-  test('now, next and the band, recomputed from the blocks themselves', async () => {
+  test('now, next and the band equal a recount of the blocks', async () => {
     const blocks = fill();
-    // Older than a day: not in the band.
+    // Older than a day, so not in the band.
     putBlocks(given().db, [{ number: 1, at: UNTIL - 24 * HOUR - 1, baseFee: 99 * GWEI }]);
     const sorted = blocks.map(({ baseFee }) => baseFee).sort((a, b) => a - b);
     const at = (percent: number) =>
@@ -51,12 +51,12 @@ describe('fees/forecast', () => {
     });
   });
 
-  test('the trend’s slope is the rise of a tenth an hour', async () => {
+  test('the trend’s slope is the rise of a tenth per hour', async () => {
     fill();
     const { utilisationTrend } = (await run(feesForecast, given().sources)) as {
       utilisationTrend: { points: { at: number; utilisation: number }[]; slopePerHour: number };
     };
-    // The last step holds one block and not thirty, which moves the line a little.
+    // The last step has one block instead of thirty, which moves the line a little.
     expect(utilisationTrend.slopePerHour).toBeCloseTo(0.1, 2);
     expect(utilisationTrend.points).toHaveLength(24);
     expect(utilisationTrend.points.at(-1)).toEqual({ at: UNTIL, utilisation: 0.4 });
@@ -75,7 +75,7 @@ describe('fees/forecast', () => {
     expect(utilisationTrend.slopePerHour).toBeCloseTo(byTheOtherFormula, 6);
   });
 
-  test('the outlook keeps to the floor while blocks are calm, by the chain’s own rule', async () => {
+  test('the outlook stays at the floor while utilisation is low, by the chain’s own rule', async () => {
     fill();
     const reply = await run(feesForecast, given().sources);
     expect(reply.rule).toBe('arc');
@@ -89,7 +89,7 @@ describe('fees/forecast', () => {
     );
   });
 
-  test('a busy day lifts the high end; EIP-1559 where nothing is announced; nothing without a block time', async () => {
+  test('a busy day raises the high end; EIP-1559 applies without an announcement; there is no outlook without a block time', async () => {
     const { db } = given();
     putBlocks(
       db,

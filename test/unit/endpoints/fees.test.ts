@@ -44,7 +44,7 @@ describe('fees', () => {
     expect((await run(fees, sources)).nextBaseFee).toEqual({ wei: '701', gwei: '0.000000701', exact: false });
   });
 
-  test('what fee history told alone gives the fee and no next one', async () => {
+  test('data from fee history alone gives the fee and no next one', async () => {
     const { db, sources } = given();
     putBlocks(db, [{ number: 1000, at: UNTIL, exact: 0 }]);
     expect(await run(fees, sources)).toMatchObject({ baseFee: { gwei: '20' }, nextBaseFee: null, floorGwei: '20' });
@@ -63,7 +63,7 @@ describe('fees', () => {
     });
   });
 
-  test('the operator’s floor comes before the measured one', async () => {
+  test('the operator’s floor takes precedence over the measured one', async () => {
     const { db, sources } = given();
     putBlocks(db, [{ number: 1000, at: UNTIL, baseFee: 21 * GWEI }]);
     const collected = { ...sources.collected, floorWei: 20_000_000_000n };

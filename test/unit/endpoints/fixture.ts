@@ -28,7 +28,7 @@ export const SETTINGS: CollectedSettings = {
   hasDistributor: false,
 };
 
-/** Half-second blocks that end now; each carries as many transactions as its number's last digit. */
+/** Half-second blocks that end now. The last digit of a block's number is its number of transactions. */
 export const header = (block: number) => ({
   number: hex(block),
   hash: number(BigInt(block)),
@@ -40,7 +40,7 @@ export const header = (block: number) => ({
   transactions: Array.from({ length: block % 10 }, () => HASH),
 });
 
-/** What endpoints over the chain read; the collector has collected nothing. */
+/** The sources of endpoints over the chain. The collector has collected nothing. */
 export type ChainSources = Pick<
   Sources,
   'chain' | 'clock' | 'usdc' | 'projectToken' | 'collector' | 'reads' | 'collected'
@@ -50,12 +50,12 @@ export type ChainSources = Pick<
 export interface Fixture {
   readonly node: RpcServer;
   readonly sources: ChainSources;
-  /** What eth_call answers, by contract and selector. */
+  /** The results of eth_call, by contract and selector. */
   readonly views: Record<string, Record<string, string>>;
   readonly source: { name: string; url: string; retrievedAt: number };
 }
 
-/** A fresh fixture for each test of the file. */
+/** A new fixture for each test of the file. */
 export function useFixture(): () => Fixture {
   let current: (Fixture & { chain: OpenChainClient }) | undefined;
   beforeEach(async () => {

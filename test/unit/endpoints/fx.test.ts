@@ -50,7 +50,7 @@ describe('fx', () => {
     });
   });
 
-  test('the window ends with what is collected, not with the clock', async () => {
+  test('the window ends with the collected data, not with the clock', async () => {
     fill();
     given().nowMs += 3_600_000;
     expect((await run(fx, given().sources, DEFAULTS)).window).toEqual(WINDOW);
@@ -80,7 +80,7 @@ describe('fx', () => {
     },
   );
 
-  test('a service that watches nothing says so', async () => {
+  test('a service that watches no token says so', async () => {
     const collected = { ...given().sources.collected, watched: [] };
     await expect(run(fx, { ...given().sources, collected }, DEFAULTS)).rejects.toThrow('this service watches no token');
   });
@@ -112,7 +112,7 @@ describe('fx/execution', () => {
     });
   });
 
-  test('distances do not cancel out: a size whose own mean is the window’s still slipped', async () => {
+  test('distances do not cancel out: a size whose mean equals the window’s still has slippage', async () => {
     putTrades(given().db, [
       { block: 1, at: UNTIL - 2, baseE9: 10n * E9, usdcE9: 9n * E9 },
       { block: 2, at: UNTIL - 1, baseE9: 10n * E9, usdcE9: 11n * E9 },

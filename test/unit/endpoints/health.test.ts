@@ -6,7 +6,7 @@ import { run } from './fixture.ts';
 
 const given = useCollected();
 
-/** The answer when the collector says so, `seconds` after its newest block. */
+/** The answer for a collector status, `seconds` after its newest block. */
 async function answer(changes: Partial<CollectorStatus>, seconds = 0) {
   given().status = { ...collectedStatus(), ...changes };
   given().nowMs = (UNTIL + seconds) * 1000 + 400;
@@ -62,21 +62,21 @@ describe('health', () => {
     expect((await answer({ collected: null })).status).toBe('lagging');
   });
 
-  test('a head that moves while its block is not yet known to others is no lag, and never a negative one', async () => {
+  test('a head that moves while its block is not yet known to other providers is no lag, and never a negative one', async () => {
     expect(await answer(collectedAt(1001, UNTIL + 1))).toMatchObject({
       status: 'ok',
       freshness: { lagBlocks: 0, lagSeconds: 0 },
     });
   });
 
-  test('after a restart without providers the lag counts from when the head last moved', async () => {
+  test('after a restart without providers the lag counts from the head’s last move', async () => {
     expect(await answer({ headCheckedMs: null }, 20)).toMatchObject({
       status: 'ok',
       readings: { headCheckedSecondsAgo: null, lagSeconds: 20 },
     });
   });
 
-  test('everything but ok is bad news', () => {
+  test('every status but ok reports a fault', () => {
     const bad = (status: 'ok' | 'stalled' | 'lagging') => health.reportsFault?.({ status } as never);
     expect([bad('ok'), bad('stalled'), bad('lagging')]).toEqual([false, true, true]);
   });

@@ -66,14 +66,14 @@ test('every watched token, exact: the last trade, the hour, the change of a day'
   });
 });
 
-test('hour and day end with what is collected; the age is by the clock', async () => {
+test('hour and day end with the collected data; the age is by the clock', async () => {
   putCoverage(given().db, 'logs', [[1, 1000]]);
   putTrades(given().db, [trade(10, UNTIL - DAY, 1000), trade(900, UNTIL - 10, 1100)]);
   given().nowMs += 7_200_000;
   expect((await pairs())[0]).toMatchObject({ ageSeconds: 7210, trades1h: 1, change24h: '10' });
 });
 
-test('a clock behind the chain makes no negative age', async () => {
+test('a clock behind the chain gives no negative age', async () => {
   putTrades(given().db, [trade(900, UNTIL, 1100)]);
   given().nowMs -= 60_000;
   expect((await pairs())[0].ageSeconds).toBe(0);
@@ -82,17 +82,17 @@ test('a clock behind the chain makes no negative age', async () => {
 describe('change over 24 hours', () => {
   beforeEach(() => putCoverage(given().db, 'logs', [[100, 1000]]));
 
-  test('a token that nobody traded for a day has not moved', async () => {
+  test('a token without a trade for a day has not moved', async () => {
     putTrades(given().db, [trade(150, UNTIL - 2 * DAY, 1250)]);
     expect(await change()).toBe('0');
   });
 
-  test('no trade so old: unknown', async () => {
+  test('without a trade of a day ago it is unknown', async () => {
     putTrades(given().db, [trade(150, UNTIL - DAY + 1, 1000), trade(900, UNTIL, 2000)]);
     expect(await change()).toBeNull();
   });
 
-  test('an outlier or dust of then is no price', async () => {
+  test('an outlier or dust trade of a day ago does not count', async () => {
     putTrades(given().db, [trade(150, UNTIL - DAY, 1000, 'outlier'), trade(900, UNTIL, 2000)]);
     expect(await change()).toBeNull();
   });
@@ -115,7 +115,7 @@ describe('change over 24 hours', () => {
     expect(await change()).toBe(expected);
   });
 
-  test('rates are compared as fractions: neither is rounded first', async () => {
+  test('rates are compared as fractions, without rounding first', async () => {
     putTrades(given().db, [
       { block: 150, at: UNTIL - DAY, baseE9: 3n, usdcE9: 1n },
       { block: 900, at: UNTIL, baseE9: 300_000_000n, usdcE9: 100_000_100n },
@@ -139,7 +139,7 @@ test.each([
   expect(percentOf(part, whole)).toBe(percent);
 });
 
-test('a service that watches nothing has nothing to sell: 503', async () => {
+test('a service that watches no token has nothing to sell: 503', async () => {
   const collected = { ...given().sources.collected, watched: [] };
   const refused = run(marketPrices, { ...given().sources, collected });
   await expect(refused).rejects.toMatchObject({ status: 503, code: 'market_unavailable', charged: false });

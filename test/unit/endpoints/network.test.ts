@@ -7,7 +7,7 @@ import { HASH, header, hex, NOW_SECONDS, number, run, useFixture } from './fixtu
 const given = useFixture();
 
 describe('network', () => {
-  test('measures block time and transactions over recent blocks, and claims no collector', async () => {
+  test('measures block time and transactions over recent blocks, and reports no collector', async () => {
     expect(await run(network, given().sources)).toEqual({
       chainId: 5042,
       genesis: { hash: number(0n), at: NOW_SECONDS - 500 },
@@ -25,7 +25,7 @@ describe('network', () => {
     });
   });
 
-  test('says how far the collector has come, and how far behind the live head that is', async () => {
+  test('reports the collector’s position, and its distance from the live head', async () => {
     const status = {
       ...NO_COLLECTOR.status(),
       // The collector's own head is older than the live one.
@@ -41,7 +41,7 @@ describe('network', () => {
     });
   });
 
-  test('a head from the future has age 0, a chain of one block no block time, a pruned genesis is null', async () => {
+  test('a head from the future has age 0, a chain of one block no block time, and a pruned genesis is null', async () => {
     const future = { ...header(0), timestamp: hex(NOW_SECONDS + 60) };
     given().node.methods.eth_getBlockByNumber = () => future;
     expect(await run(network, given().sources)).toMatchObject({

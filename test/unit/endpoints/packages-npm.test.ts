@@ -33,7 +33,7 @@ describe('packages/npm', () => {
     });
   });
 
-  test('a package in the forms of long ago, a prerelease, without a time or downloads', async () => {
+  test('a package in old forms, a prerelease, without a time or downloads', async () => {
     serve('GET /legacy', fixture('npm/legacy.json'));
     expect(await ask({ name: 'legacy' })).toMatchObject({
       version: '0.1.0-beta',
@@ -71,7 +71,7 @@ describe('packages/npm', () => {
     await expect(ask({ name: 'legacy' })).rejects.toBeInstanceOf(UpstreamFailed);
   });
 
-  test('past the cap: the latest version by itself, its time by deps.dev', async () => {
+  test('above the size limit: the latest version by itself, its time from deps.dev', async () => {
     const { versions } = JSON.parse(fixture('npm/modern.json'));
     serve('GET /@example%2fmodern', ' '.repeat(5 * 1024 * 1024));
     serve('GET /@example%2fmodern/latest', versions['2.1.0']);
@@ -90,13 +90,13 @@ describe('packages/npm', () => {
     await expect(ask({ name: 'plain' })).rejects.toBeInstanceOf(NotFound);
   });
 
-  test('downloads of another package are not its own', async () => {
+  test('downloads of another package are ignored', async () => {
     serve('GET /legacy', fixture('npm/legacy.json'));
     serve('GET /downloads/point/last-week/legacy', fixture('npm/downloads-modern.json'));
     expect(await ask({ name: 'legacy' })).toMatchObject({ weeklyDownloads: null });
   });
 
-  test('asked once for a while, also by two at a time', async () => {
+  test('is requested once for a while, also by two callers at the same time', async () => {
     serve('GET /legacy', fixture('npm/legacy.json'));
     await Promise.all([ask({ name: 'legacy' }), ask({ name: 'legacy' })]);
     await ask({ name: 'legacy' });
@@ -104,14 +104,14 @@ describe('packages/npm', () => {
   });
 
   test.each([{}, { name: '' }, { name: 'a b' }, { name: '../x' }, { name: 'a/b' }, { name: 'x?y=1' }])(
-    '%o is 400 and nobody is asked',
+    '%o is 400 and no source is asked',
     async (query) => {
       await expect(ask(query)).rejects.toBeInstanceOf(BadParameter);
       expect(server().received).toEqual([]);
     },
   );
 
-  test('credentials in the configured base go to the registry and nowhere else', async () => {
+  test('credentials in the configured base URL go to the registry and nowhere else', async () => {
     serve('GET /sub/legacy', fixture('npm/legacy.json'));
     const npmUrl = `${server().url.replace('//', '//user:secret@')}/sub`;
     const reply = await askAny(packagesNpm, { name: 'legacy' }, open({ npmUrl }));
@@ -119,7 +119,7 @@ describe('packages/npm', () => {
     expect(server().received.map(({ headers }) => headers.authorization?.slice(0, 5))).toContain('Basic');
   });
 
-  test('without a registry of its own it asks the default one of the client library', () => {
+  test('without a configured registry it asks the client library’s default one', () => {
     expect(new URL(registryUrl(null)).protocol).toBe('https:');
     expect(registryUrl('http://127.0.0.1:9/sub/')).toBe('http://127.0.0.1:9/sub');
   });

@@ -9,7 +9,7 @@ const project = JSON.parse(fixture('pypi/flask-thing.json'));
 const serve = (body: object) => serveAny('GET /pypi/flask-thing/json', body);
 
 describe('packages/pypi', () => {
-  test('a project in any spelling: licence expression, requirements, one flaw told twice', async () => {
+  test('a project in any spelling: licence expression, requirements, one vulnerability listed once', async () => {
     serve(project);
     const { source, ...reply } = await ask({ name: 'Flask.__Thing' });
     expect(reply).toEqual({
@@ -38,7 +38,7 @@ describe('packages/pypi', () => {
     expect(source).toMatchObject({ name: 'PyPI', url: `${server().url}/pypi/flask-thing/json` });
   });
 
-  test('what a project does not say is null', async () => {
+  test('members that the project lacks are null', async () => {
     const info = {
       name: 'flask-thing',
       version: '0.1',
@@ -59,7 +59,7 @@ describe('packages/pypi', () => {
     });
   });
 
-  test('no dependencies and unknown ones are told apart', async () => {
+  test('no dependencies and unknown dependencies differ', async () => {
     serve({ ...project, info: { ...project.info, requires_dist: [] } });
     expect(await ask({ name: 'flask-thing' })).toMatchObject({ dependencies: [] });
   });
@@ -77,7 +77,7 @@ describe('packages/pypi', () => {
   });
 
   test.each([{}, { name: '' }, { name: '-x' }, { name: 'a/../b' }, { name: 'a b' }])(
-    '%o is 400 and nobody is asked',
+    '%o is 400 and no source is asked',
     async (query) => {
       await expect(ask(query as Record<string, string>)).rejects.toBeInstanceOf(BadParameter);
       expect(server().received).toEqual([]);

@@ -15,7 +15,7 @@ describe('packages/vulns', () => {
       });
     });
 
-    test('all of them, each flaw once, newest first', async () => {
+    test('all of them, each vulnerability once, newest first', async () => {
       const { source, ...reply } = await ask({ name: '@example/modern' });
       expect(reply).toEqual({
         ecosystem: 'npm',
@@ -65,7 +65,7 @@ describe('packages/vulns', () => {
     });
   });
 
-  test('pages without end are 502, not a part of the whole', async () => {
+  test('endless pages are 502, not a partial answer', async () => {
     server().answers['POST /v1/query'] = ({ body }) => ({
       body: JSON.stringify({ next_page_token: `${JSON.parse(body).page_token ?? ''}x` }),
     });
@@ -86,7 +86,7 @@ describe('packages/vulns', () => {
     ['rubygems', 'rails', '7.0.1', 'RubyGems', 'rails', '7.0.1'],
     ['nuget', 'Newtonsoft.Json', '12.0.1', 'NuGet', 'Newtonsoft.Json', '12.0.1'],
     ['packagist', 'Guzzlehttp/Guzzle', '7.4.3', 'Packagist', 'guzzlehttp/guzzle', '7.4.3'],
-  ])('%s %s %s is asked for in the words of OSV', async (ecosystem, name, version, theirs, asName, asVersion) => {
+  ])('%s %s %s is sent in OSV’s terms', async (ecosystem, name, version, theirs, asName, asVersion) => {
     serve('POST /v1/query', '{}');
     expect(await ask({ ecosystem, name, version })).toMatchObject({ ecosystem, name: asName, version: asVersion });
     expect(bodies()).toEqual([{ package: { name: asName, ecosystem: theirs }, version: asVersion }]);
@@ -106,7 +106,7 @@ describe('packages/vulns', () => {
     [{ name: 'lodash', version: 'latest' }, 'version: one exact version'],
     [{ name: 'lodash', version: '' }, 'version: one exact version'],
     [{ name: 'a b', version: '*' }, 'name: an npm package name such as express or @babel/core; version: '],
-  ])('%o is 400 and nobody is asked', async (query, message) => {
+  ])('%o is 400 and no source is asked', async (query, message) => {
     const refused = ask(query as Record<string, string>);
     await expect(refused).rejects.toBeInstanceOf(BadParameter);
     await expect(refused).rejects.toThrow(message);

@@ -41,7 +41,7 @@ async function answer(enabled = true) {
 }
 
 describe('selftest', () => {
-  test('says what it does not know before the first run, and that it is off where there is no wallet', async () => {
+  test('says what it does not know before the first run, and that it is off when there is no wallet', async () => {
     const nothing = { last: null, lastNotCharged: null, last24h: { runs: 0, ok: 0 }, recent: [] };
     const source = { name: expect.any(String), url: ORIGIN, retrievedAt: NOW_SECONDS };
     const running = await answer();
@@ -54,7 +54,7 @@ describe('selftest', () => {
     });
   });
 
-  test('shows the newest run, and the newest that saw the failing call', async () => {
+  test('shows the newest run, and the newest one that saw the failing call', async () => {
     for (const run of [good(7200), bad(3600)]) await store.record(run, 0);
     expect(await answer()).toMatchObject({
       last: { at: NOW_SECONDS - 3600, ok: false, latencyMs: null, transaction: null },
@@ -68,7 +68,7 @@ describe('selftest', () => {
     });
   });
 
-  test('a charge for the failing call is told as such, with the payment that was well', async () => {
+  test('a charge for the failing call is reported as such, with the successful payment', async () => {
     const { transaction, latencyMs } = good(0);
     const charged = { transaction, latencyMs, notCharged: false, reason: 'failing_call_used_its_payment' };
     await store.record(bad(60, charged), 0);

@@ -59,7 +59,7 @@ test('burns, payouts and price of the configured token', async () => {
   ]);
 });
 
-test('a token that does not tell its decimals has no amounts', async () => {
+test('a token that does not return its decimals has no amounts', async () => {
   const { db, sources } = configured();
   fill(db);
   given().views[TOKEN] = {};
@@ -70,7 +70,7 @@ test('a token that does not tell its decimals has no amounts', async () => {
   });
 });
 
-test('what is not configured is null, and the note says so', async () => {
+test('members that are not configured are null, and the note says so', async () => {
   const { sources } = configured();
   const without = (projectToken: typeof TOKEN | null, hasDistributor: boolean) =>
     run(token, { ...sources, projectToken, collected: { ...sources.collected, hasDistributor } });

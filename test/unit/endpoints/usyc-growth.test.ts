@@ -10,7 +10,7 @@ const published = (...prices: readonly (readonly [days: number, price: number])[
   prices.map(([days, price], at) => ({
     ...{ id: BigInt(prices.length - at), answer: BigInt(price) * 10n ** 14n, at: NOW - Math.round(days * DAY) },
   })) as unknown as Rounds;
-/** Percent with four decimals at most, as JavaScript writes it. */
+/** Percent with at most four decimals, as JavaScript formats it. */
 const percent = (times: number) => String(Number(((times - 1) * 100).toFixed(4)));
 
 describe('annualisedGrowth', () => {
@@ -22,7 +22,7 @@ describe('annualisedGrowth', () => {
       percent(1.001 ** (365 / 7)),
     ],
     ['more days', published([0, 10_010], [7, 10_000], [30, 9970]), 30, percent((1.001 / 0.997) ** (365 / 30))],
-    // A weekend: the days that passed count, not those that were asked for.
+    // A weekend: the days between the rounds count, not the requested ones.
     ['the round before', published([0, 10_010], [6, 10_007], [9, 10_000]), 7, percent(1.001 ** (365 / 9))],
     ['a standstill', published([0, 10_000], [20, 10_000]), 7, '0'],
     ['a fall', published([0, 10_000], [7, 10_010]), 7, percent((1 / 1.001) ** (365 / 7))],

@@ -45,7 +45,7 @@ const check = async (url: string) => webCheck.result.parse(await webCheck.run({ 
 const extract = async (url: string) => webExtract.result.parse(await webExtract.run({ url }, { web } as never, signal));
 
 describe('web/check', () => {
-  test('tells of every hop, of TLS and of what is missing', async () => {
+  test('reports every redirect, TLS and what is missing', async () => {
     expect(await check('https://good.example/moved')).toMatchObject({
       url: 'https://good.example/moved',
       finalUrl: 'https://www.good.example/page#part',
@@ -60,7 +60,7 @@ describe('web/check', () => {
     });
   });
 
-  test('a redirect that leads nowhere is an answer, and up', async () => {
+  test('a redirect that leads nowhere is an answer, and counts as up', async () => {
     expect(await check('https://good.example/nowhere')).toMatchObject({ status: 302, up: true, redirects: [] });
   });
 
@@ -98,6 +98,6 @@ test.each([
   [{ url: 'http://[::1' }, 'url: a whole URL'],
   [{ url: `http://example.com/${'p'.repeat(2048)}` }, 'url: at most 2048 characters'],
   [{ url: 'http://example.com/', depth: '1' }, 'depth: no such parameter'],
-])('%o is refused before anything is paid', (query, message) => {
+])('%o is refused before any payment', (query, message) => {
   for (const endpoint of [webCheck, webExtract]) expect(() => parseParams(endpoint, query, true)).toThrow(message);
 });

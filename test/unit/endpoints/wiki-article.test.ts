@@ -25,7 +25,7 @@ test.each([
   [19_999, 19_999, false],
   [20_000, 20_000, false],
   [20_001, 20_000, true],
-])('of %i characters, %i are given; cut: %o', async (length, characters, truncated) => {
+])('of %i characters, %i are returned; cut: %o', async (length, characters, truncated) => {
   holds('😀'.repeat(length));
   const reply = await article({ title: 'X' });
   expect(reply).toMatchObject({ characters, truncated });
@@ -40,7 +40,7 @@ test('no such article, and one without text, are 404', async () => {
   await expect(article({ title: 'X' })).rejects.toBeInstanceOf(NotFound);
 });
 
-test('titles and editions are judged first', async () => {
+test('titles and editions are checked first', async () => {
   await expect(article({})).rejects.toThrow("title: required: an article's title");
   await expect(article({ title: 'A|B' })).rejects.toBeInstanceOf(BadParameter);
   await expect(article({ title: 'A', lang: 'klingon' })).rejects.toBeInstanceOf(BadParameter);

@@ -6,7 +6,7 @@ import { ask, useNames } from '../../support/upstream/names-endpoints.ts';
 const world = useNames();
 const search = (query: Record<string, string>) => ask(world(), '/wiki/search', query);
 
-test('what fits, under its licence', async () => {
+test('the matching articles, with their licence', async () => {
   expect(await search({ q: ' jupiter ' })).toEqual({
     query: 'jupiter',
     lang: 'en',
@@ -46,7 +46,7 @@ test.each([
   [{ q: 'x', lang: '' }, 'lang: no language edition'],
   [{ q: 'x', lang: 'aa' }, 'lang: no language edition'],
   [{ q: 'x', lang: 'en.evil.example/' }, 'lang: no language edition'],
-])('%o is refused before anybody is asked', async (query, message) => {
+])('%o is refused before any source is asked', async (query, message) => {
   const failure = await search(query as Record<string, string>).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(BadParameter);
   expect(String(failure)).toContain(message);

@@ -37,7 +37,7 @@ describe('titles', () => {
     ['S/Z/.x', 'S%2FZ%2F.x'],
     ['Ünïcödé 日本 😀', `${encodeURIComponent('Ünïcödé_日本_😀')}`],
     [`${'é'.repeat(127)}`, encodeURIComponent('é'.repeat(127))],
-  ])('%o is asked for as %s', async (title, path) => {
+  ])('%o is sent as %s', async (title, path) => {
     await summary({ title }).catch(() => undefined);
     expect(world().requests).toEqual([`/wikipedia/en/api/rest_v1/page/summary/${path}`]);
   });
@@ -68,7 +68,7 @@ describe('titles', () => {
     'A~~~~',
     'x'.repeat(256),
     'é'.repeat(128),
-  ])('%o is refused before anybody is asked', async (title) => {
+  ])('%o is refused before any source is asked', async (title) => {
     await expect(summary({ title })).rejects.toBeInstanceOf(BadParameter);
     expect(world().requests).toEqual([]);
   });

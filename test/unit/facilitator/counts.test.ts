@@ -15,7 +15,7 @@ beforeEach(() => {
 afterEach(() => ledger.close());
 
 let made = 0;
-/** A claim by anyone, in this process or another. */
+/** A claim by any client, in this process or another. */
 async function claim(day: string, payTo: Uint8Array = Buffer.alloc(33, 3)): Promise<void> {
   const paymentHash = Buffer.alloc(32);
   made += 1;
@@ -36,7 +36,7 @@ describe('the counts', () => {
     expect(await counts.current()).toEqual({ total: 2, today: 2, nodes: 2, own: 1 });
   });
 
-  it('are of the day it is now, with the first moment of a new one', async () => {
+  it('are of the current day, from its first moment', async () => {
     await claim('2026-03-01');
     ledger.clock.now = Date.parse('2026-03-01T23:59:59.999Z');
     expect(await counts.current()).toMatchObject({ total: 1, today: 1 });
@@ -51,7 +51,7 @@ describe('the counts', () => {
     expect(await counts.current()).toMatchObject({ total: 1 });
   });
 
-  it('find the day full with the claim of this process that fills it', async () => {
+  it('report the day full with the claim of this process that fills it', async () => {
     for (let claims = 0; claims < 3; claims++) {
       expect([await counts.isDayFull(), await counts.atMostToday()]).toEqual([false, claims]);
       await claim('2026-03-01');
@@ -61,17 +61,17 @@ describe('the counts', () => {
     expect(await counts.current()).toMatchObject({ today: 3 });
   });
 
-  it('do not take a claim that they count twice for one that fills the day', async () => {
+  it('do not report the day full when they count a claim twice', async () => {
     await claim('2026-03-01');
     await claim('2026-03-01');
     await counts.current();
-    // Told late: the figures hold it already.
+    // Reported late: the figures include it already.
     counts.claimed();
     expect(await counts.atMostToday()).toBe(3);
     expect([await counts.isDayFull(), await counts.atMostToday()]).toEqual([false, 2]);
   });
 
-  it('are not remembered when they could not be read', async () => {
+  it('are not cached when they could not be read', async () => {
     let isAway = true;
     const facilitatorCounts: typeof ledger.store.facilitatorCounts = (day, own) =>
       isAway ? Promise.reject(new Error('away')) : ledger.store.facilitatorCounts(day, own);
@@ -81,7 +81,7 @@ describe('the counts', () => {
     expect(await counts.current()).toEqual({ total: 0, today: 0, nodes: 0, own: 0 });
   });
 
-  it('ask the ledger again only where claims of this process may have filled the day', async () => {
+  it('ask the ledger again only when claims of this process may have filled the day', async () => {
     let reads = 0;
     const facilitatorCounts: typeof ledger.store.facilitatorCounts = (day, own) => {
       reads += 1;
@@ -98,7 +98,7 @@ describe('the counts', () => {
     expect(await full()).toEqual([true, 2]);
   });
 
-  it('keep what was read meanwhile when an older read fails late', async () => {
+  it('keep a newer reading when an older read fails late', async () => {
     const fail: ((error: Error) => void)[] = [];
     const facilitatorCounts: typeof ledger.store.facilitatorCounts = (day, own) =>
       fail.length === 0 ? new Promise((_, reject) => fail.push(reject)) : ledger.store.facilitatorCounts(day, own);
@@ -109,7 +109,7 @@ describe('the counts', () => {
     fail[0]?.(new Error('late'));
     await expect(slow).rejects.toThrow('late');
     await claim('2026-03-01');
-    // Still the figures of this second: they were not thrown away with the failed ones.
+    // Still the figures of this second, because the failed read did not discard them.
     expect(await counts.current()).toMatchObject({ total: 0 });
   });
 });

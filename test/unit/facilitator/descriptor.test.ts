@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { describeFacilitator } from '../../../src/facilitator/descriptor.ts';
 import { LIMITS } from '../../support/lightning/facilitator.ts';
 
-it("describes itself with the interface document's fields, and each figure in its place", () => {
+it("describes itself with the interface document's members, each figure in its place", () => {
   const counts = { total: 40, today: 3, nodes: 2, own: 1 };
   const described = describeFacilitator('https://api.example', LIMITS, counts);
   expect(described).toEqual({
@@ -16,6 +16,6 @@ it("describes itself with the interface document's fields, and each figure in it
     settled: { total: 40, today: 3, nodes: 2, forOurOwnNode: 1 },
     note: expect.stringContaining('Nothing moves at settlement'),
   });
-  // What bounds a client that is not told by a number: callers of an IPv6 network could not know it.
+  // The limit of a client is stated in words, because callers of an IPv6 network could not know it otherwise.
   expect(described.note).toMatch(/an IPv6 \/48, may claim a tenth of a UTC day; .* first seen on that day half/);
 });

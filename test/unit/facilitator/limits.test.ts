@@ -39,7 +39,7 @@ async function claimFor(client: string, limits: ReturnType<typeof limitsOf>, pay
   return outcome;
 }
 
-/** What each of so many calls is told. */
+/** The results of a number of calls. */
 async function calls(limits: ReturnType<typeof limitsOf>, client: string, count: number) {
   const told: (string | null)[] = [];
   for (let n = 0; n < count; n++) told.push((await limits.barrier(client))?.reason ?? null);
@@ -47,7 +47,7 @@ async function calls(limits: ReturnType<typeof limitsOf>, client: string, count:
 }
 
 describe('the minute', () => {
-  it('lets a client call sixty times; others have their own sixty', async () => {
+  it('lets a client call sixty times, and other clients sixty times each', async () => {
     const limits = limitsOf({});
     expect(await calls(limits, 'a', 60)).toEqual(Array(60).fill(null));
     ledger.clock.now += 45_500;
@@ -57,7 +57,7 @@ describe('the minute', () => {
     expect(await limits.barrier('a')).toBeNull();
   });
 
-  it('lets a /48 call four times as often as a client, whichever of its /64s does; a client that is over its own limit uses up nothing of it', async () => {
+  it("lets a /48 call four times as often as a client; a call over the client's limit does not count against the /48", async () => {
     const limits = limitsOf({ perMinute: 3 });
     const network = (n: number) => `2001:db8:7:${n}::/64`;
     const refused = { status: 429, reason: 'rate_limited', retryAfterSeconds: 60 };
@@ -69,7 +69,7 @@ describe('the minute', () => {
     expect(await limits.barrier(network(10))).toBeNull();
   });
 
-  it('is counted where the processes share it, a client and its site apart', async () => {
+  it('is counted across the processes, separately for a client and its /48', async () => {
     const clock = createManualClock(NOON);
     const opened: string[] = [];
     const windows = (name: string) => {
@@ -88,7 +88,7 @@ describe('the minute', () => {
       ...[null, null, null, null],
       ...['rate_limited', null, 'rate_limited'],
     ]);
-    // Names that no other limit has: processes of two versions count in the same windows.
+    // Names that no other limit has. Processes of two versions count in the same windows.
     expect(opened).toEqual(['settle calls', 'settle calls of sites']);
   });
 
@@ -98,7 +98,7 @@ describe('the minute', () => {
 });
 
 describe('the day', () => {
-  it('is over for everybody when the cap is reached, until UTC midnight', async () => {
+  it('is used up for all clients when the cap is reached, until UTC midnight', async () => {
     const limits = limitsOf({ dailyCap: 20 });
     for (let n = 0; n < 20; n++) expect(await claimFor(`client ${n}`, limits)).toBe('claimed');
     expect(await limits.barrier('somebody new')).toEqual({
@@ -112,7 +112,7 @@ describe('the day', () => {
     expect(await limits.barrier('somebody new')).toBeNull();
   });
 
-  it('asks for what one client has claimed only once all have claimed as much as one may', async () => {
+  it('reads one client’s claims only when all together have claimed as much as one may', async () => {
     const { store, clock } = ledger;
     const limits = limitsOf({ dailyCap: 20 });
     const asked: string[] = [];
@@ -127,7 +127,7 @@ describe('the day', () => {
     expect([await watched.barrier('a'), asked]).toEqual([null, ['2026-03-01']]);
   });
 
-  it('is over for one client with a tenth of it, and for that one only', async () => {
+  it('is used up for one client after a tenth of it, and for that client only', async () => {
     const limits = limitsOf({ dailyCap: 39 });
     for (let n = 0; n < 3; n++) {
       expect(await limits.barrier('a')).toBeNull();
@@ -142,7 +142,7 @@ describe('the day', () => {
     expect(await limits.barrier('b')).toBeNull();
   });
 
-  it('is known within a second when others have filled it', async () => {
+  it('shows other processes’ claims within a second', async () => {
     const limits = limitsOf({ dailyCap: 10 });
     expect(await limits.barrier('a')).toBeNull();
     const others = limitsOf({ dailyCap: 10 });
@@ -159,7 +159,7 @@ describe('the day', () => {
     expect(await calls(limits, 'b', 1)).toEqual([null]);
   });
 
-  it('is over for a /48 with what one client may have, and for its neighbour not', async () => {
+  it('is used up for a /48 after one client’s share, and not for its neighbour', async () => {
     const limits = limitsOf({ dailyCap: 30 });
     for (let n = 0; n < 3; n++) expect(await claimFor(`2001:db8:7:${n}::/64`, limits)).toBe('claimed');
     expect(await claimFor('2001:db8:7:9::/64', limits)).toBe('client_cap');
@@ -170,7 +170,7 @@ describe('the day', () => {
     ]);
   });
 
-  it('gives half of itself to payees that are new, and at least one claim', async () => {
+  it('gives half of itself to new payees, and at least one claim', async () => {
     const limits = limitsOf({ dailyCap: 5 });
     expect(await claimFor('a', limits, Buffer.alloc(33, 4))).toBe('claimed');
     expect(await claimFor('b', limits, Buffer.alloc(33, 5))).toBe('claimed');
@@ -180,7 +180,7 @@ describe('the day', () => {
     expect(limitsOf({ dailyCap: 1 }).account('a')).toMatchObject({ clientCap: 1, newPayeeCap: 1 });
   });
 
-  it('keeps a client as a hash that the next day does not know', () => {
+  it('keeps a client as a hash that differs on the next day', () => {
     const limits = limitsOf({});
     const today = limits.account('192.0.2.1');
     expect(today).toMatchObject({ day: '2026-03-01', dailyCap: 20_000, clientCap: 2000, newPayeeCap: 10_000 });

@@ -44,19 +44,19 @@ describe('a valid proof', () => {
     );
   });
 
-  it('is kept for more than an hour after it has run out, and grants nothing here', async () => {
+  it('is kept for more than an hour after its expiry, and grants nothing here', async () => {
     const proof = fresh();
     await settle(proof.body);
     const row = opened.db.prepare('SELECT * FROM lightning_claims').get() as Record<string, unknown>;
     expect(row).toMatchObject({ network: NETWORK, amount_msat: '25000', claimed_at: NOW * 1000, request_hash: null });
-    // The invoice's life, the clocks' difference, the hour that the scheme wants, and a day on top of it.
+    // The invoice's lifetime, the allowed clock difference, the hour that the scheme requires, and a day in addition.
     expect(row.keep_until).toBe((NOW + 300 + 60 + 3600 + 86_400) * 1000);
     opened.clock.now = (NOW + 300 + 60 + 3600) * 1000;
     await opened.store.prune(opened.clock.now);
     expect(rows()).toBe(1);
   });
 
-  it('is spent when our own routes have claimed it, and what they claim is not counted', async () => {
+  it('is used up when our own routes have claimed it, and their claims are not counted', async () => {
     const proof = fresh();
     const key = { network: NETWORK, paymentHash: Buffer.from(proof.paymentHash, 'hex'), payTo: Buffer.alloc(33, 2) };
     const grant = { requestHash: Buffer.alloc(32), redeemUntil: NOW * 1000 + 1, route: '/v1/lightning/a' };
@@ -74,7 +74,7 @@ describe('a refused proof', () => {
   beforeAll(() => open());
   afterAll(close);
 
-  it("carries the scheme's word, consumes nothing, and may be mended", async () => {
+  it("has the scheme's reason, consumes nothing, and may be corrected", async () => {
     const proof = fresh();
     const bad = structuredClone(proof.body);
     bad.paymentPayload.payload.preimage = '00'.repeat(32);
@@ -91,14 +91,14 @@ describe('a refused proof', () => {
     expect((await settle(proof.body)).body.success).toBe(true);
   });
 
-  it('is refused above the longest time-out that is taken, and not at it', async () => {
+  it('is refused above the longest accepted time-out, and not at it', async () => {
     const at = lightningProof({ createdAt: NOW, maxTimeoutSeconds: 3600 });
     const above = lightningProof({ createdAt: NOW, maxTimeoutSeconds: 3601 });
     expect((await settle(above.body)).body).toMatchObject({ errorReason: 'invalid_exact_lnbtc_max_timeout' });
     expect((await settle(at.body)).body.success).toBe(true);
   });
 
-  it('is judged with sixty seconds of tolerance, at both ends', async () => {
+  it('is checked with sixty seconds of tolerance, at both ends', async () => {
     const [last, late] = [fresh(), fresh()];
     opened.clock.now = (NOW + 300 + 60) * 1000 + 999;
     expect((await settle(last.body)).body.success).toBe(true);
@@ -142,7 +142,7 @@ describe('a body that is no request', () => {
     expect(rows()).toBe(0);
   });
 
-  it('is the only thing that is 400: two empty objects are a proof that fails', async () => {
+  it('is the only case of 400: two empty objects are a proof that fails', async () => {
     const body = { x402Version: 2, paymentPayload: {}, paymentRequirements: { network: 'lnbtc:elsewhere' } };
     expect(await settle(body)).toEqual({
       status: 200,
@@ -150,7 +150,7 @@ describe('a body that is no request', () => {
     });
   });
 
-  it('has no network to echo where that is no text', async () => {
+  it('has no network in its answer when that is no text', async () => {
     const body = { x402Version: 2, paymentPayload: {}, paymentRequirements: { network: { toString: null } } };
     expect((await settle(body)).body.network).toBe('');
   });
@@ -159,7 +159,7 @@ describe('a body that is no request', () => {
 describe('the caps', () => {
   beforeEach(async () => {
     open({ dailyCap: 20, perMinute: 0 });
-    // The payee of all proofs here has been seen on an earlier day; new ones may have half of the cap.
+    // The payee of all proofs here was seen on an earlier day; new ones may have half of the cap.
     opened.clock.now -= 86_400_000;
     await settle(lightningProof({ createdAt: opened.clock.now / 1000 }).body);
     opened.clock.now += 86_400_000;
@@ -167,7 +167,7 @@ describe('the caps', () => {
   afterEach(close);
   const CAPPED = { success: false, errorReason: 'daily_cap_reached', transaction: '', network: NETWORK };
 
-  it('hold exactly among calls at once', async () => {
+  it('hold exactly among simultaneous calls', async () => {
     const bodies = Array.from({ length: 60 }, () => fresh().body);
     const answers = await Promise.all(bodies.map((body, n) => settle(body, `client ${n}`)));
     expect(answers.filter((answer) => answer.body.success)).toHaveLength(20);
@@ -176,7 +176,7 @@ describe('the caps', () => {
     expect(rows()).toBe(1 + 20);
   });
 
-  it('of payees that are new today hold exactly among calls at once, and keep nothing from a payee of an earlier day', async () => {
+  it('of new payees hold exactly among simultaneous calls, and take nothing from a payee of an earlier day', async () => {
     const sellers = Array.from({ length: 30 }, (_, n) =>
       lightningProof({ createdAt: NOW, privateKey: Buffer.alloc(32, n + 1) }),
     );
@@ -188,13 +188,13 @@ describe('the caps', () => {
     expect((await settle(fresh().body)).body.success).toBe(true);
   });
 
-  it('hold exactly among calls of one client at once', async () => {
+  it("hold exactly among one client's simultaneous calls", async () => {
     const answers = await Promise.all(Array.from({ length: 9 }, () => settle(fresh().body)));
     expect(answers.map((answer) => answer.status).sort()).toEqual([200, 200, ...Array(7).fill(503)]);
     expect((await settle(fresh().body, 'b')).status).toBe(200);
   });
 
-  it('are told before a proof is looked at, and a new day ends them', async () => {
+  it('refuse before a proof is checked, and end with the day', async () => {
     for (let n = 0; n < 20; n++) expect((await settle(fresh().body, `client ${n}`)).status).toBe(200);
     expect((await settle({ paymentRequirements: { network: NETWORK } }, 'new')).body).toEqual(CAPPED);
     opened.clock.now = Date.parse('2023-11-15T00:00:00Z');
@@ -203,7 +203,7 @@ describe('the caps', () => {
   });
 });
 
-describe('a store that is away', () => {
+describe('a store that does not answer', () => {
   beforeEach(() => open());
   afterEach(close);
   const AWAY = { success: false, errorReason: 'replay_store_unavailable', transaction: '', network: NETWORK };
@@ -214,13 +214,13 @@ describe('a store that is away', () => {
     expect(JSON.stringify(opened.lines)).toContain('nothing was settled');
   });
 
-  it('lets no call in: a transport that asks before it reads the body is told 503, and no network', async () => {
+  it('admits no call: a transport that asks before it reads the body gets 503 without a network', async () => {
     opened.db.close();
     const body = { ...AWAY, network: '' };
     expect(await opened.facilitator.admit('a')).toEqual({ status: 503, body, retryAfterSeconds: 5 });
   });
 
-  it('is told by the descriptor too, and logged', async () => {
+  it('is reported by the descriptor too, and logged', async () => {
     opened.db.close();
     await expect(opened.facilitator.descriptor()).rejects.toMatchObject({
       status: 503,
@@ -229,7 +229,7 @@ describe('a store that is away', () => {
     expect(opened.lines).toEqual([expect.objectContaining({ level: 'error', err: expect.anything() })]);
   });
 
-  it('settles nothing when it goes away at the claim; the proof is good once it is back', async () => {
+  it('settles nothing when it fails at the claim; the proof stays valid', async () => {
     const proof = fresh();
     opened.db.pragma('query_only = ON');
     expect(await settle(proof.body)).toEqual({ status: 503, body: AWAY, retryAfterSeconds: 5 });
@@ -242,7 +242,7 @@ describe('a store that is away', () => {
   });
 });
 
-it('a limit that is reached names no network to a transport that has read no body', async () => {
+it('a refusal by a limit names no network while no body was read', async () => {
   open({ perMinute: 1 });
   expect(await opened.facilitator.admit('a')).toBeNull();
   expect(await opened.facilitator.admit('a')).toEqual({
@@ -258,7 +258,7 @@ it('a refusal of a body that was not read names no network', () => {
   expect(refusal(413, 'body_too_large')).toEqual({ status: 413, body });
 });
 
-it('a bug is told without a word of the body', async () => {
+it('a bug is logged without any part of the body', async () => {
   open();
   const { body, preimage } = fresh();
   const { store } = opened;

@@ -30,7 +30,7 @@ describe('arguments', () => {
     ['a boolean', { name: true }, { name: 'true' }],
     ['nothing', undefined, {}],
     ['an empty object', {}, {}],
-  ])('%s is the same request as the query that says it', (_name, given, query) => {
+  ])('%s is the same request as the equivalent query', (_name, given, query) => {
     expect(paramsOf(given)).toEqual(parseParams(endpoint, query, true));
     expect(readArguments(endpoint, given).query).toEqual(query);
   });
@@ -47,13 +47,13 @@ describe('arguments', () => {
     expect(Object.keys(faults({ gas }))).toEqual(['gas']);
   });
 
-  test('an unknown name is a fault, whatever it is called', () => {
+  test('an unknown name is a fault, whatever it is', () => {
     const given = JSON.parse('{ "__proto__": "1", "constructor": "2", "toString": "3", "tpyo": "4" }');
     expect(faults(given)).toEqual(Object.fromEntries(Object.keys(given).map((name) => [name, 'no such parameter'])));
     expect(Object.getPrototypeOf(readArguments(endpoint, {}).query)).toBe(Object.prototype);
   });
 
-  test('more text than a URL may have is refused, just as much is not', () => {
+  test('more text than a URL may have is refused, and just as much is accepted', () => {
     expect(faults({ name: 'x'.repeat(8188) })).toEqual({});
     expect(Object.keys(faults({ name: 'x'.repeat(8189) }))).toEqual(['arguments']);
   });

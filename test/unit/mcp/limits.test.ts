@@ -8,7 +8,7 @@ import { createManualClock } from '../../support/manual-clock.ts';
 const windowsOf = (clock: Clock) => openClientWindows(() => createMinuteWindows(clock), 'calls');
 
 describe('the limit of calls', () => {
-  test('refuses the call after the last, says when the next may come, and then lets it', () => {
+  test('refuses the call after the last, says when the next may come, and then admits it', () => {
     const clock = createManualClock(0);
     const limit = { perMinute: 2, windows: windowsOf(clock) };
     const count = (client = 'a') => countCall(limit, client, false);
@@ -21,12 +21,12 @@ describe('the limit of calls', () => {
     expect(count().refusal).toBeNull();
   });
 
-  test('of 0 is off, and says nothing', () => {
+  test('of 0 is off, and adds no header', () => {
     const limit = { perMinute: 0, windows: windowsOf(createManualClock(0)) };
     for (let call = 0; call < 10; call++) expect(countCall(limit, 'a', false)).toEqual({ headers: {}, refusal: null });
   });
 
-  test('counts an IPv6 /48 as four clients, and tells of the nearer limit', () => {
+  test('counts an IPv6 /48 as four clients, and states the nearer limit', () => {
     const limit = { perMinute: 1, windows: windowsOf(createManualClock(0)) };
     const count = (n: number) => countCall(limit, `2001:db8:7:${n}::/64`, false);
     expect([1, 2, 3, 4].map((n) => count(n).refusal)).toEqual([null, null, null, null]);

@@ -6,7 +6,7 @@ const both = railsOf({ access: 'paid', path: '/x' });
 const usdc = railsOf({ access: 'paid', path: '/x', onlyOn: 'paid' });
 const sats = railsOf({ access: 'paid', path: '/x', onlyOn: 'lightning' });
 
-describe('what an unpaid call is offered', () => {
+describe('the offer to an unpaid call', () => {
   test.each([
     ['USDC where both are sold', both, {}, 'usdc'],
     ['USDC without any _meta', both, undefined, 'usdc'],

@@ -32,7 +32,7 @@ const ajv = new AjvJsonSchemaValidator();
 const call = { client: 'a', identity: 'a', requestId: 'r', signal: new AbortController().signal, onSent: () => {} };
 
 describe('the tools', () => {
-  test('are these, in the catalogue’s order: clients keep their names', () => {
+  test('have these names, in the catalogue’s order, because clients store the names', () => {
     expect([...tools.keys()].join('\n')).toMatchInlineSnapshot(`
       "free_network
       free_fees
@@ -72,17 +72,17 @@ describe('the tools', () => {
     for (const { name } of listed) expect(name).toMatch(/^[a-z0-9_]{1,64}$/);
   });
 
-  test('that would share a name stop the start', () => {
+  test('with equal names stop the start', () => {
     expect(() => createTools({ ...deps, catalogue: [...catalogue, ...catalogue.slice(0, 1)] })).toThrow('two tools');
   });
 
-  test('tell their price in words and as data, the catalogue’s own, and only if they have one', () => {
+  test('state their price in text and as data, equal to the catalogue’s, and only if they have one', () => {
     for (const [at, { description, annotations, _meta: meta }] of listed.entries()) {
       const { price, summary } = catalogue[at]!;
       expect(description).toContain(summary);
       expect(description).toContain(price ? `Costs ${price.usd} USD` : 'Free.');
       expect(meta?.['percall/price']).toEqual(price ? { priceUsd: price.usd, rails: expect.any(Array) } : undefined);
-      // What spends is no mere look.
+      // A tool that spends is not read-only.
       expect(annotations?.readOnlyHint).toBe(price === null);
     }
   });
@@ -93,7 +93,7 @@ describe('the tools', () => {
     for (const name of named) expect([...tools.keys()]).toContain(name);
   });
 
-  test('have an input schema that takes their example and refuses what the parser refuses', () => {
+  test('have an input schema that accepts their example and refuses what the parser refuses', () => {
     for (const [at, { name, inputSchema }] of listed.entries()) {
       const { params } = catalogue[at]!.example;
       const integers = Object.entries(params).map(([key, value]) => {
@@ -106,7 +106,7 @@ describe('the tools', () => {
     }
   });
 
-  test('have an output schema that takes their example and a failure, which official clients hold against it', () => {
+  test('have an output schema that accepts their example and a failure, because official clients check both', () => {
     const failure = problem(new NotFound('nothing there'), 'r').structuredContent;
     for (const [at, { name, outputSchema }] of listed.entries()) {
       const { example } = catalogue[at]!;
@@ -117,8 +117,8 @@ describe('the tools', () => {
     }
   });
 
-  test('that are sold for USDC demand it by the schema that they list', async () => {
-    // What the configuration knows is not here; the rest of the arguments' judgement is.
+  test('sold for USDC demand payment in the form of their schema', async () => {
+    // Checks that need the configuration are left out; all other checks of the arguments run.
     const anywhere = catalogue.map((endpoint) => ({ ...endpoint, checkParams: () => {} }));
     for (const [at, { listed, run }] of [...createTools({ ...deps, catalogue: anywhere }).values()].entries()) {
       const { price, onlyOn, example } = catalogue[at]!;
@@ -174,14 +174,14 @@ describe('the search', () => {
   if (!tool) throw new Error('no tools');
   const { listed: shown } = tool;
 
-  test('is absent until there is one, and then comes first', () => {
+  test('is absent while there is none, and otherwise comes first', () => {
     expect(tools.has('market_search')).toBe(false);
     expect(shown.name).toBe('market_search');
     for (const property of Object.values(shown.inputSchema.properties ?? {}))
       expect((property as { description: string }).description).not.toBe('');
   });
 
-  test('answers what the route answers, with the listed price, by the schema that it lists', async () => {
+  test('answers like the route, with the listed price, in the form of its schema', async () => {
     const found = await tool.run({ ...call, arguments: { q: 'dns', limit: 3 }, meta: undefined });
     expect(found.structuredContent).toEqual(answerTo({ q: 'dns', limit: 3 }));
     expect(JSON.parse((found.content[0] as { text: string }).text)).toEqual(found.structuredContent);
@@ -190,7 +190,7 @@ describe('the search', () => {
     expect(validate({ ...found.structuredContent, results: [{ ...entry, priceUsd: 1 }] }).valid).toBe(false);
   });
 
-  test('refuses what it does not know', async () => {
+  test('refuses unknown parameters', async () => {
     await expect(tool.run({ ...call, arguments: { query: 'dns' }, meta: undefined })).rejects.toThrow('query');
   });
 });

@@ -23,7 +23,7 @@ function open(change: (endpoint: Endpoint<object>) => Partial<Endpoint<object>>)
 }
 
 describe('an answer of a free route', () => {
-  test('holds all that the landing page shows of it', async () => {
+  test('has all members that the landing page shows', async () => {
     const { read, lines } = open(({ example }) => ({ run: async () => example.result }));
     const parts = { config, read, catalogue, clock: createManualClock(0) };
     const page = await renderLanding({
@@ -38,7 +38,7 @@ describe('an answer of a free route', () => {
     expect(page).toContain('24 of 24 runs passed in the last 24 hours.');
   });
 
-  test('that fails is left out and told to the log, and so is one that breaks its schema', async () => {
+  test('that fails is left out and logged, and so is one that breaks its schema', async () => {
     const fault = new Error('the source is gone');
     const { read, lines } = open(({ path }) => ({
       run: () => (path === '/rpc' ? Promise.reject(fault) : Promise.resolve({ surprise: true })),

@@ -8,7 +8,7 @@ const names = readdirSync(FOLDER).filter((name) => /\.(js|css|svg)$/.test(name))
 const scripts = names.filter((name) => name.endsWith('.js'));
 
 describe('an asset', () => {
-  test('is served under a name that holds its hash, each of ours and uPlot’s', async () => {
+  test('has a path with its hash, ours and uPlot’s', async () => {
     expect(names.length).toBeGreaterThan(5);
     for (const name of [...names, 'uplot.js', 'uplot.css']) {
       const path = assetPath(name);
@@ -18,7 +18,7 @@ describe('an asset', () => {
     }
   });
 
-  test('that there is none of is not found, and not linked to', async () => {
+  test('with an unknown name is not found and not linked', async () => {
     expect(await findAsset('/assets/pages.css')).toBeUndefined();
     expect(await findAsset('/assets/../assets.ts')).toBeUndefined();
     expect(() => assetPath('gone.js')).toThrow('gone.js');
@@ -37,7 +37,7 @@ describe('an asset', () => {
     }
   });
 
-  test('of ours makes no code or markup out of text, and asks no other origin', () => {
+  test('of ours makes no code or markup from text, and requests no other origin', () => {
     expect(scripts.length).toBeGreaterThan(2);
     for (const name of scripts) {
       const source = readFileSync(join(FOLDER, name), 'utf8');

@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import { shortHash, showLink, showMeasure, showNumber, showTime } from '../../../src/pages/format.ts';
 import { markupOf } from '../../../src/pages/html.ts';
 
-test('a moment is told in UTC, for people and for programs', () => {
+test('a moment is shown in UTC, for people and for programs', () => {
   expect(markupOf(showTime(1_800_000_000))).toBe('<time datetime="2027-01-15T08:00:00Z">2027-01-15 08:00:00</time>');
 });
 
-test('what is not known is never a zero', () => {
+test('an unknown value is never shown as zero', () => {
   expect(markupOf(showMeasure(null, 's'))).toContain('not known');
   expect(markupOf(showMeasure(undefined, 's'))).toContain('not known');
   expect(markupOf(showMeasure(0, 's'))).toBe('0 s');
@@ -25,7 +25,7 @@ test.each(['javascript:alert(1)', 'data:text/html,x', 'ftp://x.example/', 'x', '
   expect(markupOf(showLink(url, 'text'))).toBe('text');
 });
 
-test('a stranger’s web address is a link that tells it nothing of us', () => {
+test('a third party’s URL is a link that does not reveal our page', () => {
   expect(markupOf(showLink('https://x.example/?a=1&b="', '<x>'))).toBe(
     '<a href="https://x.example/?a=1&amp;b=&quot;" rel="noopener noreferrer nofollow ugc">&lt;x&gt;</a>',
   );

@@ -8,13 +8,13 @@ const ENTITIES: Record<string, string> = { '&amp;': '&', '&lt;': '<', '&gt;': '>
 const readBack = (markup: string) =>
   markup.replace(/<[^>]+>/g, '').replace(/&\w+;|&#39;/g, (entity) => ENTITIES[entity] ?? '?');
 
-test('who copies marked code copies the code', () => {
+test('copying highlighted code gives the code', () => {
   for (const code of [payInTypeScript(TERMS), askWithCurl(TERMS), readInPython(TERMS), "a < b && 'it''s' `x`"]) {
     expect(readBack(markupOf(highlight(code)))).toBe(code);
   }
 });
 
-test('words and texts are told apart, and a word inside a text is none', () => {
+test('keywords and strings differ, and a keyword inside a string is none', () => {
   expect(markupOf(highlight("import { a } from 'as b';"))).toBe(
     '<span class="word">import</span> { a } <span class="word">from</span> <span class="text">&#39;as b&#39;</span>;',
   );

@@ -14,7 +14,7 @@ const open = (answers: (string | Error)[]) => {
   return { clock, made: () => made, read: async () => (await page()).forms.identity.bytes.toString() };
 };
 
-test('a crowd costs one page a second', async () => {
+test('any number of readers cost one page per second', async () => {
   const { clock, made, read } = open(['first', 'second']);
   expect(await Promise.all(Array.from({ length: 50 }, read))).toEqual(Array(50).fill('first'));
   await clock.advance(999);
@@ -23,7 +23,7 @@ test('a crowd costs one page a second', async () => {
   expect([await read(), made()]).toEqual(['second', 2]);
 });
 
-test('a page that failed is not kept', async () => {
+test('a failed page is not kept', async () => {
   const { read } = open([new Error('not now'), 'after all']);
   await expect(read()).rejects.toThrow('not now');
   expect(await read()).toBe('after all');

@@ -3,18 +3,18 @@ import { markupOf } from '../../../src/pages/html.ts';
 import { readForm, readSearch, renderSearchForm } from '../../../src/pages/market-search.ts';
 
 describe('the search form', () => {
-  test('takes fields that were left empty, and those that it does not have, for nothing', () => {
+  test('ignores empty and unknown fields', () => {
     const asked = readForm({ q: '', source: '', maxPriceUsd: ' ', limit: '1', __proto__: null });
     expect(asked).toEqual({ q: '', source: '', maxPriceUsd: '' });
     expect(readSearch(asked)).toEqual({ q: '', limit: 10 });
   });
 
-  test('asks for more once something is asked, and takes the first of what is repeated', () => {
+  test('asks for more entries when a field is filled in, and takes the first of repeated values', () => {
     const asked = readForm({ q: ['fees', 'other'], source: 'own', maxPriceUsd: '0.01' });
     expect(readSearch(asked)).toEqual({ q: 'fees', source: 'own', maxPriceUsd: '0.01', limit: 50 });
   });
 
-  test('names the field that no search takes, and keeps what was typed', () => {
+  test('names the field with the fault, and keeps the typed values', () => {
     const asked = readForm({ q: 'x'.repeat(201), source: 'nobody', maxPriceUsd: '<1>' });
     const faults = readSearch(asked);
     if ('limit' in faults) throw new Error('it was taken');

@@ -10,7 +10,7 @@ const rows = [
   ),
 ];
 
-test('every route that is sold stands in the list once, with the catalogue’s price', () => {
+test('every priced route is in the table once, with the catalogue’s price', () => {
   const sold = catalogue.filter(({ access }) => access === 'paid');
   expect(rows.length).toBeGreaterThan(20);
   expect(rows.map(([, path, price]) => `${path} ${price}`).sort()).toEqual(
@@ -18,7 +18,7 @@ test('every route that is sold stands in the list once, with the catalogue’s p
   );
 });
 
-test('a route that is sold for one money alone says so', () => {
+test('a route that is sold on one rail only says so', () => {
   const text = markupOf(renderPrices(catalogue));
   for (const entry of catalogue.filter(({ onlyOn }) => onlyOn !== undefined)) {
     const row = text.split('<tr>').find((part) => part.includes(listedPath(entry)));
@@ -27,7 +27,7 @@ test('a route that is sold for one money alone says so', () => {
   expect(text.match(/ only</g)).toHaveLength(catalogue.filter(({ onlyOn }) => onlyOn !== undefined).length);
 });
 
-test('a family that nobody named is not left out', () => {
+test('an unknown family is not left out', () => {
   const [entry] = catalogue.filter(({ access }) => access === 'paid');
   if (!entry) throw new Error('nothing is sold');
   const text = markupOf(renderPrices([{ ...entry, path: '/novel/thing' }]));

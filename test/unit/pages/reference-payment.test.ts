@@ -16,7 +16,7 @@ interface Script {
   summarisePayment(description: Description | null): string;
 }
 
-// What the browser gets, run here: it is no module of TypeScript's.
+// The script for browsers, run here. It is not a TypeScript module.
 const script = new URL('../../../src/pages/assets/reference-payment.js', import.meta.url);
 const { describePayment, summarisePayment }: Script = await import(script.href);
 
@@ -46,7 +46,7 @@ const priceOf = (amount: string, network: string) =>
   required(base64({ accepts: [{ network, amount }] }))?.groups[0]?.facts.find(([label]) => label === 'Price')?.[1];
 
 describe('a demand for payment', () => {
-  test('is told as it is asked for', () => {
+  test('is described with its terms', () => {
     const challenge = challengeOf(createOffer(pricedEndpoint, TERMS))('/v1/paid/chain/thing?id=a', 'invalid_payload');
     const described = required(challenge);
     expect(described?.groups).toEqual([
@@ -81,7 +81,7 @@ describe('a demand for payment', () => {
     expect(titles).toEqual(['Way to pay 1 of 2', 'Way to pay 2 of 2', 'Why']);
   });
 
-  test('over Lightning is told in sats, with the invoice', () => {
+  test('over Lightning is shown in sats, with the invoice', () => {
     const extra = { assetTransferMethod: 'bolt11', invoice: 'lnbc210n1…' };
     const way = { scheme: 'exact', network: LIGHTNING, amount: '21000', asset: 'BTC', payTo: '02ab', extra };
     const { facts } = required(base64({ accepts: [{ ...way, maxTimeoutSeconds: 300 }] }))?.groups[0] ?? { facts: [] };
@@ -133,8 +133,8 @@ describe('a receipt', () => {
   });
 });
 
-describe('what is not understood', () => {
-  test('an answer without payment headers has nothing to tell', () => {
+describe('a header without a known form', () => {
+  test('an answer without payment headers has no description', () => {
     expect(describePayment({ 'content-type': 'application/json' })).toBeNull();
     expect(summarisePayment(null)).toBe('');
   });
@@ -145,7 +145,7 @@ describe('what is not understood', () => {
     'YQ',
     Buffer.from('{"a":').toString('base64'),
     Buffer.from([0x22, 0xff, 0x22]).toString('base64'),
-  ])('a header that is not JSON in base64 is said to be unreadable: %j', (value) => {
+  ])('a header that is not JSON in base64 is reported as unreadable: %j', (value) => {
     const described = required(value);
     expect(described).toEqual({ header: 'PAYMENT-REQUIRED', groups: [], json: null });
     expect(summarisePayment(described)).toBe('Its PAYMENT-REQUIRED header cannot be read.');

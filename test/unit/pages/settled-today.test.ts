@@ -24,7 +24,7 @@ function open(startMs: number) {
     clock,
     reads,
     today: createSettledToday(reads, USDC, clock),
-    /** A payment that ends at this moment. */
+    /** A payment that settles at this moment. */
     async pay(amount: bigint, contract?: Buffer, state: 'settled' | 'failed' | 'unknown' = 'settled') {
       number += 1;
       const id = `p${number}`;
@@ -61,7 +61,7 @@ describe('what settled today', () => {
     });
   });
 
-  test('is not what failed, is not known yet, or came to other sellers', async () => {
+  test('leaves out failed and unknown payments, and those to other sellers', async () => {
     const { today, pay, claim } = open(MIDNIGHT + 1000);
     await pay(500n, undefined, 'failed');
     await pay(500n, undefined, 'unknown');
@@ -69,7 +69,7 @@ describe('what settled today', () => {
     expect(byRail(await today())).toEqual({ usdc: { count: 0, amount: 0n }, lightning: { count: 0, amount: 0n } });
   });
 
-  test(`is at any moment what the ledger holds of the day, however often it was asked before (seed ${seed})`, async () => {
+  test(`always equals the ledger’s sums of the day, however often it was asked before (seed ${seed})`, async () => {
     const random = seededRandom('settled today');
     const { clock, today, pay, claim, reads } = open(MIDNIGHT);
     for (let step = 0; step < 120; step += 1) {
@@ -92,7 +92,7 @@ describe('what settled today', () => {
     expect(clock.nowMs()).toBeGreaterThan(MIDNIGHT + 86_400_000 / 2);
   });
 
-  test('reads anew no more than the last minute', async () => {
+  test('reads only the last minute again', async () => {
     const { clock, reads, pay } = open(MIDNIGHT + 3_600_000);
     const spans: number[] = [];
     const source = {
@@ -110,7 +110,7 @@ describe('what settled today', () => {
     expect(Math.max(...spans)).toBeLessThanOrEqual(60_000);
   });
 
-  test('rejects when the ledger gives no answer, and is right again afterwards', async () => {
+  test('rejects when the ledger does not answer, and is right again afterwards', async () => {
     const { clock, reads, pay } = open(MIDNIGHT + 3_600_000);
     let isDown = true;
     const settledBetween = (from: number, to: number) =>

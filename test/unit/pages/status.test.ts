@@ -14,7 +14,7 @@ const health = {
 const counts = { total: 7, today: 3, nodes: 2, own: 0 };
 const fine = async () => ({ checks: { ledger: { ok: true }, usdc: { ok: true } } });
 
-/** Everything in order but for what is given. */
+/** Parts without a fault, except for the given ones. */
 function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': health }): PageParts {
   const limits = { maxTimeoutSeconds: 3600, perMinute: 60, dailyCap: 20_000 };
   return {
@@ -38,7 +38,7 @@ const verdictOf = async (parts: PageParts) =>
   /class="(verdict [^"]*)">([^<]*)</.exec(await renderStatus(parts, async () => []))?.slice(1);
 
 describe('the verdict', () => {
-  test('is that everything works when everything does', async () => {
+  test('is that everything works when every part does', async () => {
     expect(await verdictOf(partsOf())).toEqual(['verdict good', 'Everything works.']);
   });
 
@@ -49,7 +49,7 @@ describe('the verdict', () => {
     expect(words).toBe('Priced calls cannot be served now (USDC contract, constructor); nothing is charged.');
   });
 
-  test('tells a node for bitcoin that fails apart from sales in USDC', async () => {
+  test('reports a failing Lightning node separately from sales in USDC', async () => {
     const lightning = () => ({ ok: false, detail: 'no answer' });
     expect(await verdictOf(partsOf({ lightning }))).toEqual(['verdict bad', 'Nothing can be sold for bitcoin now.']);
   });
@@ -62,7 +62,7 @@ describe('the verdict', () => {
     expect(verdict?.[1]).toContain(words);
   });
 
-  test('does not wait for a part that gives no answer, and claims nothing of it', async () => {
+  test('does not wait for a part that does not answer, and reports its state as unknown', async () => {
     const readiness = () => new Promise<never>(() => {});
     const page = verdictOf(partsOf({ readiness }));
     await clock.advance(3000);
@@ -82,7 +82,7 @@ describe('what settled today', () => {
     { rail: 'lightning', count: 2, amount: 21_500n },
   ] as const;
 
-  test('stands there by rail, each in its own money, and the facilitator’s claims beside it', async () => {
+  test('is shown by rail, each in its own unit, with the facilitator’s claims', async () => {
     const page = await renderStatus(partsOf(), async () => sums);
     const rows = [
       ...page.matchAll(
@@ -97,7 +97,7 @@ describe('what settled today', () => {
     ]);
   });
 
-  test('is not known rather than zero while the ledger gives no answer', async () => {
+  test('is "not known" rather than zero while the ledger does not answer', async () => {
     const fails = () => Promise.reject(new Error('closed'));
     const page = await renderStatus(partsOf({ facilitator: { descriptor: fails } }), fails);
     expect(page).toContain('The ledger gave no answer');

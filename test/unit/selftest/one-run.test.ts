@@ -34,7 +34,7 @@ let shop: ScriptedSeller;
 let node: RpcServer;
 let chain: OpenChainClient;
 let clock: ManualClock;
-/** The chain's state; each look at the head is a block later. `usedFrom` is the block of an authorization's use. */
+/** The chain's state. Each read of the head is a block later. `usedFrom` is the block of an authorization's use. */
 let state: {
   head: number;
   balances: [number, bigint][];
@@ -76,7 +76,7 @@ afterEach(async () => {
   await Promise.all([chain.close(), shop.stop(), node.stop()]);
 });
 
-/** Runs with the clock moving by itself between the chain's answers, unless a test moves it. */
+/** Runs with a clock that moves by itself between the chain's answers, unless the test moves it. */
 async function run({
   signal = new AbortController().signal,
   moving = true,
@@ -122,7 +122,7 @@ describe('a run of the self-test', () => {
       'purchase_answered_200',
       () => (shop.challenge = (response) => void response.writeHead(200).end('{}')),
     ],
-  ])('%s: %s, and nothing more is known', async (_what, reason, arrange) => {
+  ])('%s: %s, and nothing else is known', async (_what, reason, arrange) => {
     arrange();
     expect(await run()).toEqual({ at: START, ok: false, ...NOTHING, reason });
   });
@@ -153,7 +153,7 @@ describe('a run of the self-test', () => {
     });
   });
 
-  test('a batch that holds others’ payments too is one', async () => {
+  test('a batch that holds others’ payments too is a payment', async () => {
     state.logs = (nonce) => [
       ...[used(OTHER, wordOf(1n)), transfer(OTHER, SELLER, 7n), used(WALLET, nonce), transfer(WALLET, SELLER, 500n)],
       ...[used(OTHER, wordOf(2n)), transfer(OTHER, SELLER, 7n)],
@@ -161,7 +161,7 @@ describe('a run of the self-test', () => {
     expect(await run()).toMatchObject({ ok: true });
   });
 
-  test('a failing call whose payment is used some blocks later, behind its answer, was charged', async () => {
+  test('a failing call whose payment is used some blocks after its answer was charged', async () => {
     shop.answers['/fail'] = (response, { nonce }) => {
       state.usedFrom.set(nonce, state.head + 3);
       response.writeHead(500).end('{}');
@@ -174,7 +174,7 @@ describe('a run of the self-test', () => {
     ['less', 9499n],
     ['more', 9501n],
     ['twice the price less', 9000n],
-  ])('a wallet that holds %s than the price of one call explains is not well', async (_what, balance) => {
+  ])('a wallet that holds %s than the price of one call explains fails the run', async (_what, balance) => {
     state.balances = [
       [0, 10_000n],
       [102, balance],
@@ -183,7 +183,7 @@ describe('a run of the self-test', () => {
   });
 
   test.each([200, 402, 429, 503])(
-    'a failing call that answers %i proves nothing, though nothing was charged',
+    'a failing call that answers %i fails the run, though nothing was charged',
     async (code) => {
       shop.answers['/fail'] = status(code);
       const unseen = { notCharged: null, reason: `failing_call_answered_${code}` };
@@ -191,7 +191,7 @@ describe('a run of the self-test', () => {
     },
   );
 
-  test('a failing call that breaks off is looked up all the same', async () => {
+  test('a failing call whose connection breaks is looked up too', async () => {
     const cut = (charging: boolean) => {
       shop.answers['/fail'] = (response, { nonce }) => {
         if (charging) state.usedFrom.set(nonce, state.head);
@@ -206,7 +206,7 @@ describe('a run of the self-test', () => {
     expect(await run()).toMatchObject({ ok: false, notCharged: false, reason: 'failing_call_used_its_payment' });
   });
 
-  test('a provider that is behind is asked again, not believed', async () => {
+  test('a provider that is behind is asked again instead of being believed', async () => {
     let looks = 0;
     const { eth_getTransactionReceipt: known } = node.methods;
     node.methods.eth_getTransactionReceipt = (params) => (looks++ < 2 ? null : known?.(params));
@@ -214,7 +214,7 @@ describe('a run of the self-test', () => {
     expect(looks).toBe(3);
   });
 
-  test('ends when its time is over, with what it had found', async () => {
+  test('ends when its time is over, with the findings so far', async () => {
     shop.answers['/paid'] = () => void clock.advance(30_000);
     expect(await run({ moving: false })).toEqual({ at: START, ok: false, ...NOTHING, reason: 'timed_out' });
     shop.answers['/paid'] = (response) => void response.writeHead(200, receipt()).end('{}');
@@ -223,20 +223,20 @@ describe('a run of the self-test', () => {
     expect(clock.sleepers()).toEqual([]);
   });
 
-  test('ends in time by the machine’s clock too, while it waits for a transaction that is not there', async () => {
+  test('ends in time by the machine’s clock too, while it waits for a missing transaction', async () => {
     node.methods.eth_getTransactionReceipt = () => null;
     const late = await run({ time: systemClock, timeoutMs: 300 });
     expect(late).toMatchObject({ ok: false, notCharged: null, reason: 'timed_out' });
   });
 
-  test('what nobody foresaw fails the run and is told as ours', async () => {
+  test('an unexpected error fails the run and is reported as ours', async () => {
     node.methods.eth_getTransactionReceipt = () => {
       throw new RpcFault(3, 'no');
     };
     expect(await run()).toMatchObject({ ok: false, ...GOOD, reason: 'internal_error' });
   });
 
-  test('a run that is stopped says nothing', async () => {
+  test('an aborted run returns no result', async () => {
     const stop = new AbortController();
     shop.answers['/paid'] = () => stop.abort(new Error('the self-test stops'));
     expect(await run({ signal: stop.signal })).toBeNull();

@@ -12,7 +12,7 @@ function scheduled(clock: ManualClock, task: (signal: AbortSignal) => Promise<vo
 }
 
 describe('the self-test’s schedule', () => {
-  test('runs first in some seconds, then at each interval from beginning to beginning', async () => {
+  test('runs first after some seconds, then at each interval, measured between beginnings', async () => {
     const clock = createManualClock(0);
     const began: number[] = [];
     const schedule = scheduled(clock, async () => {
@@ -28,7 +28,7 @@ describe('the self-test’s schedule', () => {
     await schedule.stop();
   });
 
-  test(`intervals differ by a twentieth at most, to both sides (seed ${seed})`, async () => {
+  test(`intervals differ by at most a twentieth, in both directions (seed ${seed})`, async () => {
     const clock = createManualClock(0);
     const began: number[] = [];
     const schedule = scheduled(clock, async () => void began.push(clock.nowMs()), seededRandom('self-test schedule'));
@@ -43,7 +43,7 @@ describe('the self-test’s schedule', () => {
     await schedule.stop();
   });
 
-  test('one run at a time: one that takes longer than the interval is followed at once, not joined', async () => {
+  test('runs never overlap: a run longer than the interval is followed at once by the next', async () => {
     const clock = createManualClock(0);
     let running = 0;
     const began: number[] = [];
@@ -62,7 +62,7 @@ describe('the self-test’s schedule', () => {
     expect(running).toBe(0);
   });
 
-  test('stop ends a run under way and waits for it; nothing runs after', async () => {
+  test('stop aborts the current run and waits for it; nothing runs afterwards', async () => {
     const clock = createManualClock(0);
     let ended = 0;
     const schedule = scheduled(clock, async (signal) => {
@@ -78,7 +78,7 @@ describe('the self-test’s schedule', () => {
     expect(ended).toBe(1);
   });
 
-  test('stop before the first run means that there is none', async () => {
+  test('stop before the first run prevents it', async () => {
     const clock = createManualClock(0);
     let runs = 0;
     const schedule = scheduled(clock, async () => void runs++);

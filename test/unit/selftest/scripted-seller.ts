@@ -4,7 +4,7 @@ import { USDC } from '../../support/usdc/payments.ts';
 
 export const SELLER = '0x00000000000000000000000000000000005e11e4';
 
-/** What a challenge asks; whatever a test changes of it is a lie or a mistake. */
+/** The terms of a challenge. A test changes them into wrong ones. */
 export const TERMS = {
   scheme: 'exact',
   network: 'eip155:5042',
@@ -15,7 +15,7 @@ export const TERMS = {
   extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
 };
 
-/** What was shown: the decoded authorization. */
+/** The presented authorization, decoded. */
 export interface Shown {
   readonly from: string;
   readonly to: string;
@@ -25,7 +25,7 @@ export interface Shown {
 
 type Answer = (response: ServerResponse, shown: Shown) => void;
 
-/** A shop on loopback that asks what the test says, and answers a payment as the test says. */
+/** A seller on loopback with the terms and answers that the test sets. */
 export async function startScriptedSeller() {
   const shown: Shown[] = [];
   const server = createServer((request, response) => {
@@ -46,7 +46,7 @@ export async function startScriptedSeller() {
       const challenge = { x402Version: 2, error: 'pay', resource, accepts: [self.terms] };
       response.writeHead(402, { 'payment-required': encoded(challenge) }).end('{"hint":"pay"}');
     },
-    /** By path; a path without one is answered well. */
+    /** By path. A path without an entry is answered correctly. */
     answers: {} as Record<string, Answer>,
     stop: () =>
       new Promise<void>((resolve) => {
@@ -59,7 +59,7 @@ export async function startScriptedSeller() {
 
 export type ScriptedSeller = Awaited<ReturnType<typeof startScriptedSeller>>;
 
-/** The transaction that every good answer names. */
+/** The transaction in every good receipt. */
 export const TRANSACTION = `0x${'7a'.repeat(32)}` as const;
 
 const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64');
@@ -72,7 +72,7 @@ const ok: Answer = (response) => {
   response.writeHead(200, receipt()).end('{"data":1}');
 };
 
-/** Answers with this status and nothing else. */
+/** Answers with this status and no body. */
 export const status =
   (code: number): Answer =>
   (response) => {

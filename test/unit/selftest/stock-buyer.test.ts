@@ -31,7 +31,7 @@ const alive = new AbortController().signal;
 const buy = (signal = alive) => buyer.buy(`${shop.url}/x`, 500n, signal);
 
 describe('the self-test’s buyer', () => {
-  test('signs what is asked at the listed price, and tells the status, the receipt’s hash and the nonce', async () => {
+  test('signs the requested payment at the listed price, and returns the status, the receipt’s hash and the nonce', async () => {
     const bought = await buy();
     expect(buyer.address).toBe(address);
     expect(shop.shown).toHaveLength(1);
@@ -58,12 +58,12 @@ describe('the self-test’s buyer', () => {
     expect(shop.shown).toEqual([]);
   });
 
-  test('an answer without a challenge is told as it is, unpaid', async () => {
+  test('an answer without a challenge is returned as it is, unpaid', async () => {
     shop.challenge = (response) => void response.writeHead(503).end('{}');
     expect(await buy()).toMatchObject({ status: 503, nonce: null, transaction: null, fault: null });
   });
 
-  test('a challenge that cannot be read is refused', async () => {
+  test('an unreadable challenge is reported as refused terms', async () => {
     shop.challenge = (response) => void response.writeHead(402, { 'payment-required': '!' }).end('{}');
     expect(await buy()).toMatchObject({ status: null, nonce: null, fault: 'terms_refused' });
   });
@@ -87,7 +87,7 @@ describe('the self-test’s buyer', () => {
     expect(await buy()).toMatchObject({ status: 200, transaction: null });
   });
 
-  test('an answer that breaks off counts as none, with the nonce that was shown', async () => {
+  test('an answer that breaks off counts as none, with the nonce that was presented', async () => {
     shop.answers['/x'] = (response) => {
       response.writeHead(200, { ...receipt(), 'content-length': '100' }).write('half');
       setImmediate(() => response.destroy());
@@ -95,12 +95,12 @@ describe('the self-test’s buyer', () => {
     expect(await buy()).toMatchObject({ status: null, fault: 'unreachable', nonce: shop.shown[0]?.nonce ?? '' });
   });
 
-  test('nobody there is unreachable', async () => {
+  test('a closed port is reported as unreachable', async () => {
     await shop.stop();
     expect(await buy()).toMatchObject({ status: null, nonce: null, fault: 'unreachable' });
   });
 
-  test('a redirect is not followed: nothing is shown to where it leads', async () => {
+  test('a redirect is not followed, and its target gets no payment', async () => {
     const decoy = createServer((_request, response) => response.writeHead(302, { location: `${shop.url}/x` }).end());
     await new Promise<void>((resolve) => decoy.listen(0, '127.0.0.1', resolve));
     const bought = await buyer.buy(`http://127.0.0.1:${(decoy.address() as AddressInfo).port}/x`, 500n, alive);
@@ -110,7 +110,7 @@ describe('the self-test’s buyer', () => {
     decoy.close();
   });
 
-  test('ends when it is told to, with that reason', async () => {
+  test("ends when its signal aborts, with the signal's reason", async () => {
     const stop = new AbortController();
     shop.answers['/x'] = () => stop.abort(new Error('enough'));
     await expect(buy(stop.signal)).rejects.toThrow('enough');

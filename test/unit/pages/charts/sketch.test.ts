@@ -17,12 +17,12 @@ test('a missing value is a gap, not a zero', () => {
   expect(paths(['1', null, '1', '1'])).toEqual(['M0 80M400 80L600 80']);
 });
 
-test('one value, or the same again and again, is drawn in the middle', () => {
+test('one value, or equal values, are drawn in the middle', () => {
   expect(paths(['5'])).toEqual(['M300 80']);
   expect(paths(['5', '5'])).toEqual(['M0 80L600 80']);
 });
 
-test('there is none of nothing', () => {
+test('there is no sketch without values', () => {
   expect(sketch(series([]), 'lines')).toBeNull();
   expect(sketch(series([null]), 'band')).toBeNull();
 });

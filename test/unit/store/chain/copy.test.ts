@@ -8,7 +8,7 @@ import { createChainFacts } from '../../../../src/store/chain/facts.ts';
 import { backUpDatabase } from '../../../../src/store/sqlite/backup.ts';
 import type { Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { putBlocks, putCoverage } from '../../../support/chain/chain-rows.ts';
-import { until } from '../../../support/service/crew.ts';
+import { until } from '../../../support/service/workers.ts';
 
 const CHAIN = 5042;
 const START = 1_795_003_200;
