@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { auditAccessibility } from '../support/pages/axe.ts';
 import { describeInBrowser } from '../support/pages/browser.ts';
 
-// The other suites assert that nothing was seen; this one, that what is there is seen.
+// The other suites assert that the browser saw no fault. This suite asserts that the observation finds faults that exist.
 
 const FAULTY = `<!doctype html><html><title>Faulty</title><body>
 <meta name="viewport" content="width=device-width">
@@ -31,7 +31,7 @@ describeInBrowser('a page is observed', (browser) => {
   });
   afterAll(() => server.close());
 
-  test('errors, violations, requests and bytes are seen, and nothing past loopback is reached', async () => {
+  test('the observation reports errors, policy violations, requests and bytes, and the browser reaches nothing beyond loopback', async () => {
     const { page, observed } = await browser.visit(`${origin}/`);
     await page.waitForLoadState('networkidle');
     expect(observed.consoleErrors).toContainEqual(`a word of its own (${origin}/faulty.js)`);
@@ -45,13 +45,13 @@ describeInBrowser('a page is observed', (browser) => {
     expect(observed.transferredBytes).toBeGreaterThan(FAULTY.length + SCRIPT.length);
   });
 
-  test('serious and critical faults of accessibility are found under a strict CSP', async () => {
+  test('the check finds serious and critical accessibility faults under a strict CSP', async () => {
     const { page } = await browser.visit(`${origin}/`);
     const rules = (await auditAccessibility(page)).map(({ rule }) => rule);
     expect(rules).toEqual(expect.arrayContaining(['html-has-lang', 'image-alt']));
   });
 
-  test('colour scheme and screen are those asked for', async () => {
+  test('the browser has the requested colour scheme and screen', async () => {
     const dark = await browser.visit(`${origin}/`, { colorScheme: 'dark', screen: 'phone' });
     const light = await browser.visit(`${origin}/`);
     const look = '[matchMedia("(prefers-color-scheme: dark)").matches, innerWidth]';

@@ -7,7 +7,7 @@ import { describeInBrowser, type Visit } from '../support/pages/browser.ts';
 import { type Service, startService } from '../support/service/service.ts';
 import { type Replay, startReplay } from '../support/upstream/replay.ts';
 
-// The pages as people meet them: the whole service on the embedded network, seen in a real browser.
+// The pages in a real browser, with the whole service on the embedded network.
 
 const MAX_BYTES = 150_000;
 const PAGES = ['/', '/market', '/status'];
@@ -42,10 +42,10 @@ afterAll(async () => {
   await network?.stop();
 });
 
-/** Evaluated as text: the tests are type-checked without the DOM. */
+/** Evaluated as text, because the tests are type-checked without the DOM. */
 const ask = <T>(page: Page, expression: string) => page.evaluate(expression) as Promise<T>;
 const DRAWN = `[...document.querySelectorAll('figure.chart')].every((one) => one.dataset.points > 0)`;
-/** Asked again and again from here: what waits within the page needs an eval, which its policy forbids. */
+/** Polls from the test. Waiting inside the page would need an eval, which the page's policy forbids. */
 const charts = (page: Page) => expect.poll(() => ask(page, DRAWN), { timeout: 10_000 }).toBe(true);
 
 function expectQuiet({ observed }: Visit): void {
@@ -60,7 +60,7 @@ describeInBrowser('the pages', (browser) => {
     browser.visit(`${service.origin}${path}`, options);
 
   describe.each(PAGES)('%s', (path) => {
-    test.each(['light', 'dark'] as const)('is quiet, readable to everybody and light, in %s', async (colorScheme) => {
+    test.each(['light', 'dark'] as const)('logs nothing, is accessible and small, in %s', async (colorScheme) => {
       const seen = await visit(path, { colorScheme });
       await seen.page.waitForLoadState('networkidle');
       await charts(seen.page);
@@ -69,7 +69,7 @@ describeInBrowser('the pages', (browser) => {
       expect(seen.observed.transferredBytes).toBeLessThanOrEqual(MAX_BYTES);
       const origins = new Set(seen.observed.requests.map((url) => new URL(url).origin));
       expect([...origins]).toEqual([service.origin]);
-      // What is folded away is read too.
+      // Unfolds everything, so that it is checked too.
       await ask(seen.page, `document.querySelectorAll('details').forEach((one) => { one.open = true; })`);
       expect(await auditAccessibility(seen.page)).toEqual([]);
     });
@@ -83,7 +83,7 @@ describeInBrowser('the pages', (browser) => {
       expectQuiet(seen);
     });
 
-    test('is used by keyboard: first the way past the links, then everything in its order', async () => {
+    test('works by keyboard: first the skip link, then everything in its order', async () => {
       const { page } = await visit(path);
       await page.keyboard.press('Tab');
       const skip = `(() => { const { top } = document.activeElement.getBoundingClientRect(); return [document.activeElement.className, top >= 0]; })()`;
@@ -108,7 +108,7 @@ describeInBrowser('the pages', (browser) => {
   });
 
   describe('a chart', () => {
-    /** Colours of a chart's canvas that are not transparent. */
+    /** The number of pixels of a chart's canvas that are not transparent, by colour. */
     const colours = (page: Page, id: string) =>
       ask<string[]>(
         page,
@@ -121,10 +121,10 @@ describeInBrowser('the pages', (browser) => {
         })()`,
       );
 
-    test('is drawn from what the free routes answer', async () => {
+    test('shows the data that the free routes answer', async () => {
       const { page } = await visit('/');
       await charts(page);
-      const told = await ask<Record<'points' | 'latest', string>[]>(
+      const figures = await ask<Record<'points' | 'latest', string>[]>(
         page,
         `['fees', 'rpc'].map((id) => ({ ...document.getElementById(id).dataset }))`,
       );
@@ -132,11 +132,11 @@ describeInBrowser('the pages', (browser) => {
         page,
         `['fees-rows', 'rpc-rows'].map((id) => document.getElementById(id).rows.length)`,
       );
-      expect(told.map(({ points }) => Number(points))).toEqual(rows);
-      // The embedded chain's fee stands at its floor.
-      expect(told[0]?.latest).toBe(JSON.parse((await service.get('/v1/fees')).body).baseFee.gwei);
+      expect(figures.map(({ points }) => Number(points))).toEqual(rows);
+      // The embedded chain's fee is at its lowest value.
+      expect(figures[0]?.latest).toBe(JSON.parse((await service.get('/v1/fees')).body).baseFee.gwei);
       const last = await ask(page, `document.querySelector('#rpc-rows tr:last-child td').textContent`);
-      expect([Number(told[1]?.latest) > 0, told[1]?.latest]).toEqual([true, last]);
+      expect([Number(figures[1]?.latest) > 0, figures[1]?.latest]).toEqual([true, last]);
       for (const id of ['fees', 'rpc']) expect((await colours(page, id)).length).toBeGreaterThan(2);
     });
 
@@ -155,7 +155,7 @@ describeInBrowser('the pages', (browser) => {
       expect((await ask<number[]>(page, widths))[0]).toBeLessThan(480);
     });
 
-    test('is brought up to date while somebody looks, and not when it was told to pause', async () => {
+    test('is updated while the page is visible, and not while it is paused', async () => {
       const seen = await visit('/');
       const { page, observed } = seen;
       await page.clock.install();
@@ -168,7 +168,7 @@ describeInBrowser('the pages', (browser) => {
       await expect
         .poll(async () => JSON.parse((await service.get('/v1/fees')).body).baseFee.block, { timeout: 10_000 })
         .toBeGreaterThan(before);
-      // The page itself is kept for a second.
+      // The server caches the page for a second.
       await expect.poll(async () => /Block (\d+)/.exec((await service.get('/')).body)?.[1]).not.toBe(String(before));
       await page.clock.fastForward(5000);
       await expect.poll(async () => Number(await block())).toBeGreaterThan(before);
@@ -182,7 +182,7 @@ describeInBrowser('the pages', (browser) => {
       expectQuiet(seen);
     });
 
-    test('leaves alone what somebody uses', async () => {
+    test('does not replace an element that the reader is using', async () => {
       const { page } = await visit('/status');
       await page.clock.install();
       await page.reload();
@@ -203,7 +203,7 @@ describeInBrowser('the pages', (browser) => {
       expect(await ask(page, `document.activeElement.dataset.mine`)).toBe('yes');
     });
 
-    test('moves nothing for who does not want it', async () => {
+    test('moves nothing for a reader who prefers reduced motion', async () => {
       const dot = `getComputedStyle(document.querySelector('.dot')).animationName`;
       const still = await visit('/', { reducedMotion: 'reduce' });
       const moving = await visit('/');
@@ -211,7 +211,7 @@ describeInBrowser('the pages', (browser) => {
     });
   });
 
-  test('without scripts there are the lines, the figures and the search all the same', async () => {
+  test('without scripts the page shows the lines, the figures and the search', async () => {
     const { body } = await service.get('/');
     const { page } = await visit('/', { javaScript: false });
     expect(await page.locator('#fees .sketch path').count()).toBe(3);
@@ -229,7 +229,7 @@ describeInBrowser('the pages', (browser) => {
   });
 
   describe('the market', () => {
-    test('finds what was asked for, within the price', async () => {
+    test('finds the searched routes, within the price', async () => {
       const seen = await visit('/market');
       const { page } = seen;
       await page.getByLabel('What do you need?').fill('gas fee estimate');
@@ -292,7 +292,7 @@ describeInBrowser('the pages', (browser) => {
     expect(shown).toContain(`urlopen('${service.origin}/v1/fees')`);
   });
 
-  test('/status tells what the ledger holds of today, and which self-test it was', async () => {
+  test('/status shows what the ledger holds of today, and the time of the self-test', async () => {
     const { page } = await visit('/status');
     const [recent] = JSON.parse((await service.get('/v1/selftest')).body).recent;
     const row = await page.locator('#settled-usdc').textContent();

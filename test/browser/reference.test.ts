@@ -11,7 +11,7 @@ interface Operation {
   readonly 'x-payment-info'?: { readonly price: { readonly amount: string } };
 }
 
-/** Neither needs a chain behind the service. */
+/** Routes that need no chain behind the service. */
 const FREE = 'market-marketSearch';
 const PRICED = 'paid-paidPackagesVulns';
 
@@ -47,7 +47,7 @@ describeInBrowser('/docs', (browser) => {
     expectClean(observed);
   });
 
-  test('a free route is found, tried and answered by keyboard alone', async () => {
+  test('a free route can be found, tried and answered by keyboard alone', async () => {
     const { page, observed } = await browser.visit(`${service.origin}/docs`);
     await page.locator(`#operations-${FREE} .opblock-summary-control`).focus();
     await page.keyboard.press('Enter');
@@ -67,11 +67,11 @@ describeInBrowser('/docs', (browser) => {
     expectClean(observed);
   });
 
-  test('a priced route that is tried shows its 402 decoded: price, recipient, network and validity', async () => {
+  test('trying a priced route shows its 402 decoded: price, recipient, network and validity', async () => {
     const { page, observed } = await open(PRICED);
     await expect.poll(() => page.evaluate(TOP_OF_OPENED)).toBeLessThan(400);
     await execute(page, PRICED).click();
-    // What operations refer to is found: the one shape of all problems.
+    // The reference of the operation is resolved: all problems have one schema.
     const problem = page.locator(`#operations-${PRICED} .response[data-code="400"] pre`);
     expect(JSON.parse(String(await problem.textContent()))).toMatchObject({ code: 'bad_parameter', charged: false });
     const shown = page.getByRole('region', { name: 'PAYMENT-REQUIRED, decoded' });
@@ -91,7 +91,7 @@ describeInBrowser('/docs', (browser) => {
     expect(await page.getByRole('status').textContent()).toMatch(
       /^\/v1\/paid\/packages\/vulns answered 402\. Price: 0\.004 USDC .* Pay to: 0x5e.* Network: eip155:5042\.$/,
     );
-    // The browser's own line; nothing of ours can keep it from saying so.
+    // The browser logs a failed request itself; the page cannot prevent that.
     expectClean(observed, [expect.stringContaining('status of 402')]);
   });
 
@@ -113,11 +113,11 @@ describeInBrowser('/docs', (browser) => {
   test.each([
     ['light', 'desktop'],
     ['dark', 'phone'],
-  ] as const)('has no serious fault of accessibility in the %s, on a %s, and fits', async (colorScheme, screen) => {
+  ] as const)('has no serious accessibility fault in the %s, on a %s, and fits', async (colorScheme, screen) => {
     const { page } = await open(PRICED, { colorScheme, screen });
     await execute(page, PRICED).click();
     await page.locator('.payment').waitFor();
-    // The shapes of an answer and of a body, unfolded.
+    // Unfolds the schemas of an answer and of a body.
     await page.locator(`#operations-${PRICED} [data-name=model]`).first().click();
     await page.locator(`#operations-${PRICED} .json-schema-2020-12-expand-deep-button`).first().click();
     await page.locator('#operations-market-marketSubmit .opblock-summary-control').click();
@@ -126,7 +126,7 @@ describeInBrowser('/docs', (browser) => {
     expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
   });
 
-  test('says so when it cannot be drawn, and without scripts leads elsewhere', async () => {
+  test('says so when the reference cannot be drawn, and links to other documents without scripts', async () => {
     const { page } = await browser.visit(`${service.origin}/docs`, { javaScript: false });
     expect(await page.locator('main').textContent()).toContain('/llms.txt as text');
     expect(await page.locator('#reference').isVisible()).toBe(false);
@@ -139,10 +139,10 @@ describeInBrowser('/docs', (browser) => {
 
 const execute = (page: Page, operation: string) => page.locator(`#operations-${operation} .execute`);
 
-/** How far below the upper edge of the window the opened operation is: a link to it has brought it there. */
+/** The distance of the opened operation from the top of the window, which shows that the link scrolled to it. */
 const TOP_OF_OPENED = `document.querySelector('.opblock.is-open').getBoundingClientRect().top`;
 
-/** Method, path and price of every operation, as they stand on it while it is folded. */
+/** Method, path and price of every operation, as its folded headline shows them. */
 const HEADLINES = `[...document.querySelectorAll('.opblock-summary-control')].map((summary) =>
   [...summary.querySelectorAll('.opblock-summary-method, .opblock-summary-path, .operation-price')]
     .map((part) => part.textContent).join(' '))`;
@@ -155,7 +155,7 @@ async function factsOf(region: Locator): Promise<Record<string, string>> {
   return Object.fromEntries(labels.map((label, index) => [label, texts[index] ?? '']));
 }
 
-/** Presses Tab until the element has the focus: far fewer presses than there are elements on the page. */
+/** Presses Tab until the element has the focus. Fails after far fewer presses than the page has elements. */
 async function tabTo(page: Page, element: Locator): Promise<void> {
   const target = await element.elementHandle();
   for (let presses = 0; presses < 20; presses += 1) {

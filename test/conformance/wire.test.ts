@@ -16,9 +16,9 @@ import { recordUnreadable, recordUsdcRefusals } from './wire/usdc-refusals.ts';
 import { recordUsdcFailures, recordUsdcSales } from './wire/usdc-sales.ts';
 import { recordChallenges, recordUsdcUnpaid } from './wire/usdc-unpaid.ts';
 
-// What the service says to buyers, byte for byte but for placeholders, so that a change inside it that is meant to change nothing is seen to change nothing.
-// A change that is meant is recorded by `npx vitest run -u` on this file, and its diff is reviewed. The tests run in this order: a metric's labels show once it
-// has counted something.
+// Every answer to buyers, byte for byte except for placeholders. A change that should not change the wire is shown to change nothing. An intended change
+// is recorded by `npx vitest run -u` on this file, and its diff is reviewed. The tests run in this order, because a metric has labels only after it has
+// counted something.
 
 let network: EmbeddedNetwork;
 let shop: Shop;
@@ -29,7 +29,7 @@ afterAll(async () => {
   await network.stop();
 });
 
-/** Records, and holds what was recorded against the file of that name. */
+/** Compares a recording with the file of that name. */
 async function unchanged(name: string, record: (transcript: Transcript, shop: Shop) => Promise<void>): Promise<void> {
   const transcript = openTranscript(network);
   await record(transcript, shop);
@@ -38,7 +38,7 @@ async function unchanged(name: string, record: (transcript: Transcript, shop: Sh
 
 describe('with the Gateway off', () => {
   beforeAll(async () => {
-    // One open payment a payer, so that a second one is refused.
+    // One open payment per payer, so that a second one is refused.
     shop = await openShop(network, { PAYER_MAX_OPEN: '1' });
   });
   afterAll(async () => {

@@ -10,7 +10,7 @@ import { seed, seededRandom } from '../support/random.ts';
 const KILLS = process.env.SLOW ? 500 : 20;
 const PROOFS = 400;
 const CONNECTIONS = 32;
-/** About what the proofs of one round take, so that kills fall before, into and behind them. */
+/** About as long as the proofs of one round take, so that kills come before, during and after them. */
 const LONGEST_MS = 350;
 
 let folder: string;
@@ -25,7 +25,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Reads the ledger's own file beside the running process. */
+/** Reads the ledger's own file while the process runs. */
 function ledger<T>(sql: string): T {
   const db = new Database(join(folder, 'ledger.db'), { readonly: true });
   try {
@@ -36,23 +36,23 @@ function ledger<T>(sql: string): T {
 }
 
 test(
-  `${KILLS} times kill -9 in the middle of claims: none that was acknowledged is lost, and none is claimed twice`,
+  `${KILLS} times kill -9 during claims: no acknowledged claim is lost, and no proof is claimed twice`,
   async () => {
     const random = seededRandom('claims');
     const sum = { acknowledged: 0, claimedUnheard: 0, notClaimed: 0 };
     for (let round = 0; round < KILLS; round++) {
       const context = `seed ${seed}, round ${round} (run again with SEED=${seed})`;
       const proofs = Array.from({ length: PROOFS }, proofNow);
-      const heard = settleOver(facilitator.origin, proofs, CONNECTIONS);
+      const received = settleOver(facilitator.origin, proofs, CONNECTIONS);
       await new Promise((wait) => setTimeout(wait, random() * LONGEST_MS));
       await facilitator.kill();
-      const before = await heard;
+      const before = await received;
       expect(
         before.filter((end) => end !== 'success' && end !== 'lost'),
         context,
       ).toEqual([]);
       await facilitator.start();
-      // Whoever heard nothing asks again with the same proof, and so does everybody else.
+      // Presents every proof again, those without an answer included.
       const after = await settleOver(facilitator.origin, proofs, CONNECTIONS);
       proofs.forEach(({ paymentHash }, at) => {
         const [first, second] = [before[at], after[at]];
@@ -68,7 +68,7 @@ test(
         context,
       ).toEqual([]);
     }
-    // The kills must have met claims on their way, or this test has shown nothing.
+    // The kills must have interrupted claims; otherwise this test shows nothing.
     expect(sum.acknowledged).toBeGreaterThan(0);
     expect(sum.notClaimed + sum.claimedUnheard).toBeGreaterThan(0);
     expect(ledger<string>('PRAGMA integrity_check')).toBe('ok');

@@ -4,28 +4,28 @@ import { MULTICALL3 } from '../../src/payment/settlers/relayer/multicall.ts';
 import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../support/chain/fault-proxy.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
-import { presentUntilServed, until, usesOf } from '../support/service/crew.ts';
 import { leaderOf, startInstances } from '../support/service/instances.ts';
 import {
-  expectEvenBooks,
-  judgeSale,
+  checkSale,
+  expectBalancedLedger,
   untilAllAreReady,
   untilNothingIsOpen,
-} from '../support/service/instances-judge.ts';
+} from '../support/service/instances-checks.ts';
 import type { Answer } from '../support/service/service.ts';
+import { presentUntilServed, until, usesOf } from '../support/service/workers.ts';
 import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? (process.env.SLOW ? 10 : 1));
-/** Payments that the pause finds sent, stored and reserved: so many of each. */
+/** Payments of each kind at the moment of the pause: sent, stored and reserved. */
 const EACH = 4;
 const PATH = '/v1/paid/fees/estimate';
-/** What was asked before the pause is still worth having after it, so that everything that was under way goes on. */
-const PATIENT = { RPC_TIMEOUT_MS: '60000', HANDLER_TIMEOUT_MS: '60000' };
+/** Long time-outs, so that a request from before the pause is still answered after it, and everything that was under way continues. */
+const LONG_TIMEOUTS = { RPC_TIMEOUT_MS: '60000', HANDLER_TIMEOUT_MS: '60000' };
 
-/** Trials of batches, by which the relayer is held; newest blocks, by which the handler of the route is. */
+/** Which calls are held: batch simulations, which hold the relayer, or the newest block, which holds the route's handler. */
 type Held = 'batches' | 'heads';
 
-/** The way to the chain of one instance, on which calls of a kind can be kept waiting. */
+/** One instance's connection to the chain. It can hold calls of a kind. */
 function createGate(wire: FaultProxy, relayer: string) {
   let held: readonly Held[] = [];
   let gate = Promise.withResolvers<void>();
@@ -53,12 +53,12 @@ function createGate(wire: FaultProxy, relayer: string) {
   };
 }
 
-/** Two instances over a ledger and a chain of their own. */
+/** Two instances over one ledger and one chain. */
 async function openStage() {
   const network = await startEmbeddedNetwork();
   const wires = [await startFaultProxy(network.rpcUrl), await startFaultProxy(network.rpcUrl)] as const;
   const ways = wires.map((wire) => createGate(wire, network.relayer.address.toLowerCase()));
-  const service = await startInstances(network, await freshDatabase(), 2, PATIENT, (at) => ({
+  const service = await startInstances(network, await freshDatabase(), 2, LONG_TIMEOUTS, (at) => ({
     RPC_URLS: wires[at as 0 | 1].url,
   }));
   const buyers = await Promise.all(Array.from({ length: 3 * EACH }, () => newBuyer(network, 50_000_000n)));
@@ -73,18 +73,23 @@ async function openStage() {
 
 type Stage = Awaited<ReturnType<typeof openStage>>;
 
-/** What is said to be uncharged was not charged; what nobody knew is said to be unknown. */
-async function expectTrueWord(network: EmbeddedNetwork, payment: Payment, answer: Answer | null, context: string) {
+/** A payment that was reported as uncharged was not charged. An unknown outcome was reported as unknown. */
+async function expectTruthfulAnswer(
+  network: EmbeddedNetwork,
+  payment: Payment,
+  answer: Answer | null,
+  context: string,
+) {
   if (answer === null || answer.status === 200) return;
-  const told = `${answer.status} ${answer.body} ${context}`;
+  const summary = `${answer.status} ${answer.body} ${context}`;
   const { charged } = JSON.parse(answer.body) as { charged: unknown };
-  expect([false, 'unknown'], told).toContain(charged);
-  if (charged === false) expect(await usesOf(network, payment), told).toBe(0);
+  expect([false, 'unknown'], summary).toContain(charged);
+  if (charged === false) expect(await usesOf(network, payment), summary).toBe(0);
 }
 
 /**
- * One pause. It finds payments in every state at that instance: sent and not mined, stored and not sent, reserved with the handler to come.
- * Every second buyer comes back to the other instance meanwhile.
+ * Pauses one instance. At that moment its payments are in every state: sent and not mined, stored and not sent, reserved with the handler to run.
+ * Every second buyer presents the payment again to the other instance meanwhile.
  */
 async function pauseOnce({ network, ways, service, buyers }: Stage, leads: boolean, context: string): Promise<string> {
   await untilAllAreReady(service);
@@ -118,29 +123,29 @@ async function pauseOnce({ network, ways, service, buyers }: Stage, leads: boole
     });
     expect(await leaderOf({ origins: [other] }), context).toBe(0);
     await network.resumeMining();
-    // What it asked the chain is answered while it cannot hear it.
+    // The chain answers the held calls while the paused instance cannot receive.
     for (const way of ways) way.letGo();
     const early = payments.map((payment, of) => (of % 2 === 0 ? presentUntilServed(other, PATH, payment) : null));
     const served = await Promise.all(early);
     process.kill(pid, 'SIGCONT');
-    const heard = await Promise.all(answers);
-    const story = `${context}: ${JSON.stringify(heard.map((answer) => answer && [answer.status, answer.body]))}`;
+    const received = await Promise.all(answers);
+    const story = `${context}: ${JSON.stringify(received.map((answer) => answer && [answer.status, answer.body]))}`;
     for (const [of, payment] of payments.entries()) {
-      await expectTrueWord(network, payment, heard[of] ?? null, story);
-      const sale = { path: PATH, payment, heard: served[of] ?? heard[of] ?? null };
-      await judgeSale(network, service.origin, sale, story);
-      if (served[of] && heard[of]?.status === 200) expect(heard[of]?.body, story).toBe(served[of]?.body);
+      await expectTruthfulAnswer(network, payment, received[of] ?? null, story);
+      const sale = { path: PATH, payment, received: served[of] ?? received[of] ?? null };
+      await checkSale(network, service.origin, sale, story);
+      if (served[of] && received[of]?.status === 200) expect(received[of]?.body, story).toBe(served[of]?.body);
     }
     await untilNothingIsOpen(service);
-    await expectEvenBooks(network, service, story);
-    return heard.map((answer) => answer?.status ?? 'broken').join(' ');
+    await expectBalancedLedger(network, service, story);
+    return received.map((answer) => answer?.status ?? 'broken').join(' ');
   } finally {
     process.kill(pid, 'SIGCONT');
   }
 }
 
-/** The one that was paused lives, is known to, and sells. */
-async function expectRevived({ network, service, buyers }: Stage, pids: readonly number[]): Promise<void> {
+/** The paused instance is alive again, the others know it, and it sells. */
+async function expectRunning({ network, service, buyers }: Stage, pids: readonly number[]): Promise<void> {
   await untilAllAreReady(service);
   await until('both live, and one leads', async () => {
     const living = await service.ask('SELECT boot_id FROM instances WHERE seen_at > 0');
@@ -152,24 +157,24 @@ async function expectRevived({ network, service, buyers }: Stage, pids: readonly
     expect((await present(origin, PATH, payment)).status).toBe(200);
     expect(await usesOf(network, payment)).toBe(1);
   }
-  await expectEvenBooks(network, service, 'after the pause');
+  await expectBalancedLedger(network, service, 'after the pause');
 }
 
 describePostgres('an instance that was paused until it was declared dead, and goes on', () => {
-  // Waiting is most of it: both at once, each over a ledger of its own.
+  // The cases mostly wait, so both run at the same time, each over its own ledger.
   test.concurrent.each([
     ['that leads', true],
     ['that does not lead', false],
   ])(
-    `%s, ${ROUNDS} times: nobody is charged twice, nobody has paid and is not served, and it goes on to sell`,
-    async (who, leads) => {
+    `%s, ${ROUNDS} times: no payment is charged twice, every charged payment is answered, and the paused instance sells again`,
+    async (role, leads) => {
       const stage = await openStage();
       try {
         const pids = stage.service.instances.map((instance) => instance.pid());
         for (let round = 0; round < ROUNDS; round++) {
-          const told = await pauseOnce(stage, leads, `one ${who}, round ${round}`);
-          process.stdout.write(`one ${who} was paused, round ${round}: ${told}\n`);
-          await expectRevived(stage, pids);
+          const summary = await pauseOnce(stage, leads, `one ${role}, round ${round}`);
+          process.stdout.write(`one ${role} was paused, round ${round}: ${summary}\n`);
+          await expectRunning(stage, pids);
         }
       } finally {
         await stage.stop();

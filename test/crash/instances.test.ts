@@ -4,21 +4,21 @@ import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import { presentUntilServed, until } from '../support/service/crew.ts';
 import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
 import {
-  expectEvenBooks,
-  judgeSale,
+  checkSale,
+  expectBalancedLedger,
   untilAllAreReady,
   untilNothingIsOpen,
-} from '../support/service/instances-judge.ts';
+} from '../support/service/instances-checks.ts';
+import { presentUntilServed, until } from '../support/service/workers.ts';
 import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 /** For each number of instances. */
 const ROUNDS = Number(process.env.KILLS ?? (process.env.SLOW ? 200 : 10)) / 2;
 const BUYERS = 8;
 const PATH = '/v1/paid/fees/estimate';
-/** How long a batch may take to come. */
+/** How long a batch may take to appear. */
 const BATCH_MS = 5000;
 
 type Buyer = Awaited<ReturnType<typeof newBuyer>>;
@@ -46,7 +46,7 @@ describePostgres('instances that are killed', () => {
     }, 120_000);
     afterAll(() => service?.stop());
 
-    /** Each kills something in the middle of paid calls, and returns how to start it again. */
+    /** Each function kills one part during paid calls, and returns a function that starts it again. */
     const kills: Record<string, () => Promise<() => Promise<void>>> = {
       'any instance': async () => {
         await delay(random() * 800);
@@ -57,7 +57,7 @@ describePostgres('instances that are killed', () => {
       'the one that leads, within a batch': async () => {
         const batch = "SELECT id FROM usdc_payments WHERE state = 'settling' AND transaction_hash IS NOT NULL";
         const at = await leaderOf(service);
-        // Nothing is mined, so what is sent stays in the middle.
+        // Mining stops, so sent transactions stay in flight.
         await network.pauseMining();
         const late = AbortSignal.timeout(BATCH_MS);
         while (!late.aborted && (await service.ask(batch)).length < 2) await delay(5);
@@ -93,9 +93,9 @@ describePostgres('instances that are killed', () => {
     }
 
     test(
-      `${ROUNDS} times: nobody is charged twice, nobody has paid and is not served, and the books are even`,
+      `${ROUNDS} times: no payment is charged twice, every charged payment is answered, and the ledger agrees with the chain`,
       async () => {
-        const told: Record<string, number> = {};
+        const summary: Record<string, number> = {};
         const names = Object.keys(kills);
         for (let round = 0; round < ROUNDS; round++) {
           await untilAllAreReady(service);
@@ -105,23 +105,23 @@ describePostgres('instances that are killed', () => {
           const answers = presentAll(payments);
           const startAgain = await kills[what]?.();
           await startAgain?.();
-          const heard = await Promise.all(answers);
+          const received = await Promise.all(answers);
           const ends = await Promise.all(
             payments.map((payment, at) =>
-              judgeSale(network, service.origin, { path: PATH, payment, heard: heard[at] ?? null }, context),
+              checkSale(network, service.origin, { path: PATH, payment, received: received[at] ?? null }, context),
             ),
           );
           await untilNothingIsOpen(service);
-          await expectEvenBooks(network, service, context);
+          await expectBalancedLedger(network, service, context);
           for (const word of [what, ...ends.map((wasCharged) => (wasCharged ? 'charged before' : 'not charged'))])
-            told[word] = (told[word] ?? 0) + 1;
+            summary[word] = (summary[word] ?? 0) + 1;
         }
-        process.stdout.write(`${ROUNDS} rounds with ${count}, seed ${seed}: ${JSON.stringify(told)}\n`);
+        process.stdout.write(`${ROUNDS} rounds with ${count}, seed ${seed}: ${JSON.stringify(summary)}\n`);
       },
       60_000 + ROUNDS * 30_000,
     );
 
-    test('one that is started again says that its last life is over; one that stops gives the lease away first', async () => {
+    test('a restarted instance marks its last run as ended; a stopping instance releases the lease first', async () => {
       await untilAllAreReady(service);
       const killed = pick(service.instances);
       await killed.kill();
@@ -136,9 +136,9 @@ describePostgres('instances that are killed', () => {
       await leader?.start();
     }, 60_000);
 
-    // Being missed takes its time, whatever the machine: once is enough where time counts.
+    // The heartbeat time-out takes its full time on every machine. The quick lane runs it once.
     test.skipIf(count === 4 && !process.env.SLOW)(
-      'one that is killed and never comes back leaves nothing open: the others end what it began',
+      'when a killed instance never comes back, the others finish its payments',
       async () => {
         await untilAllAreReady(service);
         const at = await leaderOf(service);
@@ -152,14 +152,14 @@ describePostgres('instances that are killed', () => {
         await service.instances[at]?.kill();
         await network.resumeMining();
         const context = `never back, ${count}, seed ${seed}`;
-        const heard = await Promise.all(answers);
+        const received = await Promise.all(answers);
         await Promise.all(
           payments.map((payment, of) =>
-            judgeSale(network, service.origin, { path: PATH, payment, heard: heard[of] ?? null }, context),
+            checkSale(network, service.origin, { path: PATH, payment, received: received[of] ?? null }, context),
           ),
         );
         await untilNothingIsOpen(service);
-        await expectEvenBooks(network, service, context);
+        await expectBalancedLedger(network, service, context);
         await presentUntilServed(service.origin, PATH, await (buyers[0] as Buyer).sign(service.origin, PATH));
       },
       120_000,

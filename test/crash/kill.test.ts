@@ -9,20 +9,23 @@ import { AUTHORIZATION_USED } from '../../src/payment/evm/token.ts';
 import { type KillProxy, startKillProxy } from '../support/chain/kill-proxy.ts';
 import { ask, rowsLeft, watchRise } from '../support/ledger/kill-ledger.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import { newPayers, type Payer, presentUnheard } from '../support/service/kill-buyers.ts';
+import { newPayers, type Payer, presentAndDiscard } from '../support/service/kill-buyers.ts';
 import { inFlight, type KillPoint, killPoints, type Remains, shared } from '../support/service/kill-points.ts';
 import { createProcess } from '../support/service/process.ts';
 import type { Answer } from '../support/service/service.ts';
 import { balanceOf, decoded, type Payment, present } from '../support/usdc/buyer.ts';
 
 const KILLS = process.env.SLOW ? 500 : 20;
-/** Buyers with a key, and buyers who pay from a contract. */
+/** Buyers with a key, and buyers whose payer is a contract. */
 const [KEYS, WALLETS] = [7, 2];
-/** Each has more than all his calls cost. */
+/** In base units: more than all calls of a buyer cost. */
 const UNITS = 20_000_000n;
-/** A named point that was missed is tried again so often; what was a kill all the same is judged like any other. */
+/** How often a kill point that was missed is tried again. A kill that hits no point is checked like any other. */
 const TRIES = 3;
-/** How long a point may take to come, a request is held there, a moment that passes by itself may take, and a buyer waits for an end. */
+/**
+ * In ms: how long a point may take to be reached, how long a request is held there, how long a short-lived point may take to appear, and how long a
+ * buyer waits for a final answer.
+ */
 const [REACH_MS, HOLD_MS, RISE_MS, END_MS] = [20_000, 400, 3000, 30_000];
 
 let network: EmbeddedNetwork;
@@ -40,7 +43,7 @@ beforeAll(async () => {
   service = await createProcess(network, folder, { RPC_URLS: proxy.url, NODE_COMPILE_CACHE: compiled });
   payers = await newPayers(network, KEYS, WALLETS, UNITS);
   await service.start();
-  // What it has compiled is written when it ends in peace, and makes every later start half as long.
+  // A regular stop writes the compile cache, which halves every later start.
   await service.stop();
   await service.start();
 });
@@ -57,7 +60,7 @@ interface Order {
   readonly path: string;
   readonly payment: Payment;
 }
-/** What a kill has left of it. */
+/** An order and its state after the kill. */
 type Left = Order & Remains;
 type End = 'delivered before' | 'charged, delivered again' | 'not charged, bought again' | 'not charged, left alone';
 
@@ -65,7 +68,7 @@ const random = seededRandom('kill');
 const leftAlone: Left[] = [];
 
 test(
-  `${KILLS} times kill -9 in the middle of paid calls, at named points and at random: each is settled and its answer still there, or not charged`,
+  `${KILLS} times kill -9 during paid calls, at named points and at random: each call is settled and its answer still available, or not charged`,
   async () => {
     const named = killPoints(network.relayer.address.toLowerCase());
     const reached = new Map<string, number>(named.map(({ name }) => [name, 0]));
@@ -75,7 +78,7 @@ test(
       for (let tries = 1; ; tries++) {
         const context = `${point?.name ?? 'at random'}, seed ${seed}, round ${at} (run again with SEED=${seed})`;
         const left = await killAndRestart(point);
-        for (const end of await judgeAll(left.remains, context)) ends.set(end, (ends.get(end) ?? 0) + 1);
+        for (const end of await checkAll(left.remains, context)) ends.set(end, (ends.get(end) ?? 0) + 1);
         if (shared(left.remains.filter(inFlight))) sharing++;
         if (point === null) break;
         if (left.there && point.shows(left.remains)) {
@@ -86,8 +89,8 @@ test(
         expect(tries, `never there: ${context}`).toBeLessThan(TRIES);
       }
     }
-    await judgeLeftAlone();
-    // The kills must have met payments before and after the money was on its way, and at every point, or this test has shown nothing.
+    await checkNotPresented();
+    // The kills must have interrupted payments before and after the settlement was sent, and at every point. Otherwise this test shows nothing.
     expect(ends.get('charged, delivered again')).toBeGreaterThan(0);
     expect(ends.get('not charged, bought again')).toBeGreaterThan(0);
     expect(sharing).toBeGreaterThan(0);
@@ -98,13 +101,13 @@ test(
       expect(await balanceOf(network, address), `seed ${seed}`).toBe(UNITS - BigInt(ask<number>(file, paid)));
     }
     const points = [...reached].map(([name, times]) => `\n  ${times} × ${name}`).join('');
-    const told = JSON.stringify({ ...Object.fromEntries(ends), sharing, missed });
-    process.stdout.write(`${KILLS} kills, seed ${seed}: ${told}${points}\n`);
+    const summary = JSON.stringify({ ...Object.fromEntries(ends), sharing, missed });
+    process.stdout.write(`${KILLS} kills, seed ${seed}: ${summary}${points}\n`);
   },
   KILLS * 15_000,
 );
 
-/** Each named point equally often, in about six of ten kills, the others at random; in an order by the seed. */
+/** The order of the kills, from the seed: about six in ten at named points, each point equally often, the others at random times. */
 function drawPlan(named: readonly KillPoint[]): (KillPoint | null)[] {
   const rounds = Math.floor((KILLS * 0.6) / named.length) * named.length;
   const plan = Array.from({ length: KILLS }, (_, at) => (at < rounds ? (named[at % named.length] ?? null) : null));
@@ -112,7 +115,7 @@ function drawPlan(named: readonly KillPoint[]): (KillPoint | null)[] {
   return drawn.sort((a, b) => a.at - b.at).map(({ point }) => point);
 }
 
-/** One round: everybody buys, the service is killed at the point and started again; in half of the rounds nothing is mined in between. */
+/** One round: all buyers pay, the service is killed at the point and started again. In half of the rounds no block is mined in between. */
 async function killAndRestart(point: KillPoint | null): Promise<{ remains: Left[]; there: boolean }> {
   if (point?.fresh) {
     await service.kill();
@@ -134,7 +137,7 @@ async function killAndRestart(point: KillPoint | null): Promise<{ remains: Left[
   return { remains, there };
 }
 
-/** Kills the service at the point, or after any time; `there` when the point was reached and not yet passed. */
+/** Kills the service at the point, or after a random time. `there` is true when the kill came at the point. */
 async function killAt(point: KillPoint | null, orders: readonly Order[]) {
   if (point === null) {
     const answers = presentAll(orders, present);
@@ -142,16 +145,16 @@ async function killAt(point: KillPoint | null, orders: readonly Order[]) {
     await service.kill();
     return { answers, there: true };
   }
-  const { stop, rises, unmined, unheard } = point;
+  const { stop, rises, unmined, withoutAnswers } = point;
   if (unmined) await network.pauseMining();
   const standing = proxy.stopAt(stop, () => {
     if (rises === undefined) return true;
-    // A moment that passes by itself: the signal must go out in the turn in which it is seen.
+    // A short-lived point: the signal must be sent in the same tick in which the test sees it.
     const risen = watchRise(file, rises, RISE_MS);
     if (risen) void service.kill();
     return risen;
   });
-  const answers = presentAll(orders, unheard ? presentUnheard : present);
+  const answers = presentAll(orders, withoutAnswers ? presentAndDiscard : present);
   await Promise.race([standing.reached, Promise.all(answers), delay(REACH_MS, undefined, { ref: false })]);
   if (rises === undefined) await delay(random() * HOLD_MS);
   const there = standing.holds();
@@ -160,8 +163,8 @@ async function killAt(point: KillPoint | null, orders: readonly Order[]) {
   return { answers, there };
 }
 
-/** Everybody presents his payment within a moment of the others; each hears his answer when all of it came, else null. */
-function presentAll(orders: readonly Order[], by: typeof present | typeof presentUnheard): Promise<string | null>[] {
+/** All buyers present their payments at nearly the same time. Each result is the whole answer, or null. */
+function presentAll(orders: readonly Order[], by: typeof present | typeof presentAndDiscard): Promise<string | null>[] {
   const spreadMs = Math.floor(random() * 3) * 150;
   return orders.map(async ({ path, payment }) => {
     await delay(random() * spreadMs);
@@ -170,12 +173,18 @@ function presentAll(orders: readonly Order[], by: typeof present | typeof presen
   });
 }
 
-async function whatIsLeft(orders: readonly Order[], heard: readonly (string | null)[]): Promise<Left[]> {
+async function whatIsLeft(orders: readonly Order[], received: readonly (string | null)[]): Promise<Left[]> {
   const rows = rowsLeft(file);
   return Promise.all(
     orders.map(async (order, at) => {
       const row = rows.get(bytesToHex(order.payment.authorization.nonce)) ?? null;
-      return { ...order, isWallet: order.payer.isWallet, heard: heard[at] ?? null, row, onChain: await stageOf(row) };
+      return {
+        ...order,
+        isWallet: order.payer.isWallet,
+        received: received[at] ?? null,
+        row,
+        onChain: await stageOf(row),
+      };
     }),
   );
 }
@@ -187,10 +196,10 @@ async function stageOf(row: Remains['row']): Promise<Remains['onChain']> {
   return known.blockNumber === null ? 'pending' : 'mined';
 }
 
-/** Everybody comes back at once with the same payment, but for some to whom nothing is owed. Then nothing is open, and all sums agree. */
-async function judgeAll(remains: readonly Left[], context: string): Promise<End[]> {
+/** Most buyers present the same payment again at once; a few that are owed nothing do not. Afterwards no payment is open, and all sums agree. */
+async function checkAll(remains: readonly Left[], context: string): Promise<End[]> {
   const returning = remains.map((left) => ({ left, stays: left.row?.transaction == null && random() < 0.3 }));
-  const ends = await Promise.all(returning.map(({ left, stays }) => judge(left, stays, context)));
+  const ends = await Promise.all(returning.map(({ left, stays }) => checkPayment(left, stays, context)));
   const open = "SELECT count(*) FROM usdc_payments WHERE state NOT IN ('settled', 'failed')";
   expect(ask<number>(file, open), context).toBe(0);
   const settled = "SELECT coalesce(sum(amount), 0) FROM usdc_payments WHERE state = 'settled'";
@@ -198,11 +207,11 @@ async function judgeAll(remains: readonly Left[], context: string): Promise<End[
   return ends;
 }
 
-async function judge(left: Left, stays: boolean, context: string): Promise<End> {
-  const { row, heard } = left;
-  if (heard !== null) expect([row?.state, row?.reply], context).toEqual(['settled', heard]);
+async function checkPayment(left: Left, stays: boolean, context: string): Promise<End> {
+  const { row, received } = left;
+  if (received !== null) expect([row?.state, row?.reply], context).toEqual(['settled', received]);
   if (row?.transaction == null) {
-    // Without a hash on disk nothing was ever sent.
+    // Without a hash on disk no transaction was sent.
     expect(await usesOf(left), context).toBe(0);
     if (stays) {
       leftAlone.push(left);
@@ -213,11 +222,11 @@ async function judge(left: Left, stays: boolean, context: string): Promise<End> 
   }
   const { body } = await buyToTheEnd(left, context);
   expect(body, context).toBe(row.reply);
-  return heard === null ? 'charged, delivered again' : 'delivered before';
+  return received === null ? 'charged, delivered again' : 'delivered before';
 }
 
-/** Whoever did not come back was never charged, and his payment is still good. */
-async function judgeLeftAlone(): Promise<void> {
+/** A buyer that did not come back was never charged, and its payment is still valid. */
+async function checkNotPresented(): Promise<void> {
   const context = `left alone, seed ${seed}`;
   for (let at = 0; at < leftAlone.length; at += 2 * payers.length) {
     await Promise.all(
@@ -227,10 +236,10 @@ async function judgeLeftAlone(): Promise<void> {
       }),
     );
   }
-  await judgeAll([], context);
+  await checkAll([], context);
 }
 
-/** Presents the same payment until it is answered for good, which must be with what was bought, paid for once. */
+/** Presents the same payment until its final answer, which must be the bought one, charged once. */
 async function buyToTheEnd(order: Order, context: string): Promise<Answer> {
   const deadline = Date.now() + END_MS;
   let answer = await present(service.origin, order.path, order.payment);

@@ -21,11 +21,11 @@ import { decoded } from '../support/usdc/buyer.ts';
 
 const KILLS = process.env.SLOW ? 200 : 5;
 const BUYERS = 6;
-/** Longer than a presentation takes, so that kills fall before, into and behind it. */
+/** Longer than a presentation takes, so that kills come before, during and after it. */
 const LONGEST_MS = 800;
-/** For one question to the chain, while buyers are at it. */
+/** Delay of one chain request while buyers are active, in ms. */
 const SLOW_MS = 60;
-/** In the round that waits for an open claim: long enough for it to be seen. */
+/** The same in the round that waits for an open claim: long enough for the test to see the claim. */
 const SLOWEST_MS = 200;
 
 let network: EmbeddedNetwork;
@@ -57,15 +57,15 @@ function ledger<T>(sql: string, ...values: unknown[]): T {
   }
 }
 
-/** A buyer who has paid, when the service is killed. */
+/** A buyer who had paid when the service was killed. */
 interface Purchase {
   readonly path: string;
   readonly proof: LightningProof;
   /** The bodies of all answers. */
-  readonly heard: readonly string[];
+  readonly received: readonly string[];
 }
 
-/** Asks until there is an offer, as the 503 of a node that is away says; null once the service is gone. */
+/** Asks again while the node is away (503), until there is an offer. Null once the service is gone. */
 async function offerOf(path: string): Promise<Answer | null> {
   for (;;) {
     const offered = await call(service.origin, path).catch(() => null);
@@ -79,7 +79,7 @@ async function offerOf(path: string): Promise<Answer | null> {
   }
 }
 
-/** Asks, pays whatever becomes of the seller meanwhile, and presents the proof on two connections; null when nothing was offered. */
+/** Asks, pays whatever happens to the seller meanwhile, and presents the proof on two connections. Null when there was no offer. */
 async function buy(path: string, onPaid: () => void): Promise<Purchase | null> {
   const offered = await offerOf(path);
   if (offered === null) return null;
@@ -94,19 +94,19 @@ async function buy(path: string, onPaid: () => void): Promise<Purchase | null> {
   });
   const answers = (await Promise.all(shown)).filter((answer) => answer !== null);
   for (const { status, body } of answers) expect([200, 409], body).toContain(status);
-  return { path, proof, heard: answers.flatMap(({ status, body }) => (status === 200 ? [body] : [])) };
+  return { path, proof, received: answers.flatMap(({ status, body }) => (status === 200 ? [body] : [])) };
 }
 
-/** What the kill has left of a purchase, in the ledger's words. */
+/** The purchase's state in the ledger after the kill. */
 function leftOf({ proof }: Purchase): string {
   const sql = 'SELECT state || answer FROM lightning_claims WHERE payment_hash = ?';
   const left = ledger<string | undefined>(sql, Buffer.from(proof.paymentHash, 'hex'));
   return { claimednone: 'claimed', claimedkept: 'answered', deliveredkept: 'delivered' }[left ?? ''] ?? 'unclaimed';
 }
 
-/** After the restart the proof buys its one answer, and buys the same again. */
-async function judge({ path, proof, heard }: Purchase, context: string): Promise<void> {
-  const bodies = new Set(heard);
+/** After the restart the proof buys its one answer, and presenting it again brings the same answer. */
+async function checkPayment({ path, proof, received }: Purchase, context: string): Promise<void> {
+  const bodies = new Set(received);
   for (let again = 0; again < 2; again++) {
     const answer = await presentProof(service.origin, path, proof);
     expect(answer.status, `${context}: ${answer.body}`).toBe(200);
@@ -116,7 +116,7 @@ async function judge({ path, proof, heard }: Purchase, context: string): Promise
   expect(bodies.size, context).toBe(1);
 }
 
-/** The directory's files and the log; whatever a preimage could look like in them. */
+/** The contents of the directory's files and of the log, in which preimages are searched. */
 function tracesOf(purchases: readonly Purchase[]): string[] {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -128,8 +128,8 @@ function tracesOf(purchases: readonly Purchase[]): string[] {
 }
 
 /**
- * Resolves when this round's kill is due: the first round's before the first proof can have been claimed, the second's while a claim waits for its
- * answer, so that both were met however fast this machine is; the others' some time after some have paid.
+ * Resolves when this round's kill is due. In the first round that is before a proof can be claimed, in the second while a claim waits for its answer.
+ * So both cases occur on every machine. In later rounds the kill comes some time after some buyers have paid.
  */
 async function untilDue(round: number, paid: Promise<void>, random: () => number): Promise<void> {
   if (round === 1) {
@@ -142,7 +142,7 @@ async function untilDue(round: number, paid: Promise<void>, random: () => number
 }
 
 test(
-  `${KILLS} times kill -9 while buyers pay and present over Lightning: who paid gets the one answer after the restart`,
+  `${KILLS} times kill -9 while buyers pay and present over Lightning: every buyer who paid gets the one answer after the restart`,
   async () => {
     const random = seededRandom('lightning-kill');
     const left: Record<string, number> = { unclaimed: 0, claimed: 0, answered: 0, delivered: 0 };
@@ -163,25 +163,25 @@ test(
       for (const purchase of purchases) {
         const state = leftOf(purchase);
         left[state] = (left[state] ?? 0) + 1;
-        if (purchase.heard.length > 0) expect(['answered', 'delivered'], context).toContain(state);
+        if (purchase.received.length > 0) expect(['answered', 'delivered'], context).toContain(state);
       }
       expect(tracesOf(purchases), context).toEqual([]);
       chain.slow(() => 0);
       await service.start();
-      await Promise.all(purchases.map((purchase) => judge(purchase, context)));
+      await Promise.all(purchases.map((purchase) => checkPayment(purchase, context)));
       everything.push(...purchases);
     }
     expect(ledger<number>('SELECT count(*) FROM lightning_claims')).toBe(everything.length);
-    // In the long run the first answers are forgotten, a quarter of an hour after their delivery.
+    // In the slow lane the first answers are deleted, 15 minutes after their delivery.
     expect(ledger<number>("SELECT count(*) FROM lightning_claims WHERE answer = 'none'")).toBe(0);
     const kept = ledger<number>("SELECT count(*) FROM lightning_claims WHERE answer = 'kept'");
     expect(ledger<number>('SELECT count(*) FROM lightning_answers')).toBe(kept);
-    // The search finds what is there: the payment hash is.
+    // Shows that the search works: it finds the payment hash.
     const hash = Buffer.from(everything[0]?.proof.paymentHash ?? '', 'hex');
     expect(['ledger.db', 'ledger.db-wal'].some((name) => readFileSync(join(folder, name)).includes(hash))).toBe(true);
     expect(tracesOf(everything)).toEqual([]);
     expect(ledger<string>('PRAGMA integrity_check')).toBe('ok');
-    // The kills must have met purchases before and behind their claim, or this test has shown nothing.
+    // The kills must have come both before and after claims; otherwise this test shows nothing.
     expect(left.unclaimed).toBeGreaterThan(0);
     expect((left.claimed ?? 0) + (left.answered ?? 0)).toBeGreaterThan(0);
     process.stdout.write(`${KILLS} kills, seed ${seed}: ${JSON.stringify(left)}\n`);

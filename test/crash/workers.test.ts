@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { childrenOf } from '../../scripts/lib/child-processes.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
 import { seed, seededRandom } from '../support/random.ts';
+import { createProcess } from '../support/service/process.ts';
 import {
   isAlive,
   presentUntilServed,
@@ -14,8 +15,7 @@ import {
   until,
   untilNothingIsOpen,
   usesOf,
-} from '../support/service/crew.ts';
-import { createProcess } from '../support/service/process.ts';
+} from '../support/service/workers.ts';
 import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 const ROUNDS = Number(process.env.KILLS ?? (process.env.SLOW ? 50 : 3));
@@ -42,17 +42,17 @@ afterAll(async () => {
 
 const random = seededRandom('workers');
 
-/** Kills one API process, two in a row, or the primary, which is started again. Returns in a word what it did. */
+/** Kills one API process, two at once, or the primary, which is started again. Returns the name of what it killed. */
 async function kill(): Promise<string> {
-  const crew = childrenOf(service.pid());
+  const workers = childrenOf(service.pid());
   const drawn = random();
   if (drawn < 0.3) {
     await service.kill();
-    await until('no API process outlives the primary', () => !crew.some(isAlive));
+    await until('no API process outlives the primary', () => !workers.some(isAlive));
     await service.start();
     return 'primary';
   }
-  const victims = drawn < 0.75 ? crew.slice(0, 1) : crew;
+  const victims = drawn < 0.75 ? workers.slice(0, 1) : workers;
   for (const pid of victims) {
     process.kill(pid, 'SIGKILL');
     await delay(random() * 100);
@@ -60,25 +60,25 @@ async function kill(): Promise<string> {
   return victims.length === 1 ? 'one of two' : 'both';
 }
 
-/** Whether the chain had the money before the buyer came back. */
-async function judge(payment: Payment, heard: string | null, context: string): Promise<boolean> {
+/** Whether the payment was already on the chain before the buyer came back. */
+async function checkPayment(payment: Payment, received: string | null, context: string): Promise<boolean> {
   const before = await usesOf(network, payment);
   expect(before, context).toBeLessThanOrEqual(1);
-  if (heard !== null) expect(before, context).toBe(1);
+  if (received !== null) expect(before, context).toBe(1);
   const again = await presentUntilServed(service.origin, PATH, payment);
   expect(await usesOf(network, payment), context).toBe(1);
   expect(stateOf(file, payment), context).toBe('settled');
-  if (heard !== null) expect(again.body, context).toBe(heard);
+  if (received !== null) expect(again.body, context).toBe(received);
   return before === 1;
 }
 
 test(
-  `${ROUNDS} times processes of a crew are killed in the middle of paid calls: each call is settled and its answer still there, or not charged`,
+  `${ROUNDS} times processes are killed during paid calls: each call is settled and its answer still available, or not charged`,
   async () => {
-    const told: Record<string, number> = {};
+    const summary: Record<string, number> = {};
     const buyers = await Promise.all(Array.from({ length: BUYERS }, () => newBuyer(network, 10_000_000n)));
     for (let round = 0; round < ROUNDS; round++) {
-      await until('the crew is whole', () => childrenOf(service.pid()).length === WORKERS);
+      await until('all workers run', () => childrenOf(service.pid()).length === WORKERS);
       await presentUntilServed(service.origin, PATH, await buyers[0]!.sign(service.origin, PATH));
       const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origin, PATH)));
       const spreadMs = random() * 600;
@@ -90,15 +90,17 @@ test(
       await delay(random() * 800);
       const what = await kill();
       const context = `${what} killed, seed ${seed}, round ${round} (run again with SEED=${seed})`;
-      const heard = await Promise.all(answers);
-      const ends = await Promise.all(payments.map((payment, at) => judge(payment, heard[at] ?? null, context)));
+      const received = await Promise.all(answers);
+      const ends = await Promise.all(
+        payments.map((payment, at) => checkPayment(payment, received[at] ?? null, context)),
+      );
       await untilNothingIsOpen(file);
       const { chain, ledger } = await sums(network, file);
       expect(chain, context).toBe(ledger);
       for (const word of [what, ...ends.map((wasCharged) => (wasCharged ? 'charged before' : 'not charged'))])
-        told[word] = (told[word] ?? 0) + 1;
+        summary[word] = (summary[word] ?? 0) + 1;
     }
-    process.stdout.write(`${ROUNDS} rounds, seed ${seed}: ${JSON.stringify(told)}\n`);
+    process.stdout.write(`${ROUNDS} rounds, seed ${seed}: ${JSON.stringify(summary)}\n`);
   },
   60_000 + ROUNDS * 30_000,
 );

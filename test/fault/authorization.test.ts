@@ -16,7 +16,7 @@ beforeAll(async () => {
   outsider = await newOutsider(network);
 });
 afterAll(async () => {
-  // The seller has on chain what the ledger says was sold, whatever was done above.
+  // The seller's balance agrees with the ledger's sales after every test above.
   const { settled } = await service.deps.payments.ledger.countByState();
   expect(await balanceOf(network, network.seller)).toBe(1000n * BigInt(settled));
   await service.stop();
@@ -26,7 +26,7 @@ afterAll(async () => {
 const buy = (payment: Payment, from?: string) => present(service.origin, latch.path, payment, from);
 const settlement = (answer: Answer) => [answer.status, decoded(answer, 'payment-response').errorReason];
 
-/** Presents a payment and does something to it after its checks, while its handler runs. */
+/** Presents a payment, and runs `act` after the payment's checks, while its handler runs. */
 async function whileServed(payment: Payment, act: () => Promise<unknown>): Promise<Answer> {
   latch.close();
   const started = latch.started();
@@ -37,7 +37,7 @@ async function whileServed(payment: Payment, act: () => Promise<unknown>): Promi
   return answer;
 }
 
-test('a malleated signature is refused, and leaves the true one good', async () => {
+test('a malleated signature is refused, and the original signature stays valid', async () => {
   const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
   const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
   const { signature } = payment.authorization;
@@ -50,7 +50,7 @@ test('a malleated signature is refused, and leaves the true one good', async () 
   expect(await buy(payment)).toMatchObject({ status: 200 });
 });
 
-test('somebody else’s signature is refused', async () => {
+test('the signature of another account is refused', async () => {
   const [buyer, thief] = [await newBuyer(network), await newBuyer(network)];
   const payment = await buyer.sign(service.origin, latch.path);
   const stolen = { ...signAuthorization(thief.privateKey, payment.requirement), from: payment.authorization.from };
@@ -79,7 +79,7 @@ test('an authorization whose nonce its owner used elsewhere is not delivered', a
   expect(await transfersOf(network, payment)).toBe(0);
 });
 
-test('an authorization that was cancelled or used before is refused before the handler', async () => {
+test('an authorization that was cancelled or used before is refused before the handler runs', async () => {
   const buyer = await newBuyer(network);
   const payment = await buyer.sign(service.origin, latch.path);
   await outsider.send(cancelCalldata(network, buyer.privateKey, payment.authorization));
@@ -92,7 +92,7 @@ test('an authorization that was cancelled or used before is refused before the h
   expect(latch.runs()).toBe(runs);
 });
 
-test('a transfer mined by someone else’s transaction counts as paid, once', async () => {
+test("a transfer that a third party's transaction made counts as paid, once", async () => {
   const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
   let hash = '';
   const answer = await whileServed(payment, async () => {
@@ -103,7 +103,7 @@ test('a transfer mined by someone else’s transaction counts as paid, once', as
   expect(await transfersOf(network, payment)).toBe(1);
 });
 
-test('ten authorizations over a balance that moves away are not delivered; once it is back the same ones are', async () => {
+test('ten authorizations whose balance moves away are not delivered; after the balance is back the same ones are delivered', async () => {
   const buyer = await newBuyer(network, 10_000n);
   const payments = await Promise.all(Array.from({ length: 10 }, () => buyer.sign(service.origin, latch.path)));
   const away = signAuthorization(buyer.privateKey, payments[0]!.requirement, {
@@ -119,7 +119,7 @@ test('ten authorizations over a balance that moves away are not delivered; once 
     expect(settlement(answer)).toEqual([402, 'invalid_exact_evm_transaction_failed']);
   }
   expect(await Promise.all(payments.map((payment) => transfersOf(network, payment)))).toEqual(Array(10).fill(0));
-  // The money comes back in a later block than that of the settlement, as it does everywhere else.
+  // The balance comes back in a later block than the settlement's, as on a real chain.
   await network.mine();
   await network.fundUsdc(buyer.address, 10_000n);
   for (const answer of await Promise.all(payments.map((payment) => buy(payment)))) expect(answer.status).toBe(200);
@@ -135,7 +135,7 @@ test('of ten authorizations over a balance for five, five are served and five re
   expect(latch.runs()).toBe(runs + 5);
 });
 
-test('a reverted authorization that somebody sends later is answered to its first presenter, and to nobody else', async () => {
+test('a reverted authorization that a third party sends later is answered to its first presenter, and to no other client', async () => {
   const buyer = await newBuyer(network, 1000n);
   const payment = await buyer.sign(service.origin, latch.path);
   const away = signAuthorization(buyer.privateKey, payment.requirement, { to: `0x${'ee'.repeat(20)}` });

@@ -35,7 +35,7 @@ afterEach(async () => {
 });
 
 describe.each(FAULTS)('%s', (fault) => {
-  test('the copy in hand stays with its time, in memory and on disk, and the log says so once', async () => {
+  test('the last copy stays with its time, in memory and on disk, and the log says so once', async () => {
     const { catalogue, read, warned } = opened;
     expect(await read()).toBe(true);
     const [version, readAt, entries] = [catalogue.version(), clock.now, catalogue.listings()];
@@ -48,7 +48,7 @@ describe.each(FAULTS)('%s', (fault) => {
     expect([await store.readAt(), entriesOf(await store.load())?.length]).toEqual([readAt, 450]);
     expect(warned).toHaveLength(1);
     await server.setFault(null);
-    // Past what the client rests after failures.
+    // Later than the client's pause after failures.
     clock.now += 3_600_000;
     expect([await read(), catalogue.readAtMs()]).toEqual([true, clock.now]);
   });

@@ -14,8 +14,8 @@ import { createSwapScanner } from '../support/chain/arc-simulator/swap-scanner.t
 import { createVirtualClock, type VirtualClock } from '../support/chain/arc-simulator/virtual-clock.ts';
 import { seed as runSeed, seededRandom } from '../support/random.ts';
 
-// Each seed is a chain of 300 blocks, of which half is there at the start and half comes while everything goes wrong that a provider, the chain or the
-// process can do. At the end the tables must be the oracle's, to the last row. SEED=<seed> runs one seed again.
+// Each seed is a chain of 300 blocks. Half of them exist at the start. The others arrive while providers, the chain and the process have every kind of
+// fault. At the end every row of the tables must equal the oracle's. SEED=<seed> runs one seed again.
 
 const CHILD = join(import.meta.dirname, '../support/chain/arc-simulator/child.ts');
 const LAST_BLOCK = 300;
@@ -23,11 +23,11 @@ const SEEDS = process.env.SLOW === '1' ? 200 : 10;
 const SEED_COUNT = process.env.SEED ? 1 : SEEDS;
 const GENESIS_MS = 1_795_000_000_000;
 const START_MS = GENESIS_MS + 75_000;
-/** Trouble ends here; what is left to do must be done within the patience after it. */
+/** Faults end here. The rest of the work must be done within the time-out after it. */
 const CALM_MS = GENESIS_MS + LAST_BLOCK * 500 + 20_000;
-const PATIENCE_MS = 180_000;
+const TIMEOUT_MS = 180_000;
 const SHARE_OF_FAULTS = 0.15;
-/** Small, so that 300 blocks are many spans. */
+/** Small limits, so that 300 blocks are many spans. */
 const LIMITS = {
   ...{ requestsPerSecond: 3, backfillHours: 1, feeSpan: 64, feeSpansPerRequest: 2 },
   ...{ logSpan: 100, blocksPerRequest: 12, jumpBlocks: 40 },
@@ -44,7 +44,7 @@ interface Stage {
 }
 
 const failed: string[] = [];
-/** What happened over all seeds: without trouble the tests below would say nothing. */
+/** The faults of all seeds. Without any the tests below would show nothing. */
 const trouble = { reorgs: 0, kills: 0, outages: 0, stalls: 0, alarms: 0, reasons: new Set<string>() };
 afterAll(() => {
   for (const seed of failed) {
@@ -70,7 +70,7 @@ async function setUp(seed: string): Promise<Stage> {
   const nodes = await Promise.all([
     startSimNode({ ...shared, chain, hasBlockReceipts, hasFeeHistory, limit: { perSecond: 4, burst: 6 } }),
     startSimNode({ ...shared, chain, hasBlockReceipts: hasBlockReceipts && random() < 0.5, hasFeeHistory }),
-    // Another chain altogether, which must never be asked for anything but its id.
+    // Another chain, of which only the chain id may be read.
     startSimNode({ ...shared, chain: foreign, chainId: 1 }),
   ]);
   const plan = faultPlan(random, SHARE_OF_FAULTS);
@@ -85,7 +85,7 @@ function start({ nodes, clock, file }: Pick<Stage, 'nodes' | 'clock' | 'file'>):
   return startCollecting({ urls, clock, file, limits: LIMITS, scanners: [createSwapScanner()], timeoutMs: 150 });
 }
 
-/** Everything that happens to this seed between start and calm. */
+/** Creates all faults of this seed between the start and the calm time. */
 async function makeTrouble(stage: Stage): Promise<void> {
   const { random, clock, chain, nodes } = stage;
   for (;;) {
@@ -99,7 +99,7 @@ async function makeTrouble(stage: Stage): Promise<void> {
       noteTrouble(stage.collecting);
       trouble.kills += 1;
       await stage.collecting.kill();
-      // Down for a moment, or for so long that the head is far away.
+      // Down for a moment, or so long that the head is far ahead afterwards.
       clock.jump(random() < 0.3 ? 30_000 : random() * 3000);
       stage.collecting = start(stage);
     } else if (kind < 0.8) {
@@ -122,9 +122,9 @@ function noteTrouble({ collector }: Collecting): void {
 }
 
 async function untilDone({ clock, collecting }: Stage): Promise<void> {
-  // A last reorg may not have been seen yet.
+  // The collector may not have seen the last reorg yet.
   await clock.until(clock.nowMs() + 5000);
-  while (clock.nowMs() < CALM_MS + PATIENCE_MS) {
+  while (clock.nowMs() < CALM_MS + TIMEOUT_MS) {
     const { collected, head, backfill } = collecting.collector.status();
     const pending = collecting.db.prepare('SELECT count(*) FROM deploys WHERE code_bytes IS NULL').pluck().get();
     if (head?.number === LAST_BLOCK && collected?.number === LAST_BLOCK && backfill.share === 1 && pending === 0)
@@ -135,7 +135,7 @@ async function untilDone({ clock, collecting }: Stage): Promise<void> {
 
 describe(`the collector under faults, ${SEED_COUNT} seeds of ${LAST_BLOCK} blocks`, () => {
   const seeds = Array.from({ length: SEED_COUNT }, (_, at) => (process.env.SEED ? runSeed : `${runSeed}-${at}`));
-  test.each(seeds)('seed %s: the tables are the oracle’s', async (seed) => {
+  test.each(seeds)('seed %s: the tables equal the oracle’s', async (seed) => {
     failed.push(seed);
     const stage = await setUp(seed);
     try {
@@ -155,7 +155,7 @@ describe(`the collector under faults, ${SEED_COUNT} seeds of ${LAST_BLOCK} block
     }
   });
 
-  test.skipIf(SEED_COUNT < 10)('there was trouble of every kind', () => {
+  test.skipIf(SEED_COUNT < 10)('faults of every kind occurred', () => {
     const { reasons, ...counts } = trouble;
     for (const [kind, count] of Object.entries(counts)) expect(count, kind).toBeGreaterThan(0);
     expect(reasons.size).toBeGreaterThanOrEqual(5);
@@ -163,7 +163,7 @@ describe(`the collector under faults, ${SEED_COUNT} seeds of ${LAST_BLOCK} block
 });
 
 describe('a process that is killed', () => {
-  test(`again and again in the midst of its work, leaves whole spans only (SEED=${runSeed})`, {
+  test(`again and again during its work, leaves whole spans only (SEED=${runSeed})`, {
     timeout: 60_000,
   }, async () => {
     const random = seededRandom('kills');
@@ -194,7 +194,7 @@ describe('a process that is killed', () => {
         expect(of(stored)).toEqual(of(trades));
         db.close();
       }
-      // Else every kill came before or after the work.
+      // Otherwise every kill came before or after the work.
       expect(sizes.some((size) => size > 0 && size < LAST_BLOCK)).toBe(true);
     } finally {
       await node.stop();

@@ -3,7 +3,8 @@ import { Unavailable } from '../../src/errors.ts';
 import { type ExchangeKey, KEYS, NOW, type Rates, startRates } from '../support/upstream/rates.ts';
 import { FAULTS } from '../support/upstream/replay.ts';
 
-// Every way in which an exchange fails: one that does leaves the mean of the other two, two leave no rate, and an old rate never prices a new invoice.
+// Every fault of an exchange. With one exchange failing the rate is the mean of the other two. With two failing there is no rate. An expired rate never
+// prices a new invoice.
 
 const PRICES: Record<ExchangeKey, string> = { coinbase: '85000', kraken: '85100', bitstamp: '85200' };
 const REST_MS = 5000;
@@ -21,7 +22,7 @@ async function inWorld(task: (rates: Rates) => Promise<void>): Promise<void> {
 const unavailable = { status: 503, code: 'btc_rate_unavailable', charged: false };
 
 describe.each(FAULTS)('%s', (fault) => {
-  test.each(KEYS)('at %s alone: the other two make the rate', async (failing) => {
+  test.each(KEYS)('at %s alone: the rate comes from the other two', async (failing) => {
     await inWorld(async ({ servers, source }) => {
       await servers[failing].setFault(fault);
       const left = KEYS.filter((key) => key !== failing).map((key) => PRICES[key]);
@@ -32,7 +33,7 @@ describe.each(FAULTS)('%s', (fault) => {
   });
 
   test.each(KEYS)(
-    'everywhere but at %s: no rate, nothing charged, no address told; and a rate again when it is over',
+    'everywhere but at %s: there is no rate, nothing is charged, the error shows no URL, and the rate is back afterwards',
     async (well) => {
       await inWorld(async ({ servers, source, time }) => {
         const failing = KEYS.filter((key) => key !== well);
@@ -48,7 +49,7 @@ describe.each(FAULTS)('%s', (fault) => {
     },
   );
 
-  test('everywhere, after there was a rate: it is not served past its time', async () => {
+  test('everywhere, after there was a rate: the rate is not used after it has expired', async () => {
     await inWorld(async ({ servers, source, time }) => {
       expect((await source.current()).rate).toBe('85100');
       for (const key of KEYS) await servers[key].setFault(fault);

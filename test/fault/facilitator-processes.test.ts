@@ -18,7 +18,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Two processes over one ledger; the first creates it. */
+/** Two processes over one ledger, which the first creates. */
 async function startTwo(env: Record<string, string> = {}): Promise<void> {
   const file = join(folder, 'ledger.db');
   pair = [await createFacilitatorProcess(file, env), await createFacilitatorProcess(file, env)];
@@ -32,7 +32,7 @@ const figuresOf = async ({ origin }: Process) => {
   return JSON.parse((await call(origin, '/facilitator')).body);
 };
 
-test('128 calls at once with one proof, through two processes on one ledger: exactly one claims it', async () => {
+test('of 128 simultaneous calls with one proof, through two processes on one ledger, exactly one claims it', async () => {
   await startTwo();
   for (let round = 0; round < 10; round++) {
     const ends = await overBoth(Array(64).fill(proofNow()));
@@ -42,7 +42,7 @@ test('128 calls at once with one proof, through two processes on one ledger: exa
   for (const one of pair) expect(await figuresOf(one)).toMatchObject({ settled: { total: 10, today: 10, nodes: 1 } });
 });
 
-test('each of many proofs that both processes are brought is claimed by one of them, and no preimage is anywhere', async () => {
+test('when both processes get the same proofs, one of them claims each, and no preimage is stored or logged', async () => {
   await startTwo();
   const proofs = Array.from({ length: 300 }, proofNow);
   const ends = await overBoth(proofs);
@@ -53,15 +53,15 @@ test('each of many proofs that both processes are brought is claimed by one of t
   expect(files.sort()).toEqual(['ledger.db', 'ledger.db-shm', 'ledger.db-wal']);
   const kept = Buffer.concat(files.map((name) => readFileSync(join(folder, name))));
   const bytes = Buffer.concat([kept, Buffer.from(pair.map((one) => one.log()).join('\n'))]);
-  // The search finds what is there, and the logs tell of every call.
+  // Shows that the search works: it finds payment hashes. The logs name every call.
   for (const { paymentHash } of proofs) expect(kept.includes(Buffer.from(paymentHash, 'hex'))).toBe(true);
   expect(pair[0]?.log()).toContain('/facilitator/settle');
   for (const { preimage } of proofs) expect(formsOf(preimage).filter((form) => bytes.includes(form))).toEqual([]);
 });
 
-test("a day's cap holds exactly over two processes, and over both of their restarts", async () => {
+test("the day's cap holds exactly across two processes, and across restarts of both", async () => {
   await startTwo({ FACILITATOR_DAILY_CAP: '200' });
-  // All of it comes from one address, which may have a tenth.
+  // All claims come from one address, which may have a tenth of the cap.
   const ends = await overBoth(Array.from({ length: 100 }, proofNow));
   const others = ends.filter((end) => end !== 'success');
   expect(ends.filter((end) => end === 'success')).toHaveLength(20);

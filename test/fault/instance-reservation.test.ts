@@ -5,13 +5,13 @@ import { UpstreamFailed } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLedger } from '../../src/payment/ledger.ts';
 import { openSqliteStores } from '../../src/store/sqlite/open-stores.ts';
-import { until, usesOf } from '../support/service/crew.ts';
 import { moodyEndpoint } from '../support/service/moody-endpoint.ts';
 import { type Answer, type Service, startService } from '../support/service/service.ts';
+import { until, usesOf } from '../support/service/workers.ts';
 import { newBuyer, present } from '../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/test/moody';
-/** Long enough to act while a handler runs. */
+/** Long enough for the test to act while a handler runs. */
 const SLOW_MS = 400;
 const moody = moodyEndpoint();
 
@@ -26,7 +26,7 @@ afterAll(async () => {
   await network?.stop();
 });
 
-/** What another instance does that holds this one for dead. */
+/** Does what another instance does after it marked this one dead. */
 async function takeOver(): Promise<number> {
   const stores = openSqliteStores(join(service.dataDir, 'ledger.db'));
   const limits = { storeBytes: 1000, keepSeconds: 1, maxDeliveries: 1, maxOpen: 0 };
@@ -36,19 +36,19 @@ async function takeOver(): Promise<number> {
   return released;
 }
 
-/** Presents a payment whose handler takes its time; `meanwhile` happens while it runs. */
+/** Presents a payment whose handler is slow. `meanwhile` runs at the same time. */
 async function sell(payment: { header: string }, meanwhile: () => Promise<unknown>): Promise<Answer> {
   const before = moody.runs();
   moody.slow(SLOW_MS);
   const answer = present(service.origin, PATH, payment);
   await until('its handler runs', () => moody.runs() > before);
   await meanwhile();
-  const heard = await answer;
+  const received = await answer;
   moody.slow(0);
-  return heard;
+  return received;
 }
 
-const told = ({ status, body }: Answer) => {
+const outcomeOf = ({ status, body }: Answer) => {
   const { code, charged } = JSON.parse(body) as { code?: string; charged?: unknown };
   return [status, code, charged];
 };
@@ -62,15 +62,15 @@ test.each([
   ['succeeds', 'was taken away meanwhile', UNKNOWN, true],
   ['fails', 'was taken away meanwhile', UNKNOWN, true],
 ] as const)(
-  'a handler that %s while its reservation %s is told as %j, and the same payment buys once',
+  'a handler that %s while its reservation %s is answered %j, and the same payment buys once',
   async (how, _where, answered, isTaken) => {
     const payment = await (await newBuyer(network)).sign(service.origin, PATH);
     if (how === 'fails') moody.fail(new UpstreamFailed('test', 'moody'), 1);
-    const heard = await sell(payment, async () => {
+    const received = await sell(payment, async () => {
       if (isTaken) expect(await takeOver()).toBe(1);
     });
-    expect(told(heard)).toEqual(answered);
-    expect(await usesOf(network, payment)).toBe(heard.status === 200 ? 1 : 0);
+    expect(outcomeOf(received)).toEqual(answered);
+    expect(await usesOf(network, payment)).toBe(received.status === 200 ? 1 : 0);
     expect((await present(service.origin, PATH, payment)).status).toBe(200);
     expect(await usesOf(network, payment)).toBe(1);
   },

@@ -4,30 +4,30 @@ import { MULTICALL3 } from '../../src/payment/settlers/relayer/multicall.ts';
 import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../support/chain/fault-proxy.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
-import { until } from '../support/service/crew.ts';
 import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
 import {
-  expectEvenBooks,
-  judgeSale,
+  checkSale,
+  expectBalancedLedger,
   untilAllAreReady,
   untilNothingIsOpen,
-} from '../support/service/instances-judge.ts';
+} from '../support/service/instances-checks.ts';
+import { until } from '../support/service/workers.ts';
 import { newBuyer, present } from '../support/usdc/buyer.ts';
 
 const PATH = '/v1/paid/fees/estimate';
-/** Longer than the lease, shorter than what makes an instance dead. */
-const ASLEEP_MS = 10_000;
-/** Buyers wait for the one that takes over, however slow the machine is. */
+/** Longer than the lease, and shorter than the heartbeat time-out after which an instance is marked dead. */
+const PAUSE_MS = 10_000;
+/** Buyers wait for the new leader on a slow machine too. */
 const env = { SETTLE_WAIT_MS: '90000' };
 
-describePostgres('the instance that leads falls asleep', () => {
+describePostgres('the instance that leads falls leaderPaused', () => {
   let network: EmbeddedNetwork;
   let chain: FaultProxy;
   let service: Instances;
   beforeEach(async () => {
     network = await startEmbeddedNetwork();
     chain = await startFaultProxy(network.rpcUrl);
-    // The one that leads asks the chain through a wire that the test sees.
+    // The leader reaches the chain through a proxy of the test.
     service = await startInstances(
       network,
       await freshDatabase(),
@@ -47,72 +47,75 @@ describePostgres('the instance that leads falls asleep', () => {
     (await service.ask<{ n: number }>(`SELECT count(*)::int AS n FROM usdc_payments WHERE state = '${state}'`))[0]?.n ??
     0;
 
-  /** Pays at both, lets the one that leads sleep before it makes the call of this kind, and wakes it when the other one has settled all. */
-  async function payWhileItSleeps(count: number, fallsAsleepAt: (call: ProxiedCall) => boolean) {
+  /**
+   * Buyers pay at both instances. The leader is paused before it makes the call of this kind, and resumed after the other instance has settled
+   * everything.
+   */
+  async function payWhilePaused(count: number, pausesAt: (call: ProxiedCall) => boolean) {
     await untilAllAreReady(service);
     expect(await leaderOf(service)).toBe(0);
     const [first, second] = service.origins as [string, string];
-    const sleeper = service.instances[0]?.pid() ?? 0;
+    const leaderPid = service.instances[0]?.pid() ?? 0;
     const buyers = await Promise.all(Array.from({ length: count }, () => newBuyer(network)));
     const payments = await Promise.all(buyers.map((buyer) => buyer.sign(second, PATH)));
 
     const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
-    const { promise: asleep, resolve: fallAsleep } = Promise.withResolvers<void>();
+    const { promise: leaderPaused, resolve: markPaused } = Promise.withResolvers<void>();
     let [sleeps, sent] = [false, 0];
     chain.play({
       before: async (call) => {
         if (call.method === 'eth_sendRawTransaction') sent += 1;
-        if (sleeps || !fallsAsleepAt(call)) return;
+        if (sleeps || !pausesAt(call)) return;
         sleeps = true;
-        // Those that are still on their way would wait for the sleeper.
+        // Payments that are still being checked would wait for the paused instance.
         await until('all are stored', async () => (await countOf('settling')) === count);
-        process.kill(sleeper, 'SIGSTOP');
-        fallAsleep();
+        process.kill(leaderPid, 'SIGSTOP');
+        markPaused();
         await woken;
       },
     });
     const answers = payments.map((payment, at) => present(at % 2 ? first : second, PATH, payment).catch(() => null));
-    await asleep;
+    await leaderPaused;
     const before = sent;
-    await new Promise((over) => setTimeout(over, ASLEEP_MS));
+    await new Promise((over) => setTimeout(over, PAUSE_MS));
     await until(
       'the other one leads',
       async () => JSON.parse(await (await fetch(`${second}/readyz`)).text()).checks.instances.leads === true,
     );
-    // Woken before that, it tells who waits that it cannot say: true, and no answer yet.
+    // Resumed earlier, the instance would answer its waiting buyers that the outcome is unknown. That is correct, but no answer.
     await until('it has settled what it found', async () => (await countOf('settled')) === count);
     wake();
-    process.kill(sleeper, 'SIGCONT');
+    process.kill(leaderPid, 'SIGCONT');
 
-    const heard = await Promise.all(answers);
-    const context = JSON.stringify(heard.map((answer) => answer && [answer.status, answer.body]));
+    const received = await Promise.all(answers);
+    const context = JSON.stringify(received.map((answer) => answer && [answer.status, answer.body]));
     await untilAllAreReady(service);
     await Promise.all(
       payments.map((payment, at) =>
-        judgeSale(network, service.origin, { path: PATH, payment, heard: heard[at] ?? null }, context),
+        checkSale(network, service.origin, { path: PATH, payment, received: received[at] ?? null }, context),
       ),
     );
     expect(sent - before, context).toBe(0);
     expect(await leaderOf(service)).toBe(1);
     await untilNothingIsOpen(service);
-    await expectEvenBooks(network, service, context);
-    // Those that waited at either were served without coming again: the other one has settled what it found.
+    await expectBalancedLedger(network, service, context);
+    // Buyers who waited at either instance were served without presenting again: the new leader settled the payments that it found.
     expect(
-      heard.map((answer) => answer?.status),
+      received.map((answer) => answer?.status),
       context,
     ).toEqual(payments.map(() => 200));
   }
 
-  test('in the middle of a batch, and wakes when another one leads: it sends nothing, and nobody is charged twice', async () => {
+  test('in the middle of a batch, then resumed under another leader: it sends nothing, and no payment is charged twice', async () => {
     const relayer = network.relayer.address.toLowerCase();
-    // The batch is tried out, and not yet written down: from here it is one statement and one call to its end.
-    await payWhileItSleeps(6, ({ method, params: [asked] }) => {
+    // The batch is simulated and not yet stored. From here one statement and one call complete it.
+    await payWhilePaused(6, ({ method, params: [asked] }) => {
       const { from, to } = (asked ?? {}) as { from?: string; to?: string };
       return method === 'eth_call' && from === relayer && to?.toLowerCase() === MULTICALL3;
     });
   }, 120_000);
 
-  test('with a transaction noted and never sent: the buyer who waits at the next leader is served by it', async () => {
-    await payWhileItSleeps(1, ({ method }) => method === 'eth_sendRawTransaction');
+  test('with a transaction noted and never sent: the new leader serves the buyer who waits at it', async () => {
+    await payWhilePaused(1, ({ method }) => method === 'eth_sendRawTransaction');
   }, 120_000);
 });

@@ -6,15 +6,15 @@ import { proofNow, settleOver } from '../support/lightning/settle-calls.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../support/postgres/database-proxy.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { seed, seededRandom } from '../support/random.ts';
-import { presentUntilServed, until, usesOf } from '../support/service/crew.ts';
 import { type Instances, leaderOf, startInstances } from '../support/service/instances.ts';
 import {
-  expectEvenBooks,
-  judgeSale,
+  checkSale,
+  expectBalancedLedger,
   untilAllAreReady,
   untilNothingIsOpen,
-} from '../support/service/instances-judge.ts';
+} from '../support/service/instances-checks.ts';
 import { type Answer, call } from '../support/service/service.ts';
+import { presentUntilServed, until, usesOf } from '../support/service/workers.ts';
 import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -22,7 +22,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 const ROUNDS = Number(process.env.ROUNDS ?? (process.env.SLOW ? 70 : 7));
 const [BUYERS, CLAIMS] = [6, 12];
 const PATH = '/v1/paid/fees/estimate';
-/** Short, so that what is unknown is known to be so soon. */
+/** Short time-outs, so that an unknown outcome is reported soon. */
 const TIMES = { LEDGER_STATEMENT_TIMEOUT_MS: '500', LEDGER_CONNECT_TIMEOUT_MS: '1000', SETTLE_WAIT_MS: '8000' };
 type Buyer = Awaited<ReturnType<typeof newBuyer>>;
 const random = seededRandom('ledger network');
@@ -46,8 +46,8 @@ describePostgres('the network between one of two instances and the ledger', () =
     await network?.stop();
   });
 
-  /** What may befall the wire; each ends with `heal`. */
-  const mischief: Record<string, () => unknown> = {
+  /** The faults of the connection. Each ends with `heal`. */
+  const faults: Record<string, () => unknown> = {
     'delays by 100 ms': () => proxy.delay(100),
     'is cut': () => proxy.cut(),
     'is half closed': () => proxy.halfClose(),
@@ -56,25 +56,25 @@ describePostgres('the network between one of two instances and the ledger', () =
     'loses the answer to a COMMIT and breaks': () => proxy.loseCommit('cut'),
     'loses the answer to a COMMIT and goes deaf': () => proxy.loseCommit('swallow'),
   };
-  const names = Object.keys(mischief);
+  const names = Object.keys(faults);
   const [troubled, sound] = [() => service.origins[0] as string, () => service.origins[1] as string];
   const problem = (answer: Answer) => JSON.parse(answer.body) as { code: string; charged: unknown };
 
-  /** What is said to be uncharged was not, and is not later; nothing is said for certain that nobody knows. */
-  async function expectTrueWord(payment: Payment, answer: Answer | null, context: string): Promise<void> {
+  /** A payment that was reported as uncharged is not charged, now or later. An unknown outcome is never reported as certain. */
+  async function expectTruthfulAnswer(payment: Payment, answer: Answer | null, context: string): Promise<void> {
     if (answer === null || answer.status === 200) return;
-    const told = `${answer.status} ${answer.body} ${context}`;
-    expect([429, 500, 502], told).not.toContain(answer.status);
+    const summary = `${answer.status} ${answer.body} ${context}`;
+    expect([429, 500, 502], summary).not.toContain(answer.status);
     const { code, charged } = problem(answer);
-    // Whether a ledger that is away has taken this payment before is as unknown as what a chain has not said.
-    if (code !== 'ledger_unavailable') expect(charged, told).toBe(code === 'settlement_unknown' ? 'unknown' : false);
-    if (charged === false) expect(await usesOf(network, payment), told).toBe(0);
+    // While the ledger is away, it is unknown whether the payment was taken before.
+    if (code !== 'ledger_unavailable') expect(charged, summary).toBe(code === 'settlement_unknown' ? 'unknown' : false);
+    if (charged === false) expect(await usesOf(network, payment), summary).toBe(0);
   }
 
   test(
-    `${ROUNDS} rounds: nobody is charged twice or told wrong, no acknowledged claim is lost`,
+    `${ROUNDS} rounds: no payment is charged twice or reported wrongly, and no acknowledged claim is lost`,
     async () => {
-      const told: Record<string, number> = {};
+      const summary: Record<string, number> = {};
       for (let round = 0; round < ROUNDS; round++) {
         await untilAllAreReady(service);
         const what = names[round % names.length] as string;
@@ -88,20 +88,21 @@ describePostgres('the network between one of two instances and the ledger', () =
         const proofs = Array.from({ length: CLAIMS }, proofNow);
         const claiming = settleOver(troubled(), proofs, 3);
         await delay(random() * spreadMs);
-        mischief[what]?.();
+        faults[what]?.();
         const healing = delay(random() * 3000).then(() => proxy.heal());
-        const [heard, claims] = await Promise.all([Promise.all(answers), claiming, healing]);
+        const [received, claims] = await Promise.all([Promise.all(answers), claiming, healing]);
 
         await untilAllAreReady(service);
         await untilNothingIsOpen(service);
-        for (const [at, payment] of payments.entries()) await expectTrueWord(payment, heard[at] ?? null, context);
+        for (const [at, payment] of payments.entries())
+          await expectTruthfulAnswer(payment, received[at] ?? null, context);
         for (const [at, payment] of payments.entries()) {
-          const sale = { path: PATH, payment, heard: heard[at] ?? null };
-          const end = await judgeSale(network, service.origin, sale, context);
-          const word = `${heard[at]?.status ?? 'broken'} ${end ? 'charged' : 'not charged'}`;
-          told[word] = (told[word] ?? 0) + 1;
+          const sale = { path: PATH, payment, received: received[at] ?? null };
+          const end = await checkSale(network, service.origin, sale, context);
+          const word = `${received[at]?.status ?? 'broken'} ${end ? 'charged' : 'not charged'}`;
+          summary[word] = (summary[word] ?? 0) + 1;
         }
-        // A proof that was claimed is spent; one whose claim nobody heard of is spent now or was.
+        // A claimed proof stays claimed. A proof whose claim got no answer is claimed now, or was before.
         const again = await settleOver(sound(), proofs, 3);
         expect(
           again.filter((end) => end !== 'success' && end !== 'duplicate_settlement'),
@@ -109,36 +110,36 @@ describePostgres('the network between one of two instances and the ledger', () =
         ).toEqual([]);
         for (const [at, end] of claims.entries())
           if (end === 'success') expect(again[at], context).toBe('duplicate_settlement');
-        for (const end of claims) told[end] = (told[end] ?? 0) + 1;
-        await expectEvenBooks(network, service, context);
+        for (const end of claims) summary[end] = (summary[end] ?? 0) + 1;
+        await expectBalancedLedger(network, service, context);
       }
-      const [books] = await service.ask<{ rows: string; counted: string }>(
+      const [totals] = await service.ask<{ rows: string; counted: string }>(
         'SELECT (SELECT count(*) FROM lightning_claims) AS rows, (SELECT claims FROM lightning_facilitator_totals) AS counted',
       );
-      expect(Number(books?.rows)).toBe(ROUNDS * CLAIMS);
-      expect(books?.counted).toBe(books?.rows);
-      process.stdout.write(`${ROUNDS} rounds, seed ${seed}: ${JSON.stringify(told)}\n`);
+      expect(Number(totals?.rows)).toBe(ROUNDS * CLAIMS);
+      expect(totals?.counted).toBe(totals?.rows);
+      process.stdout.write(`${ROUNDS} rounds, seed ${seed}: ${JSON.stringify(summary)}\n`);
     },
     60_000 + ROUNDS * 40_000,
   );
 
-  describe.each(['cut', 'swallow'] as const)('that loses the answer to a COMMIT (%s)', (how) => {
+  describe.each(['cut', 'swallow'] as const)('a connection that loses the answer to a COMMIT (%s)', (how) => {
     afterEach(() => proxy.heal());
 
-    test('of an intent: the outcome is unknown or none, and the same payment is served and charged once', async () => {
+    test('of an intent: the outcome is unknown or absent, and the same payment is served and charged once', async () => {
       await untilAllAreReady(service);
       const payment = await (buyers[0] as Buyer).sign(sound(), PATH);
-      // What is sold, which only this transaction carries.
+      // The sold reply, which only this transaction contains.
       const lost = proxy.loseCommit(how, '"costUsdc"');
       const [answer] = await Promise.all([present(troubled(), PATH, payment), lost]);
       await untilNothingIsOpen(service);
       expect(answer.status).toBe(503);
-      await expectTrueWord(payment, answer, how);
-      await judgeSale(network, sound(), { path: PATH, payment, heard: answer }, how);
-      await expectEvenBooks(network, service, how);
+      await expectTruthfulAnswer(payment, answer, how);
+      await checkSale(network, sound(), { path: PATH, payment, received: answer }, how);
+      await expectBalancedLedger(network, service, how);
     });
 
-    test('of a reservation: nothing is charged, and the reservation is given back', async () => {
+    test('of a reservation: nothing is charged, and the reservation is released', async () => {
       await untilAllAreReady(service);
       const payment = await (buyers[0] as Buyer).sign(sound(), PATH);
       const lost = proxy.loseCommit(how, payment.authorization.nonce);
@@ -150,13 +151,13 @@ describePostgres('the network between one of two instances and the ledger', () =
       ]);
       await untilNothingIsOpen(service);
       expect(await usesOf(network, payment)).toBe(0);
-      await judgeSale(network, sound(), { path: PATH, payment, heard: answer }, how);
+      await checkSale(network, sound(), { path: PATH, payment, received: answer }, how);
     });
 
-    test('of a claim: it is not told as claimed, and was made once', async () => {
+    test('of a claim: it is not reported as claimed, and was made once', async () => {
       await untilAllAreReady(service);
       const proof = proofNow();
-      // In hex, as the values of an array travel.
+      // In hex, the form of array values on the wire.
       const lost = proxy.loseCommit(how, proof.paymentHash);
       const [ends] = await Promise.all([settleOver(troubled(), [proof], 1), lost]);
       expect(ends).toEqual(['replay_store_unavailable']);
@@ -168,10 +169,10 @@ describePostgres('the network between one of two instances and the ledger', () =
   });
 
   test.each(process.env.SLOW ? (['away', 'swallow'] as const) : (['swallow'] as const))(
-    'a leader that is cut off (%s) leads no more, and the other one does',
+    'a leader that is cut off (%s) steps down, and the other instance leads',
     async (how) => {
       await untilAllAreReady(service);
-      // The lease goes back to the one whose wire is in the test's hands.
+      // The lease goes back to the instance whose connection the test controls.
       if ((await leaderOf(service)) === 1) {
         await service.instances[1]?.stop();
         await until('the first one leads', async () => (await leaderOf(service)) === 0);
@@ -199,7 +200,7 @@ describePostgres('the network between one of two instances and the ledger', () =
       await presentUntilServed(troubled(), PATH, payment);
       expect(await usesOf(network, payment)).toBe(1);
       await untilNothingIsOpen(service);
-      await expectEvenBooks(network, service, `seed ${seed}`);
+      await expectBalancedLedger(network, service, `seed ${seed}`);
     },
   );
 });

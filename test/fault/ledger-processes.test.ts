@@ -36,7 +36,7 @@ test.each(['authorization', 'identifier'] as const)(
     const winners = new Set<number>();
     for (let number = 0; number < ROUNDS; number++) {
       const round: Round = { number, tries: TRIES, about };
-      // Each is told first in turn, so that neither is always the faster.
+      // The processes get the command first in turn, so that neither is always faster.
       const order = number % 2 === 0 ? racers : racers.toReversed();
       const wins = await Promise.all(
         order.map(async (racer) => {
@@ -50,7 +50,7 @@ test.each(['authorization', 'identifier'] as const)(
     }
     expect(sums).toEqual(Array(ROUNDS).fill(1));
     expect(db.prepare('SELECT count(*) FROM usdc_payments').pluck().get()).toBe(ROUNDS);
-    // Both were at it, or nothing was raced.
+    // Both processes must have won at least once; otherwise there was no race.
     expect(winners.size).toBe(2);
   },
 );

@@ -37,8 +37,8 @@ afterAll(async () => {
 type Method = 'release' | 'get' | 'move';
 
 /**
- * The real rail over the real store, whose methods fail once each when told to: a disk that cannot be read for a moment. With `after`, the
- * first of them does its work and fails then, as one does whose commit's answer is lost.
+ * The real rail over the real store. Each named method fails once when told to, as on a disk that cannot be read for a moment.
+ * With `after`, the first of them does its work and then fails, as when the answer to a commit is lost.
  */
 async function railThatFailsIn(methods: readonly Method[], { after = false } = {}) {
   const env = {
@@ -89,7 +89,7 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
       for (const method of methods) failing.add(method);
     },
     counts: payments.ledger.countByState,
-    /** How one presentation ends, in a word. */
+    /** Presents the payment and returns its outcome as one word. */
     present: async (): Promise<string> => {
       const signal = new AbortController().signal;
       try {
@@ -123,7 +123,7 @@ async function untilServed(present: () => Promise<string>): Promise<string> {
   return last;
 }
 
-test('a reservation that could not be given back does not hide the reason, and is given back later', async () => {
+test('a reservation that could not be released does not hide the reason, and is released later', async () => {
   const rail = await railThatFailsIn(['release']);
   rail.fail();
   expect(await rail.present()).toBe('402 invalid_exact_evm_insufficient_balance');
@@ -132,7 +132,7 @@ test('a reservation that could not be given back does not hide the reason, and i
   await rail.stop();
 });
 
-test.each(['get', 'move'] as const)('a store that fails once in %s never strands a payment', async (method) => {
+test.each(['get', 'move'] as const)('a store that fails once in %s never leaves a payment open', async (method) => {
   const rail = await railThatFailsIn([method]);
   await network.fundUsdc(rail.buyer.address, 10_000n);
   rail.fail();
@@ -141,7 +141,7 @@ test.each(['get', 'move'] as const)('a store that fails once in %s never strands
   await rail.stop();
 });
 
-test('an intent whose commit’s answer was lost is taken back: the call costs nothing and the authorization buys again', async () => {
+test('an intent whose commit’s answer was lost is withdrawn: the call costs nothing and the authorization buys again', async () => {
   const rail = await railThatFailsIn(['move'], { after: true });
   await network.fundUsdc(rail.buyer.address, 10_000n);
   rail.fail();
@@ -153,7 +153,7 @@ test('an intent whose commit’s answer was lost is taken back: the call costs n
   await rail.stop();
 });
 
-test('one that cannot be taken back either is said to be unknown, and the same payment gets the answer', async () => {
+test('an intent that cannot be withdrawn either is reported as unknown, and the same payment gets the answer', async () => {
   const rail = await railThatFailsIn(['move', 'release'], { after: true });
   await network.fundUsdc(rail.buyer.address, 10_000n);
   rail.fail();

@@ -15,7 +15,7 @@ import {
 } from '../support/market/market.ts';
 import type { Recorded } from '../support/upstream/replay.ts';
 
-// The market against sellers on loopback, over TLS, with every fault that a stranger's server can have.
+// The market against sellers on loopback, over TLS, with every fault that a third party's server can have.
 
 const A = 'https://a.good.example';
 const HTML = { headers: { 'content-type': 'text/html' }, body: '<html><h1>Pay <b>me</b></h1></html>' };
@@ -28,10 +28,10 @@ const start = async (options: Parameters<typeof openMarket>[0]) => {
 afterEach(() => open.close());
 
 const one = () => open.market.all()[0];
-const told = () => one()?.listing.entry;
+const listed = () => one()?.listing.entry;
 
 describe('a good seller', () => {
-  test('of version 2 is listed with what its 402 and its documents say, asked without anything secret', async () => {
+  test('of version 2 is listed with the contents of its 402 and its documents, and the requests carry no secret', async () => {
     const extensions = { bazaar: { info: { input: { type: 'http', method: 'GET', queryParams: { city: 'Oslo' } } } } };
     const resource = { url: `${A}/weather`, description: 'Weather now', serviceName: 'Skies', tags: ['weather'] };
     const openApi = { info: { title: 'Other' }, paths: { '/weather': { get: { summary: 'City weather' } } } };
@@ -84,30 +84,30 @@ describe('a good seller', () => {
     });
     await start({ answers: { '/v1': challengeV1([described]) } });
     await open.submit(`${A}/v1`);
-    expect(told()).toMatchObject({ priceUsd: '0.003', description: 'Old but good', name: 'v1', label: 'v1' });
+    expect(listed()).toMatchObject({ priceUsd: '0.003', description: 'Old but good', name: 'v1', label: 'v1' });
   });
 
-  test('that answers to POST alone is called so, hourly too', async () => {
+  test('that answers only POST is called with POST, hourly too', async () => {
     const input = { type: 'http', method: 'POST', bodyType: 'json', body: { text: 'hi' } };
     const answers = { 'POST /sum': challenge([accept()], { extensions: { bazaar: { info: { input } } } }) };
     await start({ answers });
     await open.submit(`${A}/sum`);
-    expect(told()).toMatchObject({ method: 'POST', body: { text: 'hi' }, params: [{ name: 'text', in: 'body' }] });
+    expect(listed()).toMatchObject({ method: 'POST', body: { text: 'hi' }, params: [{ name: 'text', in: 'body' }] });
     open.sellers.received.length = 0;
     await open.hours(1);
     expect(open.sellers.received.map(({ method, url, body }) => [method, url, body])).toEqual([['POST', '/sum', '{}']]);
     expect(one()).toMatchObject({ failures: 0, calls: 2 });
   });
 
-  test('through the gateway says so, and what the plain way costs', async () => {
+  test('through the gateway is listed as such, with its price without the gateway', async () => {
     const gateway = accept({ extra: GATEWAY_EXTRA, amount: '500' });
     await start({ answers: { '/g': challenge([gateway, accept()]) } });
     await open.submit(`${A}/g`);
     const direct = { url: `${A}/g`, priceUsd: '0.002' };
-    expect(told()).toMatchObject({ rail: 'gateway', priceUsd: '0.0005', direct, plainNetworks: [] });
+    expect(listed()).toMatchObject({ rail: 'gateway', priceUsd: '0.0005', direct, plainNetworks: [] });
   });
 
-  test('behind a redirect is listed where it answers; placeholders stay readable', async () => {
+  test('behind a redirect is listed at the final URL, with readable placeholders', async () => {
     await start({ answers: { '/old': { status: 308, headers: { location: '/new?x=1' } }, '*': challenge() } });
     await open.submit(`${A}/old`);
     await open.submit(`${A}/items/{id}#top`);
@@ -122,7 +122,7 @@ describe('a good seller', () => {
     ]);
   });
 
-  test('is listed once: again it is brought up to date, under the address it has', async () => {
+  test('is listed once: a second submission updates it, under the URL that it has', async () => {
     await start({ answers: { '/x': challenge() } });
     await open.submit(`${A}/x`);
     open.sellers.answers['/x'] = challenge([accept({ amount: '9000' })]);
@@ -138,15 +138,15 @@ describe('a good seller', () => {
   });
 });
 
-test('a listing keeps its address while it is online, whoever submits its place under another one', async () => {
+test('a listing keeps its URL while it is online, whatever URL of its place is submitted', async () => {
   await start({ answers: { '/x': challenge() } });
   await open.submit(`${A}/x?a=1`);
   Object.assign(open.sellers.answers, { '/x?a=1': { status: 500 }, '/x?a=2': challenge() });
   await expect(open.submit(`${A}/x?a=2`)).rejects.toMatchObject({ code: 'no_402' });
-  expect(told()?.url).toBe(`${A}/x?a=1`);
+  expect(listed()?.url).toBe(`${A}/x?a=1`);
   await open.hours(3);
   expect((await open.submit(`${A}/x?a=2`)).isNew).toBe(false);
-  expect([told()?.url, one()?.failures, open.market.all().length]).toEqual([`${A}/x?a=2`, 0, 1]);
+  expect([listed()?.url, one()?.failures, open.market.all().length]).toEqual([`${A}/x?a=2`, 0, 1]);
 });
 
 describe('is refused, and nothing is listed', () => {
@@ -235,8 +235,8 @@ describe('is refused, and nothing is listed', () => {
   });
 });
 
-describe('a seller’s own words', () => {
-  test('are plain, short and never HTML, however they come', async () => {
+describe('a seller’s texts', () => {
+  test('are plain, short and never HTML', async () => {
     const loud = `<script>alert(1)</script>\u202eevil\u0007<a href="x">${'long '.repeat(200)}`;
     const resource = { description: loud, serviceName: loud, tags: [loud, '<i>'] };
     const openApi = {
@@ -253,7 +253,7 @@ describe('a seller’s own words', () => {
     expect(text.length).toBeLessThan(4000);
   });
 
-  test('that cannot be had are no reason to refuse: documents that are slow, huge, broken or elsewhere are silence', async () => {
+  test('that cannot be read do not prevent a listing: slow, huge, broken or redirected documents count as absent', async () => {
     for (const document of [
       HTML,
       { body: '{' },
@@ -271,7 +271,7 @@ describe('a seller’s own words', () => {
 });
 
 describe('limits', () => {
-  test('of one client an hour, counted whatever becomes of its addresses', async () => {
+  test('of one client per hour count every submission, also failed ones', async () => {
     await start({ answers: { '/x': challenge() }, limits: { submitsPerHour: 2 } });
     await open.submit(`${A}/x`);
     await expect(open.submit(`${A}/none`)).rejects.toMatchObject({ code: 'no_402' });
@@ -285,7 +285,7 @@ describe('limits', () => {
     expect((await open.submit(`${A}/x`)).isNew).toBe(false);
   });
 
-  test('of an IPv6 /48 in an hour: four clients’, whichever of its networks submits', async () => {
+  test('of an IPv6 /48 per hour are those of four clients, whichever of its networks submits', async () => {
     await start({ answers: { '/x': challenge() }, limits: { submitsPerHour: 1 } });
     const submit = (client: string) => open.submit(`${A}/x`, client);
     for (const n of [1, 2, 3, 4]) await submit(`2001:db8:7:${n}::/64`);
@@ -296,7 +296,7 @@ describe('limits', () => {
     await submit('2001:db8:8:5::/64');
   });
 
-  test('of listings: of one registered domain, and in all', async () => {
+  test('of listings hold for one registered domain, and in total', async () => {
     await start({ answers: { '*': challenge() }, limits: { maxPerHost: 2, maxListings: 3 } });
     await open.submit(`${A}/1`);
     await open.submit('https://b.good.example/1');
@@ -306,7 +306,7 @@ describe('limits', () => {
     expect((await open.submit(`${A}/1`)).isNew).toBe(false);
   });
 
-  describe('of names under a suffix that several owners share', () => {
+  describe('of names hold under a suffix that several owners share', () => {
     const shared = Array.from({ length: 34 }, (_, n) => `n${n}.${n % 2 === 0 ? 'github.io' : 'vercel.app'}`);
     const routes = shared.flatMap((name) => ['1', '2'].map((path) => `http://${name}/${path}`));
     const openFull = () =>
@@ -316,7 +316,7 @@ describe('limits', () => {
         plainHosts: [...shared, 'honest.example'],
       });
 
-    test('34 list no more than two domains may, and an honest seller finds room', async () => {
+    test('let 34 names list no more than two domains may, and leave an honest seller a listing', async () => {
       await openFull();
       const ends = [];
       for (const url of routes)
@@ -332,11 +332,11 @@ describe('limits', () => {
       expect((await open.submit('http://honest.example/1')).isNew).toBe(true);
     });
 
-    test('those that were stored with a domain of their own count towards the shared one too', async () => {
+    test('count listings that were stored with a domain of their own towards the shared one too', async () => {
       await openFull();
       for (const url of routes.slice(0, 40)) {
         const { listed } = await open.submit(url);
-        // As it was stored once: each name a domain of its own.
+        // As an earlier version stored it: each name as its own domain.
         await open.store.record(
           { ...listed, listing: JSON.stringify(listed.listing), domain: new URL(url).host },
           1,
@@ -354,7 +354,7 @@ describe('limits', () => {
       expect(more.filter((end) => end === true)).toHaveLength(20);
     });
 
-    test('one that was stored with a domain of its own has the shared one after its next call', async () => {
+    test('move a listing that was stored with its own domain to the shared one at its next call', async () => {
       await openFull();
       const { listed } = await open.submit('http://n1.vercel.app/1');
       const { place } = listed;
@@ -365,7 +365,7 @@ describe('limits', () => {
     });
   });
 
-  test('of requests to one host, all submissions together', async () => {
+  test('hold for the requests to one host, all submissions together', async () => {
     await start({ answers: { '/x': { status: 500 } } });
     const codes = [];
     for (let n = 0; n < 22; n += 1) codes.push(await open.submit(`${A}/x`).catch(({ code }) => code));
@@ -375,7 +375,7 @@ describe('limits', () => {
 });
 
 describe('hourly calls', () => {
-  test('are one request each, at a listing’s own time of the hour, and take over a new price with the time of it', async () => {
+  test('are one request each, at a listing’s fixed time of the hour, and update the price and its time', async () => {
     await start({
       answers: { '/x': challenge(), '/openapi.json': { body: '{"paths":{"/x":{"get":{"summary":"X"}}}}' } },
     });
@@ -392,13 +392,13 @@ describe('hourly calls', () => {
     await open.schedule.runDue(new AbortController().signal);
     expect(open.sellers.received.map(({ url }) => url)).toEqual(['/x']);
     expect(one()).toMatchObject({ pricedAt: dueAt, checkedAt: dueAt, dueAt: dueAt + HOUR_MS, calls: 2, answered: 2 });
-    expect(told()).toMatchObject({ priceUsd: '0.004', name: 'X' });
+    expect(listed()).toMatchObject({ priceUsd: '0.004', name: 'X' });
     expect(open.market.version()).toBe(before + 1);
     await open.hours(1);
     expect([one()?.pricedAt, one()?.calls, open.market.version()]).toEqual([dueAt, 3, before + 1]);
   });
 
-  test('find out who is gone: offline after three failures, back with one answer', async () => {
+  test('mark a listing offline after three failures, and online after one answer', async () => {
     await start({ answers: { '/x': challenge() } });
     await open.submit(`${A}/x`);
     open.sellers.answers['/x'] = { status: 404, body: '{}' };
@@ -414,7 +414,7 @@ describe('hourly calls', () => {
     expect(open.market.isOnline(`${A}/x`)).toBe(true);
   });
 
-  test('are fewer to one that stays away, and the listing is dropped after 7 days', async () => {
+  test('become rarer for an offline listing, which is dropped after 7 days', async () => {
     await start({ answers: { '/x': challenge(), '/y': challenge() } });
     await open.submit(`${A}/x`);
     await open.submit('http://plain.example/y');
@@ -442,10 +442,10 @@ describe('hourly calls', () => {
     open.sellers.received.length = 0;
     await open.hours(1);
     expect([one()?.failures, one()?.reason, open.sellers.received.length]).toEqual([1, code, 1]);
-    expect(told()?.priceUsd).toBe('0.002');
+    expect(listed()?.priceUsd).toBe('0.002');
   });
 
-  test('to one domain come with a pause between them; those to others do not wait for it', async () => {
+  test('pause between two calls to one domain, and do not delay those to other domains', async () => {
     await start({ answers: { '*': challenge() } });
     for (const name of ['1', '2', '3']) await open.submit(`${A}/${name}`);
     await open.submit('http://plain.example/4');
@@ -462,7 +462,7 @@ describe('hourly calls', () => {
     expect(open.sellers.received.map(({ url }) => url).sort()).toEqual(['/1', '/2', '/3']);
   });
 
-  test('end when the service stops, and blame nobody for it', async () => {
+  test('end when the service stops, without a failure for any listing', async () => {
     await start({ answers: { '/x': challenge() }, timeoutMs: 20_000 });
     await open.submit(`${A}/x`);
     open.sellers.answers['/x'] = () => new Promise<Recorded>(() => {});
@@ -475,7 +475,7 @@ describe('hourly calls', () => {
   });
 });
 
-test('a copy in another process sees within seconds what this one wrote', async () => {
+test('a copy in another process shows within seconds what this one wrote', async () => {
   await start({ answers: { '/x': challenge() } });
   const { createMarket } = await import('../../src/discovery/market/market.ts');
   const limits = { probeIntervalMs: HOUR_MS, submitsPerHour: 0, maxListings: 9, maxPerHost: 9 };

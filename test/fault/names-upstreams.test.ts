@@ -5,14 +5,14 @@ import { serveFixtures, startNames } from '../support/upstream/names.ts';
 import { ask } from '../support/upstream/names-endpoints.ts';
 import { FAULTS, type Fault } from '../support/upstream/replay.ts';
 
-// Fourteen ways in which sources fail, for each of the seven routes: what the caller gets, and how soon.
+// Fourteen faults of sources, for each of the seven routes: what the caller gets, and how soon.
 
 const TIMEOUT_MS = 700;
 
 interface Route {
   path: string;
   query: Record<string, string>;
-  /** Status when those that are asked first fail so, the second sources being well; 200 unless it is named. */
+  /** The status when the first sources fail so and the second ones work. 200 unless it is given. */
   first: (fault: Fault) => number;
   /** Attempts that may each take their whole time-out. */
   attempts: number;
@@ -20,19 +20,19 @@ interface Route {
 
 const badGateway = () => 502;
 const ROUTES: Route[] = [
-  // Google answers in Cloudflare's place.
+  // Google answers instead of Cloudflare.
   { path: '/domains/dns', query: { name: 'example.com' }, first: () => 200, attempts: 2 },
-  // 404 from a registry means no record: the DNS then tells that somebody has the name.
+  // A registry's 404 means no record. The DNS then shows that the name is registered.
   {
     path: '/domains/whois',
     query: { domain: 'example.com' },
     first: (fault) => (fault === '404' ? 200 : 502),
     attempts: 3,
   },
-  // Frankfurter answers in the ECB's place.
+  // Frankfurter answers instead of the ECB.
   { path: '/currency/rates', query: {}, first: () => 200, attempts: 2 },
   { path: '/currency/convert', query: { from: 'EUR', to: 'USD', amount: '1' }, first: () => 200, attempts: 2 },
-  // Both ways of searching lead to Wikipedia.
+  // Both searches ask Wikipedia.
   { path: '/wiki/search', query: { q: 'jupiter' }, first: badGateway, attempts: 2 },
   {
     path: '/wiki/summary',
@@ -77,7 +77,7 @@ describe.each(FAULTS)('%s', (fault) => {
     },
   );
 
-  test('/domains/whois, IANA failing too: a name that the shipped list does not know', async () => {
+  test('/domains/whois, with IANA failing too: a name that the bundled list does not know', async () => {
     const route = { path: '/domains/whois', query: { domain: 'example.nothing' }, first: badGateway, attempts: 1 };
     const { status, charged, tookMs } = await run(fault, true, route);
     expect([status, charged]).toEqual([502, false]);

@@ -13,7 +13,7 @@ const { server, serve, ask, open } = usePackages({ timeoutMs: TIMEOUT_MS });
 const ROUTES = [
   { endpoint: packagesNpm, upstream: 'npm', name: '@example/modern', missing: 404 },
   { endpoint: packagesPypi, upstream: 'pypi', name: 'flask-thing', missing: 404 },
-  // OSV answers 200 for what it does not know, so a 404 is a fault like others.
+  // OSV answers 200 for an unknown package, so a 404 is a fault.
   { endpoint: packagesVulns, upstream: 'osv', name: '@example/modern', missing: 502 },
 ];
 
@@ -25,7 +25,7 @@ function serveAll(): void {
 }
 
 describe.each(ROUTES)('$endpoint.path', ({ endpoint, upstream, name, missing }) => {
-  test.each(FAULTS)('%s: the documented status, in time, with the upstream named', async (fault) => {
+  test.each(FAULTS)('%s gives the documented status, in time, and names the source', async (fault) => {
     serveAll();
     await server().setFault(fault);
     const from = performance.now();

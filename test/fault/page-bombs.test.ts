@@ -12,7 +12,7 @@ const page = (html: string) => ({
 let reader: PageReader;
 afterEach(() => reader.close());
 
-/** Each is 3 MB at most, and without a bound would make a tree of hundreds: a worker out of memory ends the process. */
+/** Each page has at most 3 MB. Parsed without a limit it would become a tree of hundreds of MB. A worker out of memory would end the process. */
 test.each([
   ['elements', '<p>'],
   ['elements with text', 'a<br>'],
@@ -21,13 +21,13 @@ test.each([
   ['headings', '<h1>x</h1>'],
   ['table cells', '<tr><td>x'],
   ['attributes', '<p a b c d e f>'],
-])('a page of nothing but %s is read within the memory there is', async (_what, piece) => {
+])('a page of nothing but %s is read within the memory limit', async (_what, piece) => {
   reader = createPageReader({ workers: 1, parseMs: 20_000 });
   const bomb = page(`<html><body><table>${piece.repeat(3_000_000 / piece.length)}`);
   expect((await reader.read(bomb, signal)).truncated).toBe(true);
 });
 
-test('one element with a million attributes likewise', async () => {
+test('one element with a million attributes is read within the memory limit', async () => {
   reader = createPageReader({ workers: 1, parseMs: 20_000 });
   const names = Array.from({ length: 400_000 }, (_, n) => `a${n}`).join(' ');
   expect((await reader.read(page(`<html><body><p ${names}>x</p>`), signal)).truncated).toBe(true);

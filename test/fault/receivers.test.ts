@@ -36,8 +36,8 @@ describe.each(NODE_KINDS)('a broken %s node', (kind) => {
     Buffer.from(SECRETS[kind], 'hex').toString('base64') || SECRETS[kind],
   ];
   const expectNoLeak = (error: unknown) => {
-    const said = everythingOf(error) + JSON.stringify(issuer.status()) + bench.logged.join();
-    for (const secret of secrets()) expect(said).not.toContain(secret);
+    const output = everythingOf(error) + JSON.stringify(issuer.status()) + bench.logged.join();
+    for (const secret of secrets()) expect(output).not.toContain(secret);
   };
 
   test.each(FAULTS)('sells nothing while it answers with: %s', async (name) => {
@@ -60,7 +60,7 @@ describe.each(NODE_KINDS)('a broken %s node', (kind) => {
     await node.setFault(name);
     const asked = await issuer.isPaid(invoice.paymentHash, signal).catch((error: unknown) => error);
     expectNoLeak(asked);
-    // Only "there is no such payment" is an answer; everything else leaves the question open.
+    // Only "there is no such payment" is an answer. Every other failure leaves the question open.
     if (name === '404' && kind !== 'cln') expect(asked).toBe(false);
     else expect(asked).toMatchObject({ status: 503, code: 'lightning_unavailable' });
   });
@@ -76,7 +76,7 @@ describe.each(NODE_KINDS)('a broken %s node', (kind) => {
       }),
     ],
   ] as [string, (secret: string) => Recorded][])(
-    'repeats our secret %s, and nobody hears it',
+    'repeats our secret %s, and the secret reaches no answer and no log',
     async (_what, answer) => {
       await issuer.start();
       for (const path of ['POST /v1/invoices', 'POST /v1/invoice', 'POST /createinvoice']) {

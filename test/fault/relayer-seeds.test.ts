@@ -4,11 +4,12 @@ import { seed as runSeed, seededRandom } from '../support/random.ts';
 import { RELAYER_FAULTS, type RelayerFault } from '../support/usdc/relayer-faults.ts';
 import { openStage } from '../support/usdc/relayer-stage.ts';
 
-// Each seed is a handful of payers and a fault at its own time, on a real node, through the real payment rail: from the header to the bytes that leave.
-// At the end nobody was charged twice or for nothing, nobody was told 402 who paid, and the seller has what the ledger says. SEED=<seed> runs one again.
+// Each seed is some payers and a fault at a random time, on a real node, through the real payment rail: from the header to the bytes that leave. At the
+// end no payment was charged twice or without an answer, no payer of a charged payment was answered 402, and the seller has what the ledger says.
+// SEED=<seed> runs one again.
 
 const SEEDS = process.env.SEED ? 1 : process.env.SLOW ? 100 : 5;
-/** Most of a seed's time is waiting: all faults share these places, and each test waits for its own seeds. */
+/** Most of a seed's time is waiting. All faults share these places, and each test waits for its own seeds. */
 const AT_ONCE = 30;
 const TEST_MS = process.env.SLOW ? 3_600_000 : 120_000;
 
@@ -28,7 +29,7 @@ afterAll(async () => {
   await network.stop();
 });
 
-/** Runs so much at once, by weight, in the order in which it was asked for. */
+/** Runs a limited number of tasks at once, by weight, in the order of the calls. */
 function createPlaces(places: number) {
   let free = places;
   let turn: Promise<unknown> = Promise.resolve();
@@ -51,7 +52,7 @@ function createPlaces(places: number) {
   };
 }
 
-/** What one seed found amiss, in words. */
+/** The faults that one seed found, as text. */
 async function play(name: string, fault: RelayerFault, seed: string): Promise<string[]> {
   const stage = await openStage(network, fault);
   try {
@@ -71,7 +72,7 @@ async function play(name: string, fault: RelayerFault, seed: string): Promise<st
 }
 
 test.each(Object.keys(RELAYER_FAULTS))(
-  'a node that %s charges nobody twice, strands nobody, and leaves the books even',
+  'a node that %s charges no payment twice, leaves none open, and the ledger agrees with the chain',
   async (name) => {
     const found = (await Promise.all(results.get(name) ?? [])).flat();
     expect(found).toEqual([]);

@@ -40,7 +40,7 @@ const sleep = (ms: number) => new Promise((next) => setTimeout(next, ms));
 const buy = (payment: Payment) => present(service.origin, latch.path, payment);
 const sign = async (overrides = {}) => (await newBuyer(network)).sign(service.origin, latch.path, overrides);
 
-/** Presents until the end; a 402 on the way would make a client pay again, so only 503 and 409 may come before it. */
+/** Presents until the final answer. Before it only 503 and 409 may come, because a 402 would make a client pay again. */
 async function untilServed(payment: Payment): Promise<Answer> {
   for (let tries = 0; tries < 40; tries++) {
     const answer = await buy(payment);
@@ -51,7 +51,7 @@ async function untilServed(payment: Payment): Promise<Answer> {
   throw new Error('the payment did not come to an end');
 }
 
-test('a transaction that a node refused for a while leaves no gap: it and those behind it settle', async () => {
+test('a transaction that a node refused for a while leaves no gap: it and the later ones settle', async () => {
   const [first, second] = [await sign(), await sign()];
   proxy.rule(({ method, index }) =>
     method === 'eth_sendRawTransaction' && index === 0
@@ -70,7 +70,7 @@ test('a transaction that a node refused for a while leaves no gap: it and those 
   }
 });
 
-test('a node that once told a nonce too high does not stop settling', async () => {
+test('a node that once reported too high a nonce does not stop settlements', async () => {
   let once = true;
   proxy.rule(({ method }) => {
     if (method !== 'eth_getTransactionCount' || !once) return undefined;
@@ -83,7 +83,7 @@ test('a node that once told a nonce too high does not stop settling', async () =
   expect((await untilServed(await sign())).status).toBe(200);
 });
 
-test('a provider that takes transactions and keeps them does not stop settling: late ones go to every provider', async () => {
+test('a provider that takes transactions and keeps them does not stop settlements: late ones are sent to every provider', async () => {
   proxy.rule(({ method, params }) =>
     method === 'eth_sendRawTransaction' ? { result: keccak256(params[0] as `0x${string}`) } : undefined,
   );
@@ -108,15 +108,15 @@ test('while settlements are late, calls are refused before their handler runs', 
   expect((await untilServed(next)).status).toBe(200);
 });
 
-test('an authorization that runs out after its settlement was unknown is delivered, never refused as too late', async () => {
-  // Just long enough to be taken.
+test('an authorization that expires after its settlement was unknown is delivered, never refused as too late', async () => {
+  // The shortest validity that is accepted.
   const seconds = neededValidity(service.config) + 1;
   const payment = await sign({ validBefore: BigInt(Math.floor(Date.now() / 1000) + seconds) });
   const short = await sign({ validBefore: BigInt(Math.floor(Date.now() / 1000) + seconds - 4) });
   expect(decoded(await buy(short), 'payment-required').error).toMatch(/valid_before$/);
   await network.pauseMining();
   expect((await buy(payment)).status).toBe(503);
-  // Mined in time, asked for when less is left than a new one would need.
+  // Mined in time, and asked for when less validity is left than a new payment needs.
   await sleep(3000);
   await network.resumeMining();
   await sleep(2500);
@@ -125,7 +125,7 @@ test('an authorization that runs out after its settlement was unknown is deliver
   expect(await transfersOf(network, payment)).toBe(1);
 });
 
-test('somebody else’s transaction is found on a node that refuses log queries past its head', async () => {
+test('a third party’s transaction is found on a node that refuses log queries past its head', async () => {
   const outsider = await newOutsider(network);
   let head = 0;
   const timer = setInterval(async () => {
@@ -148,7 +148,7 @@ test('somebody else’s transaction is found on a node that refuses log queries 
   expect(decoded(delivered, 'payment-response').transaction).toBe(hash);
 });
 
-test('a base fee that rises above what was offered is met: the transaction is priced anew with its own nonce', async () => {
+test('when the base fee rises above the offered one, the transaction is replaced with the same nonce and a higher fee', async () => {
   const payment = await sign();
   await network.pauseMining();
   const answer = buy(payment);
@@ -169,7 +169,7 @@ test('a base fee that rises above what was offered is met: the transaction is pr
   expect((await untilServed(payment)).status).toBe(200);
 });
 
-test('a second process over the same ledger does not start while the first lives', async () => {
+test('a second process over the same ledger does not start while the first is alive', async () => {
   const { dataDir } = service;
   await expect(startService(network, { catalogue: [latch.endpoint], dataDir })).rejects.toThrow(
     /another process serves/,

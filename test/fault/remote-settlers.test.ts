@@ -23,7 +23,7 @@ import { openSales, type Sales, TIMEOUT_MS, WAIT_MS } from '../support/usdc/remo
 import { randomIntent } from '../support/usdc/token-node.ts';
 
 const SEEDS = process.env.SLOW ? 100 : 5;
-/** Seeds at once: each has some payments under way. */
+/** Seeds that run at the same time. Each has some payments under way. */
 const AT_ONCE = process.env.SLOW ? 20 : 5;
 const TEST_MS = process.env.SLOW ? 900_000 : 60_000;
 const WALLET = `0x${'77'.repeat(20)}` as const;
@@ -52,7 +52,7 @@ const requirement = (amount: bigint): Requirement => ({
   extra: { name: 'USDC', version: '2' },
 });
 
-/** How often the chain moved an authorization's value from its payer to the seller; every payer here pays once. */
+/** How often the chain moved an authorization's value from its payer to the seller. Every payer here pays once. */
 async function transfersOf({ from, value }: Authorization): Promise<number> {
   const topic = (address: string) => `0x${address.slice(2).toLowerCase().padStart(64, '0')}`;
   const transfer = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
@@ -61,7 +61,7 @@ async function transfersOf({ from, value }: Authorization): Promise<number> {
   return logs.filter(({ data }) => BigInt(data) === value).length;
 }
 
-/** Every seed's run of a fault, some at once. */
+/** Runs every seed of a fault, some at the same time. */
 async function forEverySeed(name: string, run: (random: () => number) => Promise<void>): Promise<void> {
   for (let first = 0; first < SEEDS; first += AT_ONCE) {
     const numbers = Array.from({ length: Math.min(AT_ONCE, SEEDS - first) }, (_, index) => first + index);
@@ -115,7 +115,7 @@ describe('a facilitator', () => {
     await facilitator.stop();
   });
 
-  /** What is no fault of the facilitator's: the payer or anybody else was at the authorization before it. */
+  /** Disturbances that are not the facilitator's fault: the payer or a third party used the authorization first. */
   const TWISTS = ['none', 'none', 'none', 'sent by another', 'cancelled'] as const;
 
   async function sellOne(random: () => number) {
@@ -131,13 +131,13 @@ describe('a facilitator', () => {
     }
     const sold = await sales.sell(authorization, fromBlock);
     expect(['settled', 'failed', 'unknown']).toContain(sold?.state);
-    // A failure that has been said is the end: the buyer signs anew after it.
+    // A reported failure is final: the buyer signs a new payment after it.
     if (sold?.state === 'failed') expect(await transfersOf(authorization)).toBe(0);
     return { authorization, twist, value, fromBlock };
   }
 
   test.each(FACILITATOR_FAULTS)(
-    'that %s charges nobody twice, and everything comes to the end that the chain shows',
+    'that %s charges no payment twice, and every payment ends as the chain shows',
     async (fault) => {
       facilitator.fault(fault);
       const before = await balanceOf(network, network.seller);
@@ -150,7 +150,7 @@ describe('a facilitator', () => {
           let row = await sales.row(authorization);
           if (twist === 'none' && fault === 'refuses') {
             expect([row?.state, row?.reason]).toEqual(['failed', REVERTED]);
-            // The authorization is still good.
+            // The authorization is still valid.
             row = await sales.sell(authorization, fromBlock);
             if (row?.state === 'unknown') {
               await sales.resolveAll();
@@ -169,7 +169,7 @@ describe('a facilitator', () => {
     TEST_MS,
   );
 
-  test('that refuses a payment which it may have sent before ends nothing', async () => {
+  test('that refuses a payment which it may have sent before does not end the payment', async () => {
     facilitator.fault('hangs after');
     const buyer = await newBuyer(network, 10_000n);
     const authorization = signAuthorization(buyer.privateKey, requirement(1000n));
@@ -220,9 +220,9 @@ describe('the Gateway', () => {
         ...{ pollMs: 50, watchMs: WAIT_MS, stallMs: WAIT_MS },
       }),
     }));
-    // A transfer of somebody else's, to be taken for ours.
-    gateway.deposit(stranger.address, 1000n);
-    await sales.sell(sign(stranger.privateKey, 1000n));
+    // A third party's transfer, which must not count as ours.
+    gateway.deposit(thirdParty.address, 1000n);
+    await sales.sell(sign(thirdParty.privateKey, 1000n));
   });
   afterAll(async () => {
     await sales.close();
@@ -230,11 +230,11 @@ describe('the Gateway', () => {
     await gateway.stop();
   });
 
-  const stranger = newKey();
+  const thirdParty = newKey();
   const sign = (key: Uint8Array, value: bigint) => signForGateway(key, requirement(value), WALLET);
 
   test.each(GATEWAY_FAULTS)(
-    'that %s charges nobody twice, and everything comes to the end that its transfers show',
+    "that %s charges no payment twice, and every payment ends as the Gateway's transfers show",
     async (fault) => {
       gateway.fault(fault);
       const before = gateway.creditOf(network.seller);

@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const buy = (payment: Payment, query = '') => present(service.origin, latch.path + query, payment);
 
-/** 503 that says that the payment may have been taken, and never a 402, which would be paid again. */
+/** Expects a 503 that says that the payment may have been taken. A 402 would make the buyer pay again. */
 function expectUnknown(answer: Answer): void {
   expect(answer.status).toBe(503);
   expect(JSON.parse(answer.body)).toMatchObject({ code: 'settlement_unknown', charged: 'unknown' });
@@ -57,7 +57,7 @@ test.each([
   ['is never taken', { eth_sendRawTransaction: 'drop' }],
   ['is refused for a reason nobody knows', { eth_sendRawTransaction: 'refuse' }],
   ['is mined while receipts cannot be read', { eth_getTransactionReceipt: 'drop' }],
-] as const)('a broadcast that %s is unknown until the chain tells, and paid once', async (_, faults) => {
+] as const)('a broadcast that %s is unknown until the chain shows the outcome, and is paid once', async (_, faults) => {
   const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
   latch.close();
   const started = latch.started();
@@ -73,7 +73,7 @@ test.each([
   expect(await transfersOf(network, payment)).toBe(1);
 });
 
-test('a broadcast that is taken and never answered is found by its receipt', async () => {
+test('a broadcast that is accepted and never answered is found by its receipt', async () => {
   const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
   proxy.fault({ eth_sendRawTransaction: 'deaf' });
   const answer = await buy(payment);
@@ -82,7 +82,7 @@ test('a broadcast that is taken and never answered is found by its receipt', asy
   expect(await transfersOf(network, payment)).toBe(1);
 });
 
-test('when the chain is away before the handler, the call is 502, nothing runs, and the payment is good later', async () => {
+test('when the chain is away before the handler, the call is 502, no handler runs, and the payment is valid later', async () => {
   const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
   const runs = latch.runs();
   proxy.fault({ '*': 'drop' });
@@ -91,7 +91,7 @@ test('when the chain is away before the handler, the call is 502, nothing runs, 
   expect(JSON.parse(answer.body)).toMatchObject({ charged: false });
   expect(latch.runs()).toBe(runs);
   proxy.fault({});
-  // The client backs off from a provider that failed; it comes back by itself.
+  // The client backs off from a provider that failed, and returns to it by itself.
   let again = await buy(payment);
   for (let tries = 0; again.status === 502 && tries < 30; tries++) {
     await new Promise((next) => setTimeout(next, 300));

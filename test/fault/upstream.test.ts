@@ -35,7 +35,7 @@ beforeAll(async () => {
     dial,
     ...settings,
   });
-  // The worker's start is not part of a page's time.
+  // Waits for the worker's start, which is not part of a page's time.
   for (let isRead = false; !isRead; )
     isRead = await web.extract('https://good.example/page', signal).then(
       () => true,
@@ -43,7 +43,7 @@ beforeAll(async () => {
     );
 });
 beforeEach(async () => {
-  // Afresh, or its breaker would count from one fault to the next.
+  // New for each fault, because its circuit breaker would count across faults.
   upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
   for (const replay of [plain, secure]) await replay.setFault(null);
   return () => upstreams.close();
@@ -54,7 +54,7 @@ afterAll(async () => {
   await secure.stop();
 });
 
-/** The status of the outcome and its words; every failure is one that is never charged. */
+/** The status and text of the outcome. Every failure is one that is never charged. */
 async function outcome(promise: Promise<unknown>): Promise<[number, string]> {
   const started = performance.now();
   const result = await promise.then(
@@ -81,7 +81,7 @@ describe('a data upstream', () => {
     'time-out': [502, /^up: timed out$/],
     'slow-body': [502, /^up: timed out$/],
     'redirect-loop': [502, /^up: redirects too often$/],
-    // Nothing there: the endpoint makes a 404 of it.
+    // An empty result, from which the endpoint makes a 404.
     '404': [200, /^$/],
     '429': [502, /^up: answered HTTP 429$/],
     '500': [502, /^up: answered HTTP 500$/],
@@ -120,14 +120,14 @@ const extractFails: Partial<Record<Fault, [number, RegExp]>> = {
   huge: [502, /larger than 3072 KiB/],
   'wrong-content-type': [502, /answers image\/png, not a page/],
   'encoding-lie': [502, /not encoded as it says/],
-  // `html` and `truncated-json` are pages like any other: a web page cannot be of the wrong shape.
+  // `html` and `truncated-json` are ordinary pages here, because a web page cannot have the wrong type.
 };
 const checkFails: Partial<Record<Fault, [number, RegExp]>> = {
   refused: [502, /the connection was refused/],
   reset: [502, /the connection was lost/],
   'time-out': [502, /timed out/],
   'redirect-loop': [502, /redirects more than 5 times/],
-  // Any status is an answer, and bodies are not read.
+  // Every status is an answer, and bodies are not read.
 };
 
 describe.each([

@@ -5,10 +5,10 @@ import { changedInvoice, reworded, SCHEME_INVOICE, SCHEME_PARTS, SCHEME_PAYEE } 
 import { seed, seededRandom } from '../support/random.ts';
 
 const ROUNDS = 10_000;
-/** Signed words lie before these. */
+/** The number of words of the signature, which follow the signed words. */
 const SIGNATURE_WORDS = 104;
 
-/** Whatever was read must be whole: no half-read invoice leaves the decoder. Any exception fails the test. */
+/** Decodes and checks that the result is complete. Any exception fails the test. */
 function decodeWhole(text: unknown) {
   const invoice = decodeInvoice(text);
   if (invoice === null) return null;
@@ -48,7 +48,7 @@ describe(`the decoder of invoices (SEED=${seed})`, () => {
     expect(decodeWhole(SCHEME_INVOICE)).not.toBeNull();
   });
 
-  test('reads nothing in an invoice with some of its text replaced by any other', () => {
+  test('reads nothing in an invoice with part of its text replaced', () => {
     for (let i = 0; i < ROUNDS; i++) {
       const at = below(SCHEME_INVOICE.length);
       const other = String.fromCodePoint(below(0x110000)).repeat(1 + below(3));
@@ -57,7 +57,7 @@ describe(`the decoder of invoices (SEED=${seed})`, () => {
     }
   });
 
-  /** Some signed words changed, left out or put in. */
+  /** Some signed words changed, removed or inserted. */
   function disturbed(words: readonly number[]): number[] {
     const signed = words.slice(0, -SIGNATURE_WORDS);
     for (let n = 1 + below(4); n > 0; n--) {
@@ -67,7 +67,7 @@ describe(`the decoder of invoices (SEED=${seed})`, () => {
     return [...signed, ...words.slice(-SIGNATURE_WORDS)];
   }
 
-  test('takes no disturbed words with a right checksum for the payee’s', () => {
+  test('does not attribute changed words with a correct checksum to the payee', () => {
     const counts = { read: 0, refused: 0 };
     for (let i = 0; i < ROUNDS; i++) {
       const invoice = i % 2 === 0 ? SCHEME_INVOICE : named;
@@ -77,18 +77,18 @@ describe(`the decoder of invoices (SEED=${seed})`, () => {
       counts[payee === null ? 'refused' : 'read']++;
       if (payee === SCHEME_PAYEE) expect.fail(`signed by nobody, and read: ${text}`);
     }
-    // Recovery gives some key for nearly any digest, so some must have been read: the test saw both ends of the decoder.
+    // Recovery gives a key for nearly every digest. So some invoices must have been read, and the test covered both outcomes.
     expect(counts.read).toBeGreaterThan(100);
     expect(counts.refused).toBeGreaterThan(100);
   });
 
-  test('reads random words with a right checksum as a whole invoice or not at all', () => {
+  test('reads random words with a correct checksum as a whole invoice or not at all', () => {
     for (let i = 0; i < ROUNDS; i++) {
       const prefix = ['lnbc1', 'lntb10p', 'lnbc', 'x', 'lnbcrt250n'][below(5)] ?? '';
       decodeWhole(reworded(SCHEME_INVOICE, () => Array.from({ length: below(500) }, () => below(32)), prefix));
     }
     for (let i = 0; i < ROUNDS; i++) {
-      // A signature of any bytes under sound fields reaches the native library.
+      // A signature of random bytes under valid fields, which reaches the native library.
       const signature = Array.from({ length: SIGNATURE_WORDS - 1 }, () => below(32));
       decodeWhole(
         reworded(i % 2 === 0 ? SCHEME_INVOICE : named, (words) => [

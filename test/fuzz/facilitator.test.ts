@@ -12,7 +12,7 @@ import { seed, seededRandom } from '../support/random.ts';
 
 const RUNS = process.env.SLOW ? 50_000 : 1500;
 const RAW_RUNS = process.env.SLOW ? 3000 : 150;
-/** No answer within it is a hang: the slowest honest one takes milliseconds. */
+/** In ms. Without an answer by then the call hangs; the slowest honest answer takes milliseconds. */
 const HANG_MS = 10_000;
 const NOW = 1_700_000_000;
 const PATHS = ['/facilitator/settle', '/facilitator/verify', '/facilitator', '/facilitator/supported'];
@@ -39,7 +39,7 @@ const pick = <T>(from: readonly T[]): T => from[below(from.length)] as T;
 const bytes = (length: number) => Buffer.from(Array.from({ length }, () => below(256)));
 
 const nested = (open: string, close: string, depth: number) => open.repeat(depth) + close.repeat(depth);
-/** JSON that programs stumble over, as text: some of it no object of ours could be written as. */
+/** JSON texts that are hard for programs. Some cannot be written from a JavaScript object. */
 const AWKWARD: readonly (() => string)[] = [
   () =>
     pick([
@@ -92,7 +92,7 @@ function withOneValueReplaced(json: string): string {
   return json.slice(0, place.index) + pick(AWKWARD)() + json.slice(place.index + place[0].length);
 }
 
-/** The same JSON with one of its objects replaced, or given another member. */
+/** The same JSON with one of its objects replaced, or with one member more. */
 function withOneObjectChanged(json: string): string {
   const starts = [...json.matchAll(/\{/g)].map(({ index }) => index);
   const at = pick(starts);
@@ -100,7 +100,7 @@ function withOneObjectChanged(json: string): string {
   return `${json.slice(0, at + 1)}${JSON.stringify(name)}:${pick(AWKWARD)()},${json.slice(at + 1)}`;
 }
 
-/** The same bytes with some of them changed, lost, doubled or put in. */
+/** The same bytes with some of them changed, removed, doubled or inserted. */
 function withDamage(json: string): Buffer {
   let damaged = Buffer.from(json);
   for (let n = 0; n <= below(4); n++) {
@@ -139,8 +139,8 @@ const TYPES = [
   '',
 ];
 
-describe(`settle, given anything (seed ${seed})`, () => {
-  it(`answers each of ${RUNS} bodies in x402's shape, never 5xx, and claims nothing that it was not shown`, {
+describe(`settle, with random input (seed ${seed})`, () => {
+  it(`answers each of ${RUNS} bodies in x402's shape, never 5xx, and claims nothing that was not presented`, {
     timeout: 600_000,
   }, async () => {
     const statuses = new Map<number, number>();
@@ -164,11 +164,11 @@ describe(`settle, given anything (seed ${seed})`, () => {
       );
       expect(answer.body.includes(proof.preimage), context).toBe(false);
     }
-    // All kinds of answers were met.
+    // Every kind of answer occurred.
     expect([...statuses.keys()].sort()).toEqual([200, 400, 413]);
   });
 
-  it('does not stumble over depth, wherever it is', async () => {
+  it('handles deep nesting everywhere', async () => {
     const { body } = lightningProof({ createdAt: NOW });
     const deep = [nested('[', ']', 32_000), `${'{"a":'.repeat(10_000)}0${'}'.repeat(10_000)}`];
     for (const value of deep) {
@@ -208,7 +208,7 @@ async function exchange(sent: Uint8Array): Promise<string> {
   return received;
 }
 
-describe(`the connection, given anything (seed ${seed})`, () => {
+describe(`the connection, with random input (seed ${seed})`, () => {
   const HEADERS = [
     'Content-Length: 5',
     'Content-Length: -1',
@@ -256,7 +256,7 @@ describe(`the connection, given anything (seed ${seed})`, () => {
     expect(answered).toBeGreaterThan(RAW_RUNS / 4);
   });
 
-  it('and none of it is in the log', async () => {
+  it('and nothing of the input is in the log', async () => {
     const proof = lightningProof({ createdAt: NOW });
     await app.inject({ method: 'POST', url: '/facilitator/settle', payload: JSON.stringify(proof.body).slice(1) });
     expect(lines.some(({ route }) => route === '/facilitator/settle')).toBe(true);

@@ -1,4 +1,4 @@
-/** Addresses that must never be connected to, one or more of every special-purpose range and every way to carry an IPv4 address in IPv6. */
+/** Addresses that must never be connected to: at least one of every special-purpose range, and of every way to embed an IPv4 address in IPv6. */
 export const ADDRESSES: readonly string[] = [
   ...['0.0.0.0', '0.1.2.3', '10.0.0.1', '10.255.255.254', '100.64.0.1', '100.100.100.200', '100.127.255.254'],
   ...['127.0.0.1', '127.0.0.2', '127.255.255.254', '169.254.0.1', '169.254.169.254', '169.254.170.2', '172.16.0.1'],
@@ -33,7 +33,7 @@ export const ADDRESSES: readonly string[] = [
   ...['fe80::1', 'fe80::a9fe:a9fe', 'febf::1', 'fec0::1', 'ff02::1', 'ff05::2', 'ff0e::1'],
 ];
 
-/** Spellings of those, and URLs that are refused for their form alone. */
+/** Spellings of those addresses, and URLs that are refused by their form alone. */
 export const REFUSED_FORMS: readonly string[] = [
   // Loopback in every notation that a URL parser takes.
   ...[
@@ -63,7 +63,7 @@ export const REFUSED_FORMS: readonly string[] = [
     'http://127.0.0.1?x',
     'http://127.0.0.1#x',
   ],
-  // Metadata services and private networks, likewise.
+  // Metadata services and private networks, in the same notations.
   ...[
     'http://2852039166/',
     'http://0xa9fea9fe/',
@@ -88,7 +88,7 @@ export const REFUSED_FORMS: readonly string[] = [
   ],
   ...['http://2886729729/', 'http://172.16.1/', 'http://1681915905/', 'http://0x64400001/', 'http://100.4194305/'],
   ...['http://4294967295/', 'http://0xffffffff/', 'http://3758096385/', 'http://0xe0000001/', 'http://2822734096/'],
-  // IPv6 written out, shortened, dotted, in capitals.
+  // IPv6 in full, shortened, dotted and in capitals.
   ...[
     'http://[0:0:0:0:0:0:0:1]/',
     'http://[0000:0000:0000:0000:0000:0000:0000:0001]/',
@@ -120,7 +120,7 @@ export const REFUSED_FORMS: readonly string[] = [
     'http://[fdFF::1]/',
     'http://[0:0::]/',
   ],
-  // The scheme, the port, the user.
+  // Forbidden schemes, ports and user names.
   ...[
     'ftp://example.com/',
     'file:///etc/passwd',
@@ -169,7 +169,7 @@ export const REFUSED_FORMS: readonly string[] = [
   ],
 ];
 
-/** Names that only mean something inside a network, or no name at all. */
+/** Names that have a meaning only inside a network, or that are no names. */
 export const CLOSED_NAMES: readonly string[] = [
   ...[
     'localhost',
@@ -212,7 +212,7 @@ export const CLOSED_NAMES: readonly string[] = [
   ...['x.local.', 'LOCAL', 'com', 'com.', 'ⓛⓞⓒⓐⓛⓗⓞⓢⓣ', 'ｌｏｃａｌｈｏｓｔ', 'loc%61lhost', 'x.ⓛⓞⓒⓐⓛ'],
 ];
 
-/** URLs that honest buyers ask for. */
+/** URLs that honest buyers use. */
 export const GOOD: readonly string[] = [
   ...[
     'http://example.com/',

@@ -9,26 +9,26 @@ import { ADDRESSES, CLOSED_NAMES, GOOD, REFUSED_FORMS } from './guard-vectors.ts
 
 const signal = new AbortController().signal;
 
-/** What must never hear from us: it counts connections, before any byte of HTTP. */
+/** Counts connections to the closed address, before any byte of HTTP. */
 let connections = 0;
-const trap = createTcpServer((socket) => {
+const countingServer = createTcpServer((socket) => {
   connections += 1;
   socket.on('error', () => undefined);
   socket.end('HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 6\r\n\r\nsecret');
 });
-let trapPort = 0;
+let countingPort = 0;
 let names: NameServer;
 let pages: Server;
 let pagesPort = 0;
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => trap.listen(0, '127.0.0.1', resolve));
-  trapPort = (trap.address() as AddressInfo).port;
+  await new Promise<void>((resolve) => countingServer.listen(0, '127.0.0.1', resolve));
+  countingPort = (countingServer.address() as AddressInfo).port;
   names = await startNameServer((name, before) => zone(name, before));
   pages = createServer((request, response) => {
     const to = new URL(request.url ?? '/', 'http://page.example').searchParams.get('to');
     if (to === null) response.end('a page');
-    // As its bytes in UTF-8 where it can stand in a header, else as the parser writes it.
+    // As UTF-8 bytes where a header allows them, else as the URL parser writes it.
     else response.writeHead(302, { location: /[\t\n]/.test(to) ? new URL(to).href : bytesOf(to) }).end();
   });
   await new Promise<void>((resolve) => pages.listen(0, '127.0.0.1', resolve));
@@ -37,29 +37,29 @@ beforeAll(async () => {
 
 afterAll(async () => {
   pages.close();
-  trap.close();
+  countingServer.close();
   await names.stop();
 });
 
 const bytesOf = (text: string) => Buffer.from(text, 'utf8').toString('latin1');
 
-/** Names that lead into closed ranges: `v-<index>` to one of the addresses, the others as their name says. */
+/** Names that resolve to closed ranges: `v-<index>` to one of the addresses, the others as their name says. */
 function zone(name: string, before: number): readonly string[] {
   const [, index] = /^v-(\d+)\./.exec(name) ?? [];
   if (index !== undefined) return [ADDRESSES[Number(index)] ?? '127.0.0.1'];
   if (name.startsWith('mixed-last.')) return ['1.1.1.1', '127.0.0.1'];
   if (name.startsWith('mixed-first.')) return ['127.0.0.1', '1.1.1.1'];
   if (name.startsWith('mixed-family.')) return ['1.1.1.1', '::1'];
-  // The rebinding server: public when it is looked at, loopback ever after.
+  // The rebinding server: public at the first lookup, loopback afterwards.
   if (name.startsWith('rebind.')) return before === 0 ? ['1.1.1.1'] : ['127.0.0.1'];
   if (name.startsWith('rebind-back.')) return before === 0 ? ['127.0.0.1'] : ['1.1.1.1'];
   return [];
 }
 
-/** The guard as it is in production, except that ports 80 and 443 of whatever it let through would lead to the trap. */
+/** The production guard, except that ports 80 and 443 of every permitted address lead to the counting server. */
 const guarded = (extra: Partial<DialOptions> = {}): DialOptions => ({
   resolve: createResolve([names.address]),
-  portFor: () => trapPort,
+  portFor: () => countingPort,
   ...extra,
 });
 
@@ -88,17 +88,17 @@ const byName = [
   ...['mixed-last', 'mixed-first', 'mixed-family', 'rebind-back'].map((name) => `http://${name}.attacker.example/`),
 ];
 
-describe('the trap', () => {
-  test('is there: without the guard, what it refuses would arrive', async () => {
+describe('the counting server', () => {
+  test('receives the requests when there is no guard', async () => {
     connections = 0;
-    const testHosts = new Map([['open.example', { address: '127.0.0.1', port: trapPort }]]);
+    const testHosts = new Map([['open.example', { address: '127.0.0.1', port: countingPort }]]);
     expect(await attempt('http://open.example/', guarded({ testHosts }))).toBe('secret');
     expect(connections).toBe(1);
   });
 });
 
 describe('the guard', () => {
-  test(`refuses ${vectors.length} URLs as they are written, and no packet leaves`, async () => {
+  test(`refuses ${vectors.length} URLs by their form, and no packet leaves`, async () => {
     connections = 0;
     const outcomes = await Promise.all(vectors.map(async (url) => [url, await attempt(url, guarded())]));
     expect(outcomes.filter(([, outcome]) => outcome !== 'url_not_public')).toEqual([]);
@@ -107,17 +107,17 @@ describe('the guard', () => {
     expect(new Set([...vectors, ...byName]).size).toBe(vectors.length + byName.length);
   });
 
-  test(`refuses ${byName.length} names for where they lead, and no packet leaves`, async () => {
+  test(`refuses ${byName.length} names by their addresses, and no packet leaves`, async () => {
     connections = 0;
     const asked = names.asked.length;
     const outcomes = await Promise.all(byName.map(async (url) => [url, await attempt(url, guarded())]));
     expect(outcomes.filter(([, outcome]) => outcome !== 'url_not_public')).toEqual([]);
     expect(connections).toBe(0);
-    // It was the answers that were judged.
+    // The guard judged the DNS answers, not the names.
     expect(names.asked.length - asked).toBe(byName.length * 2);
   });
 
-  test('refuses a name that turns to loopback: what was looked up once is what is connected to', async () => {
+  test('connects to the address that it looked up, so a name that changes to loopback is refused', async () => {
     connections = 0;
     const looked: string[][] = [];
     const inner = createResolve([names.address]);
@@ -130,21 +130,21 @@ describe('the guard', () => {
     const limitHost = () => undefined;
     const first = visit(
       new URL('http://rebind.attacker.example/'),
-      { resolve, portFor: () => trapPort, userAgent: 'test', limitHost },
+      { resolve, portFor: () => countingPort, userAgent: 'test', limitHost },
       soon,
     );
-    // Past loopback the test's own guard, or the network, stops it; the point is where it went.
+    // The test's own guard or the network stops the connection outside loopback. The test checks only where it went.
     await expect(first).rejects.toThrow();
     expect(looked).toEqual([['1.1.1.1']]);
     expect(await attempt('http://rebind.attacker.example/', guarded())).toBe('url_not_public');
     expect(connections).toBe(0);
   });
 
-  test('refuses redirects to all of them, at the first hop and at the last', async () => {
+  test('refuses redirects to all of them, at the first redirect and at the last', async () => {
     connections = 0;
     const testHosts = new Map([['page.example', { address: '127.0.0.1', port: pagesPort }]]);
     const to = (url: string) => `http://page.example/?to=${encodeURIComponent(url)}`;
-    // `http:127.0.0.1` is a path to a page that came over http, and the name that turns public has turned by now.
+    // `http:127.0.0.1` is a path on a page that came over http. The name that changes to loopback has changed by now.
     const elsewhere = (url: string) => new URL(url, 'http://page.example/').hostname !== 'page.example';
     const targets = [...vectors, ...byName.filter((url) => !url.includes('rebind-back'))].filter(elsewhere);
     expect(targets.length).toBeGreaterThan(400);

@@ -10,7 +10,7 @@ import { decoded } from '../support/usdc/buyer.ts';
 import { randomJson } from '../unit/payment/lnbtc/random-json.ts';
 
 const HEADERS = process.env.SLOW ? 20_000 : 1000;
-/** What our routes say beside the scheme's own words. */
+/** The reasons of our routes besides the scheme's own. */
 const REASONS: ReadonlySet<unknown> = new Set([...LNBTC_REASONS, 'invalid_payload', 'invalid_x402_version']);
 
 const random = seededRandom('lightning-header');
@@ -22,7 +22,7 @@ let lightning: EmbeddedLightning;
 let service: LightningService;
 beforeAll(async () => {
   lightning = await startEmbeddedLightning();
-  // One invoice alone: what is refused then gets no new one, and the node is not what is tried here.
+  // Only one invoice. A refused proof gets no new one, because this test is not about the node.
   const env = { LIGHTNING_INVOICES_PER_MINUTE: '1' };
   service = await startLightningService(lightning, { catalogue: [moody.endpoint], env });
 });
@@ -31,7 +31,7 @@ afterAll(async () => {
   await lightning?.stop();
 });
 
-/** The value with one of its members, at any depth, gone, replaced, or joined by another. */
+/** The value with one of its members, at any depth, removed, replaced or joined by another. */
 function changed(root: unknown): unknown {
   const copy = structuredClone(root);
   const owners: Record<string, unknown>[] = [];
@@ -48,7 +48,7 @@ function changed(root: unknown): unknown {
   return copy;
 }
 
-/** The same text with some of its characters changed, lost or doubled. */
+/** The same text with some of its characters changed, removed or doubled. */
 function damaged(text: string): string {
   const at = below(text.length);
   const kind = below(3);
@@ -59,14 +59,14 @@ function damaged(text: string): string {
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-test(`${HEADERS} headers that are nearly a payment: a refusal in known words each, and the proof is as good as before`, async () => {
+test(`${HEADERS} headers that are nearly a payment: each gets a refusal with a known reason, and the proof stays valid`, async () => {
   const path = `${moody.path}?tag=fuzz`;
   const proof = await payFor(lightning.pay, service.origin, path);
   const ours = JSON.parse(Buffer.from(proof.header, 'base64').toString('utf8'));
-  // Somebody's invoice over the same request, signed by another node; and the wrong preimage for ours.
+  // Another node's invoice for the same request; and the wrong preimage for our invoice.
   const foreign = lightningProof({ createdAt: Math.floor(Date.now() / 1000) }).body.paymentPayload;
   const unpaid = { ...ours, payload: { preimage: '00'.repeat(32) } };
-  const heard = new Map<unknown, number>();
+  const counts = new Map<unknown, number>();
   const send = async (header: string): Promise<void> => {
     const context = `SEED=${seed} ${header}`;
     const answer = await presentProof(service.origin, path, { header });
@@ -74,16 +74,16 @@ test(`${HEADERS} headers that are nearly a payment: a refusal in known words eac
     const { error } = decoded(answer, 'payment-required');
     expect(REASONS.has(error), `${context} ${String(error)}`).toBe(true);
     expect(decoded(answer, 'payment-response'), context).toMatchObject({ success: false, errorReason: error });
-    heard.set(error, (heard.get(error) ?? 0) + 1);
+    counts.set(error, (counts.get(error) ?? 0) + 1);
   };
   for (let n = 0; n < HEADERS; n++) {
     const payment = changed(below(3) === 0 ? changed(pick([unpaid, foreign])) : pick([unpaid, foreign]));
     const text = JSON.stringify(payment);
     const header = pick([base64(text), base64(text), base64(damaged(text)), damaged(base64(text))]);
-    // Node's parser refuses longer ones with 431.
+    // Node's parser refuses longer headers with 431.
     if (header.length > 0 && header.length < 15_000 && /^[\t -~]+$/.test(header)) await send(header.trim() || 'x');
   }
-  expect(heard.size).toBeGreaterThan(8);
+  expect(counts.size).toBeGreaterThan(8);
   expect(moody.runs()).toBe(1);
   expect((await presentProof(service.origin, path, proof)).status).toBe(200);
 }, 600_000);

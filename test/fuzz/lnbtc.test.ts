@@ -34,13 +34,13 @@ function assign(owner: object, key: string, value: unknown): void {
   Object.defineProperty(owner, key, { value, enumerable: true, writable: true, configurable: true });
 }
 
-/** Deletes, replaces, adds or copies one member anywhere in the value, as JSON can say it. */
+/** Deletes, replaces, adds or copies one member anywhere in the value, within what JSON can express. */
 function mutate(root: object, random: () => number): void {
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
   const places = containers(root);
   const owner = pick(places);
   const keys = Object.keys(owner);
-  // The two roots stay, so that something is left to judge.
+  // The two roots stay, so that something is left to check.
   const key = owner === root || keys.length === 0 ? undefined : pick(keys);
   const kind = Math.floor(random() * 4);
   if (Array.isArray(owner)) {
@@ -58,8 +58,8 @@ function mutate(root: object, random: () => number): void {
 const TERMS = ['scheme', 'network', 'amount', 'asset', 'payTo', 'maxTimeoutSeconds'];
 const BOUND = ['paymentFlow', 'requestHash', 'requestBindingProfile'];
 
-/** What the scheme judges, written down apart from the checks: two presentations that agree in it have the same outcome. */
-function judged({ payment, requirement }: Both) {
+/** The members that the scheme checks, listed independently of the code. Two presentations that agree in them have the same outcome. */
+function checkedMembers({ payment, requirement }: Both) {
   const accepted = member(payment, 'accepted');
   const [theirs, ours] = [member(accepted, 'extra'), member(requirement, 'extra')];
   const method = (extra: unknown) =>
@@ -79,11 +79,11 @@ function judged({ payment, requirement }: Both) {
   };
 }
 
-const GOOD = judged(presentation());
+const GOOD = checkedMembers(presentation());
 
-/** Accepted: nothing that is judged has changed, but for names to bind that both sides changed alike. Refused: something has. */
+/** True when the outcome is right. Accepted: no checked member changed, except names to bind that both sides changed alike. Refused: one did. */
 function isRight(outcome: string, both: Both): boolean {
-  const found = judged(both);
+  const found = checkedMembers(both);
   if (outcome !== 'ok') return isListed(outcome) && !isDeepStrictEqual(found, GOOD);
   const [theirs, ours] = found.params;
   return isDeepStrictEqual(theirs, ours) && isDeepStrictEqual({ ...found, params: null }, { ...GOOD, params: null });
@@ -100,7 +100,7 @@ describe('checkProof', () => {
     expect(wrong).toEqual([]);
   });
 
-  test(`accepts a mutated proof exactly when nothing that is judged has changed (20,000 mutations, seed ${seed})`, () => {
+  test(`accepts a mutated proof exactly when no checked member has changed (20,000 mutations, seed ${seed})`, () => {
     const random = seededRandom('lnbtc-mutations');
     const wrong: string[] = [];
     const reached = new Map<string, number>();
@@ -113,12 +113,12 @@ describe('checkProof', () => {
       if (!isRight(outcome, both)) wrong.push(`${outcome}: ${JSON.stringify(both)}`);
     }
     expect(wrong).toEqual([]);
-    // It was more than one check that was met.
+    // The mutations reached more than one check.
     expect(reached.get('ok')).toBeGreaterThan(200);
     expect(reached.size).toBeGreaterThan(12);
   });
 
-  test(`the same change on both sides is judged by itself (10,000 mutations, seed ${seed})`, () => {
+  test(`the same change on both sides is checked by itself (10,000 mutations, seed ${seed})`, () => {
     const random = seededRandom('lnbtc-both');
     const wrong: string[] = [];
     const reached = new Set<string>();

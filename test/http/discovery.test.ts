@@ -87,12 +87,12 @@ describe('GET /v1/market/search', () => {
     expect(names.sort()).toEqual(['limit', 'maxPriceUsd', 'network', 'q', 'seller', 'source']);
   });
 
-  test('ignores others, and takes the first of a repeated one', async () => {
+  test('ignores unknown parameters, and takes the first of a repeated one', async () => {
     expect((await get('?utm_source=x&__proto__=y&q=wallet&q=tides')).body.query).toBe('wallet');
   });
 
   test.each(['%22', '%22%2A%28', 'NEAR%28', '%00', '%F0%9F%A6%86', "'%3B--", 'name%3Awallet', '%5C', '%ED%A0%80'])(
-    'q=%s is no syntax: never a fault of ours',
+    'q=%s has no syntax and never causes a fault of ours',
     async (q) => {
       const { status } = await get(`?q=${q}`);
       expect([200, 400]).toContain(status);
@@ -114,7 +114,7 @@ describe('GET /v1/market/search', () => {
 describe('its description', () => {
   const [operation] = DISCOVERY_OPERATIONS;
 
-  test('has the entry’s members and the answer’s, and no other', async () => {
+  test('has the members of an entry and of the answer, and no other', async () => {
     expect(Object.keys(ENTRY.properties as object)).toEqual(Object.keys(entrySchema.shape));
     const schema = operation?.schema as {
       querystring: { properties: Record<string, { default?: unknown; maximum?: number; maxLength?: number }> };

@@ -145,7 +145,7 @@ describe('POST /facilitator/settle', () => {
     const answer = await post(body);
     const { network } = body.paymentRequirements;
     expect([answer.statusCode, answer.json()]).toEqual([200, refusal(reason, network)]);
-    // The twin: it was the change, and it consumed nothing.
+    // The unchanged body settles. So the change caused the refusal, and the refusal consumed nothing.
     expect((await post(good)).json()).toMatchObject({ success: true });
   });
 
@@ -184,7 +184,7 @@ describe('POST /facilitator/settle', () => {
     );
   });
 
-  it('takes a `__proto__` in what a server declared for a key like any other', async () => {
+  it("treats a `__proto__` in a server's declaration like any other key", async () => {
     const { body } = fresh();
     const declared = JSON.stringify(body).replaceAll('"extra":{', '"extra":{"__proto__":{"a":1},');
     expect((await post(declared)).json()).toMatchObject({ success: true });
@@ -207,7 +207,7 @@ describe('the size of a body', () => {
   beforeAll(() => open({}));
   afterAll(close);
 
-  /** The body of a valid call, padded with white space to so many bytes. */
+  /** The body of a valid call, padded with white space to the given size. */
   const padded = (bytes: number) => JSON.stringify(fresh().body).padEnd(bytes, ' ');
 
   it('may be 64 KiB and not a byte more, with and without a stated length', async () => {
@@ -238,7 +238,7 @@ describe('the size of a body', () => {
     }
   });
 
-  it('is judged before the limits, and does not count against them', async () => {
+  it('is checked before the limits, and does not count against them', async () => {
     for (let n = 0; n < 61; n++) expect((await post(padded(65_537))).statusCode).toBe(413);
     expect((await post(fresh().body)).statusCode).toBe(200);
   });
@@ -250,7 +250,7 @@ describe('the limits', () => {
   const DAILY_CAP = 30;
   const from = (remoteAddress: string, payload: unknown = '{}') => post(payload, { remoteAddress });
 
-  it("refuse a client's 61st call of a minute, whatever it holds, and nobody else's", async () => {
+  it("refuse a client's 61st call of a minute, whatever it holds, and no other client's", async () => {
     for (let n = 0; n < 60; n++) expect((await from('192.0.2.1')).statusCode).toBe(400);
     opened.clock.now += 20_000;
     const { body } = fresh();
@@ -268,15 +268,15 @@ describe('the limits', () => {
     expect((await from('2001:db8:0:1::1')).statusCode).toBe(400);
   });
 
-  it('hold the cap of the day across a restart, until midnight', async () => {
-    // A payee that was seen on an earlier day, since new ones may have half of the day.
+  it("hold the day's cap across a restart, until midnight", async () => {
+    // A payee that was seen on an earlier day, because new ones may have half of the day.
     expect((await from('192.0.2.1', fresh().body)).json().success).toBe(true);
     opened.clock.now += 86_400_000;
     const proof = () => fresh({ createdAt: opened.clock.now / 1000 }).body;
     for (let n = 0; n < DAILY_CAP; n++) expect((await from(`192.0.2.${n}`, proof())).json().success).toBe(true);
     const { file, clock } = opened;
     await app.close();
-    // The same ledger under another process, so to speak: nothing of the first one's memory is left.
+    // Another process over the same ledger: it has none of the first one's memory.
     const first = opened;
     open({ file, startMs: clock.now, limits: { dailyCap: DAILY_CAP } });
     try {
@@ -297,7 +297,7 @@ describe('the limits', () => {
     }
   });
 
-  it('hold one client to a tenth of the day, and leave the rest to others', async () => {
+  it('limit one client to a tenth of the day, and leave the rest to others', async () => {
     for (let n = 0; n < 3; n++) expect((await from('192.0.2.1', fresh().body)).json().success).toBe(true);
     const refused = await from('192.0.2.1', fresh().body);
     expect([refused.statusCode, refused.json()]).toEqual([503, refusal('daily_cap_reached', '')]);
@@ -314,7 +314,7 @@ describe('one host with ten /64s of one /48, behind a proxy', () => {
   const network = (n: number) => `2001:db8:7:${n.toString(16)}::1`;
   const proof = () => fresh({ createdAt: opened.clock.now / 1000 }).body;
 
-  it('claims a tenth of the day in all, and a neighbouring /48 its own', async () => {
+  it('claims a tenth of the day in total, and a neighbouring /48 its own tenth', async () => {
     const ends = [];
     for (let n = 0; n < 10; n++) {
       ends.push((await from(network(n), proof())).json());
@@ -341,12 +341,12 @@ describe('one host with ten /64s of one /48, behind a proxy', () => {
   });
 });
 
-describe('payees that come for the first time', () => {
+describe('payees that were never seen before', () => {
   const DAILY_CAP = 20;
   beforeEach(() => open({ limits: { dailyCap: DAILY_CAP } }));
   afterEach(close);
   let made = 0;
-  /** A payee of its own for each proof, unless it is named. */
+  /** A new payee for each proof, unless one is given. */
   const claim = async (privateKey?: Buffer) => {
     made += 1;
     const key = privateKey ?? Buffer.concat([Buffer.alloc(28, 7), Buffer.of(made >> 24, made >> 16, made >> 8, made)]);
@@ -354,7 +354,7 @@ describe('payees that come for the first time', () => {
     return post(fresh({ createdAt, privateKey: key }).body, { remoteAddress: `192.0.2.${made % 250}` });
   };
 
-  it('share half of the day; the other half is for payees seen on an earlier day, who may use all of it', async () => {
+  it('share half of the day; the other half is for payees of earlier days, who may use all of it', async () => {
     expect((await claim(OWN_SECRET)).json()).toMatchObject({ success: true });
     opened.clock.now += 86_400_000;
     for (let n = 0; n < DAILY_CAP / 2; n++) expect((await claim()).json()).toMatchObject({ success: true });
@@ -366,11 +366,11 @@ describe('payees that come for the first time', () => {
   });
 });
 
-describe('a store that is away', () => {
+describe('a store that does not answer', () => {
   beforeAll(() => open({}));
   afterAll(close);
 
-  it('settles nothing and says when to come again', async () => {
+  it('settles nothing and says when to try again', async () => {
     opened.db.pragma('query_only = ON');
     const { body } = fresh();
     const answer = await post(body);
@@ -403,12 +403,12 @@ describe('POST /facilitator/verify', () => {
   );
 });
 
-describe('what the facilitator tells of itself', () => {
+describe("the facilitator's description", () => {
   beforeEach(() => open({ ownPayTo: OWN }));
   afterEach(close);
 
   it.each(['/facilitator', '/v1/facilitator/lightning'])(
-    'stands at %s, in figures that are at most a second old',
+    'is at %s, with figures that are at most a second old',
     async (url) => {
       const before = await app.inject(url);
       expect(before.json()).toMatchObject({ url: 'https://api.example/facilitator', settled: { total: 0 } });
@@ -426,7 +426,7 @@ describe('what the facilitator tells of itself', () => {
     },
   );
 
-  it('is what the stock facilitator client reads, settles with and is refused by', async () => {
+  it('lets the stock facilitator client read it, settle, and be refused', async () => {
     const url = `http://127.0.0.1:${await listen(app)}/facilitator`;
     const client = new HTTPFacilitatorClient({ url });
     const supported = await client.getSupported();
@@ -449,7 +449,7 @@ describe('a preimage', () => {
   beforeAll(() => open({}));
   afterAll(close);
 
-  it('is in no file of the ledger and no line of the log, whatever became of its proof', async () => {
+  it('is in no file of the ledger and no line of the log, whatever happened to its proof', async () => {
     const [settled, twice, refused, torn] = [fresh(), fresh(), fresh(), fresh()];
     await post(settled.body);
     await post(twice.body);
@@ -466,7 +466,7 @@ describe('a preimage', () => {
       ...files.map((name) => readFileSync(join(folder, name))),
       Buffer.from(JSON.stringify([lines, opened.lines])),
     ]);
-    // The search finds what is there.
+    // Shows that the search works: it finds the payment hash.
     expect(bytes.includes(Buffer.from(settled.paymentHash, 'hex'))).toBe(true);
     for (const { preimage } of [settled, twice, refused, torn, unsettled]) {
       expect(formsOf(preimage).filter((form) => bytes.includes(form))).toEqual([]);

@@ -10,7 +10,7 @@ afterEach(() => t.app.close());
 const URL = '/v1/chain/count';
 
 describe('a free answer', () => {
-  it('is kept for its time, then computed anew', async () => {
+  it('is kept for its time, then computed again', async () => {
     const clock = createStillClock();
     const { endpoint } = countingEndpoint();
     t = await createTestApp({ clock, catalogue: [endpoint] });
@@ -26,7 +26,7 @@ describe('a free answer', () => {
     expect((await t.app.inject(URL)).json().computed).toBe(2);
   });
 
-  it('is one for all spellings of the same request, and another for other parameters', async () => {
+  it('is shared by all spellings of the same request, and differs for other parameters', async () => {
     const { endpoint, calls } = countingEndpoint();
     t = await createTestApp({ catalogue: [endpoint] });
     for (const query of ['', '?n=1', '?n=1&pad=1', '?pad=2&n=1', '?n=1&n=2']) await t.app.inject(`${URL}${query}`);
@@ -35,7 +35,7 @@ describe('a free answer', () => {
     expect((await t.app.inject(`${URL}?n=2`)).json()).toEqual({ n: 2, computed: 2 });
   });
 
-  it('is computed once for all who ask at the same time', async () => {
+  it('is computed once for all simultaneous callers', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -49,7 +49,7 @@ describe('a free answer', () => {
     expect(calls.count).toBe(1);
   });
 
-  it('fails for all who asked together, and is tried again by the next', async () => {
+  it('fails for all simultaneous callers, and is computed again for the next', async () => {
     let fail = true;
     const { endpoint, calls } = countingEndpoint(async () => {
       if (fail) throw new UpstreamFailed('the source', 'down');
@@ -85,8 +85,8 @@ describe('a free answer', () => {
   });
 });
 
-describe('a reply that can be bad news', () => {
-  it('comes with 503 while it is, its own body, and is never kept', async () => {
+describe('a reply that can report a fault', () => {
+  it('has 503 while it reports one, with its own body, and is never cached', async () => {
     let status = 'ok';
     const endpoint = defineEndpoint({
       path: '/news',
@@ -133,7 +133,7 @@ describe('a reply that can be bad news', () => {
 });
 
 describe('ETag', () => {
-  it('answers 304 to who holds the same bytes, in any form of the header', async () => {
+  it('answers 304 to a client that has the same bytes, in any form of the header', async () => {
     t = await createTestApp();
     const { headers } = await t.app.inject(URL);
     const etag = String(headers.etag);
@@ -146,7 +146,7 @@ describe('ETag', () => {
     }
   });
 
-  it('answers in full to who holds others', async () => {
+  it('answers in full to a client that has other bytes', async () => {
     t = await createTestApp();
     await t.app.inject(URL);
     const answer = await t.app.inject({ url: URL, headers: { 'if-none-match': '"other"' } });
@@ -155,7 +155,7 @@ describe('ETag', () => {
 });
 
 describe('HEAD', () => {
-  it('tells the same without the body', async () => {
+  it('has the same headers without the body', async () => {
     t = await createTestApp();
     const get = await t.app.inject(URL);
     const head = await t.app.inject({ method: 'HEAD', url: URL });

@@ -35,7 +35,7 @@ export const ENV = {
   RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
 };
 
-/** A clock that stands still until it is moved. */
+/** A clock that moves only when the test moves it. */
 export function createStillClock(startMs = 1_800_000_000_000) {
   const clock = { now: startMs, nowMs: () => clock.now, sleep: async () => {} };
   return clock satisfies Clock & { now: number };
@@ -63,7 +63,7 @@ export function countingEndpoint(work: () => Promise<void> = async () => {}, cac
   return { endpoint: endpoint as Endpoint<object>, calls };
 }
 
-/** A priced endpoint; nobody gets past its gate here. */
+/** A priced endpoint. No request passes its gate here. */
 export const pricedEndpoint: Endpoint<object> = defineEndpoint({
   path: '/chain/thing',
   access: 'paid',
@@ -83,17 +83,17 @@ interface Options {
   catalogue?: readonly Endpoint<object>[];
   clock?: Clock;
   readiness?: AppDeps<object>['readiness'];
-  /** Routes beside the catalogue's, in the priced group. */
+  /** More routes in the priced group. */
   extra?: (app: FastifyInstance) => void;
 }
 
-/** The application with its real gate, on hand-made endpoints; `lines` is what it logged. */
+/** The application with its real gate, on endpoints of the test. `lines` holds its log. */
 export async function createTestApp(options: Options = {}) {
   const { catalogue = [countingEndpoint().endpoint, pricedEndpoint], clock = createStillClock() } = options;
   const config = loadConfig({ ...ENV, LOG_LEVEL: 'debug', ...options.env });
   const { lines, destination } = captureLog();
   const gate = createGate<object>({
-    counterOf: usdcCounters(offersUnder(config), () => Promise.reject(new Error('nobody buys here'))),
+    counterOf: usdcCounters(offersUnder(config), () => Promise.reject(new Error('this test sells nothing'))),
     protocol: httpProtocol,
     log: createLogger(config.logLevel, destination),
   });
@@ -102,7 +102,7 @@ export async function createTestApp(options: Options = {}) {
   const log = createLogger(config.logLevel, destination);
   const payable = { network: config.network.caip2, usdc: config.network.usdc };
   const { publicOrigin } = config;
-  // It calls nobody unless a test submits something.
+  // Calls a seller only when a test submits one.
   const caller = createCaller({
     dial: { resolve: async () => [] },
     userAgent: 'test',
@@ -166,7 +166,7 @@ export function captureLog() {
   return { lines, destination };
 }
 
-/** Sends bytes as they are and returns everything that comes back until the server closes. */
+/** Sends raw bytes and returns everything that the server sends until it closes. */
 export async function sendRaw(port: number, bytes: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   await once(socket, 'connect');

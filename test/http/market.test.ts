@@ -25,7 +25,7 @@ const post = (payload: string | object, headers: Record<string, string> = { 'con
   app.inject({ method: 'POST', url: '/v1/market', headers, payload });
 
 describe('POST /v1/market', () => {
-  test('lists a route with 201, and brings it up to date with 200', async () => {
+  test('lists a route with 201, and updates it with 200', async () => {
     const first = await post({ url: X });
     expect([first.statusCode, first.headers['cache-control'], first.json().isNew]).toEqual([201, 'no-store', true]);
     expect(first.json().listing).toMatchObject({
@@ -47,15 +47,15 @@ describe('POST /v1/market', () => {
     expect([again.statusCode, again.json().isNew, again.json().listing.calls7d]).toEqual([200, false, 2]);
   });
 
-  test('answers what its document says', async () => {
+  test('answers in the documented shape', async () => {
     const [list, submit] = marketOperations(z.toJSONSchema(entrySchema, { io: 'output' }) as Record<string, unknown>);
     const responses = (operation: typeof list) =>
       operation?.schema.response as Record<string, { content: Record<string, { schema: object }> }>;
     const schemas = { list: responses(list)[200], submit: responses(submit)[200] };
     const names = (of: object | undefined) => Object.keys((of as { properties: object }).properties).sort();
     const listing = (await post({ url: X })).json().listing;
-    const told = schemas.submit?.content['application/json']?.schema as { properties: { listing: object } };
-    expect(Object.keys(listing).sort()).toEqual(names(told.properties.listing));
+    const documented = schemas.submit?.content['application/json']?.schema as { properties: { listing: object } };
+    expect(Object.keys(listing).sort()).toEqual(names(documented.properties.listing));
     const answer = (await app.inject('/v1/market')).json();
     expect(Object.keys(answer).sort()).toEqual(names(schemas.list?.content['application/json']?.schema));
     const scribe = Fastify();
@@ -101,7 +101,7 @@ describe('GET /v1/market', () => {
   });
   const get = (query = '', headers = {}) => app.inject({ url: `/v1/market${query}`, headers });
 
-  test('tells all listings, the newest first, and who is counted', async () => {
+  test('lists all listings, the newest first, with the number of listings of each state', async () => {
     const answer = (await get()).json();
     expect(answer).toMatchObject({
       network: NETWORK,
@@ -113,7 +113,7 @@ describe('GET /v1/market', () => {
     expect(answer.listings.map(({ host }: { host: string }) => host)).toEqual(['b.good.example', 'a.good.example']);
   });
 
-  test('takes a part of them, and refuses a part that cannot be', async () => {
+  test('returns a page of them, and refuses an impossible one', async () => {
     const part = (await get('?limit=1&offset=1')).json();
     expect([part.count, part.total, part.listings[0].host]).toEqual([1, 2, 'a.good.example']);
     expect((await get('?offset=9')).json()).toMatchObject({ count: 0, listings: [] });
@@ -122,7 +122,7 @@ describe('GET /v1/market', () => {
     }
   });
 
-  test('is not sent again to who has it, until it changes', async () => {
+  test('is not sent again to a client that has it, until it changes', async () => {
     const { etag } = (await get()).headers;
     const held = { 'if-none-match': String(etag) };
     expect((await get('', held)).statusCode).toBe(304);

@@ -45,13 +45,13 @@ interface Shop {
   purchase?: McpDeps<object>['purchase'];
 }
 
-/** The tools server in the application, over hand-made endpoints; `lines` is what was logged. */
+/** The tools server in the application, over endpoints of the test. `lines` holds its log. */
 async function open({ perMinute = {}, purchase }: Shop = {}) {
   const counting = countingEndpoint();
   const clock = createStillClock();
   const logged: [object, string][] = [];
   const note = (detail: object, message: string) => void logged.push([detail, message]);
-  const nobody = () => Promise.reject(new Error('nobody buys here'));
+  const noSale = () => Promise.reject(new Error('noSale buys here'));
   const windows = () => openClientWindows(() => createMinuteWindows(clock), 'calls');
   const limit = (most = 0) => ({ perMinute: most, windows: windows() });
   const deps: McpDeps<object> = {
@@ -63,8 +63,8 @@ async function open({ perMinute = {}, purchase }: Shop = {}) {
     protocol: toolProtocol,
     offerOf: (endpoint) =>
       createOffer(endpoint, { ...TERMS, usdc: '0x36', payTo: '0x5e', publicOrigin: ORIGIN, gatewayWallet: null }),
-    purchase: purchase ?? nobody,
-    lightning: createLightningTools({ offers: nobody, redeem: nobody, network: 'lnbtc:x' }),
+    purchase: purchase ?? noSale,
+    lightning: createLightningTools({ offers: noSale, redeem: noSale, network: 'lnbtc:x' }),
     search: null,
     limits: { free: limit(perMinute.free), priced: limit(perMinute.priced) },
     log: { info: note, warn: note, error: note },
@@ -77,7 +77,7 @@ async function open({ perMinute = {}, purchase }: Shop = {}) {
   return { origin, calls: counting.calls, clock, logged, post };
 }
 
-/** One for all tests that leave nothing behind. */
+/** Shared by all tests that leave no state behind. */
 let shop: Awaited<ReturnType<typeof open>>;
 beforeAll(async () => {
   shop = await open();
@@ -104,7 +104,7 @@ describe('the official client', () => {
     await close();
   });
 
-  test('gets a failure as a result, which its own check of the listed schema lets pass', async () => {
+  test("gets a failure as a result, which the client's own check against the listed schema accepts", async () => {
     const { origin } = shop;
     const { client, call: tool, close } = await connectClient(origin);
     await client.listTools();
@@ -123,7 +123,7 @@ describe('the official client', () => {
 });
 
 describe('a free tool', () => {
-  test('keeps its answers as long as the route does', async () => {
+  test('caches its answers as long as the route does', async () => {
     const { post, calls, clock } = await open();
     for (const n of ['3', 3, '3']) await post(callMessage('free_chain_count', { n }));
     expect(calls.count).toBe(1);
@@ -132,7 +132,7 @@ describe('a free tool', () => {
     expect(calls.count).toBe(2);
   });
 
-  test('that has a bug says so without a word of it, and the log has it', async () => {
+  test('that has a bug says so without a detail, and the log has the detail', async () => {
     const { post, logged } = await open();
     const answer = await post(callMessage('free_buggy'));
     expect(answer.status).toBe(200);
@@ -144,7 +144,7 @@ describe('a free tool', () => {
 });
 
 describe('a priced tool', () => {
-  test('without a payment demands it and reaches no counter', async () => {
+  test('without a payment demands one and does not call the selling functions', async () => {
     const { post } = shop;
     const result = resultOf(await post(callMessage('paid_chain_thing', { id: 'a' })));
     expect(result.isError).toBe(true);
@@ -184,19 +184,22 @@ describe('a priced tool', () => {
     ['without', {}],
     ['that is none', null],
     ['that is a number', 1],
-  ])('called as a task %s is refused before anything is sold, or the answer would be lost', async (_name, task) => {
-    let asked = 0;
-    const { post } = await open({ purchase: () => Promise.reject(new Error(`asked ${++asked}`)) });
-    const message = callMessage('paid_chain_thing', { id: 'a' }, { 'x402/payment': PAYMENT }) as { params: object };
-    const answer = await post({ ...message, params: { ...message.params, task } });
-    expect(JSON.parse(answer.body).error).toMatchObject({ code: expect.any(Number) });
-    expect(asked).toBe(0);
-    // The same call without it reaches the counter.
-    await post(message);
-    expect(asked).toBe(1);
-  });
+  ])(
+    'called as a task %s is refused before anything is sold, because the answer would be lost',
+    async (_name, task) => {
+      let asked = 0;
+      const { post } = await open({ purchase: () => Promise.reject(new Error(`asked ${++asked}`)) });
+      const message = callMessage('paid_chain_thing', { id: 'a' }, { 'x402/payment': PAYMENT }) as { params: object };
+      const answer = await post({ ...message, params: { ...message.params, task } });
+      expect(JSON.parse(answer.body).error).toMatchObject({ code: expect.any(Number) });
+      expect(asked).toBe(0);
+      // The same call without the task is sold.
+      await post(message);
+      expect(asked).toBe(1);
+    },
+  );
 
-  test('whose caller hangs up tells the counter, which then does not settle', async () => {
+  test('whose caller disconnects passes that on, and the sale does not settle', async () => {
     const left = Promise.withResolvers<void>();
     const reached = Promise.withResolvers<void>();
     const { origin } = await open({
@@ -219,7 +222,7 @@ describe('a priced tool', () => {
   });
 });
 
-describe('what is no call of a tool', () => {
+describe('a message that is no tool call', () => {
   test('gets the protocol’s own error: an unknown tool, an unknown method', async () => {
     const { post } = shop;
     const unknown = await post(callMessage('paid_everything'));
@@ -248,14 +251,14 @@ describe('what is no call of a tool', () => {
     ['content type', { 'content-type': 'text/plain' }, 415],
     ['protocol version', { 'mcp-protocol-version': '1999-01-01' }, 400],
     ['origin', { origin: 'null' }, 403],
-  ])('a request whose %s does not fit is refused', async (_name, headers, status) => {
+  ])('a request with a wrong %s is refused', async (_name, headers, status) => {
     const { origin } = shop;
     const options = { method: 'POST', body: JSON.stringify(ping) };
     expect((await call(origin, '/mcp', { ...options, headers: { ...MCP_HEADERS, ...headers } })).status).toBe(status);
     expect((await call(origin, '/mcp', { ...options, headers: MCP_HEADERS })).status).toBe(200);
   });
 
-  test('a rebound name is refused by its own Host, a page of another site is not', async () => {
+  test('a rebound name is refused by its own Host, and a page of another site is not', async () => {
     const { origin } = shop;
     const from = (host: string, page: string) =>
       call(origin, '/mcp', {
@@ -287,7 +290,7 @@ describe('what is no call of a tool', () => {
     expect(await initialize('1999-01-01')).toBe(LATEST_PROTOCOL_VERSION);
   });
 
-  test('every answer has an id, is open to pages and is kept by nobody', async () => {
+  test('every answer has an id, is readable by pages of any site, and is not cacheable', async () => {
     const { post } = shop;
     for (const message of [ping, callMessage('free_chain_count'), '{', [ping]]) {
       const { headers } = await post(message);
@@ -299,7 +302,7 @@ describe('what is no call of a tool', () => {
 });
 
 describe('limits', () => {
-  test('of free and of priced tools are apart, and a refused call is a result', async () => {
+  test('of free and of priced tools are separate, and a refused call is a result', async () => {
     const { post } = await open({ perMinute: { free: 2, priced: 1 } });
     const free = () => post(callMessage('free_chain_count'));
     const priced = () => post(callMessage('paid_chain_thing', { id: 'a' }));
@@ -325,7 +328,7 @@ describe('limits', () => {
     expect(asked).toBe(1);
   });
 
-  test('hold for every message: what calls no tool is 429', async () => {
+  test('hold for every message: one that calls no tool gets 429', async () => {
     const { post } = await open({ perMinute: { free: 2 } });
     const statuses = [];
     for (const message of [ping, '{', ping]) statuses.push((await post(message)).status);

@@ -22,7 +22,7 @@ describe('/metrics', () => {
     expect(body).toMatch(/^process_cpu_user_seconds_total /m);
   });
 
-  it('does not exist for others, without a token set', async () => {
+  it('does not exist for other machines when no token is set', async () => {
     t = await createTestApp();
     const answers = await Promise.all([
       metrics('192.0.2.1'),
@@ -35,7 +35,7 @@ describe('/metrics', () => {
     }
   });
 
-  it('does not take a forwarded request for a local one, trusted proxy or not', async () => {
+  it('does not treat a forwarded request as a local one, with or without a trusted proxy', async () => {
     t = await createTestApp({ env: { TRUSTED_PROXIES: '127.0.0.1' } });
     expect((await metrics('127.0.0.1', { 'x-forwarded-for': '192.0.2.1' })).statusCode).toBe(404);
     expect((await metrics('127.0.0.1', { 'x-forwarded-for': '127.0.0.1' })).statusCode).toBe(404);
@@ -43,7 +43,7 @@ describe('/metrics', () => {
   });
 
   it.each(['x-forwarded-for', 'forwarded', 'x-forwarded-proto', 'x-forwarded-host', 'x-real-ip', 'via'])(
-    'asks a proxy on this machine for the token, whatever header tells that it is one (%s)',
+    'asks a proxy on this machine for the token, whatever header shows that it is one (%s)',
     async (name) => {
       t = await createTestApp({ env: { METRICS_TOKEN: TOKEN } });
       expect((await metrics('127.0.0.1', { [name]: 'x' })).statusCode).toBe(404);
@@ -53,7 +53,7 @@ describe('/metrics', () => {
     },
   );
 
-  it('asks every client for the token when a proxy is configured: behind one that sends no header each client comes from this machine', async () => {
+  it('asks every client for the token when a proxy is configured, because behind a proxy without a header each client comes from this machine', async () => {
     t = await createTestApp({ env: { TRUSTED_PROXIES: '192.0.2.7', METRICS_TOKEN: TOKEN } });
     expect((await metrics('127.0.0.1')).statusCode).toBe(404);
     expect((await metrics('127.0.0.1', { authorization: `Bearer ${TOKEN}` })).statusCode).toBe(200);
@@ -63,7 +63,7 @@ describe('/metrics', () => {
     expect((await metrics('127.0.0.1', { authorization: 'Bearer null' })).statusCode).toBe(404);
   });
 
-  it('opens with the token, and with nothing near it', async () => {
+  it('opens with the token, and with no similar one', async () => {
     t = await createTestApp({ env: { METRICS_TOKEN: TOKEN } });
     expect((await metrics('192.0.2.1', { authorization: `Bearer ${TOKEN}` })).statusCode).toBe(200);
     for (const authorization of [`Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`, TOKEN, '']) {
@@ -73,7 +73,7 @@ describe('/metrics', () => {
 });
 
 describe('/livez and /readyz', () => {
-  it('say yes', async () => {
+  it('answer 200', async () => {
     t = await createTestApp();
     expect((await t.app.inject('/livez')).json()).toEqual({ status: 'ok' });
     const ready = await t.app.inject('/readyz');
@@ -81,7 +81,7 @@ describe('/livez and /readyz', () => {
     expect(ready.headers['cache-control']).toBe('no-store');
   });
 
-  it('are told apart: what is not ready still lives', async () => {
+  it('differ: a process that is not ready is still alive', async () => {
     t = await createTestApp({
       readiness: async () => ({
         ready: false,
@@ -134,7 +134,7 @@ describe('the price list', () => {
 });
 
 describe('/openapi.json', () => {
-  it('describes routes that exist, and is not sent again to who has it', async () => {
+  it('describes routes that exist, and is not sent again to a client that has it', async () => {
     t = await createTestApp();
     const answer = await t.app.inject('/openapi.json');
     const { paths, servers } = answer.json();
@@ -142,7 +142,7 @@ describe('/openapi.json', () => {
       Object.keys(methods).map((method) => ({ method: method.toUpperCase() as 'GET' | 'POST', url: path })),
     );
     expect(operations.length).toBe(19);
-    // The tools server is mounted by the service, with its own tests.
+    // The whole service mounts the tools server, which has its own tests.
     for (const operation of operations.filter(({ url }) => url !== '/mcp')) {
       const { body } = await t.app.inject(operation);
       expect(body, operation.url).not.toContain('no_such_route');
@@ -155,7 +155,7 @@ describe('/openapi.json', () => {
     expect([again.statusCode, again.body]).toEqual([304, '']);
   });
 
-  it('goes out in the encoding that is accepted, the same bytes in each, with a tag and a 304 of its own', async () => {
+  it('is sent in the accepted encoding, with the same content, and with an ETag and a 304 of its own', async () => {
     t = await createTestApp();
     const asked = (accept: string, etag = '') =>
       t.app.inject({ url: '/openapi.json', headers: { 'accept-encoding': accept, 'if-none-match': etag } });
@@ -194,31 +194,34 @@ describe('the documents for machines', () => {
     '/.well-known/x402.json': 'application/json; charset=utf-8',
   };
 
-  it.each(Object.entries(CONTENT))('%s is served to GET and HEAD, and not again to who has it', async (url, type) => {
-    t = await createTestApp();
-    const answer = await t.app.inject(url);
-    expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, type]);
-    expect(answer.headers['cache-control']).toBe('public, max-age=60');
-    expect(answer.body).toContain('/v1/paid/chain/thing');
-    const head = await t.app.inject({ method: 'HEAD', url });
-    expect([head.statusCode, head.body, head.headers.etag]).toEqual([200, '', answer.headers.etag]);
-    const again = await t.app.inject({ url, headers: { 'if-none-match': String(answer.headers.etag) } });
-    expect([again.statusCode, again.body]).toEqual([304, '']);
-    const refused = await t.app.inject({ method: 'POST', url });
-    expect([refused.statusCode, refused.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS']);
-  });
+  it.each(Object.entries(CONTENT))(
+    '%s is served to GET and HEAD, and not again to a client that has it',
+    async (url, type) => {
+      t = await createTestApp();
+      const answer = await t.app.inject(url);
+      expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, type]);
+      expect(answer.headers['cache-control']).toBe('public, max-age=60');
+      expect(answer.body).toContain('/v1/paid/chain/thing');
+      const head = await t.app.inject({ method: 'HEAD', url });
+      expect([head.statusCode, head.body, head.headers.etag]).toEqual([200, '', answer.headers.etag]);
+      const again = await t.app.inject({ url, headers: { 'if-none-match': String(answer.headers.etag) } });
+      expect([again.statusCode, again.body]).toEqual([304, '']);
+      const refused = await t.app.inject({ method: 'POST', url });
+      expect([refused.statusCode, refused.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS']);
+    },
+  );
 
   it('names in llms.txt only addresses that exist', async () => {
     t = await createTestApp();
     const { body } = await t.app.inject('/llms.txt');
     const links = [...body.matchAll(/\]\((\/[^)]*)\)/g)].map(([, url]) => String(url));
-    // The tools server is mounted by the service, with its own tests.
+    // The whole service mounts the tools server, which has its own tests.
     const here = links.filter((url) => url !== '/mcp');
     expect(here.length).toBe(7);
     for (const url of here) expect((await t.app.inject(url)).body, url).not.toContain('no_such_route');
   });
 
-  it('are one document under both names of the manifest, and name every document of it', async () => {
+  it('are one document under both names of the manifest, which names every document', async () => {
     t = await createTestApp();
     const [plain, json] = [await t.app.inject('/.well-known/x402'), await t.app.inject('/.well-known/x402.json')];
     expect(json.body).toBe(plain.body);
@@ -232,7 +235,7 @@ describe('the documents for machines', () => {
 });
 
 describe('the log', () => {
-  it('tells of a request without its query or its payment', async () => {
+  it('describes a request without its query or its payment', async () => {
     t = await createTestApp();
     await t.app.inject({ url: '/v1/paid/chain/thing?id=private', headers: { 'payment-signature': 'c2VjcmV0' } });
     const line = t.lines.find(({ path }) => path !== undefined);
@@ -240,7 +243,7 @@ describe('the log', () => {
     expect(JSON.stringify(t.lines)).not.toMatch(/private|c2VjcmV0/);
   });
 
-  it('tells sales and failures at info, the rest at debug only', async () => {
+  it('has sales and failures at info, and the rest at debug only', async () => {
     t = await createTestApp({
       env: { LOG_LEVEL: 'info' },
       extra(app) {

@@ -37,12 +37,12 @@ describe('other methods', () => {
     expect(withBody.statusCode).toBe(405);
   });
 
-  it('are refused on a pattern with a parameter, whatever it holds', async () => {
+  it('are refused on a pattern with a parameter, whatever its value', async () => {
     expect((await request('GET', '/t/anything')).headers.allow).toBe('POST, OPTIONS');
     expect((await t.app.inject({ method: 'POST', url: '/t/anything', payload: {} })).statusCode).toBe(200);
   });
 
-  it('are 404 where there is nothing', async () => {
+  it('are 404 on an unknown path', async () => {
     expect((await request('POST', '/nope')).statusCode).toBe(404);
   });
 });
@@ -95,7 +95,7 @@ describe('CORS', () => {
         'ETag',
       ]),
     );
-    // Credentials would turn "any origin" into a hole.
+    // Credentials would make "any origin" unsafe.
     expect(headers['access-control-allow-credentials']).toBeUndefined();
   });
 });

@@ -13,13 +13,13 @@ import { reservation } from '../support/ledger/ledger-rows.ts';
 import { type Service, serviceWith } from '../support/service/service.ts';
 import { ENV } from './harness.ts';
 
-// The whole service, over a chain that nobody can reach and files that hold what a page has to show.
+// The whole service, over a chain that is not reachable and files that hold the data of the pages.
 
 const PAGES = ['/', '/market', '/market?q=fees', '/market?maxPriceUsd=x', '/status'];
 const EVIL = `"><script>alert(1)</script><img src=x onerror='alert(2)'>`;
 const HOUR_MS = 3_600_000;
 
-/** What a seller might have made the market believe; nothing of it must reach a page as markup. */
+/** A listing as a hostile seller might write it. No part of it may become markup on a page. */
 const evilEntry: ListedEntry = {
   url: `https://evil.example/"onmouseover="alert(3)`,
   method: 'GET',
@@ -85,7 +85,7 @@ afterAll(async () => {
 });
 
 describe.each(PAGES)('%s', (path) => {
-  test('is a page that may load and ask nothing but its own origin', async () => {
+  test('is a page that may load from and request its own origin only', async () => {
     const { status, headers, body } = await get(path);
     expect(status).toBe(path.includes('=x') ? 400 : 200);
     expect(headers).toMatchObject({
@@ -113,7 +113,7 @@ describe.each(PAGES)('%s', (path) => {
     expect(ids).toEqual([...new Set(ids)]);
   });
 
-  test('has a heading of the first level, and names what it points to', async () => {
+  test('has a heading of the first level, and every reference to an id resolves', async () => {
     const { body } = await get(path);
     expect(body.match(/<h1/g)).toHaveLength(1);
     for (const [, ids] of body.matchAll(/ (?:aria-labelledby|aria-describedby|for)="([^"]*)"/g)) {
@@ -122,7 +122,7 @@ describe.each(PAGES)('%s', (path) => {
     for (const [, id] of body.matchAll(/ href="#([^"]+)"/g)) expect(body).toContain(` id="${id}"`);
   });
 
-  test('leads nowhere that is not there', async () => {
+  test('has no dead link', async () => {
     const { body } = await get(path);
     const own = [...body.matchAll(/(?:href|src|action)="(\/[^"#]*)/g)].map(([, to]) => `${to}`);
     for (const to of new Set(own)) expect([to, (await get(to)).status]).not.toEqual([to, 404]);
@@ -143,7 +143,7 @@ describe('a page', () => {
     }
   });
 
-  test('is compressed for who can read that, and not sent again to who holds it', async () => {
+  test('is compressed for clients that accept it, and not sent again to a client that has it', async () => {
     const plain = await get('/market');
     expect(plain.headers.vary).toBe('accept-encoding');
     expect(plain.headers['content-encoding']).toBeUndefined();
@@ -158,7 +158,7 @@ describe('a page', () => {
     expect((await get('/market?q=fees', held)).status).toBe(200);
   });
 
-  test('does not change that everything else that is not there is a problem in JSON', async () => {
+  test('does not change that every unknown path is a problem in JSON', async () => {
     for (const path of ['/index.html', '/markets', '/status/', '/assets', '/assets/x.css', '/assets/..%2fassets.ts']) {
       const { status, headers, body } = await get(path, { accept: 'text/html' });
       expect([path, status, headers['content-type']]).toEqual([path, 404, 'application/problem+json; charset=utf-8']);
@@ -170,7 +170,7 @@ describe('a page', () => {
 describe('an asset', () => {
   const assets = async () => [...new Set((await get('/')).body.match(/\/assets\/[\w.-]+/g) ?? [])];
 
-  test('never changes under its name, is compressed, and may run nothing either', async () => {
+  test('never changes under its name, is compressed, and may run no inline script either', async () => {
     const paths = await assets();
     expect(paths.length).toBeGreaterThan(5);
     for (const path of paths) {
@@ -184,7 +184,7 @@ describe('an asset', () => {
     }
   });
 
-  test('is the same bytes however it is packed', async () => {
+  test('has the same bytes in each encoding', async () => {
     const [path = ''] = (await assets()).filter((name) => name.includes('uplot') && name.endsWith('.js'));
     const raw = async (encoding: string) =>
       Buffer.from(
@@ -192,7 +192,7 @@ describe('an asset', () => {
       );
     const plain = await raw('identity');
     expect(plain.length).toBeGreaterThan(40_000);
-    // fetch unpacks what it asked for; the packed sizes are in the headers.
+    // fetch decompresses. The compressed sizes are in the headers.
     expect(await raw('br')).toEqual(plain);
     expect(await raw('gzip')).toEqual(plain);
     const sizes = await Promise.all(['br', 'gzip'].map((one) => get(path, { 'accept-encoding': one }, 'HEAD')));
@@ -200,7 +200,7 @@ describe('an asset', () => {
   });
 });
 
-describe('what strangers wrote', () => {
+describe('a third party’s text', () => {
   test('is text on the market page, in the search and in the list', async () => {
     for (const path of ['/market', '/market?q=fees&source=market']) {
       const { body } = await get(path);
@@ -210,14 +210,14 @@ describe('what strangers wrote', () => {
     }
   });
 
-  test('is text in the form that it was typed into', async () => {
+  test('is text in the form into which it was typed', async () => {
     const { body } = await get(`/market?q=${encodeURIComponent(EVIL)}&source=${encodeURIComponent(EVIL)}`);
     expect(body).toContain('value="&quot;&gt;&lt;script&gt;alert(1)');
     expect(body).not.toContain('<script>');
   });
 });
 
-describe('what the pages tell', () => {
+describe('the content of the pages', () => {
   test('is what the free routes answer', async () => {
     const { baseFee } = JSON.parse((await get('/v1/fees')).body);
     expect(baseFee).toMatchObject({ gwei: '23.456', block: 42 });
@@ -227,21 +227,21 @@ describe('what the pages tell', () => {
     expect(body).toMatch(/<td>21<\/td><td>21<\/td><td>21<\/td>/);
   });
 
-  test('is not known rather than zero while nobody can be asked', async () => {
+  test('is "not known" rather than zero while no provider answers', async () => {
     const { body } = await get('/');
     const head = /<dt>Head block<\/dt><dd>(.*?)<\/dd>/.exec(body)?.[1];
     expect(head).toContain('not known');
     expect(/id="rpc-summary"[^>]*>(.*?)<\/p>/.exec(body)?.[1]).toContain('not known');
   });
 
-  test('is every route that is sold, and where an answer comes back without paying', async () => {
+  test('lists every priced route, and links only routes that answer without a payment', async () => {
     const { body } = await get('/');
     const { routes } = JSON.parse((await get('/v1/paid')).body) as { routes: { route: string; priceUsd: string }[] };
     expect(routes.length).toBeGreaterThan(19);
     for (const { route } of routes) expect(body).toContain(`<code>${route.replace('GET ', '')}</code>`);
   });
 
-  test('is on /status what settled today, which self-test failed, and what stands in the way of a sale', async () => {
+  test('shows on /status what settled today, which self-test failed, and what prevents a sale', async () => {
     const { body } = await get('/status');
     expect(body).toMatch(/id="settled-usdc">.*?>1<.*?>0\.0005 USDC</);
     expect(body).toMatch(/id="settled-lightning">.*?>0<.*?>0 sats</);
@@ -252,7 +252,7 @@ describe('what the pages tell', () => {
   });
 });
 
-test('pages are limited with the free routes', async () => {
+test('pages share the rate limit of the free routes', async () => {
   const limited = await serviceWith({ ...ENV, COLLECTOR: 'off', RATE_LIMIT_FREE_PER_MINUTE: '3' }, {});
   const answers = [];
   for (const path of ['/', '/v1/paid', '/status', '/market']) answers.push(await limited.get(path));

@@ -77,45 +77,45 @@ describe('every failure is a problem', () => {
     expect(body.instance.length).toBeLessThanOrEqual(256);
   });
 
-  it('does not happen to a request that is in order', async () => {
+  it('a valid request gets no problem', async () => {
     const answer = await t.app.inject({ ...json('{"a":1}') });
     expect([answer.statusCode, answer.json()]).toEqual([200, { got: { a: 1 } }]);
     expect(answer.headers['x-request-id']).toMatch(/./);
   });
 });
 
-describe('what a problem says', () => {
+describe('the content of a problem', () => {
   it('names each bad parameter', async () => {
     const { errors } = (await t.app.inject('/v1/chain/count?n=77')).json();
     expect(errors).toEqual([{ path: 'n', message: 'a whole number from 1 to 9' }]);
   });
 
-  it('says nothing of a bug, and the log says all of it', async () => {
+  it('has no detail of a bug, and the log has all of it', async () => {
     const answer = await t.app.inject('/t/bug');
     expect(answer.body).not.toContain('hunter2');
     const line = t.lines.find(({ requestId, err }) => requestId === answer.headers['x-request-id'] && err);
     expect(JSON.stringify(line)).toMatch(/hunter2.*problems\.test\.ts/);
   });
 
-  it('logs a failing source with its cause, not as a bug', async () => {
+  it('a failing source is logged with its cause, not as a bug', async () => {
     const answer = await t.app.inject('/t/upstream');
     const line = t.lines.find(({ requestId, code }) => requestId === answer.headers['x-request-id'] && code);
     expect(line).toMatchObject({ level: 'warn', code: 'upstream_failed', err: { message: 'cause of it' } });
   });
 
-  it('drops what the failed answer had set, and keeps what the error brings', async () => {
+  it('drops the headers that the failed answer had set, and keeps those of the error', async () => {
     const { headers } = await t.app.inject('/t/unknown');
     expect(headers.etag).toBeUndefined();
     expect(headers).toMatchObject({ 'x-extra': 'kept', 'retry-after': '2' });
   });
 
-  it('never tells to retry after no time at all', async () => {
+  it('never says to retry after zero seconds', async () => {
     expect((await t.app.inject('/t/many')).headers['retry-after']).toBe('1');
   });
 });
 
 describe('request ids', () => {
-  it('are on every answer, ours, and never twice', async () => {
+  it('are on every answer, made by us, and never repeat', async () => {
     const urls = ['/v1/chain/count', '/v1/paid/chain/thing', '/nope', '/v1/%zz', '/livez', '/v1/paid'];
     const answers = await Promise.all(urls.map((url) => t.app.inject({ url, headers: { 'x-request-id': 'forged' } })));
     const ids = answers.map(({ headers }) => String(headers['x-request-id']));

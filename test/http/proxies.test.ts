@@ -11,7 +11,7 @@ const warnings = () => t.lines.filter(({ msg }) => String(msg).includes('TRUSTED
 
 describe('a proxy that TRUSTED_PROXIES does not name', () => {
   it.each(['x-forwarded-for', 'forwarded'])(
-    'is warned of once, with its address, on whichever route it comes first (%s)',
+    'causes one warning with its address, on whichever route it comes first (%s)',
     async (name) => {
       t = await createTestApp();
       await ask({});
@@ -23,7 +23,7 @@ describe('a proxy that TRUSTED_PROXIES does not name', () => {
     },
   );
 
-  it('is warned of where another one is trusted', async () => {
+  it('causes a warning when another proxy is trusted', async () => {
     t = await createTestApp({ env: { TRUSTED_PROXIES: '10.0.0.1' } });
     await ask({ 'x-forwarded-for': '192.0.2.1' });
     expect(warnings()).toEqual([]);
@@ -31,7 +31,7 @@ describe('a proxy that TRUSTED_PROXIES does not name', () => {
     expect(warnings()).toEqual([expect.objectContaining({ peer: '10.0.0.2' })]);
   });
 
-  it('is warned of where it is trusted but names its clients in a header that is not read', async () => {
+  it('causes a warning when it is trusted but names its clients in a header that is not read', async () => {
     t = await createTestApp({ env: { TRUSTED_PROXIES: '10.0.0.0/8' } });
     await ask({ forwarded: 'for=192.0.2.1' });
     expect(warnings()).toHaveLength(1);
@@ -39,7 +39,7 @@ describe('a proxy that TRUSTED_PROXIES does not name', () => {
 });
 
 describe('a proxy that TRUSTED_PROXIES names', () => {
-  it('is not warned of, and neither is a request without a proxy', async () => {
+  it('causes no warning, and neither does a request without a proxy', async () => {
     t = await createTestApp({ env: { TRUSTED_PROXIES: '10.0.0.0/8' } });
     for (const address of ['192.0.2.1', '192.0.2.2']) await ask({ 'x-forwarded-for': address });
     await ask({}, { remoteAddress: '192.0.2.3' });

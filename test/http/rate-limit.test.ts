@@ -13,7 +13,7 @@ const statuses = async (requests: Promise<{ statusCode: number }>[]) =>
   (await Promise.all(requests)).map(({ statusCode }) => statusCode);
 
 describe('a limit', () => {
-  it('is told on every answer and ends in 429 until its minute is over', async () => {
+  it('is stated on every answer and ends in 429 until its minute is over', async () => {
     const clock = createStillClock();
     t = await createTestApp({ clock, env: { RATE_LIMIT_FREE_PER_MINUTE: '2' } });
     const first = await from('192.0.2.1');
@@ -42,7 +42,7 @@ describe('a limit', () => {
     expect(await statuses([from('::1', '/livez'), from('::1', '/readyz')])).toEqual([200, 200]);
   });
 
-  it('is off at 0, without a trace', async () => {
+  it('is off at 0, and adds no header', async () => {
     t = await createTestApp({ env: { RATE_LIMIT_FREE_PER_MINUTE: '0', RATE_LIMIT_PRICED_PER_MINUTE: '0' } });
     const answers = await Promise.all(Array.from({ length: 50 }, () => from('192.0.2.1')));
     for (const { statusCode, headers } of answers)
@@ -67,16 +67,16 @@ describe('a limit', () => {
     expect(await statuses([from('2001:db8:8::1'), from('2001:db8:8::1', PAID)])).toEqual([200, 402]);
   });
 
-  it('tells of the nearer of both: of the client’s, or of its site’s when neighbours have used up more of that', async () => {
+  it('states the limit that is nearer: the client’s, or its site’s when neighbours have used more of that', async () => {
     t = await createTestApp({ env: { RATE_LIMIT_FREE_PER_MINUTE: '2' } });
-    const told = async (n: number) => {
+    const stated = async (n: number) => {
       const { headers, statusCode } = await from(`2001:db8:7:${n.toString(16)}::1`);
       return [statusCode, headers['ratelimit-limit'], headers['ratelimit-remaining']];
     };
-    expect(await told(0)).toEqual([200, '2', '1']);
-    for (let n = 1; n < 7; n++) await told(n);
-    expect(await told(7)).toEqual([200, '8', '0']);
-    expect(await told(8)).toEqual([429, '8', '0']);
+    expect(await stated(0)).toEqual([200, '2', '1']);
+    for (let n = 1; n < 7; n++) await stated(n);
+    expect(await stated(7)).toEqual([200, '8', '0']);
+    expect(await stated(8)).toEqual([429, '8', '0']);
     const refused = await from('2001:db8:7:9::1');
     expect(refused.headers['retry-after']).toBe('60');
     expect(refused.json().detail).toMatch(/^More than 8 requests a minute from one \/48 network\./);
@@ -97,7 +97,7 @@ describe('a limit', () => {
     expect(unpaid.json().detail).not.toContain('payment');
   });
 
-  it('leaves what is refused whenever it is asked at not charged, a payment or not: nothing can have been sold for it', async () => {
+  it('says of a request that can never be sold that nothing was charged, with a payment or without', async () => {
     t = await createTestApp();
     const headers = { 'payment-signature': 'e30=' };
     const tooLong = await t.app.inject({ url: `${PAID}?id=${'x'.repeat(8200)}`, headers });
@@ -110,18 +110,18 @@ describe('a limit', () => {
 });
 
 describe('behind proxies', () => {
-  it('believes nobody who is not a named proxy', async () => {
+  it('believes only a proxy that is named', async () => {
     t = await createTestApp({ env: { RATE_LIMIT_FREE_PER_MINUTE: '1' } });
     expect(await statuses([from('192.0.2.1', FREE, '198.51.100.1'), from('192.0.2.1', FREE, '198.51.100.2')])).toEqual([
       200, 429,
     ]);
   });
 
-  it('counts the address that the proxy saw, so that a forged leftmost one does not help', async () => {
+  it('counts the address that the proxy saw, so that a forged leftmost one has no effect', async () => {
     t = await createTestApp({ env: { RATE_LIMIT_FREE_PER_MINUTE: '1', TRUSTED_PROXIES: '10.0.0.0/8' } });
     const forged = (fake: string) => from('10.0.0.1', FREE, `${fake}, 203.0.113.9, 10.0.0.2`);
     expect(await statuses([forged('198.51.100.1'), forged('198.51.100.2')])).toEqual([200, 429]);
-    // The twin: another client of the same proxy is another client.
+    // Another client of the same proxy counts as another client.
     expect(await statuses([from('10.0.0.1', FREE, '198.51.100.1, 203.0.113.10')])).toEqual([200]);
     expect(await statuses([from('192.0.2.1', FREE, '203.0.113.11'), from('192.0.2.1', FREE, '203.0.113.12')])).toEqual([
       200, 429,

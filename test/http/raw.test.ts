@@ -43,7 +43,7 @@ const REFUSED = [
   ],
 ] as const;
 
-describe('what never becomes a request', () => {
+describe('bytes that never become a request', () => {
   it.each(REFUSED)('%s', async (_name, bytes, status, code) => {
     const answer = await sendRaw(port, bytes);
     const [head = '', body = ''] = answer.split('\r\n\r\n');
@@ -55,14 +55,14 @@ describe('what never becomes a request', () => {
     expect(JSON.parse(body)).toMatchObject({ status, code, charged: false, requestId: id });
   });
 
-  it('leaves a readable request alone, in HTTP/1.0 without Host too', async () => {
+  it('leave a readable request alone, in HTTP/1.0 without Host too', async () => {
     expect(await sendRaw(port, 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(
       /^HTTP\/1\.1 200 /,
     );
     expect(await sendRaw(port, 'GET /livez HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it('writes no refusal where an earlier answer of the connection is still to come', async () => {
+  it('get no refusal while an earlier answer of the connection is still to come', async () => {
     const answer = sendRaw(port, 'GET /t/held HTTP/1.1\r\nHost: x\r\n\r\nrubbish\r\n\r\n');
     expect(await answer).toBe('');
     release();

@@ -40,7 +40,7 @@ describe('/docs', () => {
     expect((await app.inject('/docs')).headers['content-type']).toBe('text/html; charset=utf-8');
   });
 
-  test('loads nothing from elsewhere and runs nothing inline', async () => {
+  test('loads nothing from other hosts and runs nothing inline', async () => {
     const document = await page();
     const loaded = [...document.querySelectorAll('script, link[rel=stylesheet], link[rel=icon], img')].map(
       (element) => element.getAttribute('src') ?? element.getAttribute('href') ?? 'inline',
@@ -54,14 +54,14 @@ describe('/docs', () => {
     expect(document.querySelectorAll('style, [style], [onclick], [onload]')).toHaveLength(0);
   });
 
-  test('without scripts leads to the same content for programs and as text', async () => {
+  test('without scripts links to the same content for programs and as text', async () => {
     const links = [...((await page()).querySelector('noscript')?.querySelectorAll('a') ?? [])];
     const paths = links.map((link) => link.getAttribute('href') ?? '');
     expect(paths).toEqual(['/openapi.json', '/llms.txt']);
     for (const path of paths) expect([path, (await app.inject(path)).statusCode]).toEqual([path, 200]);
   });
 
-  test('answers GET and HEAD alone', async () => {
+  test('answers GET and HEAD only', async () => {
     for (const url of ['/docs', await libraryPath()]) {
       const head = await app.inject({ method: 'HEAD', url });
       expect([head.statusCode, head.body]).toEqual([200, '']);
@@ -88,7 +88,7 @@ describe('the library', () => {
     expect(url).toContain(createHash('sha256').update(LIBRARY).digest('base64url').slice(0, 16));
   });
 
-  test('is not sent again to who holds it', async () => {
+  test('is not sent again to a client that has it', async () => {
     const url = await libraryPath();
     const headers = { 'accept-encoding': 'br' };
     const { etag } = (await app.inject({ url, headers })).headers;

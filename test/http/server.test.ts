@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest';
 
 const SERVER = fileURLToPath(new URL('../../src/server.ts', import.meta.url));
 
-/** Runs the process to its end in a directory of its own, with this environment and nothing else. */
+/** Runs the process to its end in its own directory, with only this environment. */
 async function run(env: Record<string, string>, dotEnv?: string) {
   const cwd = await mkdtemp(join(tmpdir(), 'percall-server-'));
   try {
@@ -23,7 +23,7 @@ async function run(env: Record<string, string>, dotEnv?: string) {
 }
 
 describe('the process', () => {
-  it('stops with every problem of its configuration named, and repeats no value', async () => {
+  it('stops with every problem of its configuration named, and prints no value', async () => {
     const { code, stderr } = await run({ NETWORK: 'custom', PORT: 'x', RELAYER_PRIVATE_KEY: '0xsecret' });
     expect(code).toBe(1);
     for (const key of [
@@ -47,7 +47,7 @@ describe('the process', () => {
     expect(stdout).not.toContain('EMBEDDED');
   });
 
-  it('reads .env, over which the environment wins', async () => {
+  it('reads .env, and the environment takes precedence', async () => {
     const { code, stderr } = await run({ NETWORK: 'arc' }, 'NETWORK=nowhere\nPORT=many\n');
     expect(code).toBe(1);
     expect(stderr).toContain('PORT');

@@ -6,7 +6,7 @@ import { createStop } from '../../src/http/lifecycle.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { captureLog, createTestApp, listen } from './harness.ts';
 
-/** An application with one request under way on a keep-alive connection, and the function that stops it. */
+/** An application with one request in flight on a keep-alive connection, and the function that stops it. */
 async function busy(graceMs = 10_000) {
   let release = () => {};
   const held = new Promise<void>((resolve) => {
@@ -43,7 +43,7 @@ async function busy(graceMs = 10_000) {
     exit: (code) => void events.push(`exit ${code}`),
     graceMs,
   });
-  /** Everything that came, once the server has closed the connection. */
+  /** Everything that was received before the server closed the connection. */
   const received = async () => {
     if (!socket.closed) await once(socket, 'close');
     return text;
@@ -62,13 +62,13 @@ async function refused(port: number): Promise<boolean> {
 }
 
 describe('a stop', () => {
-  it('lets the answer under way out, takes no new connection, is not ready, then closes the parts', async () => {
+  it('completes the answer in flight, takes no new connection, reports not ready, then closes the parts', async () => {
     const b = await busy();
     const stopped = b.stop('SIGTERM');
     await delay(50);
     expect(b.events).toEqual([]);
     expect(await refused(b.port)).toBe(true);
-    // The one connection that is left still asks: its answers come in order, behind the slow one.
+    // The remaining connection still asks. Its answers come in order, after the slow one.
     b.socket.write('GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n');
     await delay(50);
     b.release();
@@ -81,7 +81,7 @@ describe('a stop', () => {
     const b = await busy();
     const startedAt = performance.now();
     const stopped = b.stop('SIGINT');
-    // The server must be closed by then: what is idle at that moment, Node closes by itself.
+    // By then the server must be closed. Node itself closes connections that are idle at that moment.
     await delay(50);
     b.release();
     await stopped;
@@ -89,7 +89,7 @@ describe('a stop', () => {
     expect(await b.received()).toContain('"late":true');
   });
 
-  it('leaves with 1 when an answer takes longer than the grace', async () => {
+  it('exits with 1 when an answer takes longer than the grace period', async () => {
     const b = await busy(100);
     void b.stop('SIGTERM');
     await delay(250);
@@ -98,7 +98,7 @@ describe('a stop', () => {
     b.socket.destroy();
   });
 
-  it('leaves at once when asked twice', async () => {
+  it('exits at once at the second signal', async () => {
     const b = await busy();
     void b.stop('SIGINT');
     void b.stop('SIGINT');
@@ -107,7 +107,7 @@ describe('a stop', () => {
     b.socket.destroy();
   });
 
-  it('leaves with 1 when a part does not close', async () => {
+  it('exits with 1 when a part does not close', async () => {
     const t = await createTestApp();
     const codes: number[] = [];
     const { lines, destination } = captureLog();

@@ -6,8 +6,8 @@ import { createUpstreams } from '../../src/upstream/client/http.ts';
 import { createPackageSources } from '../../src/upstream/packages/packages-sources.ts';
 
 /**
- * The registry that npm itself is set to use, by environment, file or default; null without npm.
- * Only what every registry serves is checked: mirrors have dates and deprecation texts of their own, or none.
+ * The registry that npm itself uses, by environment, file or default; null without npm.
+ * Checks only what every registry serves. Mirrors have their own dates and deprecation texts, or none.
  */
 function configuredRegistry(): string | null {
   try {
@@ -28,7 +28,7 @@ const answers =
     () => false,
   ));
 
-describe.skipIf(!answers)('a real npm registry (LIVE=1, and one that can be reached)', () => {
+describe.skipIf(!answers)('a real npm registry (LIVE=1 and reachable)', () => {
   const config = loadConfig({
     NETWORK: 'arc',
     SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
@@ -57,7 +57,7 @@ describe.skipIf(!answers)('a real npm registry (LIVE=1, and one that can be reac
     });
   });
 
-  test('one whose whole answer is larger than we read', async () => {
+  test('a package whose whole answer is larger than we read', async () => {
     expect(await npm.latest('typescript')).toMatchObject({ name: 'typescript', licence: 'Apache-2.0' });
   });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 /** The repository's own directory. */
 const REPOSITORY = join(import.meta.dirname, '../..');
 
-/** The documents for readers from outside, as paths from the repository's root. */
+/** The documents for users and contributors, as paths from the repository's root. */
 export const GUIDES: readonly string[] = [
   'README.md',
   'CONTRIBUTING.md',
@@ -12,7 +12,7 @@ export const GUIDES: readonly string[] = [
   ...globSync('docs/*.md', { cwd: REPOSITORY }).sort(),
 ];
 
-/** The guides, and the documents that stand beside the code. */
+/** The guides, and the documents beside the code. */
 export const DOCUMENTS: readonly string[] = [
   ...GUIDES,
   'CHANGELOG.md',
@@ -25,14 +25,14 @@ export const inRepository = (pattern: string): string[] => globSync(pattern, { c
 /** A file's text; `path` is from the repository's root. */
 export const readText = (path: string): string => readFileSync(join(REPOSITORY, path), 'utf8');
 
-/** What stands in the fenced blocks of one language, in the document's order. */
+/** The contents of the fenced blocks of one language, in the document's order. */
 export function blocksOf(text: string, language: string): string[] {
   return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, name, code = '']) =>
     name === language ? [code] : [],
   );
 }
 
-/** The commands of a document's shell blocks, one a line, without the comments behind them. */
+/** The commands of a document's shell blocks, one per line, without trailing comments. */
 export function commandsOf(text: string): string[] {
   return blocksOf(text, 'sh')
     .flatMap((block) => block.replaceAll('|\n', '|').split('\n'))

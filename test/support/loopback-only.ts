@@ -2,8 +2,8 @@ import dns from 'node:dns';
 import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
 
-// Vitest setup: no test reaches past this machine. A test that forgets its fake fails here with the address, instead of passing
-// or failing with the weather. LIVE=1 (the opt-in live suite) lifts it.
+// Vitest setup: no test reaches beyond this machine. A test without its fake fails here with the address, so that its result never depends on the
+// network. LIVE=1 (the opt-in live suite) disables this.
 
 const MARK = Symbol.for('percall.loopback-only');
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3}|0\.0\.0\.0|::)$/i;
@@ -15,11 +15,11 @@ function refuse(what: string, host: unknown): never {
 }
 
 function requireLoopback(what: string, host: unknown): void {
-  // No host is Node's own default, localhost.
+  // Without a host Node uses its default, localhost.
   if (host !== undefined && host !== null && !LOOPBACK.test(String(host))) refuse(what, host);
 }
 
-/** The host of the many ways in which `connect` is called; none for a path (a Unix socket or a pipe). */
+/** The host among the arguments of `connect`, which has many forms. Undefined for a path (a Unix socket or a pipe). */
 function hostOf(args: unknown[]): unknown {
   const first = Array.isArray(args[0]) ? args[0][0] : args[0];
   if (typeof first === 'object' && first !== null)
@@ -41,7 +41,7 @@ function guard(owner: object, name: string, check: (args: unknown[], self: unkno
   };
 }
 
-/** A resolver that a test has given a name server of its own. */
+/** True for a resolver to which a test gave a name server of its own. */
 function asksLoopback(resolver: unknown): boolean {
   if (!(resolver instanceof dns.Resolver) && !(resolver instanceof dns.promises.Resolver)) return false;
   return resolver.getServers().every((server) => server.startsWith('127.0.0.1:'));

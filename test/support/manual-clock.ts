@@ -1,10 +1,10 @@
 import type { Clock } from '../../src/lib/clock.ts';
 
-/** A clock that stands until it is moved; sleepers wake in the order of their times, each before the next. */
+/** A clock that moves only when the test moves it. Sleeps end in the order of their times, each before the next. */
 export interface ManualClock extends Clock {
-  /** Moves on, and returns when whatever woke has had its turn, network on this machine not included. */
+  /** Moves the clock, and returns when the woken code has run, including its network calls on this machine. */
   advance(ms: number): Promise<void>;
-  /** How long each sleeper has still to sleep, shortest first. */
+  /** The remaining times of all pending sleeps, shortest first. */
   sleepers(): number[];
 }
 

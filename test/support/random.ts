@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 
-/** The seed of this run: from SEED, or fresh; print it where a failure must be repeatable. */
+/** The seed of this run: SEED, or a new one. Print it where a failure must be repeatable. */
 export const seed = process.env.SEED ?? randomBytes(4).toString('hex');
 
 /** A repeatable stream of numbers in [0, 1), made from the run's seed and a name (mulberry32). */

@@ -12,7 +12,7 @@ export interface Source {
   readonly text: string;
 }
 
-/** Every file of the repository that matches the pattern, as on disk now. */
+/** Every file of the repository that matches the pattern, as it is on disk. */
 export function readSources(pattern: string): Source[] {
   return globSync(pattern, { cwd: ROOT }).map((path) => ({
     path: path.replaceAll('\\', '/'),
@@ -20,7 +20,7 @@ export function readSources(pattern: string): Source[] {
   }));
 }
 
-/** The file's syntax tree. Its nodes do not know their parents: a walk from the top must remember them. */
+/** The file's syntax tree. Its nodes have no parent links, so a walk from the top must keep track of them. */
 export function parseSource({ path, text }: Source): ts.SourceFile {
   return ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
 }

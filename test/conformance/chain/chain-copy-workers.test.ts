@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { servedBy, until, usesOf } from '../../support/service/crew.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { type Answer, call, type Service, startService } from '../../support/service/service.ts';
+import { servedBy, until, usesOf } from '../../support/service/workers.ts';
 import { newBuyer, present } from '../../support/usdc/buyer.ts';
 
-// A chain is collected and copied, and processes are started.
+// Collecting and copying a chain and starting processes takes long.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const WORKERS = 2;
@@ -63,15 +63,15 @@ async function ofEach(make: () => Promise<Answer>): Promise<Answer[]> {
   return [...answers.values()];
 }
 
-test('every process serves the same copy, tells how old it is, and follows the next one', async () => {
+test('every process serves the same copy, states its age, and takes over the next copy', async () => {
   const first = (await ofEach(() => call(service.origin, '/v1/fees'))).map(freshnessOf);
   const collected = first[0]?.collected ?? 0;
   expect(first.map((freshness) => freshness.collected)).toEqual([collected, collected]);
   expect(collected).toBeGreaterThan(3);
   await copyBeyond(collected + 3);
   await until('both serve the newer copy', async () => {
-    const told = (await ofEach(() => call(service.origin, '/v1/fees'))).map(freshnessOf);
-    return told.every((freshness) => freshness.collected > collected);
+    const states = (await ofEach(() => call(service.origin, '/v1/fees'))).map(freshnessOf);
+    return states.every((freshness) => freshness.collected > collected);
   });
   const upTo = freshnessOf(await collecting.get('/v1/fees')).collected;
   for (const answer of await ofEach(() => call(service.origin, '/v1/activity'))) {
@@ -83,7 +83,7 @@ test('every process serves the same copy, tells how old it is, and follows the n
   }
 });
 
-test('every process sells from it, once and with its freshness', async () => {
+test('every process sells from the copy, once and with its freshness', async () => {
   const buyer = await newBuyer(network);
   const answers = await ofEach(async () => {
     const payment = await buyer.sign(service.origin, PAID);
@@ -95,7 +95,7 @@ test('every process sells from it, once and with its freshness', async () => {
   for (const answer of answers) expect(freshnessOf(answer).collected).toBe(free.collected);
 });
 
-test('what the service tells of the collector is what the copy says', async () => {
+test("the service reports the collector's state from the copy", async () => {
   const { collected } = freshnessOf(await call(service.origin, '/v1/fees'));
   const ready = await call(service.origin, '/readyz');
   expect([ready.status, JSON.parse(ready.body).checks.collector]).toMatchObject([200, { ok: true, collected }]);

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { until } from '../../support/service/crew.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
 import { type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 import { newBuyer, present } from '../../support/usdc/buyer.ts';
 
-// A chain is collected, copied and grows old.
+// Collecting and copying a chain takes long.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const SCRIPT = join(import.meta.dirname, '../../../scripts/backup.ts');
@@ -50,7 +50,7 @@ afterAll(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
-test('an instance on a copy serves what another one collected, free and paid, as old as the copy', async () => {
+test("an instance on a copy serves what another instance collected, free and paid, and states the copy's age", async () => {
   const first = await collected(reading);
   expect(first).toBeGreaterThan(0);
   await until('newer copies are followed', async () => (await collected(reading)) > first + 2);
@@ -66,7 +66,7 @@ test('an instance on a copy serves what another one collected, free and paid, as
   expect([answer.status, JSON.parse(answer.body).freshness?.collected]).toEqual([200, expect.any(Number)]);
 });
 
-test('a copier that is killed leaves nothing that the next one trips over', async () => {
+test('a killed copier leaves nothing that disturbs the next one', async () => {
   const gone = once(copying, 'exit');
   copying.kill('SIGKILL');
   await gone;
@@ -79,7 +79,7 @@ test('a copier that is killed leaves nothing that the next one trips over', asyn
   expect(statSync(join(replicas(), 'chain.db')).ino).not.toBe(before);
 });
 
-test('once no copies come its lag grows and its health says so, while the data stays what it says it is', async () => {
+test('when no more copies come, the lag grows and health reports it, while the data stays correct', async () => {
   await until('its health is bad', async () => (await reading.get('/v1/health')).status === 503);
   const { status, readings } = await json(reading, '/v1/health');
   expect(['stalled', 'lagging']).toContain(status);
@@ -98,7 +98,7 @@ test.each([
   [['--every', '5'], /^usage: --every goes with --chain/],
   [['--chain', '--to', '.', '--every', '0'], /^usage: --every is a whole number of seconds/],
   [['--chain', '--to', '/data', '--data-dir', '/data'], /^usage: --to is the data directory/],
-])('backup %j is wrong usage', async (args, word) => {
+])('backup %j is a usage error', async (args, word) => {
   const ended = await runCommand('backup', args, { cwd: folder, env: {} });
   expect(ended).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(word) });
 });

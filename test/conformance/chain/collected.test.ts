@@ -28,20 +28,20 @@ import {
 import { type RpcProxy, startRpcProxy } from '../../support/chain/rpc-proxy.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 
-// Every figure that the routes give of collected data is counted again from the node's own answers, block by block and with other code.
+// Recomputes every figure of the routes over collected data from the node's own answers, block by block and with other code.
 
 /** Parsed JSON, compared field by field. */
 type Reply = ReturnType<typeof JSON.parse>;
 type Json = Record<string, never>;
 
 const POLL_MS = 250;
-/** Enough for some of everything that traffic does; the wait for it is most of the test's time. */
+/** Long enough for some traffic of every kind. Most of the test's time is this wait. */
 const SECONDS_OF_TRAFFIC = 20;
 
 let network: EmbeddedNetwork;
 let proxy: RpcProxy;
 let service: Service;
-/** Blocks 1 up to the head, at which the chain stands still while they are compared. */
+/** Blocks 1 to the head. The chain makes no block while they are compared. */
 let blocks: Block[];
 let head: Block;
 
@@ -87,14 +87,14 @@ async function get(path: string): Promise<Reply> {
   return JSON.parse(body);
 }
 
-/** What a buyer would get: parameters parsed, the reply checked against the published schema. */
+/** A buyer's answer: parsed parameters, and a reply that is checked against the published schema. */
 async function buy(path: string, query: Record<string, string> = {}): Promise<Reply> {
   const endpoint = service.deps.catalogue.find((candidate) => listedPath(candidate) === `/v1/paid${path}`)!;
   const params = parseParams(endpoint, query, true);
   return endpoint.result.parse(await endpoint.run(params, service.deps.sources, AbortSignal.timeout(10_000)));
 }
 
-test('traffic left some of everything to count', () => {
+test('the traffic contains every kind of operation', () => {
   const kinds = new Set(blocks.flatMap(({ transactions }) => transactions.map(kindOf)));
   expect(kinds).toEqual(new Set(['deploy', 'nativeTransfer', 'tokenTransfer', 'contractCall']));
   expect(tradesIn(network, blocks).filter(({ symbol }) => symbol === 'EURC').length).toBeGreaterThan(5);
@@ -169,7 +169,7 @@ describe('fees', () => {
     );
   });
 
-  test('forecast: band, trend and what operations took', async () => {
+  test('forecast: band, trend and the cost of operations', async () => {
     const reply = await buy('/fees/forecast');
     const fees = blocks.map(({ baseFee }) => baseFee).sort(ascending);
     expect(reply.band24h).toEqual({
@@ -196,7 +196,7 @@ describe('fees', () => {
         .map(({ gasUsed, effectiveGasPrice }) => Number(BigInt(gasUsed) * BigInt(effectiveGasPrice)) / 1e18)
         .sort(ascending);
       expect(samples).toBe(own.length);
-      // Three digits: half a percent.
+      // Three digits: an error of half a percent.
       expect(Math.abs(gas / rank(used, 50) - 1)).toBeLessThan(0.0051);
       expect(Math.abs(Number(p50Usdc) / rank(paid, 50) - 1)).toBeLessThan(0.0051);
       expect(Math.abs(Number(p95Usdc) / rank(paid, 95) - 1)).toBeLessThan(0.0051);
@@ -207,12 +207,12 @@ describe('fees', () => {
 describe('fx', () => {
   test.each(['EURC', 'CALL'])('%s: last, window, sizes and venues', async (symbol) => {
     const all = tradesIn(network, blocks).filter((trade) => trade.symbol === symbol);
-    // The network's prices stay within a band: nothing but dust is left out.
+    // The network's prices stay within the band, so only dust trades are left out.
     const counted = all.filter(({ usdcE9 }) => usdcE9 >= ONE);
     const [usdc, base] = [sum(counted.map(({ usdcE9 }) => usdcE9)), sum(counted.map(({ baseE9 }) => baseE9))];
     const reply = await buy('/fx/execution', { symbol, window: '1440' });
     const last = counted.at(-1)!;
-    // Compared without rounding, a rate's place in the order does not hang on its eighth decimal.
+    // Compared without rounding. So a rate's position does not depend on its eighth decimal.
     const rates = [...counted].sort((a, b) => ascending(a.usdcE9 * b.baseE9, b.usdcE9 * a.baseE9));
     const rate = (trade: Trade) => rateOf(trade.usdcE9, trade.baseE9);
     expect(reply.last).toEqual({ rate: rate(last), at: last.at, block: last.block, transaction: last.transaction });
@@ -246,7 +246,7 @@ describe('fx', () => {
     }
   });
 
-  test('a symbol that is not watched is 400 with those that are', async () => {
+  test('a symbol that is not watched is 400 with the list of watched ones', async () => {
     const { status, body } = await service.get('/v1/fx?symbol=DOGE');
     expect([status, JSON.parse(body).errors]).toEqual([
       400,
@@ -287,7 +287,7 @@ test('rpc: both endpoints by name, at the head', async () => {
 });
 
 test('bytes and ETag stay while nothing is written, and change with the next block', async () => {
-  // The probe writes too, now and then; between two of its rounds nothing does.
+  // The probe writes too. Between two of its rounds there is no write.
   await until(async () => {
     const first = await service.get('/v1/activity');
     const again = await service.get('/v1/activity', { headers: { 'if-none-match': String(first.headers.etag) } });

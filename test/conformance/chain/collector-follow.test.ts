@@ -13,7 +13,7 @@ import { expectedTables, storedTables } from '../../support/chain/arc-simulator/
 import { createSwapScanner } from '../../support/chain/arc-simulator/swap-scanner.ts';
 import { createVirtualClock } from '../../support/chain/arc-simulator/virtual-clock.ts';
 
-// Each of follow.ts's cases by itself; test/fault/collector.test.ts mixes them.
+// Each case of follow.ts separately; test/fault/collector.test.ts mixes them.
 
 const GENESIS_MS = 1_795_000_000_000;
 const LIMITS = { requestsPerSecond: 5, backfillHours: 1 };
@@ -41,7 +41,7 @@ async function begin(options: { startBlock?: number; nodes?: number; scanners?: 
   return { clock, chain, nodes, file, start, pass };
 }
 
-/** Ends it here and now, so that the test goes on without it. */
+/** Ends it at once, as a kill does, so that the test can go on. */
 async function kill(collecting: Collecting): Promise<void> {
   open.splice(open.indexOf(collecting), 1);
   await collecting.kill();
@@ -61,20 +61,23 @@ function expectOracle({ db, collector }: Collecting, chain: ReturnType<typeof cr
 }
 
 describe('a reorg, which Arc rules out', () => {
-  test.each([6, 12, 60])('%i blocks deep: an alarm, and the tables are those of the true chain', async (depth) => {
-    const { clock, chain, start, pass } = await begin();
-    const collecting = start();
-    await pass(20);
-    chain.reorg(depth, clock.nowMs());
-    await pass(40);
-    const { counters } = collecting.collector.status();
-    expect(counters.reorgs).toBeGreaterThan(0);
-    expect(counters.replacedBlocks).toBeGreaterThanOrEqual(depth - 4);
-    expect(collecting.lines.some((line) => line.startsWith('ALARM'))).toBe(true);
-    expectOracle(collecting, chain);
-  });
+  test.each([6, 12, 60])(
+    '%i blocks deep: it raises an alarm, and the tables become those of the true chain',
+    async (depth) => {
+      const { clock, chain, start, pass } = await begin();
+      const collecting = start();
+      await pass(20);
+      chain.reorg(depth, clock.nowMs());
+      await pass(40);
+      const { counters } = collecting.collector.status();
+      expect(counters.reorgs).toBeGreaterThan(0);
+      expect(counters.replacedBlocks).toBeGreaterThanOrEqual(depth - 4);
+      expect(collecting.lines.some((line) => line.startsWith('ALARM'))).toBe(true);
+      expectOracle(collecting, chain);
+    },
+  );
 
-  test('of blocks that were shown but not yet stored: nothing to replace, and the true ones are stored', async () => {
+  test('of blocks that were shown but not yet stored: nothing is replaced, and the true blocks are stored', async () => {
     const { clock, chain, start, pass } = await begin();
     const collecting = start();
     await pass(20);
@@ -84,7 +87,7 @@ describe('a reorg, which Arc rules out', () => {
     expectOracle(collecting, chain);
   });
 
-  test('while the process was down: noticed at the first block that does not follow', async () => {
+  test('while the process was down: it is noticed at the first block that does not follow', async () => {
     const { clock, chain, start, pass } = await begin();
     const first = start();
     await pass(20);
@@ -97,7 +100,7 @@ describe('a reorg, which Arc rules out', () => {
     expectOracle(second, chain);
   });
 
-  test('while the process was down so long that the head is far away: noticed where the gap is filled', async () => {
+  test('while the process was down and the head moved far ahead: it is noticed where the gap is filled', async () => {
     const { clock, chain, start, pass } = await begin();
     const first = start();
     await pass(20);
@@ -126,7 +129,7 @@ describe('a reorg, which Arc rules out', () => {
     expectOracle(collecting, chain);
   });
 
-  test('none, on a chain that only grows: no alarm', async () => {
+  test('none, on a chain that only grows: there is no alarm', async () => {
     const { chain, start, pass } = await begin();
     const collecting = start();
     await pass(60);
@@ -149,7 +152,7 @@ describe('an answer that is wrong', () => {
     ['nullBlock', 'missing'],
     ['otherBlock', 'number'],
     ['staleHead', 'staleHead'],
-  ])('%s: refused as %s, and the next provider’s is stored', async (fault, reason) => {
+  ])('%s: it is refused as %s, and the next provider’s answer is stored', async (fault, reason) => {
     const { chain, nodes, start, pass } = await begin({ nodes: 2 });
     const collecting = start();
     await pass(20);
@@ -164,7 +167,7 @@ describe('an answer that is wrong', () => {
     expectOracle(collecting, chain);
   });
 
-  test('of another chain altogether, once: refused, nothing is replaced', async () => {
+  test('of another chain, once: it is refused, and nothing is replaced', async () => {
     const { chain, nodes, start, pass } = await begin();
     const collecting = start();
     await pass(20);
@@ -175,7 +178,7 @@ describe('an answer that is wrong', () => {
     expectOracle(collecting, chain);
   });
 
-  test('a head that stands still at one provider: the one that is ahead takes its place', async () => {
+  test('a head that stands still at one provider: the provider that is ahead is used', async () => {
     const { chain, clock, nodes, start, pass } = await begin({ nodes: 2 });
     const collecting = start();
     await pass(20);
@@ -192,7 +195,7 @@ describe('an answer that is wrong', () => {
 });
 
 describe('a chain that stops', () => {
-  test('the head’s age tells, and two polls after it goes on everything is collected', async () => {
+  test('shows the head’s age, and two polls after it goes on everything is collected', async () => {
     const { chain, clock, start, pass } = await begin();
     const collecting = start();
     await pass(20);
@@ -210,7 +213,7 @@ describe('a chain that stops', () => {
 });
 
 describe('a restart', () => {
-  test('goes on where it was: nothing is read twice', async () => {
+  test('continues where it was, and reads nothing twice', async () => {
     const { chain, nodes, start, pass } = await begin();
     const first = start();
     await pass(30);
@@ -231,7 +234,7 @@ describe('a restart', () => {
     expectOracle(second, chain);
   });
 
-  test('over the database of another chain: it is emptied and filled anew', async () => {
+  test("over another chain's database empties it and fills it again", async () => {
     const { chain, nodes, clock, start, pass } = await begin();
     const first = start();
     await pass(20);
@@ -246,7 +249,7 @@ describe('a restart', () => {
     expect(other.block(5).hash).not.toBe(chain.block(5).hash);
   });
 
-  test('a lone lie about genesis empties nothing', async () => {
+  test("with one provider's wrong genesis hash empties nothing", async () => {
     const { chain, nodes, start, pass } = await begin();
     const first = start();
     await pass(20);
@@ -263,7 +266,7 @@ describe('a restart', () => {
     expectOracle(second, chain);
   });
 
-  test('with another scanner: old blocks are scanned again, without being read again', async () => {
+  test('with another scanner scans old blocks again without reading them again', async () => {
     const { chain, nodes, start, pass } = await begin({ scanners: [] });
     const first = start();
     await pass(30);
@@ -277,7 +280,7 @@ describe('a restart', () => {
 });
 
 describe('a scanner that finds something new', () => {
-  test('has older blocks scanned again, once', async () => {
+  test('scans older blocks again, once', async () => {
     const scanner = createSwapScanner();
     const scanned: { from: number; to: number }[] = [];
     let found = false;
@@ -300,7 +303,7 @@ describe('a scanner that finds something new', () => {
 });
 
 describe('the past', () => {
-  test('that every provider has pruned is given up, and the window counts as complete', async () => {
+  test('that every provider has pruned is skipped, and the window counts as complete', async () => {
     const { nodes, start, pass } = await begin({ startBlock: 300 });
     nodes[0]!.prunedBelow = 100;
     const collecting = start();
@@ -311,7 +314,7 @@ describe('the past', () => {
     expect(collecting.lines.some((line) => line.includes('given up'))).toBe(true);
   });
 
-  test('beyond the retention becomes hours, and the raw rows stay bounded', async () => {
+  test('beyond the retention time becomes hourly figures, and the number of raw rows stays bounded', async () => {
     const { clock, start, pass, chain } = await begin({ startBlock: 7200 });
     const limits = { ...LIMITS, requestsPerSecond: 50, backfillHours: 1, retentionDays: 2 / 24 };
     const first = start({ limits });

@@ -5,11 +5,11 @@ import { type SimNode, type SimNodeOptions, startSimNode } from '../../support/c
 import { createSwapScanner } from '../../support/chain/arc-simulator/swap-scanner.ts';
 import { createVirtualClock } from '../../support/chain/arc-simulator/virtual-clock.ts';
 
-// What the collector asks for, by the simulator's own count, under the limits of Arc's public endpoint.
+// The collector's requests, as the simulator counts them, under the limits of Arc's public endpoint.
 
 const GENESIS_MS = 1_795_000_000_000;
 const DAY_BLOCKS = 172_800;
-/** The public endpoint as measured. */
+/** The limits that were measured at the public endpoint. */
 const PUBLIC_LIMIT = { perSecond: 2, burst: 4 };
 
 const open: (Collecting | SimNode)[] = [];
@@ -32,13 +32,13 @@ async function begin(startBlock: number, transactions: number, more: Partial<Sim
   return { clock, chain, node, collecting, startMs: clock.nowMs() };
 }
 
-/** The most requests that any `windowMs` saw. */
+/** The most requests within any `windowMs`. */
 function busiest(timesMs: readonly number[], windowMs: number): number {
   return Math.max(...timesMs.map((from) => timesMs.filter((at) => at >= from && at < from + windowMs).length));
 }
 
 describe('a cold start on a chain with a day of history', () => {
-  test('the fees of 24 hours are there within 60 s, and the limit is never met', { timeout: 60_000 }, async () => {
+  test('has the fees of 24 hours within 60 s, and stays below the limit', { timeout: 60_000 }, async () => {
     const { clock, node, collecting, startMs } = await begin(DAY_BLOCKS + 5000, 0);
     const { collector, db } = collecting;
     await clock.until(startMs + 10_000);
@@ -90,11 +90,11 @@ describe('following 2 blocks a second', () => {
       backfill: { share: 1 },
       counters: { failures: 0, reorgs: 0 },
     });
-    // Every request is counted, but for the one that asked for the chain id.
+    // Every request is counted, except the one for the chain id.
     expect(collecting.collector.status().counters.requests).toBe(node.requestsMs.length - 1);
   });
 
-  test('no batch is longer than a node takes, nor a log span or a fee span', async () => {
+  test('no batch, log span or fee span is longer than a node accepts', async () => {
     const { clock, node, collecting, startMs } = await begin(20_000, 0);
     const batches: number[] = [];
     const spans: number[] = [];

@@ -15,7 +15,7 @@ import { createChainReads } from '../../../src/store/chain/reads.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
 import { type ChainSources, SETTINGS } from '../../unit/endpoints/fixture.ts';
 
-// Figures are compared with the node's own answers, read by another path than the service's client and computed anew.
+// Compares figures with the node's own answers, which are read by other code than the service's client and computed again.
 type Hex = `0x${string}`;
 type Block = Record<'number' | 'hash' | 'timestamp' | 'baseFeePerGas', Hex> & { transactions: unknown[] };
 type Receipt = Record<'status' | 'blockNumber' | 'gasUsed' | 'effectiveGasPrice', Hex> & {
@@ -30,7 +30,7 @@ let token: Hex;
 let legacy: Hex;
 const holder = createAccount().address;
 const recipient = createAccount().address;
-/** 100 gwei: left to itself the node may offer less than the next block's base fee, and drops the transaction then. */
+/** 100 gwei. By default the node may offer less than the next block's base fee, and would then drop the transaction. */
 const AMPLE_FEE = { maxFeePerGas: '0x174876e800' };
 
 beforeAll(async () => {
@@ -61,7 +61,7 @@ afterAll(async () => {
   await chainNode?.stop();
 });
 
-/** One call as the service makes it: parameters parsed, the reply checked against the published schema. */
+/** One call, as the service makes it: parsed parameters, and a reply that is checked against the published schema. */
 async function ask<T>(path: string, query: Record<string, string> = {}): Promise<T> {
   const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
   const reply = await endpoint.run(parseParams(endpoint, query, true), sources as Sources, AbortSignal.timeout(10_000));
@@ -230,7 +230,7 @@ describe('chain/tx', () => {
   }
   const read = async (hash: Hex) => await ask<Tx>('/v1/paid/chain/tx', { hash });
 
-  /** What the receipt and its block say, for any transaction. */
+  /** Checks a transaction's reply against its receipt and block. */
   async function checkMined(hash: Hex, reply: Tx): Promise<Receipt> {
     const receipt = await chainNode.rpc<Receipt>('eth_getTransactionReceipt', [hash]);
     expect(reply.status).toBe(receipt.status === '0x1' ? 'success' : 'reverted');
@@ -242,7 +242,7 @@ describe('chain/tx', () => {
     return receipt;
   }
 
-  test('a USDC transfer is one movement although the chain logs it twice', async () => {
+  test('a USDC transfer is listed once, although the chain logs it twice', async () => {
     const hash = await send({ to: chainNode.usdc, data: transfer(recipient, 2_500_000n) });
     const reply = await read(hash);
     const { logs } = await checkMined(hash, reply);

@@ -34,7 +34,7 @@ async function until(status: string, withinMs = 10_000): Promise<void> {
   }
 }
 
-test('503 with its own body while the head stands still, and 200 within two polls of the next block', async () => {
+test('503 with its own body while the head does not move, and 200 within two polls of the next block', async () => {
   service = await startService(network, { env: { COLLECTOR_POLL_MS: String(POLL_MS), HEALTH_STALLED_SECONDS: '2' } });
   await until('ok');
   expect((await health()).code).toBe(200);
@@ -45,13 +45,13 @@ test('503 with its own body while the head stands still, and 200 within two poll
   expect(readings.headMovedSecondsAgo).toBeGreaterThan(2);
   expect(headers).toMatchObject({ 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' });
   await network.mine();
-  // Half a second beside the two polls, for the reads themselves on a busy machine.
+  // Half a second in addition to the two polls, for the reads on a busy machine.
   await until('ok', 2 * POLL_MS + 500);
   expect((await health()).code).toBe(200);
   await network.resumeMining();
 });
 
-test('503 while the collector is behind a head that ran away, and 200 when it has caught up', async () => {
+test('503 while the collector is behind a head that moved far ahead, and 200 after it has caught up', async () => {
   service = await startService(network, {
     env: { COLLECTOR_REQUESTS_PER_SECOND: '3', COLLECTOR_POLL_MS: '300', HEALTH_LAG_BLOCKS: '10' },
   });

@@ -5,7 +5,7 @@ import { marketPrices } from '../../../src/endpoints/market-prices.ts';
 import { ascending, decimal, ONE, rateOf, readChain, sum, type Trade, tradesIn } from '../../support/chain/recount.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 
-// Two bouts of trading with a day between them, by the chain's time; each figure is counted again from the node's own receipts.
+// Two periods of trading, a day of chain time apart. Each figure is recomputed from the node's own receipts.
 
 const SECONDS_OF_TRAFFIC = 6;
 const DAY = 86_400;
@@ -44,7 +44,7 @@ interface Pair {
   change24h: string | null;
 }
 
-test('every pair is what a recount of the chain gives', async () => {
+test('every pair equals a recount of the chain', async () => {
   const sources = service.deps.sources;
   const reply = marketPrices.result.parse(await marketPrices.run({}, sources, AbortSignal.timeout(10_000)));
   const pairs = reply.pairs as Pair[];
@@ -56,7 +56,7 @@ test('every pair is what a recount of the chain gives', async () => {
   const until = blocks.at(-1)!.at;
   const rate = (trade: Trade | undefined) => (trade ? rateOf(trade.usdcE9, trade.baseE9) : null);
   for (const pair of pairs) {
-    // The network's prices stay within a band: nothing but dust is left out.
+    // The network's prices stay within the band, so only dust trades are left out.
     const counted = tradesIn(network, blocks).filter(({ symbol, usdcE9 }) => symbol === pair.symbol && usdcE9 >= ONE);
     const hour = counted.filter(({ at }) => at > until - 3600);
     const rates = [...hour].sort((a, b) => ascending(a.usdcE9 * b.baseE9, b.usdcE9 * a.baseE9));
@@ -70,7 +70,7 @@ test('every pair is what a recount of the chain gives', async () => {
       ...{ complete1h: true, change24h: change },
     });
   }
-  // Of the pair that is traded most there was something to count, in both bouts.
+  // The most traded pair has trades in both periods.
   expect(pairs[0]).toMatchObject({ last: { rate: expect.any(String) }, change24h: expect.any(String) });
   expect(pairs[0]?.trades1h).toBeGreaterThan(0);
 });

@@ -10,12 +10,12 @@ import { UpstreamFailed } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { decimal } from '../../support/chain/recount.ts';
 
-// The oracle is a contract on a real EVM; what it said is read again by another path than the service's client, and counted anew.
+// The oracle is a contract on a real EVM. The test reads its rounds by other code than the service's client, and computes the figures again.
 
 const PUBLISHER: Hex = `0x${'9b'.repeat(20)}`;
 const DAY = 86_400;
 const E18 = 10n ** 18n;
-/** As Chainlink declares it, not as our contract does. */
+/** Chainlink's own declaration, not our contract's. */
 const AGGREGATOR = parseAbi([
   'function latestRoundData() view returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)',
   'function getRoundData(uint80) view returns (uint80 roundId, int256 answer, uint256 startedAt, uint256 updatedAt, uint80 answeredInRound)',
@@ -53,7 +53,7 @@ async function ask(contracts = usyc): Promise<Reply> {
   return chainUsyc.result.parse(await chainUsyc.run({}, sources, AbortSignal.timeout(10_000))) as unknown as Reply;
 }
 
-/** The words of a round, as the node itself answers. */
+/** The words of a round, from the node itself. */
 async function roundData(oracle: Hex, id: bigint, block: number) {
   const input = encodeFunctionData({ abi: AGGREGATOR, functionName: 'getRoundData', args: [id] });
   const returned = await network.rpc<Hex>('eth_call', [{ to: oracle, data: input }, `0x${block.toString(16)}`]);
@@ -67,7 +67,7 @@ async function publish(oracle: Hex, answer: bigint, at: number): Promise<void> {
   await network.mine();
 }
 
-/** By logarithms, where the service takes a power. */
+/** Uses logarithms, where the service uses a power. */
 function growthOver(history: Reply['history'], days: number): number {
   const [last] = history;
   const since = history.filter(({ at }) => at <= last!.at - days * DAY)[0]!;
@@ -75,7 +75,7 @@ function growthOver(history: Reply['history'], days: number): number {
   return Math.expm1(Math.log(Number(last!.usd) / Number(since.usd)) / years) * 100;
 }
 
-test('nine weeks of prices: the last 35 rounds, growth and supply are those of the contracts', async () => {
+test('with nine weeks of prices the last 35 rounds, growth and supply equal the contracts’', async () => {
   const reply = await ask();
   expect(reply.history).toHaveLength(35);
   expect(reply.history[0]).toEqual({ round: reply.round, at: reply.updatedAt, usd: reply.priceUsd });
@@ -86,12 +86,12 @@ test('nine weeks of prices: the last 35 rounds, growth and supply are those of t
   const { annualised7d, annualised30d } = reply.growth;
   expect(Number(annualised7d)).toBeCloseTo(growthOver(reply.history, 7), 3);
   expect(Number(annualised30d)).toBeCloseTo(growthOver(reply.history, 30), 3);
-  // What the price is made to gain: 0.0137 % on five days of seven.
+  // The configured growth of the price: 0.0137 % on five days of seven.
   expect(Number(annualised30d)).toBeGreaterThan(3);
   expect(Number(annualised30d)).toBeLessThan(4);
 });
 
-test('a new round is there with the next answer, the rest moves back by one', async () => {
+test('a new round is in the next answer, and the others move back by one', async () => {
   const before = await ask();
   await publish(usyc.oracle, 2n * E18, before.updatedAt + DAY);
   const after = await ask();
@@ -105,7 +105,7 @@ describe('other oracles', () => {
     network.deploy('Oracle', [decimals, phase, answers, times.map(BigInt)]);
   const T = 1_790_000_000;
 
-  test('8 decimals, in the second phase of a proxy: its history begins with the phase', async () => {
+  test('with 8 decimals, in the second phase of a proxy: its history begins with the phase', async () => {
     const oracle = await deploy(8, 2, [113_000_000n, 113_000_001n, 113_826_451n], [T, T + DAY, T + 2 * DAY]);
     const reply = await ask({ ...usyc, oracle });
     const first = (2n << 64n) + 1n;
@@ -133,11 +133,11 @@ describe('other oracles', () => {
     ['one whose price is negative', () => deploy(18, 0, [-1n], [T])],
     ['a token', async () => usyc.token],
     ['an account without code', async () => PUBLISHER],
-  ])('%s is a failing source, never an answer', async (_what, where) => {
+  ])('%s is a failing source, not an answer', async (_what, where) => {
     await expect(ask({ ...usyc, oracle: await where() })).rejects.toBeInstanceOf(UpstreamFailed);
   });
 
-  test('a token that is none leaves the supply unknown', async () => {
+  test('an address without a token makes the supply unknown', async () => {
     const { round, priceUsd } = await ask();
     expect(await ask({ ...usyc, token: PUBLISHER })).toMatchObject({ supplyOnChain: null, round, priceUsd });
   });

@@ -31,13 +31,13 @@ interface Wire {
     };
   };
 }
-/** The extension as it comes out of a header. */
+/** The extension, decoded from a header. */
 const wireOf = (endpoint: (typeof priced)[number]) =>
   JSON.parse(JSON.stringify(bazaarExtension(endpoint))).bazaar as Wire & DiscoveryExtension & Record<string, unknown>;
 
 describe('the official library', () => {
   test.each(priced.map((endpoint) => [listedPath(endpoint), endpoint] as const))(
-    'holds the extension of %s for valid, by its rules and by its own schema',
+    'accepts the extension of %s as valid, by its rules and by its own schema',
     (_path, endpoint) => {
       const wire = wireOf(endpoint);
       expect(validateDiscoveryExtensionSpec(wire)).toEqual({ valid: true });
@@ -53,7 +53,7 @@ describe('the official library', () => {
     },
   );
 
-  test('would make the very same of the same declaration', () => {
+  test('makes the same extension of the same declaration', () => {
     for (const endpoint of priced) {
       const { info, schema } = wireOf(endpoint);
       const { input, output } = schema.properties;
@@ -89,7 +89,7 @@ describe('a stock client', () => {
     .register('eip155:5042', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
     .setSpendControls({ allowedAssets: [usdc] });
 
-  test('echoes the extension in a payment that we take and that a facilitator can list', async () => {
+  test('repeats the extension in a payment that we accept and that a facilitator can list', async () => {
     const sizes: number[] = [];
     for (const endpoint of paid) {
       const path = pathOn(endpoint, 'paid');
@@ -109,7 +109,7 @@ describe('a stock client', () => {
       });
     }
     expect(sizes).toHaveLength(21);
-    // What nginx takes of a request's header lines.
+    // nginx's limit on a request's header lines.
     expect(Math.max(...sizes)).toBeLessThanOrEqual(8 * 1024 - 'PAYMENT-SIGNATURE: \r\n'.length);
   });
 });

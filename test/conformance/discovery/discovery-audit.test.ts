@@ -33,14 +33,14 @@ afterAll(async () => {
 });
 
 /**
- * What the audit may find without anybody being misled: more routes than fit a model's context at once (the same detail is sold on two rails),
+ * Findings that mislead no client: more routes than fit a model's context at once (the same routes are sold on two rails),
  * no icon, and the manifest that older crawlers still read.
  */
 const KNOWN = ['L2_ROUTE_COUNT_HIGH', 'FAVICON_MISSING', 'LEGACY_WELL_KNOWN_FOUND'];
 const unexpected = (found: readonly AuditWarning[]) =>
   found.filter(({ code, severity }) => severity === 'error' || !KNOWN.includes(code));
 
-/** What the auditor's library says of one route and method: from the OpenAPI document, or from the route itself. */
+/** What the auditor's library says about one route and method, from the OpenAPI document or from the route itself. */
 async function adviceOn(path: string, probe: boolean, method = 'GET'): Promise<EndpointMethodAdvisory> {
   const checked = await checkEndpointSchema({ url: service.origin + path, probe });
   const advice = checked.found ? checked.advisories.find((one) => one.method === method) : undefined;
@@ -56,7 +56,7 @@ async function readOpenApi() {
 }
 
 describe('the audit of @agentcash/discovery', () => {
-  test('finds nothing wrong with the OpenAPI document, its routes, its guidance and the rest of the origin', async () => {
+  test('finds no fault in the OpenAPI document, its routes, its guidance and the rest of the origin', async () => {
     const openApi = await readOpenApi();
     const listed = checkL2ForOpenAPI(openApi);
     const rest = await probeLegacyWellKnown(service.origin);
@@ -69,7 +69,7 @@ describe('the audit of @agentcash/discovery', () => {
       ...favicon._unsafeUnwrap(),
     ];
     expect(unexpected(found)).toEqual([]);
-    // It has looked: the manifest is there, and so is what it counts.
+    // The audit did run: it found the manifest, and counted its routes.
     expect(found.map(({ code }) => code)).toEqual(
       expect.arrayContaining(['L2_ROUTE_COUNT_HIGH', 'LEGACY_WELL_KNOWN_FOUND']),
     );
@@ -77,7 +77,7 @@ describe('the audit of @agentcash/discovery', () => {
 
   test('reads every route of the catalogue as paid or open, with its price', async () => {
     const { routes } = checkL2ForOpenAPI(await readOpenApi());
-    const said = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]));
+    const audited = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]));
     const wanted = service.deps.catalogue.flatMap((endpoint) =>
       surfacesOf(endpoint).map((surface) => [`GET ${pathOn(endpoint, surface)}`, endpoint.price] as const),
     );
@@ -86,17 +86,17 @@ describe('the audit of @agentcash/discovery', () => {
       const terms = price
         ? { authMode: 'paid', price: `${price.usd} USD`, pricingMode: 'fixed', protocols: ['x402'] }
         : { authMode: 'unprotected' };
-      expect(said.get(route), route).toMatchObject(terms);
+      expect(audited.get(route), route).toMatchObject(terms);
     }
-    for (const [route, { authMode }] of said) expect([route, authMode]).toEqual([route, expect.any(String)]);
+    for (const [route, { authMode }] of audited) expect([route, authMode]).toEqual([route, expect.any(String)]);
   });
 
-  test('finds nothing wrong with any route as the document describes it', async () => {
+  test('finds no fault in any route as the document describes it', async () => {
     const paths = service.deps.catalogue.flatMap((endpoint) => surfacesOf(endpoint).map((at) => pathOn(endpoint, at)));
     for (const path of paths) expect([path, getWarningsForL3(await adviceOn(path, false))]).toEqual([path, []]);
   });
 
-  test('finds nothing wrong with the 402 of any USDC route, asked without parameters, by GET and by HEAD', async () => {
+  test('finds no fault in the 402 of any USDC route, requested without parameters, by GET and by HEAD', async () => {
     const paid = entriesOn(service.deps.catalogue, 'paid');
     for (const endpoint of paid) {
       const path = pathOn(endpoint, 'paid');
@@ -110,14 +110,14 @@ describe('the audit of @agentcash/discovery', () => {
     expect(paid).toHaveLength(21);
   });
 
-  test('finds nothing wrong with the 402 of a Lightning route', async () => {
+  test('finds no fault in the 402 of a Lightning route', async () => {
     const advice = await adviceOn('/v1/lightning/fees/estimate', true);
     expect(getWarningsForL3(advice)).toEqual([]);
     expect(validatePaymentRequiredDetailed(advice.paymentRequiredBody)).toMatchObject({ valid: true, issues: [] });
     expect(advice.paymentOptions).toMatchObject([{ asset: 'BTC', network: network.lightning?.network }]);
   });
 
-  test('offers agents the short text at once', async () => {
+  test('offers agents the short text first', async () => {
     const found = await discoverOriginSchema({ target: service.origin });
     const { body } = await service.get('/llms.txt');
     expect(found).toMatchObject({ found: true, trustTier: 'origin_hosted', guidance: body });

@@ -9,7 +9,7 @@ import { createMarketStore } from '../../../src/store/sqlite/market-store.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 
-// A market somewhere else, and this very service among its sellers: what it sells must be listed with what its catalogue says.
+// A market on another host, with this service among its sellers. Our routes must be listed with what the catalogue says about them.
 
 const SELLER = 'http://percall.example';
 const LIMITS = { probeIntervalMs: 3_600_000, submitsPerHour: 0, maxListings: 100, maxPerHost: 100 };
@@ -25,7 +25,7 @@ afterAll(async () => {
   await network?.stop();
 });
 
-/** A market that knows the service under another name than its own. */
+/** A market for which this service is a third party. */
 function openMarket(caip2: string) {
   const testHosts = new Map([['percall.example', { address: '127.0.0.1', port: service.config.port }]]);
   const db = openLedgerDatabase(':memory:');
@@ -44,13 +44,13 @@ function openMarket(caip2: string) {
   return { market, schedule: createMarketSchedule({ store, caller, clock, intervalMs, log }), store, clock, db };
 }
 
-test('every route that we sell is listed as our catalogue has it', async () => {
+test('every route that we sell is listed as our catalogue describes it', async () => {
   const { market, clock, db } = openMarket(service.config.network.caip2);
   const paths = entriesOn(service.deps.catalogue, 'paid').filter(({ path }) => !path.startsWith('/selftest'));
   const sold = new Map(paths.map((endpoint) => [SELLER + pathOn(endpoint, 'paid'), endpoint]));
   expect(sold.size).toBeGreaterThanOrEqual(20);
   for (const [url, endpoint] of sold) {
-    // One host gets so many requests a minute.
+    // The market limits its requests to one host per minute.
     await clock.advance(60_000);
     const { isNew, listed } = await market.submit(url, '192.0.2.1');
     const { entry } = listed.listing;
@@ -64,7 +64,7 @@ test('every route that we sell is listed as our catalogue has it', async () => {
   db.close();
 });
 
-test('and is called again by the background job, which finds it online', async () => {
+test('and the background job calls it again and finds it online', async () => {
   const { market, schedule, store, clock, db } = openMarket(service.config.network.caip2);
   await market.submit(`${SELLER}/v1/paid/fees/estimate`, '192.0.2.1');
   const place = 'percall.example/v1/paid/fees/estimate';
@@ -76,7 +76,7 @@ test('and is called again by the background job, which finds it online', async (
   db.close();
 });
 
-test('on a market of another chain it is refused, and so are its free routes', async () => {
+test('a market of another chain refuses it, and its free routes too', async () => {
   const { market, db } = openMarket('eip155:1');
   const refused = (path: string) => market.submit(SELLER + path, '192.0.2.1').catch(({ code }) => code);
   expect(await refused('/v1/paid/fees/estimate')).toBe('not_payable_here');

@@ -6,7 +6,7 @@ import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { commandsOf, readText } from '../../support/documents.ts';
 import { type Examples, openExamples, ROOT } from '../../support/service/shown-code.ts';
 
-// The commands of docs/ are taken from there and run as they stand, with the addresses and keys of a local service.
+// Takes the commands from docs/ and runs them unchanged, with the addresses and keys of a local service.
 
 const paying = commandsOf(readText('docs/paying.md'));
 const selling = commandsOf(readText('docs/selling.md'));
@@ -19,14 +19,14 @@ beforeAll(async () => {
 });
 afterAll(() => examples?.stop());
 
-/** The one command that matches. */
+/** The one command that matches the pattern. */
 function shown(commands: readonly string[], pattern: RegExp): string {
   const found = commands.filter((command) => pattern.test(command));
   expect(found, `commands that match ${pattern}`).toHaveLength(1);
   return String(found[0]);
 }
 
-/** Runs a command line in the repository, as somebody would paste it, after each placeholder was replaced once. */
+/** Runs a command line in the repository as a reader would paste it, after replacing each placeholder once. */
 async function run(command: string, placeholders: Record<string, string>, env: Record<string, string> = {}) {
   let line = command;
   for (const [placeholder, value] of Object.entries(placeholders)) {
@@ -68,8 +68,8 @@ describe('docs/paying.md', () => {
   });
 });
 
-describe.skipIf(!hasCurl)(`docs/selling.md${hasCurl ? '' : ' (skipped: curl is not on this machine)'}`, () => {
-  test('shows how a route is listed: the URL is read, and that of a private address is refused', async () => {
+describe.skipIf(!hasCurl)(`docs/selling.md${hasCurl ? '' : ' (skipped: curl is not installed)'}`, () => {
+  test('shows how a route is listed: the URL is read, and a private address is refused', async () => {
     const { service } = examples;
     const { stdout } = await run(shown(selling, /\/v1\/market /), {
       'https://HOST': service.origin,
@@ -78,7 +78,7 @@ describe.skipIf(!hasCurl)(`docs/selling.md${hasCurl ? '' : ' (skipped: curl is n
     expect(JSON.parse(stdout)).toMatchObject({ code: 'url_not_public', charged: false });
   });
 
-  test('shows how a proof is settled: a body of another form is refused with the reason that the table names', async () => {
+  test('shows how a proof is settled: a body of another form is refused with the reason in the table', async () => {
     const { service, write } = examples;
     const { stdout } = await run(shown(selling, /\/facilitator\/settle /), {
       'https://HOST': service.origin,
@@ -91,7 +91,7 @@ describe.skipIf(!hasCurl)(`docs/selling.md${hasCurl ? '' : ' (skipped: curl is n
 describe('docs/operating.md', () => {
   const environment = () => ({ DATA_DIR: examples.service.dataDir });
 
-  test('shows how the ledger is looked at while the service runs', async () => {
+  test('shows how to look at the ledger while the service runs', async () => {
     const status = await run(shown(operating, /ledger -- status/), {}, environment());
     expect([status.code, status.stdout]).toEqual([0, expect.stringMatching(/usdc +settled +1\b/)]);
     const list = await run(shown(operating, /ledger -- list/), {}, environment());
@@ -100,17 +100,17 @@ describe('docs/operating.md', () => {
     expect(await run(shown(operating, /ledger -- export/), { 'sales.csv': sales }, environment())).toMatchObject({
       code: 0,
     });
-    // Nothing of npm's own stands above the table.
+    // npm itself prints nothing above the table.
     expect(readFileSync(sales, 'utf8').split('\r\n')[0]).toMatch(/^[a-z_]+(,[a-z_]+)+$/);
   });
 
-  test('shows a reconcile that leaves a running service alone, because the service does it by itself', async () => {
+  test('shows that reconcile refuses beside a running service, which reconciles by itself', async () => {
     const configured = { ...embeddedEnvironment(examples.network), ...environment() };
     const { code, stderr } = await run(shown(operating, /ledger -- reconcile/), {}, configured);
     expect([code, stderr]).toEqual([1, expect.stringContaining('reconciles by itself')]);
   });
 
-  test('shows how the ledger and the chain data are copied', async () => {
+  test('shows how to copy the ledger and the chain data', async () => {
     const copies = join(examples.folder, 'copies');
     mkdirSync(copies);
     const ledger = await run(shown(operating, /backup -- --to/), { '/backups': copies }, environment());

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Examples, openExamples } from '../../support/service/shown-code.ts';
 
-// What the landing page shows is taken off the page and run as it stands there.
+// Runs the code on the landing page as the page shows it.
 
 const run = promisify(execFile);
 const ENTITIES: Record<string, string> = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'" };
@@ -14,22 +14,22 @@ beforeAll(async () => {
 });
 afterAll(() => examples?.stop());
 
-/** The text of a block of code on the landing page, as somebody would copy it. */
+/** The text of a code block on the landing page, as a reader would copy it. */
 async function shown(id: string): Promise<string> {
   const { body } = await examples.service.get('/');
   const markup = new RegExp(`<code id="${id}">([\\s\\S]*?)</code>`).exec(body)?.[1] ?? '';
   return markup.replace(/<[^>]+>/g, '').replace(/&\w+;|&#39;/g, (entity) => ENTITIES[entity] ?? entity);
 }
 
-test('the ten lines of TypeScript buy a call, and the hash they print is its transfer', async () => {
+test('the ten lines of TypeScript buy a call, and the printed hash is its transfer', async () => {
   const code = await shown('pay-typescript');
   expect(code.trim().split('\n')).toHaveLength(10);
   await examples.expectPurchase(code);
 });
 
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
-describe.skipIf(!hasCurl)(`curl${hasCurl ? '' : ' (skipped: it is not on this machine)'}`, () => {
-  test('shows what the 402 asks for', async () => {
+describe.skipIf(!hasCurl)(`curl${hasCurl ? '' : ' (skipped: it is not installed)'}`, () => {
+  test('shows the terms of the 402', async () => {
     const { network } = examples;
     const { stdout } = await run('sh', ['-c', await shown('ask-curl')]);
     const [requirement] = JSON.parse(stdout).accepts;
@@ -44,7 +44,7 @@ describe.skipIf(!hasCurl)(`curl${hasCurl ? '' : ' (skipped: it is not on this ma
 });
 
 const hasPython = spawnSync('python3', ['-c', 'import urllib.request']).status === 0;
-describe.skipIf(!hasPython)(`Python${hasPython ? '' : ' (skipped: it is not on this machine)'}`, () => {
+describe.skipIf(!hasPython)(`Python${hasPython ? '' : ' (skipped: it is not installed)'}`, () => {
   test('reads a free route with its standard library', async () => {
     const file = examples.write('read.py', await shown('read-python'));
     const fees = async () => JSON.parse((await examples.service.get('/v1/fees')).body);

@@ -16,20 +16,20 @@ beforeAll(async () => {
 });
 afterAll(() => examples?.stop());
 
-/** The names and types of an answer's members; null stands for any type, because what is unknown is null. */
+/** The names and types of an answer's members. Null stands for any type, because an unknown value is null. */
 const shapeOf = (value: object): string[] =>
   Object.entries(value)
     .map(([name, member]) => `${name}: ${member === null ? 'object' : typeof member}`)
     .sort();
 
-test('the README’s ten lines buy a call, and the hash they print is its transfer', async () => {
+test('the README’s ten lines buy a call, and the printed hash is its transfer', async () => {
   const [code = ''] = blocksOf(readme, 'ts');
   expect(code.trim().split('\n').length).toBeLessThanOrEqual(10);
   await examples.expectPurchase(code, { ORIGIN: examples.service.origin });
 });
 
 test.skipIf(spawnSync('curl', ['--version']).status !== 0)(
-  'the README’s curl prints the 402 that the README shows, but for the address and the seller',
+  'the README’s curl prints the 402 that the README shows, except for the address and the seller',
   async () => {
     const { service, network } = examples;
     const command = commandsOf(readme).find((line) => line.startsWith('curl ')) ?? '';

@@ -44,7 +44,7 @@ let chain: OpenChainClient;
 let folder: string;
 let db: Sqlite;
 let head: number;
-/** In the order in which they were mined, one a block. */
+/** In the order in which they were mined, one per block. */
 const swapped: Hex[] = [];
 
 beforeAll(async () => {
@@ -77,7 +77,7 @@ afterAll(async () => {
 
 const hexOf = (value: number): Hex => `0x${value.toString(16)}`;
 
-/** What eth_getLogs gives for the scanner's own filters. */
+/** The result of eth_getLogs for the scanner's own filters. */
 async function logsFor(scanner: LogScanner, from: number, to: number): Promise<ScanLog[]> {
   const found = new Map<string, ScanLog>();
   for (const { addresses, topics } of scanner.filters()) {
@@ -122,7 +122,7 @@ const storedTrades = () =>
     .safeIntegers()
     .all() as StoredTrade[];
 
-/** Base units to 10^-9, half up; written apart from the code under test. */
+/** Converts base units to 10^-9, rounding half up. Written separately from the code under test. */
 const e9 = (amount: bigint, decimals: number) => {
   const scaled = amount * 10n ** 9n;
   const one = 10n ** BigInt(decimals);
@@ -132,7 +132,10 @@ const e9 = (amount: bigint, decimals: number) => {
 const balanceAt = async (account: Hex, block: number) =>
   BigInt(await network.rpc<Hex>('eth_getBalance', [account, hexOf(block)]));
 
-/** What a swap's transaction moved, by the tokens' own Transfer logs; native USDC, which logs nothing here, by the manager's balance. */
+/**
+ * The amounts of a swap's transaction, from the tokens' own Transfer logs. Native USDC logs nothing here, so its amount comes from the manager's
+ * balance.
+ */
 async function recount(hash: Hex) {
   const receipt = await network.rpc<{ status: Hex; blockNumber: Hex; logs: RawLog[] }>('eth_getTransactionReceipt', [
     hash,
@@ -155,12 +158,12 @@ async function recount(hash: Hex) {
 describe('trades', () => {
   beforeAll(async () => {
     const scanner = scannerOn(db);
-    // As a first start does: the filters know the pools once they were asked for.
+    // As at a first start: the filters contain the pools only after they were asked for.
     await collect(scanner, db, head, head);
     await collect(scanner, db, 1, head);
   });
 
-  test('each swap is one row, with the amounts that the tokens themselves tell', async () => {
+  test('each swap is one row, with the amounts of the tokens’ own logs', async () => {
     const rows = storedTrades();
     expect(rows).toHaveLength(SWAPS);
     for (const [at, hash] of swapped.entries()) {
@@ -176,7 +179,7 @@ describe('trades', () => {
     }
   });
 
-  test('there were swaps in every pool, for an exact amount in or out, dust and large ones', async () => {
+  test('every pool had swaps, with an exact amount in or out, dust and large ones', async () => {
     const ids = [dex.v2, dex.v3, dex.v4PoolId, dex.v4NativePoolId, dex.projectV2, dex.projectV3];
     const rows = storedTrades();
     expect(new Set(rows.map(({ pool }) => bytesToHex(pool)))).toEqual(new Set(ids));
@@ -194,15 +197,15 @@ describe('trades', () => {
     expect(amounts.some((amount) => amount > 0n)).toBe(true);
   });
 
-  test('each price is the pool’s own: the mean of before and after, off by no more than the fee', async () => {
+  test('each price is the pool’s own: the mean of before and after, within the fee', async () => {
     const seen = { bought: 0, sold: 0 };
     for (const { block, pool, base, usdc } of storedTrades()) {
       const id = bytesToHex(pool);
       const [before, after] = [await midPrice(id, Number(block) - 1), await midPrice(id, Number(block))];
-      // Of a constant product, the price without the fee is the geometric mean of the prices at its ends.
+      // In a constant-product pool the price without the fee is the geometric mean of the prices before and after.
       const off = Number(usdc) / Number(base) / Math.sqrt(before * after) - 1;
       const fee = [dex.v2, dex.projectV2, dex.projectV3].includes(id) ? 0.003 : 0.0005;
-      // A base unit of the smallest swaps is some millionths of it.
+      // One base unit is some millionths of the smallest swaps.
       const rounding = 3000 / Math.min(Number(usdc), Number(base));
       expect(Math.abs(off), `block ${block}`).toBeLessThan(fee * 1.02 + rounding);
       seen[after > before ? 'bought' : 'sold'] += 1;
@@ -212,7 +215,7 @@ describe('trades', () => {
   });
 });
 
-/** USDC for a whole token, by the pool's state after a block. */
+/** USDC for a whole token, from the pool's state after a block. */
 async function midPrice(id: Hex, block: number): Promise<number> {
   const call = (to: Hex, data: Hex) => network.rpc<Hex>('eth_call', [{ to, data }, hexOf(block)]);
   const wordOf = (answer: Hex, at: number) => BigInt(`0x${answer.slice(2 + at * 64, 2 + (at + 1) * 64)}`);
@@ -230,7 +233,7 @@ async function midPrice(id: Hex, block: number): Promise<number> {
   return 1 / (id === dex.v4NativePoolId ? perFirst * 1e12 : perFirst);
 }
 
-test('the pools are the same, asked for or told by their events', async () => {
+test('the pools are the same, whether they are asked for or come from events', async () => {
   const poolsOf = (from: Sqlite) =>
     from
       .prepare(
@@ -241,7 +244,7 @@ test('the pools are the same, asked for or told by their events', async () => {
   expect(known).toHaveLength(6);
   const other = openChainDatabase(join(folder, 'events.db'));
   try {
-    // A venue list whose addresses are right but whose contracts cannot be asked leaves the events alone.
+    // When the venues' contracts cannot be asked, the events alone give the pools.
     const scanner = scannerOn(other);
     const span = { from: 1, to: 6, logs: await logsFor(scanner, 1, 6) };
     const mute = { ...chain, batch: muteVenues() };
@@ -255,7 +258,7 @@ test('the pools are the same, asked for or told by their events', async () => {
   }
 });
 
-/** The chain with every question to a venue refused, as by a node without the state. */
+/** The chain client with every call to a venue refused, as by a node without the state. */
 function muteVenues(): OpenChainClient['batch'] {
   const venues = new Set<string>(watch.venues.map(({ address }) => address));
   return async (calls, options) => {
@@ -267,7 +270,7 @@ function muteVenues(): OpenChainClient['batch'] {
   };
 }
 
-test('burns of the project token and the distributor’s payouts are read, and nothing else', async () => {
+test('reads burns of the project token and the distributor’s payouts, and nothing else', async () => {
   const { abi } = artifacts.Token;
   const transfer = (from: Hex, to: Hex, recipient: Hex, amount: bigint) =>
     send(network.rpc, {

@@ -20,7 +20,7 @@ afterAll(async () => {
   await network?.stop();
 });
 
-/** One request to the LND face, by default with its macaroon. */
+/** One request to the LND interface, by default with its macaroon. */
 async function lnd(method: string, path: string, body?: object, macaroon: string | null = lightning.macaroon) {
   const answer = await fetch(`${lightning.lndUrl}${path}`, {
     method,
@@ -50,8 +50,8 @@ async function issue(changes: object = {}): Promise<string> {
 const hashOf = (invoice: string) => Buffer.from(decodeInvoice(invoice)!.paymentHash).toString('hex');
 const stateOf = async (invoice: string) => (await lnd('GET', `/v1/invoice/${hashOf(invoice)}`)).body;
 
-describe('the seller’s node looks like LND', () => {
-  test('tells who it is, and makes invoices that say what was ordered', async () => {
+describe('the seller’s node behaves like LND', () => {
+  test('states its identity, and makes invoices with the ordered contents', async () => {
     expect((await lnd('GET', '/v1/getinfo')).body).toMatchObject({ identity_pubkey: lightning.nodeId });
     const { body } = await lnd('POST', '/v1/invoices', order());
     const invoice = decodeInvoice(body.payment_request)!;
@@ -62,7 +62,7 @@ describe('the seller’s node looks like LND', () => {
   test.each([
     ['without', null],
     ['with another', 'ab'.repeat(32)],
-  ])('opens to nobody %s macaroon', async (_name, macaroon) => {
+  ])('accepts no request with %s macaroon', async (_name, macaroon) => {
     for (const [method, path] of [
       ['GET', '/v1/getinfo'],
       ['POST', '/v1/invoices'],
@@ -84,7 +84,7 @@ describe('the seller’s node looks like LND', () => {
     expect((await lnd('POST', '/v1/invoices', order(changes))).status).toBe(400);
   });
 
-  test('says of its macaroon that it cannot spend', async () => {
+  test('reports that its macaroon cannot spend', async () => {
     const check = async (entity: string, action: string) =>
       (await lnd('POST', '/v1/macaroon/checkpermissions', { permissions: [{ entity, action }] })).body;
     expect(await check('invoices', 'write')).toEqual({ valid: true });
@@ -93,7 +93,7 @@ describe('the seller’s node looks like LND', () => {
     expect((await lnd('POST', '/v1/macaroon/checkpermissions')).body).toEqual({ valid: false });
   });
 
-  test('knows which of its invoices are paid, and no others', async () => {
+  test('knows which of its invoices are paid, and no invoices of other nodes', async () => {
     const invoice = await issue();
     expect(await stateOf(invoice)).toMatchObject({ state: 'OPEN', amt_paid_msat: '0' });
     await lightning.pay(invoice);
@@ -104,7 +104,7 @@ describe('the seller’s node looks like LND', () => {
 });
 
 describe('the buyer’s node pays over HTTP', () => {
-  test('an invoice, once: asked again or twice at once, it tells the same preimage', async () => {
+  test('an invoice once: a second or simultaneous request returns the same preimage', async () => {
     const invoice = await issue({ value_msat: '1' });
     const answers = await Promise.all([pay({ invoice }), pay({ invoice })]);
     answers.push(await pay({ invoice }));
@@ -115,14 +115,14 @@ describe('the buyer’s node pays over HTTP', () => {
     expect((await stateOf(invoice)).amt_paid_msat).toBe('1');
   });
 
-  test('many invoices at once, each for its own preimage', async () => {
+  test('many invoices at once, each with its own preimage', async () => {
     const invoices = await Promise.all(Array.from({ length: 30 }, (_, i) => issue({ value_msat: `${1000 + i}` })));
     const preimages = await Promise.all(invoices.map((invoice) => lightning.pay(invoice)));
     const hashes = preimages.map((preimage) => createHash('sha256').update(preimage, 'hex').digest('hex'));
     expect(hashes).toEqual(invoices.map(hashOf));
   });
 
-  test('but nothing that cannot be paid', async () => {
+  test('but no invoice that cannot be paid', async () => {
     expect(await pay({ invoice: 'lnbc1' })).toEqual({ status: 402, body: { error: 'not a BOLT11 invoice' } });
     // More than the channel holds.
     const large = await issue({ value_msat: '2000000000000' });
@@ -137,7 +137,7 @@ describe('the buyer’s node pays over HTTP', () => {
   });
 });
 
-test('the service sells through it: the demonstration’s purchase holds, and shows no preimage', async () => {
+test('the service sells through it: the demonstration’s purchase succeeds, and shows no preimage', async () => {
   const lines: string[] = [];
   const wallet = (address: string) => `/v1/lightning/chain/wallet?address=${address}`;
   await buyOverLightning({
@@ -147,26 +147,26 @@ test('the service sells through it: the demonstration’s purchase holds, and sh
     say: (line) => lines.push(line),
     stopping: new AbortController().signal,
   });
-  const told = lines.join('\n');
-  expect(told).toContain('4 sat through the channel');
-  expect(told).toContain('duplicate_settlement');
-  const [invoice] = /lnbc[0-9a-z]{100,}/.exec(told) ?? [];
-  expect(told).not.toContain(await lightning.pay(String(invoice)));
+  const output = lines.join('\n');
+  expect(output).toContain('4 sat through the channel');
+  expect(output).toContain('duplicate_settlement');
+  const [invoice] = /lnbc[0-9a-z]{100,}/.exec(output) ?? [];
+  expect(output).not.toContain(await lightning.pay(String(invoice)));
 });
 
-test('what a bitcoin costs can be set', async () => {
+test('the bitcoin price can be set', async () => {
   lightning.exchanges.set('32000');
   const answer = await fetch(`${lightning.exchanges.urls.coinbase}/products/BTC-USD/ticker`);
   expect(await answer.json()).toMatchObject({ price: '32000' });
 });
 
-test('a network has no Lightning unless asked', async () => {
+test('a network has no Lightning unless it is asked for', async () => {
   const plain = await startEmbeddedNetwork();
   expect(plain.lightning).toBeNull();
   await plain.stop();
 });
 
-test('its time moves forward on demand; what has expired is not paid; after stop nobody answers', async () => {
+test('its time moves on demand; expired invoices are not paid; after the stop no node answers', async () => {
   const own = await startEmbeddedLightning({ network: 'testnet' });
   const face = { headers: { 'Grpc-Metadata-macaroon': own.macaroon }, method: 'POST', body: JSON.stringify(order()) };
   const make = async () => {

@@ -32,7 +32,7 @@ const block = (number: number | 'latest') => {
 };
 
 describe('a network with traffic', () => {
-  test('has Arc’s chain id, gas limit and base fee floor, and no accounts of the node’s own', async () => {
+  test('has Arc’s chain id, gas limit and lowest base fee, and no accounts of the node’s own', async () => {
     expect(Number(await network.rpc<Hex>('eth_chainId'))).toBe(5042);
     const latest = await block('latest');
     expect(Number(latest.gasLimit)).toBe(30_000_000);
@@ -41,7 +41,7 @@ describe('a network with traffic', () => {
     expect(accounts).not.toContain('0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266');
   });
 
-  test('makes two blocks a second, stamped with wall time, equal stamps included', async () => {
+  test('makes two blocks a second, with wall-clock timestamps, of which two may be equal', async () => {
     const first = await height();
     const began = performance.now();
     const stamps: number[] = [];
@@ -51,7 +51,7 @@ describe('a network with traffic', () => {
       if (now > seen) {
         const stamp = Number((await block(now)).timestamp);
         stamps.push(stamp);
-        // Never ahead of the wall clock, and behind it only by what a busy machine takes to tell.
+        // Never ahead of the wall clock, and behind it only by the delay of a busy machine.
         expect(stamp - Date.now() / 1000).toBeLessThan(1);
         expect(Date.now() / 1000 - stamp).toBeLessThan(10);
         seen = now;
@@ -68,7 +68,7 @@ describe('a network with traffic', () => {
     ).toEqual(stamps);
   });
 
-  test('the traffic holds transfers of three kinds, deployments, swaps, burns and payouts; none failed, none offered too little', async () => {
+  test('the traffic holds transfers of three kinds, deployments, swaps, burns and payouts; none failed and none offered too low a fee', async () => {
     const seen = { native: 0, usdc: 0, token: 0, deploy: 0, swap: 0, burn: 0, payout: 0 };
     // The first blocks prepare the pools.
     const first = 6;
@@ -111,7 +111,7 @@ describe('parts', () => {
     return result as { success: boolean; returnData: Hex }[];
   }
 
-  test('Multicall3 gives each call its outcome, and fails as a whole when a failure is not allowed', async () => {
+  test('Multicall3 returns each call’s result, and fails as a whole when a failure is not allowed', async () => {
     const unknown: Hex = '0xdeadbeef';
     const [balance, failed] = await aggregate3([
       { target: network.usdc, allowFailure: false, callData: balanceOf(network.buyer.address) },
@@ -124,7 +124,7 @@ describe('parts', () => {
     await expect(aggregate3(strict)).rejects.toThrow('Multicall3: call failed');
   });
 
-  test('funding adds to what an account has, on either face', async () => {
+  test('funding adds to an account’s balance, on both interfaces of USDC', async () => {
     await Promise.all([network.fundUsdc(network.seller, 5n), network.fundUsdc(network.seller, 6n)]);
     const data = balanceOf(network.seller);
     expect(BigInt(await network.rpc<Hex>('eth_call', [{ to: network.usdc, data }, 'latest']))).toBe(11n);
@@ -133,7 +133,7 @@ describe('parts', () => {
     expect(BigInt(await network.rpc<Hex>('eth_getBalance', [network.buyer.address, 'latest']))).toBe(0n);
   });
 
-  test('paused, there are only the blocks that are asked for; resumed, they flow again', async () => {
+  test('paused, only requested blocks are mined; resumed, blocks are mined regularly again', async () => {
     await network.pauseMining();
     const before = await height();
     await delay(1200);
@@ -150,7 +150,7 @@ describe('parts', () => {
 
 test('a transaction is mined although the node expected a lower fee when it was sent', async () => {
   await network.pauseMining();
-  // Behind the miner's back: from here until Arc's fee is set, the node reckons with EIP-1559's, which falls by an eighth a block.
+  // Mined without the miner. From here until Arc's fee is set, the node expects EIP-1559's fee, which falls by an eighth per block.
   await network.rpc('evm_mine');
   await network.rpc('evm_mine');
   await network.rpc('anvil_impersonateAccount', [network.relayer.address]);
@@ -161,7 +161,7 @@ test('a transaction is mined although the node expected a lower fee when it was 
   await network.resumeMining();
 });
 
-test('EURC and the project token say what they are, and pools are there only when asked for', async () => {
+test('EURC and the project token have their names, and pools exist only when asked for', async () => {
   const started = performance.now();
   const plain = await startEmbeddedNetwork();
   try {
@@ -181,11 +181,11 @@ test('EURC and the project token say what they are, and pools are there only whe
   } finally {
     await plain.stop();
   }
-  // As Arc's own pool of EURC and USDC: the same tokens, fee and grid.
+  // As in Arc's own pool of EURC and USDC: the same tokens, fee and tick spacing.
   expect(network.pools?.v4PoolId).toBe('0xeb0fd02fb8044d5514fb6e165ee134fd547eff0378bb33b76f4b81d8b03bd1ae');
 });
 
-test('a free port is one that nobody has', async () => {
+test('a free port is one that no process uses', async () => {
   const taken = Number(new URL(network.rpcUrl).port);
   await expect(freePort(taken)).rejects.toThrow(`port ${taken} cannot be served on`);
   const port = await freePort();
@@ -193,7 +193,7 @@ test('a free port is one that nobody has', async () => {
   expect(await freePort(port)).toBe(port);
 });
 
-test('a port that is taken is told in the node’s own words', async () => {
+test('a port in use is reported with the node’s own message', async () => {
   const port = Number(new URL(network.rpcUrl).port);
   await expect(startEmbeddedNetwork({ port })).rejects.toThrow(/did not start.*address.*in use/is);
 });

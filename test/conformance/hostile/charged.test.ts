@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
-import { until } from '../../support/service/crew.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
 import { cancelCalldata, newOutsider } from '../../support/usdc/outsider.ts';
 
@@ -30,7 +30,7 @@ describeServices('what an answer says of the money', (ledgerEnv) => {
 
   const buy = (payment: Payment, path = latch.path) => present(service.origin, path, payment);
 
-  /** A payment that reverted, because its buyer's money was away for a while. */
+  /** A payment that reverted, because its buyer had moved the balance away for a while. */
   async function reverted() {
     const buyer = await newBuyer(network, 1000n);
     const payment = await buyer.sign(service.origin, latch.path);
@@ -72,7 +72,7 @@ describeServices('what an answer says of the money', (ledgerEnv) => {
     expect((await buy(payment)).status).toBe(402);
   });
 
-  test('of a reverted payment that a third party has sent since is, at another address, that the payment is used: not that it failed', async () => {
+  test('at another address, a reverted payment that a third party has sent since is refused as used, not as failed', async () => {
     const { payment } = await reverted();
     await (await newOutsider(network)).submit(payment.authorization);
     const answer = await present(service.origin, latch.path, payment, '127.0.0.2');
@@ -81,7 +81,7 @@ describeServices('what an answer says of the money', (ledgerEnv) => {
     expect(await transfersOf(network, payment)).toBe(1);
   });
 
-  test('is that nothing can take it any more, once the payer has cancelled what reverted: it ends, whoever sends it', async () => {
+  test('after the payer has cancelled a reverted payment, it ends as one that nothing can take any more, whichever client presents it', async () => {
     const { privateKey, payment } = await reverted();
     const outsider = await newOutsider(network);
     await outsider.send(cancelCalldata(network, privateKey, payment.authorization));
@@ -103,7 +103,7 @@ describeServices('what an answer says of the money', (ledgerEnv) => {
     expect(await balanceOf(network, address)).toBe(0n);
   });
 
-  test('is "false" of a call that fails before anything could be taken', async () => {
+  test('is "false" for a call that fails before the payment could be taken', async () => {
     const buyer = await newBuyer(network);
     failing.fail();
     const answer = await buy(await buyer.sign(service.origin, failingPath), failingPath);

@@ -3,16 +3,16 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { describeLedgers } from '../../support/ledger/ledger-adapters.ts';
 import { proofNow } from '../../support/lightning/settle-calls.ts';
 import { freshDatabase } from '../../support/postgres/postgres-run.ts';
-import { until } from '../../support/service/crew.ts';
 import { callMessage, MCP_HEADERS, textOf } from '../../support/service/mcp.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Answer, call, type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 import { decoded, newBuyer, type Payment, transfersOf } from '../../support/usdc/buyer.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
 import { headerOf, payloadOf, type Requirement } from '../../support/usdc/payments.ts';
 
-// Every request comes from loopback: a proxy on this machine is told from a buyer on it by the headers alone.
+// Every request comes from loopback, so only the headers distinguish a proxy on this machine from a buyer on it.
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
@@ -67,7 +67,7 @@ describeLedgers('whose address a request has', ({ name }) => {
         { forwarded: `for=${ONE}` },
         { 'x-real-ip': ONE },
         { via: '1.1 proxy' },
-        // Past the proxy, from its own machine.
+        // Directly, from the proxy's own machine.
         {},
       ];
       for (const headers of copies) expect([headers, refused(await buy(payment, headers))]).toEqual([headers, USED]);
@@ -86,11 +86,11 @@ describeLedgers('whose address a request has', ({ name }) => {
       expect(await transfersOf(network, payment)).toBe(1);
     });
 
-    test('a client that claims to come through a proxy cannot fetch the reply of a buyer that came straight', async () => {
+    test('a client that claims to come through a proxy cannot fetch the reply of a buyer that came directly', async () => {
       const payment = await sign();
       const first = await buy(payment);
       expect(refused(await buy(payment, { 'x-forwarded-for': '127.0.0.1' }))).toEqual(USED);
-      // Without a proxy the buyer’s address is enough, as ever.
+      // Without a proxy the buyer’s address is enough.
       expect(await buy(payment)).toMatchObject({ status: 200, body: first.body });
     });
 
@@ -112,8 +112,8 @@ describeLedgers('whose address a request has', ({ name }) => {
       expect((await ask(payment, { 'x-forwarded-for': ONE })).structuredContent.error).toBe(USED[1]);
       expect(textOf(await ask(mine, { 'x-forwarded-for': ANOTHER }))).toBe(textOf(first));
       const straight = await sign();
-      const told = await ask(straight);
-      expect(textOf(await ask(straight))).toBe(textOf(told));
+      const before = await ask(straight);
+      expect(textOf(await ask(straight))).toBe(textOf(before));
       expect((await ask(straight, { via: '1.1 proxy' })).structuredContent.error).toBe(USED[1]);
     });
   });
@@ -133,7 +133,7 @@ describeLedgers('whose address a request has', ({ name }) => {
       await gateway?.stop();
     });
 
-    test('the reply comes again by the payment identifier, and to a proxy’s address never', async () => {
+    test('the reply comes again by the payment identifier, and never by a proxy’s address', async () => {
       const { privateKey, address } = await newBuyer(network, 0n);
       gateway.deposit(address, 5000n);
       const { accepts } = decoded(await service.get(PATH), 'payment-required') as { accepts: Requirement[] };
@@ -162,13 +162,13 @@ describeLedgers('whose address a request has', ({ name }) => {
       expect(refused(await buy(payment, { 'x-forwarded-for': `${ONE}, ${ANOTHER}` }))).toEqual(USED);
     });
 
-    test('a proxy that does not send X-Forwarded-For leaves its clients without an address, as one that is not trusted does', async () => {
+    test('a proxy that does not send X-Forwarded-For leaves its clients without an address, like one that is not trusted', async () => {
       const payment = await sign();
       expect((await buy(payment, { forwarded: `for=${ONE}` })).status).toBe(200);
       expect(refused(await buy(payment, { forwarded: `for=${ONE}` }))).toEqual(USED);
     });
 
-    test('ten networks of one /48 get a tenth of the facilitator’s day together, and a host elsewhere its own', async () => {
+    test('ten networks of one /48 get a tenth of the facilitator’s day together, and a host elsewhere its own tenth', async () => {
       const settle = async (address: string) => {
         const headers = { 'content-type': 'application/json', 'x-forwarded-for': address };
         const body = JSON.stringify(proofNow().body);

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
-import { until } from '../../support/service/crew.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 import { decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '../../support/usdc/local-facilitator.ts';
@@ -35,7 +35,7 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
   });
   afterAll(() => service.stop());
 
-  /** How many of ten honest buyers are served at the first try. */
+  /** The number of ten honest buyers that are served at the first try. */
   async function servedOfTen(): Promise<number> {
     const payments = await Promise.all(
       Array.from({ length: 10 }, async () => (await newBuyer(network)).sign(service.origin, latch.path)),
@@ -44,7 +44,7 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
     return answers.filter(({ status }) => status === 200).length;
   }
 
-  /** The answer to a payment, presented again while the service says that settlements are late: a slow machine's are. */
+  /** Presents a payment again while the service answers that settlements are late, as it may on a slow machine. Returns the final answer. */
   async function presentUntilAnswered(payment: Payment): Promise<Answer> {
     let answer = await present(service.origin, latch.path, payment);
     await until('it is answered', async () => {
@@ -60,7 +60,7 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
     const payers = await Promise.all(Array.from({ length: 6 }, () => newContractPayer(network, CODE.agrees)));
     const payments = await Promise.all(payers.map((payer) => payer.sign(service.origin, latch.path)));
     latch.close();
-    // Each from an address of its own: contracts of one client are asked for so many signatures a minute.
+    // Each from its own address, because signature checks of contracts are limited per client and minute.
     const answers = payments.map((payment, at) => present(service.origin, latch.path, payment, `127.0.0.${20 + at}`));
     await until('all are served', () => latch.waiting() === payers.length);
     await network.pauseMining();
@@ -73,12 +73,12 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
       expect(answer.status).not.toBe(200);
       if (answer.status === 503) expect(JSON.parse(answer.body)).toMatchObject({ charged: 'unknown' });
     }
-    // They are tried again meanwhile, which closes nothing either.
+    // They present again meanwhile, which does not stop the sale either.
     expect(await servedOfTen()).toBe(10);
     for (const [at, payer] of payers.entries()) {
       const next = async () =>
         present(service.origin, latch.path, await payer.sign(service.origin, latch.path), `127.0.0.${20 + at}`);
-      // It is refused once the service has stopped to watch for its settlement, a moment after its answer at the latest.
+      // It is refused once the service has finished watching its settlement, shortly after the answer.
       await until('it is refused', async () => (await next()).status === 429);
       await payer.become(CODE.agrees);
       const { status, body } = await next();
@@ -94,7 +94,7 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
     expect(settles.filter((asked) => asked.toLowerCase().includes(payer.address.toLowerCase()))).toEqual([]);
   });
 
-  test('gets no authorization that is good for longer than clients sign for, whose outcome would be open as long', async () => {
+  test('gets no authorization with a longer validity than clients sign for, because its outcome would stay open as long', async () => {
     const buyer = await newBuyer(network);
     const week = 604_900n;
     const now = BigInt(Math.floor(Date.now() / 1000));

@@ -6,13 +6,13 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { artifacts } from '../../../src/embedded/contracts/artifacts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
-import { until } from '../../support/service/crew.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 
-/** Where `StoppedUsdc` looks for the blocklisted account. */
+/** The storage slot from which `StoppedUsdc` reads the blocklisted account. */
 const BLOCKED_SLOT = keccak256(toBytes('percall.test.blocked'));
 let network: EmbeddedNetwork;
 beforeAll(async () => {
@@ -39,7 +39,7 @@ describeServices('our relayer', (ledgerEnv) => {
   const gasOf = async () => BigInt(await network.rpc<string>('eth_getBalance', [network.relayer.address, 'latest']));
   const buy = (payment: Payment) => present(service.origin, latch.path, payment);
 
-  /** Presents payments together, and does something between the checks and the settlement. */
+  /** Presents payments together, and runs `act` between the checks and the settlement. */
   async function whileServed(payments: readonly Payment[], act: () => Promise<unknown>): Promise<Answer[]> {
     latch.close();
     const answers = payments.map(buy);
@@ -49,7 +49,7 @@ describeServices('our relayer', (ledgerEnv) => {
     return Promise.all(answers);
   }
 
-  test('refuses an account with code for a day when its lone transaction moved nothing, however little gas that used', async () => {
+  test('refuses an account with code for a day when its lone transaction moved nothing, however little gas it used', async () => {
     const payer = await newContractPayer(network, CODE.agrees);
     const payment = await payer.sign(service.origin, latch.path);
     await network.pauseMining();
@@ -79,7 +79,7 @@ describeServices('our relayer', (ledgerEnv) => {
     expect([await sent(), await gasOf()]).toEqual(before);
   });
 
-  test('sends nothing for an account with code that changes its mind while the call is served', async () => {
+  test('sends nothing for an account with code that withdraws its consent while the call is served', async () => {
     const payer = await newContractPayer(network, CODE.agrees);
     const before = await sent();
     const payment = await payer.sign(service.origin, latch.path);
@@ -105,7 +105,7 @@ describeServices('our relayer', (ledgerEnv) => {
     ['is paused', () => `0x${'00'.repeat(32)}`],
     ['refuses the seller', () => `0x${network.seller.slice(2).toLowerCase().padStart(64, '0')}`],
   ])(
-    'stops the sale when the token %s, after one transaction at the most, and the 503 says why',
+    'stops the sale when the token %s, after at most one transaction, and the 503 names the reason',
     async (_state, blocked) => {
       const buyers = await Promise.all(Array.from({ length: 4 }, () => newBuyer(network)));
       const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origin, latch.path)));
@@ -123,7 +123,7 @@ describeServices('our relayer', (ledgerEnv) => {
       expect(await sent()).toBeLessThanOrEqual(before + 1);
       await network.rpc('anvil_setCode', [network.usdc, running]);
       await until('it is sold again', async () => (await service.get('/readyz')).status === 200);
-      // None of these buyers is to blame.
+      // None of these buyers caused the failure.
       for (const payment of payments) expect((await buy(payment)).status).toBe(200);
       for (const buyer of buyers) expect(await balanceOf(network, buyer.address)).toBe(999_000n);
     },
@@ -133,7 +133,7 @@ describeServices('our relayer', (ledgerEnv) => {
 describeServices('a day’s budget for settlements that fail', (ledgerEnv) => {
   const latch = latchedEndpoint();
 
-  test('once spent closes the sale to accounts with code alone, over a restart too', async () => {
+  test('once spent, stops sales to accounts with code only, also after a restart', async () => {
     const ledger = await ledgerEnv();
     // A lone revert costs about 0.001 USDC here.
     const env = { RELAYER_DAILY_FAILURES_USDC: '0.0001', RECEIPT_POLL_MS: '50', ...ledger };

@@ -3,9 +3,9 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/payload.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
-import { until } from '../../support/service/crew.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 import { decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
@@ -44,7 +44,7 @@ describeServices('the Gateway’s rail', (ledgerEnv) => {
     await sameSeller.stop();
   });
 
-  /** A payment by somebody with this much in the Gateway and nothing on the chain. */
+  /** A payment by a payer with this deposit in the Gateway and nothing on the chain. */
   async function batched(units: bigint) {
     const { privateKey, address } = await newBuyer(network, 0n);
     if (units > 0n) gateway.deposit(address, units);
@@ -55,7 +55,7 @@ describeServices('the Gateway’s rail', (ledgerEnv) => {
     return { ...payment, address, privateKey };
   }
 
-  /** Spends a payment's nonce at another seller's, for the least that there is. */
+  /** Spends a payment's nonce at another seller for the smallest amount. */
   async function spendElsewhere({
     privateKey,
     requirement,
@@ -75,7 +75,7 @@ describeServices('the Gateway’s rail', (ledgerEnv) => {
 
   const buy = (payment: Payment, at = service) => present(at.origin, latch.path, payment);
 
-  test('sells nothing for a payment that another ledger of the same seller has sold for', async () => {
+  test('sells nothing for a payment for which another ledger of the same seller has sold', async () => {
     const payment = await batched(5000n);
     expect((await buy(payment, sameSeller)).status).toBe(200);
     const runs = latch.runs();
@@ -83,7 +83,7 @@ describeServices('the Gateway’s rail', (ledgerEnv) => {
     expect([latch.runs(), gateway.depositOf(payment.address)]).toEqual([runs, 4000n]);
   });
 
-  test('sells nothing for a payment that another ledger sells for while the call is served here', async () => {
+  test('sells nothing for a payment for which another ledger sells while the call is served here', async () => {
     const payment = await batched(5000n);
     latch.close();
     const late = buy(payment);
@@ -98,7 +98,7 @@ describeServices('the Gateway’s rail', (ledgerEnv) => {
     expect(gateway.depositOf(payment.address)).toBe(4000n);
   });
 
-  test('runs no handler for keys without a deposit, nor for one that has promised its deposit already', async () => {
+  test('runs no handler for a payer without a deposit, nor for one whose deposit is already promised', async () => {
     const runs = latch.runs();
     for (let key = 0; key < 10; key++)
       expect(errorOf(await buy(await batched(0n)))).toEqual([402, 'insufficient_balance']);
@@ -115,7 +115,7 @@ describeServices('the Gateway’s rail', (ledgerEnv) => {
     expect((await served).status).toBe(200);
   });
 
-  test('stays open while payers spend their nonces elsewhere, before they present them and while they are served', async () => {
+  test('keeps selling while payers spend their nonces elsewhere, before they present them and while they are served', async () => {
     const spent = await Promise.all(Array.from({ length: 4 }, () => batched(5000n)));
     for (const payment of spent) await spendElsewhere(payment);
     for (const payment of spent) expect(errorOf(await buy(payment))).toEqual([402, 'payment_already_used']);

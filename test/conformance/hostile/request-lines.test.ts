@@ -16,7 +16,7 @@ afterAll(async () => {
   await network.stop();
 });
 
-/** Sends bytes as they are and returns the first status line's code, or 0 when the connection just ends. */
+/** Sends raw bytes and returns the status code of the first answer, or 0 when the connection ends without one. */
 function raw(text: string): Promise<number> {
   const { hostname, port } = new URL(service.origin);
   return new Promise((resolve, reject) => {
@@ -103,13 +103,13 @@ const LINES: [string, string][] = [
   ['expect', get(path, 'Expect: 100-continue\r\n')],
 ];
 
-test.each(LINES)('%s does not reach the handler unpaid', async (_, line) => {
+test.each(LINES)('%s does not reach the handler without a payment', async (_, line) => {
   const status = await raw(line);
   expect([0, 204, 400, 402, 404, 405, 417, 426, 505]).toContain(status);
   expect(latch.runs()).toBe(0);
 });
 
-test('the plain spelling is answered 402, so that the table above met a route that exists', async () => {
+test('the plain spelling is answered 402, so the table above uses a route that exists', async () => {
   expect(await raw(get(path))).toBe(402);
   expect(await raw(get('/v1/paid/arc/latch'))).toBe(402);
 });

@@ -38,13 +38,13 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
   const transactionsSent = async () =>
     Number(await network.rpc('eth_getTransactionCount', [network.relayer.address, 'latest']));
 
-  /** The accepted entry of a route, the plain one or the Gateway's. */
+  /** An entry in `accepts` of a route: the plain one or the Gateway's. */
   async function requirementAt(path: string, rail: 'plain' | 'gateway'): Promise<Requirement> {
     const accepts = decoded(await service.get(path), 'payment-required').accepts as Requirement[];
     return accepts[rail === 'plain' ? 0 : 1] as Requirement;
   }
 
-  /** A payment for the cheap route whose settlement fails, because the money is gone when the handler has run. */
+  /** A payment for the cheap route whose settlement fails, because the balance is moved away while the handler runs. */
   async function failOnChain() {
     const buyer = await newBuyer(network, 500n);
     const payment = await buyer.sign(service.origin, cheap.path);
@@ -54,7 +54,7 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
     await network.fundUsdc(buyer.address, -500n);
     cheap.open();
     expect(errorOf(await answer)).toEqual([402, REVERTED]);
-    // What is given in a block's own time would count as having been there.
+    // A balance that arrives within a block would count as present at that block.
     await network.mine();
     await network.fundUsdc(buyer.address, 10_000n);
     return { ...buyer, payment };
@@ -75,7 +75,7 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
   const presentAs = (path: string, authorization: Payment['authorization'], requirement: Requirement) =>
     present(service.origin, path, { header: headerOf(payloadOf(authorization, requirement)) });
 
-  test('cannot pay for a dearer call with the same nonce', async () => {
+  test('cannot pay for a more expensive call with the same nonce', async () => {
     const { address, privateKey, payment } = await failOnChain();
     const sent = await transactionsSent();
     const requirement = await requirementAt(dearPath, 'plain');
@@ -86,7 +86,7 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
     expect([dear.runs(), await transactionsSent(), await balanceOf(network, address)]).toEqual([runs, sent, 10_000n]);
   });
 
-  test('cannot be replaced by one with the same nonce and another time or signature', async () => {
+  test('cannot be replaced by a payment with the same nonce and another time or signature', async () => {
     const { address, privateKey, payment } = await failOnChain();
     const sent = await transactionsSent();
     const { authorization, requirement } = payment;
@@ -103,13 +103,13 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
     expect([await transactionsSent(), await balanceOf(network, address)]).toEqual([sent, 10_000n]);
   });
 
-  test('still buys what it was signed for, once, when its first presenter shows it again', async () => {
+  test('still buys what it was signed for, once, when its first presenter presents it again', async () => {
     const { address, payment } = await failOnChain();
     const answer = await present(service.origin, cheap.path, payment);
     expect([answer.status, await balanceOf(network, address)]).toEqual([200, 9500n]);
   });
 
-  test('cannot pay for a dearer call over the Gateway either', async () => {
+  test('cannot pay for a more expensive call over the Gateway either', async () => {
     const { address, privateKey, payment } = await failAtGateway();
     const requirement = await requirementAt(dearPath, 'gateway');
     const changed = signForGateway(privateKey, requirement, WALLET, { nonce: payment.authorization.nonce });

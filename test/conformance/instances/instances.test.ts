@@ -3,12 +3,12 @@ import { type Postgres, startPostgres } from '../../../scripts/lib/ledger/postgr
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
-import { presentUntilServed, servedBy, until, usesOf } from '../../support/service/crew.ts';
 import { type Instances, leaderOf, startInstances } from '../../support/service/instances.ts';
 import { call } from '../../support/service/service.ts';
+import { presentUntilServed, servedBy, until, usesOf } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer, present } from '../../support/usdc/buyer.ts';
 
-// Processes are started and killed: that takes seconds each where others work too.
+// Starting and killing processes takes seconds on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const PATH = '/v1/paid/fees/estimate';
@@ -32,10 +32,10 @@ describePostgres('instances over one ledger', () => {
       await network?.stop();
     });
 
-    test('one of them leads, and all say that they are ready', async () => {
+    test('one of them leads, and all report ready', async () => {
       await until('all know each other, and one leads', async () => {
-        const told = await Promise.all(service.origins.map((origin) => call(origin, '/readyz')));
-        const standing = told.map(({ body }) => JSON.parse(body).checks.instances);
+        const answers = await Promise.all(service.origins.map((origin) => call(origin, '/readyz')));
+        const standing = answers.map(({ body }) => JSON.parse(body).checks.instances);
         const leading = standing.filter(({ leads }) => leads);
         return leading.length === 1 && standing.every(({ living }) => living === count);
       });
@@ -60,7 +60,7 @@ describePostgres('instances over one ledger', () => {
       expect(rows).toEqual([{ n: '1' }]);
     });
 
-    test('each sells, whoever settles, and what all have sold is what the seller has', async () => {
+    test("each sells, whichever one settles, and the sum of all sales is the seller's balance", async () => {
       const payments = await Promise.all(Array.from({ length: count * 6 }, () => buyer.sign(service.origin, PATH)));
       const answers = await Promise.all(payments.map((payment) => presentUntilServed(service.origin, PATH, payment)));
       expect(new Set(answers.map(servedBy)).size).toBe(count);
@@ -70,7 +70,7 @@ describePostgres('instances over one ledger', () => {
       expect(BigInt(sum?.sum ?? 0)).toBe(await balanceOf(network, network.seller));
     });
 
-    test('one Lightning proof is claimed once, and a client’s minute is one for all', async () => {
+    test('one Lightning proof is claimed once, and a client’s minute is counted across all', async () => {
       const proof = proofNow();
       const ends = await settleOver(
         service.origin,

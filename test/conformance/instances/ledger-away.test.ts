@@ -5,19 +5,19 @@ import { payFor, presentProof } from '../../support/lightning/lightning-buyer.ts
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../../support/postgres/database-proxy.ts';
 import { freshDatabase } from '../../support/postgres/postgres-run.ts';
-import { presentUntilServed, until, usesOf } from '../../support/service/crew.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Answer, call, type Service, startService } from '../../support/service/service.ts';
+import { presentUntilServed, until, usesOf } from '../../support/service/workers.ts';
 import { newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const PATH = '/v1/paid/test/moody';
-/** Short, so that a wire that went deaf is found out soon; readiness has its own time. */
+/** Short, so that a silent connection is noticed soon. Readiness has its own time-out. */
 const TIMES = { LEDGER_STATEMENT_TIMEOUT_MS: '300', LEDGER_CONNECT_TIMEOUT_MS: '600' };
-/** Whoever asks whether to send calls here waits so long, and no longer. */
+/** A load balancer waits this long for /readyz. */
 const READY_WITHIN_MS = 3000;
-/** Routes that cost nothing and tell nothing of the ledger. */
+/** Free routes that do not depend on the ledger. */
 const FREE = ['/livez', '/v1/paid', '/openapi.json', '/facilitator/supported', '/.well-known/x402', '/metrics', '/'];
 
 const moody = moodyEndpoint();
@@ -68,23 +68,23 @@ describePostgres('while the ledger is away', () => {
     });
     afterAll(() => proxy.heal());
 
-    test('readiness says so, in time, and names it', async () => {
+    test('readiness reports it in time, and names it', async () => {
       const ask = async () => {
         const late = AbortSignal.timeout(READY_WITHIN_MS);
         const answer = await fetch(`${service.origin}/readyz`, { signal: late });
         return { status: answer.status, headers: {}, body: await answer.text() };
       };
-      let told = await ask();
-      // A reading from before serves all who ask for a second.
+      let last = await ask();
+      // An earlier reading is served for a second.
       await until('it says so', async () => {
-        told = await ask();
-        return told.status !== 200;
+        last = await ask();
+        return last.status !== 200;
       });
-      expect(problem(told)).toEqual([503, 'not_ready', false]);
-      expect(failing(told)).toContain('ledger');
+      expect(problem(last)).toEqual([503, 'not_ready', false]);
+      expect(failing(last)).toContain('ledger');
     });
 
-    test('what is sold for USDC is refused before its handler runs, and whether the payment was taken before is not known', async () => {
+    test('USDC sales are refused before their handler runs, and whether the payment was taken before is reported as unknown', async () => {
       const before = moody.runs();
       const answer = await present(service.origin, `${PATH}?tag=${how}`, payment);
       expect(problem(answer)).toEqual([503, 'ledger_unavailable', 'unknown']);
@@ -93,7 +93,7 @@ describePostgres('while the ledger is away', () => {
       expect(await usesOf(network, payment)).toBe(0);
     });
 
-    test('no invoice is offered, and a proof stays good', async () => {
+    test('no invoice is offered, and a proof stays valid', async () => {
       const before = moody.runs();
       expect(problem(await call(service.origin, moody.path))).toEqual([503, 'ledger_unavailable', false]);
       const answer = await presentProof(service.origin, `${moody.path}?tag=${how}`, proof);
@@ -101,18 +101,18 @@ describePostgres('while the ledger is away', () => {
       expect(moody.runs()).toBe(before);
     });
 
-    test('the facilitator claims nothing and says why, in its own words', async () => {
+    test('the facilitator claims nothing and gives the reason in its own terms', async () => {
       expect(await settleOver(service.origin, [proofNow()], 1)).toEqual(['replay_store_unavailable']);
       expect(problem(await service.get('/facilitator'))[0]).toBe(503);
     });
 
-    test('free routes and challenges go on', async () => {
+    test('free routes and challenges are still answered', async () => {
       const answers = await Promise.all(FREE.map(async (path) => [path, (await service.get(path)).status]));
       expect(answers).toEqual(FREE.map((path) => [path, 200]));
       expect((await service.get(PATH)).status).toBe(402);
     });
 
-    test('and once it is back everything goes on by itself, with what was paid or promised before', async () => {
+    test('once it is back, everything continues by itself, with earlier payments and offers', async () => {
       proxy.heal();
       await until('it is ready again', async () => (await service.get('/readyz')).status === 200);
       await presentUntilServed(service.origin, `${PATH}?tag=${how}`, payment);
@@ -126,7 +126,7 @@ describePostgres('while the ledger is away', () => {
     });
   });
 
-  test('a ledger that only stumbles is no bug, and a broken rule still is one', async () => {
+  test('a short failure of the ledger is not logged as a bug, and a broken rule still is', async () => {
     proxy.cut();
     const again = await sign('stumble');
     const answer = await presentUntilServed(service.origin, `${PATH}?tag=stumble`, again);

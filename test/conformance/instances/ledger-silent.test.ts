@@ -3,19 +3,19 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../../support/postgres/database-proxy.ts';
 import { freshDatabase } from '../../support/postgres/postgres-run.ts';
-import { presentUntilServed, until, usesOf } from '../../support/service/crew.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Service, startService } from '../../support/service/service.ts';
+import { presentUntilServed, until, usesOf } from '../../support/service/workers.ts';
 import { newBuyer, type Payment } from '../../support/usdc/buyer.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const PATH = '/v1/paid/test/moody';
-/** A client that waits longer than many do, and shorter than the database's own client takes to find out that nobody is there (11 s). */
+/** A client that waits longer than many do, and not as long as the database client takes to notice a dead connection (11 s). */
 const CLIENT_GIVES_UP_MS = 8000;
 const moody = moodyEndpoint();
 
-// With the ledger's time-outs as they are by default: what a buyer meets.
+// With the default time-outs of the ledger, as a buyer meets them.
 describePostgres('a ledger from which nothing comes any more', () => {
   let network: EmbeddedNetwork;
   let proxy: DatabaseProxy;
@@ -45,7 +45,7 @@ describePostgres('a ledger from which nothing comes any more', () => {
     return [answer.status, code, charged];
   };
 
-  test('is told to the buyer before his client gives up: nothing runs or is charged, and the same payment buys later', async () => {
+  test('is reported to the buyer before its client gives up: no handler runs, nothing is charged, and the same payment buys later', async () => {
     const payments = await Promise.all([1, 2, 3].map(() => buyer.sign(service.origin, PATH)));
     const before = moody.runs();
     proxy.swallow();
@@ -55,12 +55,12 @@ describePostgres('a ledger from which nothing comes any more', () => {
     proxy.heal();
     const uses = () => Promise.all(payments.map((payment) => usesOf(network, payment)));
     expect(await uses()).toEqual([0, 0, 0]);
-    // Together: each finds out about one of the connections that are deaf for good.
+    // All at once, because each finds one of the connections that never answer again.
     await Promise.all(payments.map((payment) => presentUntilServed(service.origin, PATH, payment)));
     expect(await uses()).toEqual([1, 1, 1]);
   });
 
-  test('does not have a payment said to be uncharged that was sent before', async () => {
+  test('never makes a payment count as uncharged that was sent before', async () => {
     const payment = await buyer.sign(service.origin, PATH);
     await network.pauseMining();
     expect(await show(payment)).toEqual([503, 'settlement_unknown', 'unknown']);

@@ -9,7 +9,7 @@ let network: EmbeddedNetwork;
 let proxy: RpcProxy;
 let service: Service;
 let clock: ManualClock;
-/** Questions that readiness asks the chain; nothing else asks them. */
+/** Requests that readiness sends to the chain. Nothing else sends them. */
 let questions = 0;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const ready = async () => (await service.get('/readyz')).status;
 
-test('a flood of /readyz, which no limit holds, asks the providers once a second', async () => {
+test('a flood of /readyz, which has no rate limit, asks the providers once a second', async () => {
   await clock.advance(1000);
   questions = 0;
   const flood = await Promise.all(Array.from({ length: 200 }, ready));
@@ -41,7 +41,7 @@ test('a flood of /readyz, which no limit holds, asks the providers once a second
   expect(questions).toBe(2);
 });
 
-test('a chain that is gone is noticed with the next second, and so is its return', async () => {
+test('a chain that is gone is noticed within a second, and so is its return', async () => {
   await clock.advance(1000);
   expect(await ready()).toBe(200);
   proxy.fault({ '*': 'refuse' });

@@ -8,6 +8,8 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedde
 import { ask } from '../../support/ledger/kill-ledger.ts';
 import { payFor, presentProof } from '../../support/lightning/lightning-buyer.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
+import { createProcess } from '../../support/service/process.ts';
+import { type Answer, call } from '../../support/service/service.ts';
 import {
   isAlive,
   presentUntilServed,
@@ -17,17 +19,15 @@ import {
   until,
   untilNothingIsOpen,
   usesOf,
-} from '../../support/service/crew.ts';
-import { createProcess } from '../../support/service/process.ts';
-import { type Answer, call } from '../../support/service/service.ts';
+} from '../../support/service/workers.ts';
 import { newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 
-// Processes are started and killed: that takes seconds each where others work too.
+// Starting and killing processes takes seconds on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const PATH = '/v1/paid/fees/estimate';
 const WORKERS = 2;
-/** Settle calls a minute and client: more than the race for one proof needs. */
+/** Settle calls per minute and client: more than the race for one proof needs. */
 const PER_MINUTE = 150;
 
 let network: EmbeddedNetwork;
@@ -45,9 +45,9 @@ const sign = () => buyer.sign(service.origin, PATH);
 const signMany = (count: number) => Promise.all(Array.from({ length: count }, sign));
 const show = (payment: Payment) => present(service.origin, PATH, payment);
 const kindsOf = (answers: readonly Answer[], pick: (answer: Answer) => unknown) => [...new Set(answers.map(pick))];
-const crew = () => childrenOf(service.pid());
+const workers = () => childrenOf(service.pid());
 
-/** A crew over a folder of its own. */
+/** A primary and its workers, over a directory of their own. */
 async function start(env: Record<string, string> = {}): Promise<void> {
   folder = mkdtempSync(join(tmpdir(), 'percall-workers-'));
   file = join(folder, 'ledger.db');
@@ -67,7 +67,7 @@ async function metric(name: string): Promise<number | null> {
   return line === undefined ? null : Number(line.slice(name.length + 1));
 }
 
-/** Calls until an API process other than that one has answered. */
+/** Calls until another API process than the given one has answered. */
 async function answerOfAnother(than: Answer, make: () => Promise<Answer>): Promise<Answer> {
   for (let tries = 0; tries < 40; tries++) {
     const answer = await make();
@@ -76,19 +76,19 @@ async function answerOfAnother(than: Answer, make: () => Promise<Answer>): Promi
   throw new Error('the same API process answers every call');
 }
 
-/** Every payment was charged once and its answer is there, or it was not charged and can still buy. Returns how many had been charged. */
-async function judge(payments: readonly Payment[], heard: readonly (Answer | null)[]): Promise<number> {
+/** Checks that every payment was charged once and is answered, or was not charged and can still buy. Returns how many were charged. */
+async function checkPayments(payments: readonly Payment[], received: readonly (Answer | null)[]): Promise<number> {
   const charged = await Promise.all(payments.map((payment) => usesOf(network, payment)));
   payments.forEach((_, at) => {
     expect(charged[at]).toBeLessThanOrEqual(1);
-    if (heard[at]?.status === 200) expect(charged[at]).toBe(1);
+    if (received[at]?.status === 200) expect(charged[at]).toBe(1);
   });
   const again = await Promise.all(payments.map((payment) => presentUntilServed(service.origin, PATH, payment)));
   await untilNothingIsOpen(file);
   for (const [at, payment] of payments.entries()) {
     expect(await usesOf(network, payment)).toBe(1);
     expect(stateOf(file, payment)).toBe('settled');
-    if (heard[at]?.status === 200) expect(again[at]?.body).toBe(heard[at]?.body);
+    if (received[at]?.status === 200) expect(again[at]?.body).toBe(received[at]?.body);
   }
   return charged.filter((uses) => uses === 1).length;
 }
@@ -101,7 +101,7 @@ describe('two API processes', () => {
   });
   afterAll(end);
 
-  test('both sell, what one sold the other delivers again, and the chain has what the ledger says', async () => {
+  test('both sell, each redelivers what the other sold, and the chain agrees with the ledger', async () => {
     const answers = [];
     for (let round = 0; round < 4; round++) {
       const payment = await sign();
@@ -118,21 +118,21 @@ describe('two API processes', () => {
     expect(chain - before).toBe(ledger);
   });
 
-  test('128 presentations of one payment at once, over both: one charge and one answer', async () => {
+  test('128 simultaneous presentations of one payment, over both: one charge and one answer', async () => {
     const payment = await sign();
     const answers = await Promise.all(Array.from({ length: 128 }, () => show(payment)));
     expect(kindsOf(answers, servedBy)).toHaveLength(WORKERS);
     const served = answers.filter(({ status }) => status === 200);
     expect(served.length).toBeGreaterThan(0);
     expect(kindsOf(served, ({ body }) => body)).toHaveLength(1);
-    // 402 where somebody came so late that the answer had been delivered as often as it is.
+    // 402 for a presentation that came after the last allowed redelivery.
     expect(
       kindsOf(answers, ({ status }) => status).filter((status) => ![200, 409, 402].includes(Number(status))),
     ).toEqual([]);
     expect(await usesOf(network, payment)).toBe(1);
   });
 
-  test('a hundred different payments at once all settle, whoever serves them', async () => {
+  test('a hundred different payments at once all settle, whichever process serves them', async () => {
     const payments = await signMany(100);
     const answers = await Promise.all(payments.map(show));
     expect(kindsOf(answers, ({ status }) => status)).toEqual([200]);
@@ -141,7 +141,7 @@ describe('two API processes', () => {
     expect(chain - before).toBe(ledger);
   });
 
-  test('a balance for one of two payments sells one of them', async () => {
+  test('a balance for one of two payments buys one answer', async () => {
     const poor = await newBuyer(network, 500n);
     const payments = await Promise.all([poor.sign(service.origin, PATH), poor.sign(service.origin, PATH)]);
     const answers = await Promise.all(payments.map(show));
@@ -152,7 +152,7 @@ describe('two API processes', () => {
     expect(uses).toEqual(statuses.map((status) => (status === 200 ? 1 : 0)));
   });
 
-  test('a proof that the facilitator is brought 128 times, over both, is claimed once; the limit a minute is one for both', async () => {
+  test('a proof that is brought to the facilitator 128 times, over both, is claimed once; the limit per minute is shared', async () => {
     const ends = await settleOver(service.origin, Array(128).fill(proofNow()), 64);
     expect(ends.filter((one) => one === 'success')).toHaveLength(1);
     expect(ends.filter((one) => one === 'duplicate_settlement')).toHaveLength(127);
@@ -174,7 +174,7 @@ describe('two API processes', () => {
     expect(ask<number>(file, claims)).toBe(1);
   });
 
-  test('what is collected is read by both, and the figures of either are those of all', async () => {
+  test('both read the collected data, and the figures of either are those of all', async () => {
     const collectedOf = ({ body }: Answer) => JSON.parse(body).freshness.collected as number;
     const before = await call(service.origin, '/v1/fees');
     await network.mine(3);
@@ -191,56 +191,56 @@ describe('two API processes', () => {
     expect(checks).toMatchObject({ primary: { ok: true }, settlement: { ok: true } });
   });
 
-  test('no other service gets the data directory', async () => {
+  test('no other service can use the data directory', async () => {
     const second = await createProcess(network, folder, { WORKERS: '1' });
     await expect(second.start()).rejects.toThrow(/another process serves the ledger/);
   });
 });
 
-describe('when something dies', () => {
-  // Each leaves it running, but for the last.
+describe('when a process dies', () => {
+  // Each test but the last leaves it running.
   beforeAll(() => start({ LIGHTNING_RECEIVER: '' }));
   afterAll(end);
 
-  test('an API process, by kill -9: others serve on, it is replaced, and nobody is charged for nothing', async () => {
+  test('an API process, by kill -9: the others serve on, it is replaced, and every charged payment is answered', async () => {
     let charged = 0;
-    // In a single round all may have had their answers already: a block can be mined at any moment of it.
+    // In a single round every buyer may have had its answer already, because a block can be mined at any moment.
     let unanswered = 0;
     for (const afterMs of [60, 200, 350]) {
-      const [victim] = crew();
+      const [victim] = workers();
       const payments = await signMany(12);
       const answers = payments.map((payment) => show(payment).catch(() => null));
       await delay(afterMs);
       process.kill(victim!, 'SIGKILL');
-      const heard = await Promise.all(answers);
-      expect(heard.filter((answer) => answer?.status === 200).length).toBeGreaterThan(0);
-      unanswered += heard.filter((answer) => answer === null).length;
-      charged += await judge(payments, heard);
+      const received = await Promise.all(answers);
+      expect(received.filter((answer) => answer?.status === 200).length).toBeGreaterThan(0);
+      unanswered += received.filter((answer) => answer === null).length;
+      charged += await checkPayments(payments, received);
       await until('another serves in its place', async () => (await metric('api_processes')) === WORKERS);
-      expect(crew()).not.toContain(victim);
+      expect(workers()).not.toContain(victim);
     }
     expect(unanswered).toBeGreaterThan(0);
     expect(charged).toBeGreaterThan(0);
     expect(await metric('api_process_restarts_total')).toBe(3);
   });
 
-  test('the primary, by kill -9: its API processes leave, and the next start brings everything to its end', async () => {
+  test('the primary, by kill -9: its API processes end, and the next start finishes every payment', async () => {
     for (const afterMs of [60, 350]) {
-      const orphans = crew();
+      const orphans = workers();
       const payments = await signMany(12);
       const answers = payments.map((payment) => show(payment).catch(() => null));
       await delay(afterMs);
       await service.kill();
-      const heard = await Promise.all(answers);
+      const received = await Promise.all(answers);
       await until('no API process is left', () => !orphans.some(isAlive));
       await service.start();
-      await judge(payments, heard);
+      await checkPayments(payments, received);
     }
   });
 
-  test('a primary that is started again at once waits for the API processes of the one before', async () => {
-    const orphans = crew();
-    // Too busy to notice that the primary is gone, as one that waits for a disk.
+  test('a primary that is started again at once waits for the API processes of the last one', async () => {
+    const orphans = workers();
+    // Too busy to notice that the primary is gone, like a process that waits for a disk.
     for (const pid of orphans) process.kill(pid, 'SIGSTOP');
     await service.kill();
     const started = service.start();
@@ -251,20 +251,20 @@ describe('when something dies', () => {
     expect(orphans.some(isAlive)).toBe(false);
   });
 
-  test('nothing: a stop lets every answer out first and ends with 0', async () => {
-    const pids = crew();
+  test('none: a stop completes every answer first and exits with 0', async () => {
+    const pids = workers();
     const payments = await signMany(8);
     const answers = payments.map(show);
     const underWay = "SELECT count(*) FROM usdc_payments WHERE state IN ('reserved', 'settling')";
     await until('a call is under way', () => ask<number>(file, underWay) > 0);
     const stopped = service.stop();
-    const heard = await Promise.all(answers.map((answer) => answer.catch(() => null)));
+    const received = await Promise.all(answers.map((answer) => answer.catch(() => null)));
     expect(await stopped).toBe(0);
     expect(pids.some(isAlive)).toBe(false);
     for (const [at, payment] of payments.entries()) {
-      expect(heard[at] === null || heard[at]?.status === 200).toBe(true);
-      expect(await usesOf(network, payment)).toBe(heard[at] === null ? 0 : 1);
+      expect(received[at] === null || received[at]?.status === 200).toBe(true);
+      expect(await usesOf(network, payment)).toBe(received[at] === null ? 0 : 1);
     }
-    expect(heard.filter((answer) => answer !== null).length).toBeGreaterThan(0);
+    expect(received.filter((answer) => answer !== null).length).toBeGreaterThan(0);
   });
 });

@@ -10,7 +10,7 @@ import { type LightningService, startLightningService } from '../../support/ligh
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { call } from '../../support/service/service.ts';
 
-/** Clients that never pay ask for as much as they can get; those that mean to pay must still be served. */
+/** Clients that never pay ask for as much as they can get. Clients that mean to pay must still be served. */
 const moody = moodyEndpoint();
 const large = endpointOf('/test/large', async () => 'x'.repeat(400_000));
 /** Its runs end when the test lets them. */
@@ -43,7 +43,7 @@ function heldEndpoint() {
   return {
     ...endpointOf('/test/held', run),
     running: () => held.length,
-    /** Resolves when so many runs have begun in all. */
+    /** Resolves when this many runs have begun in total. */
     hasBegun: (runs: number) =>
       new Promise<void>((resolve) => {
         [wanted, reached] = [runs, resolve];
@@ -61,7 +61,7 @@ function heldEndpoint() {
 }
 
 let lightning: EmbeddedLightning;
-/** Stands, and is moved by the tests: what is counted by the minute does not depend on how fast this machine is. */
+/** Moved only by the tests, so that counts per minute do not depend on the machine's speed. */
 let nowMs = 0;
 const clock: Clock = { ...systemClock, nowMs: () => nowMs };
 
@@ -70,7 +70,7 @@ beforeAll(async () => {
 });
 afterAll(() => lightning.stop());
 beforeEach(() => {
-  // A minute of the clock has just begun, as near to the nodes' own time as that can be.
+  // A minute of the clock has just begun, as close to the nodes' own time as possible.
   nowMs = Math.ceil(Date.now() / 60_000) * 60_000;
   held.reset();
 });
@@ -87,7 +87,7 @@ const codeOf = (answer: { body: string }) => (JSON.parse(answer.body) as { code:
 
 async function withShop(env: Record<string, string>, run: (shop: LightningService) => Promise<void>): Promise<void> {
   const catalogue = [moody.endpoint, large.endpoint, held.endpoint];
-  // The service's own limits, which the embedded node's environment switches off.
+  // The service's own limits, which the embedded node's environment turns off.
   const limits = { LIGHTNING_INVOICES_PER_MINUTE: '30', LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '600' };
   const shop = await startLightningService(lightning, { catalogue, clock, env: { ...limits, ...env } });
   try {
@@ -98,7 +98,7 @@ async function withShop(env: Record<string, string>, run: (shop: LightningServic
   }
 }
 
-/** Asks for an invoice up to three times; whether one came. */
+/** Asks for an invoice up to three times. True when one came. */
 async function getsOffer({ origin }: LightningService, from: string): Promise<boolean> {
   for (let tries = 0; tries < 3; tries++) {
     if ((await call(origin, fresh(), { from })).status === 402) return true;
@@ -106,7 +106,7 @@ async function getsOffer({ origin }: LightningService, from: string): Promise<bo
   return false;
 }
 
-/** Asks, pays really and presents the proof. */
+/** Asks, pays and presents the proof. */
 async function buy({ origin }: LightningService, from: string): Promise<void> {
   const path = fresh();
   const requirement = offeredBy(await call(origin, path, { from }));
@@ -115,7 +115,7 @@ async function buy({ origin }: LightningService, from: string): Promise<void> {
   expect(answer.status).toBe(200);
 }
 
-/** An honest client asks once every few seconds for a minute, each time after a flood; the part of its calls that was served. */
+/** The share of an honest client's calls that was served: it calls every few seconds for a minute, each time after a flood. */
 async function servedDuring(shop: LightningService, flood: () => Promise<unknown>): Promise<number> {
   const calls = Math.floor(60_000 / PAUSE_MS);
   let served = 0;
@@ -128,7 +128,7 @@ async function servedDuring(shop: LightningService, flood: () => Promise<unknown
 }
 
 describe('an honest client is served in 95 % of its calls, within three tries', () => {
-  // A node that signs invoices and no more: two real ones take their time for hundreds.
+  // A node that only signs invoices. Two real nodes would need long for hundreds.
   let node: NodeServer;
   beforeAll(async () => {
     node = await startNodeServer('phoenixd', clock);
@@ -154,7 +154,7 @@ describe('an honest client is served in 95 % of its calls, within three tries', 
           Promise.all(greedy(20).flatMap((from) => range(2).map(() => flood(from)))),
         );
         expect(served).toBeGreaterThanOrEqual(0.95);
-        // They had what there was, 480 less what the honest one had; all of its calls lie in one minute of the clock.
+        // They got what was left: 480 less those of the honest client. All calls are in one minute of the clock.
         expect(statuses.get(402)).toBeGreaterThan(360);
         expect(statuses.get(402)).toBeLessThanOrEqual(480);
         expect(statuses.get(429)).toBeGreaterThan(200);
@@ -162,7 +162,7 @@ describe('an honest client is served in 95 % of its calls, within three tries', 
     120_000,
   );
 
-  test('while one client’s large replies fill the room', () =>
+  test('while one client’s large replies fill the reply quota', () =>
     withShop({ REPLY_STORE_MB: '4' }, async (shop) => {
       const statuses = new Set<number>();
       const flood = async () => {
@@ -174,7 +174,7 @@ describe('an honest client is served in 95 % of its calls, within three tries', 
 });
 
 describe('a client that has paid is served', () => {
-  test('while 40 others have all invoices but the reserve, of which a client that has not paid gets none', () =>
+  test('while 40 others have all invoices except the reserve, of which a client that has not paid gets none', () =>
     withShop({ LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '40' }, async (shop) => {
       await buy(shop, HONEST);
       nowMs += 60_000;
@@ -185,7 +185,7 @@ describe('a client that has paid is served', () => {
       for (const _ of range(4)) expect(await getsOffer(shop, HONEST)).toBe(true);
     }));
 
-  test('while 20 others have every place at which handlers run, and a paid retry needs no place', () =>
+  test('while 20 others have every place for handlers, because a paid retry needs no place', () =>
     withShop({ LIGHTNING_INVOICES_PER_MINUTE: '0', LIGHTNING_INVOICES_TOTAL_PER_MINUTE: '0' }, async (shop) => {
       await buy(shop, HONEST);
       const path = fresh();
@@ -208,24 +208,24 @@ describe('a client that has paid is served', () => {
     }));
 });
 
-test('handlers of offers run at 16 places, clients take turns, and who may not wait hears so at once', () =>
+test('offers run their handlers at 16 places, clients take turns, and a client beyond the queue is refused at once', () =>
   withShop({ LIGHTNING_INVOICES_PER_MINUTE: '60' }, async (shop) => {
     const ask = (from: string, path = fresh(held.path)) => call(shop.origin, path, { from });
-    // One client alone has half of the places, waits with six more, and is refused beyond that.
+    // One client can use half of the places, six more of its calls wait, and the next are refused.
     const alone = range(30).map(() => ask('127.0.1.1'));
     await held.hasBegun(8);
     const refused = await Promise.any(alone);
     expect([refused.status, codeOf(refused), refused.headers['retry-after']]).toEqual([503, 'offers_busy', '2']);
     expect(JSON.parse(refused.body)).toMatchObject({ charged: false });
     expect(held.running()).toBe(8);
-    // The next client has its answer while all of that waits.
+    // The next client gets its answer while all of those wait.
     expect((await ask(HONEST, fresh())).status).toBe(402);
     held.release();
     await held.hasBegun(14);
     held.release();
     const statuses = (await Promise.all(alone)).map(({ status }) => status).sort();
     expect(statuses).toEqual([...Array(14).fill(402), ...Array(16).fill(503)]);
-    // What was refused was not counted: of sixty this minute, fourteen are used.
+    // Refused calls were not counted: of sixty this minute, fourteen are used.
     const more = [];
     for (const _ of range(50)) more.push((await ask('127.0.1.1', fresh())).status);
     expect(more.filter((status) => status === 402)).toHaveLength(46);

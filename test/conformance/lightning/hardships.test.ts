@@ -24,13 +24,13 @@ import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { call } from '../../support/service/service.ts';
 import { decoded } from '../../support/usdc/buyer.ts';
 
-/** What may go wrong around a buyer who has paid, and what a buyer who has not may try. */
+/** Faults after a buyer has paid, and attempts of a buyer who has not. */
 const moody = moodyEndpoint();
-/** Goes on after its buyer has left. */
+/** Its handler continues after the buyer has disconnected. */
 const slow = moodyEndpoint('/test/slow');
 const large = largeEndpoint(400_000);
 
-/** Its answers take so many bytes each. */
+/** Its answers have this many bytes each. */
 function largeEndpoint(bytes: number) {
   let runs = 0;
   const path = '/test/large';
@@ -67,10 +67,10 @@ const loseKeptReply = ({ paymentHash }: LightningProof, shop = service) =>
   shop.sql(`DELETE FROM lightning_kept_replies WHERE payment_hash = x'${paymentHash}'`);
 
 let tag = 0;
-/** A request that nobody has made before. */
+/** A request that was never made before. */
 const fresh = (path = moody.path) => `${path}?tag=h${++tag}`;
 
-/** A shop of its own over the same node, for the length of a test. */
+/** Another service over the same node, for one test. */
 async function withShop(
   run: (shop: LightningService) => Promise<void>,
   options: Parameters<typeof startLightningService>[1] = {},
@@ -97,14 +97,14 @@ beforeEach(() => {
   moody.slow(0);
 });
 
-describe('a buyer who hangs up', () => {
-  /** Presents a proof and waits so long for an answer. */
+describe('a buyer who disconnects', () => {
+  /** Presents a proof and waits this long for an answer. */
   const hurried = (path: string, proof: LightningProof, ms: number) =>
     fetch(service.origin + path, { headers: { 'payment-signature': proof.header }, signal: AbortSignal.timeout(ms) })
       .then(async (answer) => ({ status: answer.status, body: await answer.text() }))
       .catch(() => null);
 
-  test('sooner than the source answers gets the kept reply, and drives the source once', async () => {
+  test('before the source answers gets the kept reply, and calls the source once', async () => {
     const path = fresh(slow.path);
     const proof = await buy(path);
     const runs = slow.runs();
@@ -133,8 +133,8 @@ describe('a buyer who hangs up', () => {
   });
 });
 
-describe('a claim holds', () => {
-  test('although the invoice ran out between the judgement and the claim', async () => {
+describe('a claim stays valid', () => {
+  test('when the invoice expired between the check and the claim', async () => {
     const times: number[] = [];
     const clock: Clock = { ...systemClock, nowMs: () => times.shift() ?? Date.now() };
     await withShop(
@@ -155,7 +155,7 @@ describe('a claim holds', () => {
     );
   });
 
-  test('whatever becomes of the node: another one, on another network, or none', async () => {
+  test('whatever happens to the node: another one, on another network, or none', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'percall-hardships-'));
     const env = { PUBLIC_ORIGIN: 'http://shop.example' };
     const [granted, paid, later, unpaid] = [fresh(), fresh(), fresh(), fresh()];
@@ -213,10 +213,10 @@ describe('a claim holds', () => {
   });
 });
 
-describe('an error to somebody who has paid says what is true', () => {
+describe('an error to a buyer who has paid says what is true', () => {
   const SEVEN_DAYS = '7 days';
 
-  test('before the claim: the proof must be shown again while the invoice lasts', async () => {
+  test('before the claim: the proof must be presented again before the invoice expires', async () => {
     await withShop(async (shop) => {
       const path = fresh();
       const proof = await buy(path, shop);
@@ -232,7 +232,7 @@ describe('an error to somebody who has paid says what is true', () => {
     });
   });
 
-  test('after a bug of ours, by the code that every bug has, without its message', async () => {
+  test("after a bug of ours: the code of every bug, without the bug's message", async () => {
     const path = fresh();
     const proof = await buy(path);
     loseKeptReply(proof);
@@ -245,7 +245,7 @@ describe('an error to somebody who has paid says what is true', () => {
     expect((await present(path, proof)).status).toBe(200);
   });
 
-  test('while a shared node cannot confirm: the proof is kept for seven days, and served once it can', async () => {
+  test('while a shared node cannot confirm: the proof is kept for seven days, and served once the node can', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'percall-hardships-'));
     const env = { PUBLIC_ORIGIN: 'http://shop.example', LIGHTNING_NODE_SHARED: 'true' };
     let shiftMs = 0;
@@ -292,7 +292,7 @@ describe('one proof is one answer', () => {
   const settle = (body: unknown) =>
     call(service.origin, '/facilitator/settle', { method: 'POST', body: JSON.stringify(body) });
 
-  test('even if somebody who carried the payment has claimed its hash for another node', async () => {
+  test('even when a node that forwarded the payment has claimed its hash for another payee', async () => {
     const path = fresh();
     const proof = await buy(path);
     const preimage = Buffer.from(proof.preimage, 'hex');
@@ -313,7 +313,7 @@ describe('one proof is one answer', () => {
     }
   });
 
-  test('for its request in every form that the line may have, and for no other', async () => {
+  test('for its request in every form of the request line, and for no other request', async () => {
     const path = fresh();
     const proof = await buy(path);
     const first = await present(path, proof);
@@ -328,12 +328,12 @@ describe('one proof is one answer', () => {
     for (const target of [`/${path}`, path.replace('/test', '//test')]) {
       expect((await raw(target))[0]?.status, target).toBe(404);
     }
-    // Its path is the landing page's, which sells nothing.
+    // Its path is the landing page's, which is not for sale.
     const [page] = await raw(`http://evil.example?${path}`);
     expect([page?.status, page?.body.startsWith('<!doctype html>')]).toEqual([200, true]);
   });
 
-  test('on one connection with its requests in a row: one run, and both get the bytes or are told to wait', async () => {
+  test('for pipelined requests on one connection: one run, and both get the bytes or are told to wait', async () => {
     const path = fresh();
     const proof = await buy(path);
     moody.slow(100);
@@ -344,7 +344,7 @@ describe('one proof is one answer', () => {
   });
 });
 
-/** The same GET so many times in a row, without waiting, on one connection. */
+/** The same GET this many times in a row, pipelined on one connection. */
 function rawGet(origin: string, target: string, proof: string, times = 1) {
   const { hostname, port } = new URL(origin);
   return new Promise<{ status: number; body: string }[]>((resolve, reject) => {
@@ -368,8 +368,8 @@ function rawGet(origin: string, target: string, proof: string, times = 1) {
   });
 }
 
-describe('who has not paid', () => {
-  test('and hangs up while the node makes an invoice is no failure of ours', async () => {
+describe('a client that has not paid', () => {
+  test('and disconnects while the node makes an invoice is not logged as a failure of ours', async () => {
     const { url, stop } = await startJsonServer(async ({ line, headers, body }) => {
       const [method, path] = line.split(' ') as [string, string];
       if (method === 'POST') await delay(400);
@@ -398,7 +398,7 @@ describe('who has not paid', () => {
     }
   });
 
-  test('fills half of the room for replies and no more, and who has paid is served all the same', async () => {
+  test('fills at most half of the reply quota, and a client that has paid is still served', async () => {
     await withShop(
       async (shop) => {
         const path = `${large.path}?tag=${++tag}`;
@@ -418,7 +418,7 @@ describe('who has not paid', () => {
         const runs = large.runs();
         expect((await present(path, proof, shop)).status).toBe(200);
         expect(large.runs()).toBe(runs + 1);
-        // The reply behind the paid offer has left the room; then it is full again but for the reserve of who has paid.
+        // The reply of the paid offer has left the quota. Then the quota fills again, except for the reserve of clients that have paid.
         const after = [];
         for (const from of ['127.0.1.3', '127.0.1.4', '127.0.0.1']) after.push((await ask(from)).status);
         expect(after).toEqual([402, 503, 402]);

@@ -17,7 +17,7 @@ const signal = new AbortController().signal;
 const nodes = {} as Record<Name, EmbeddedLightning>;
 const benches = {} as Record<Name, ReceiverBench>;
 
-// Both currencies at once: two worlds share one WASM.
+// Both networks at once, because they share one WASM instance.
 beforeAll(async () => {
   for (const name of NAMES) {
     nodes[name] = await startEmbeddedLightning({ network: name });
@@ -37,20 +37,20 @@ const bindingOf = (article: string) => bindHttp({ method: 'GET', url: url(articl
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 const now = () => Math.floor(Date.now() / 1000);
 
-/** An invoice for an article, made by a real node through its LND face, as the service orders it. */
+/** An invoice for an article, which a real node makes through its LND interface, as the service orders it. */
 function issue(name: Name, { article = 'A', amountMsat = 25_000n, expirySeconds = 300 } = {}): Promise<string> {
   const { canonical, hash } = bindingOf(article);
   const order = { amountMsat, binding: canonical, requestHash: hash, expirySeconds, label: 'label' };
   return benches[name].receiver.createInvoice(order, signal);
 }
 
-/** The terms that go with such an invoice. */
+/** The terms that belong to such an invoice. */
 function termsFor(name: Name, invoice: string) {
   const { network, nodeId: payTo } = nodes[name];
   return lightningRequirement({ network, amountMsat: 25_000n, payTo, binding: bindingOf('A'), invoice });
 }
 
-/** LDK's own reading. */
+/** LDK's own decoding. */
 function readByLdk(invoice: string) {
   const read = Bolt11Invoice.constructor_from_str(invoice);
   if (!(read instanceof Result_Bolt11InvoiceParseOrSemanticErrorZ_OK)) throw new Error('LDK cannot read it');
@@ -68,7 +68,7 @@ describe.each([
   ['mainnet', 'bc'],
   ['testnet', 'tb'],
 ] as const)('invoices of a real node on %s', (name, currency) => {
-  test(`decode to what was ordered and to what LDK reads (seed ${seed})`, async () => {
+  test(`decode to the ordered contents and to LDK's decoding (seed ${seed})`, async () => {
     const random = seededRandom(`lightning-nodes/${name}`);
     const amounts = [1n, 999n, 1000n, 10_000_000n, 100_000_000_000n];
     for (let i = 0; i < 25; i++) amounts.push(BigInt(1 + Math.floor(random() * 10 ** (1 + (i % 10)))));
@@ -86,7 +86,7 @@ describe.each([
     }
   });
 
-  test('a paid one proves the payment to the seller, for the request that the buyer meant', async () => {
+  test('a paid invoice proves the payment to the seller, for the request that the buyer meant', async () => {
     const text = await issue(name);
     const requirement = termsFor(name, text);
     const buyer = { method: 'GET', url: url('A'), resourceUrl: url('A'), now: now(), ceilingMsat: 25_000n };
@@ -109,7 +109,7 @@ describe('a real payment proves nothing else', () => {
     preimage = await nodes.mainnet.pay(invoice);
   });
 
-  /** The verdict on terms that differ on both sides, as a forger would have them. */
+  /** The result for terms that differ on both sides, as a forger would make them. */
   function reasonFor(changes: object, extra: object = {}, shown = preimage, at = now()): string | null {
     const plain = termsFor('mainnet', invoice);
     const terms = { ...plain, ...changes, extra: { ...plain.extra, ...extra } };
@@ -136,7 +136,7 @@ describe('a real payment proves nothing else', () => {
     expect(reasonFor({}, {}, other)).toBe('invalid_exact_lnbtc_preimage_hash_mismatch');
   });
 
-  test('too late or too early: expired after the skew, created in the future before it', () => {
+  test('too late or too early: expired after the allowed skew, created in the future before it', () => {
     const { createdAt, expirySeconds } = decodeInvoice(invoice)!;
     const last = createdAt + expirySeconds + 60;
     expect(reasonFor({}, {}, preimage, last)).toBeNull();
@@ -144,7 +144,7 @@ describe('a real payment proves nothing else', () => {
     expect(reasonFor({}, {}, preimage, createdAt - 61)).toBe('invalid_exact_lnbtc_invoice_created_in_future');
   });
 
-  test('an invoice of the test network that claims to be the main one’s', async () => {
+  test('an invoice of the test network that claims to be the main network’s', async () => {
     const text = await issue('testnet');
     const terms = { ...termsFor('testnet', text), network: nodes.mainnet.network };
     const payment = { accepted: terms, payload: { preimage: await nodes.testnet.pay(text) } };

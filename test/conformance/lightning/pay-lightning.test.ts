@@ -41,10 +41,10 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 let tag = 0;
-/** A request that nobody has made before. */
+/** A request that was never made before. */
 const fresh = (origin = seller.origin) => `${origin}${moody.path}?tag=p${++tag}`;
 
-/** The command line in a directory of its own; whatever was shown to the seller must not be in what it prints. */
+/** Runs the command line in its own directory. Its output must not contain anything secret that the seller received. */
 async function pay(args: string[], env: Record<string, string> = { PAYER_URL: lightning.payUrl }) {
   const told = await new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
     execFile(process.execPath, [PAY, ...args], { cwd: folder, env }, (error, stdout, stderr) => {
@@ -55,13 +55,13 @@ async function pay(args: string[], env: Record<string, string> = { PAYER_URL: li
   return told;
 }
 
-/** Proofs left in the directory. */
+/** Proofs that remain in the directory. */
 const left = () => readdirSync(folder).map((name) => join(folder, name));
 const proofIn = (path: string) =>
   JSON.parse(readFileSync(path, 'utf8')) as { preimage: string | null; invoice: string };
 
 describe('a call is bought over Lightning', () => {
-  test('for what was asked, with the answer on standard output and nothing left behind', async () => {
+  test('for the requested URL, with the answer on standard output and no file left behind', async () => {
     const { code, stdout, stderr } = await pay([fresh()]);
     expect(code, stderr).toBe(0);
     expect(JSON.parse(stdout)).toHaveProperty('run');
@@ -72,7 +72,7 @@ describe('a call is bought over Lightning', () => {
     expect(seller.shown).toHaveLength(1);
   });
 
-  test('once, however often the proof must be shown', async () => {
+  test('once, however often the proof must be presented', async () => {
     seller.refuseProofs(503, 1);
     const { code, stderr } = await pay([fresh()]);
     expect(code, stderr).toBe(0);
@@ -112,7 +112,7 @@ describe('nothing is paid', () => {
   });
 });
 
-test('nothing is paid for an offer that says it is for another URL', async () => {
+test('nothing is paid for an offer that names another URL', async () => {
   const url = fresh();
   seller.sellAs(`${url}&more=1`);
   const { code, stdout, stderr } = await pay([url]);
@@ -123,8 +123,8 @@ test('nothing is paid for an offer that says it is for another URL', async () =>
   expect((await pay([url])).code).toBe(0);
 });
 
-describe('who paid can redeem later', () => {
-  test('when the seller fails: the proof is kept for its owner alone, and buys the answer', async () => {
+describe('a buyer who paid can redeem later', () => {
+  test('when the seller fails: the proof is saved for its owner only, and buys the answer', async () => {
     seller.refuseProofs(402, 1);
     const failed = await pay([fresh()]);
     expect(failed).toMatchObject({ code: 1, stdout: '' });
@@ -133,14 +133,14 @@ describe('who paid can redeem later', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(proofIn(path).preimage).toMatch(/^[0-9a-f]{64}$/);
 
-    // No payer is needed: nothing is paid.
+    // Needs no payer, because nothing is paid.
     const redeemed = await pay(['--proof', path], {});
     expect(redeemed.code, redeemed.stderr).toBe(0);
     expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
     expect(left()).toEqual([]);
   });
 
-  test('a proof that was changed is not shown', async () => {
+  test('a proof that was changed is not presented', async () => {
     seller.refuseProofs(402, 1);
     await pay([fresh()]);
     const [path = ''] = left();
@@ -153,8 +153,8 @@ describe('who paid can redeem later', () => {
   });
 });
 
-describe('a payer that cannot be trusted', () => {
-  /** Stands before the buyer's node. */
+describe('a payer that is not trusted', () => {
+  /** A proxy before the buyer's node. */
   let payer: LoopbackServer;
   let mood: 'refuses' | 'lies' | 'forgets' | 'well' = 'well';
   let paid = 0;
@@ -180,7 +180,7 @@ describe('a payer that cannot be trusted', () => {
   test.each([
     ['lies', 'invalid_exact_lnbtc_payer_preimage_hash_mismatch'],
     ['forgets', 'lost'],
-  ] as const)('that %s leaves it open, and can be asked again without paying again', async (how, reason) => {
+  ] as const)('that %s leaves the outcome open, and can be asked again without paying again', async (how, reason) => {
     mood = how;
     paid = 0;
     const { code, stderr } = await pay([fresh()], env());
@@ -233,7 +233,7 @@ describe('an LND node that pays', () => {
   });
 });
 
-test('a file that holds no proof is told, and so is a proof with a URL beside it', async () => {
+test('a file without a proof is reported, and so is a proof with a URL beside it', async () => {
   const path = join(folder, 'other.json');
   writeFileSync(path, '{"url":"http://127.0.0.1"}');
   expect(await pay(['--proof', path])).toMatchObject({ code: 1, stderr: expect.stringContaining('holds no proof') });

@@ -22,7 +22,7 @@ let service: LightningService;
 let shiftMs = 0;
 const clock: Clock = { ...systemClock, nowMs: () => Date.now() + shiftMs };
 
-/** Asks, pays really, and keeps the proof. */
+/** Asks, pays, and keeps the proof. */
 const buy = (path: string) => payFor(lightning.pay, service.origin, path);
 const present = (path: string, proof: { header: string }) => presentProof(service.origin, path, proof);
 const problem = (body: string) => JSON.parse(body) as { code: string; charged: unknown; detail: string };
@@ -30,8 +30,8 @@ const refusal = (answer: Awaited<ReturnType<typeof call>>) => String(decoded(ans
 const recordsOf = () => service.deps.lightningStore;
 
 /**
- * A shop of its own for a test that goes on after the node's invoices have expired by the shop's clock: a refusal there asks the node
- * for a new invoice, finds it expired and leaves the node alone for a while.
+ * Another service, for a test that goes on after the node's invoices have expired by the service's clock.
+ * There a refusal asks the node for a new invoice, finds it expired and does not ask again for a while.
  */
 async function inAnotherShop(run: (shop: LightningService) => Promise<void>): Promise<void> {
   const shop = await startLightningService(lightning, { catalogue: [moody.endpoint], clock });
@@ -43,7 +43,7 @@ async function inAnotherShop(run: (shop: LightningService) => Promise<void>): Pr
 }
 
 let tag = 0;
-/** A request that nobody has made before. */
+/** A request that was never made before. */
 const fresh = (path = moody.path) => `${path}?tag=t${++tag}`;
 
 beforeAll(async () => {
@@ -61,7 +61,7 @@ beforeEach(() => {
 });
 
 describe('the 402', () => {
-  test('offers an invoice of our node that binds this very request', async () => {
+  test('offers an invoice of our node that binds this request', async () => {
     const path = fresh();
     const answer = await call(service.origin, path);
     expect(answer.status).toBe(402);
@@ -125,7 +125,7 @@ describe('the 402', () => {
 });
 
 describe('nothing is offered', () => {
-  /** How often the node was asked, by what it has recorded. */
+  /** How often the node was asked for an invoice, by its own records. */
   const offeredNothing = async (path: string, options: Parameters<typeof call>[2], status: number) => {
     const before = await recordsOf().bodyBytes();
     const answer = await call(service.origin, path, options);
@@ -147,7 +147,7 @@ describe('nothing is offered', () => {
     await offeredNothing(fresh(), {}, 502);
   });
 
-  test('for HEAD, which would cost the node an invoice', async () => {
+  test('for HEAD, which would make the node create an invoice', async () => {
     const runs = moody.runs();
     const answer = await offeredNothing(moody.path, { method: 'HEAD' }, 405);
     expect(answer.headers.allow).toContain('GET');
@@ -171,13 +171,13 @@ describe('nothing is offered', () => {
 });
 
 describe('a paid retry', () => {
-  test('gets the answer, with a receipt that names the payment hash and nobody', async () => {
+  test('gets the answer, with a receipt that names the payment hash and no payer', async () => {
     const path = fresh();
     const proof = await buy(path);
     const runs = moody.runs();
     const answer = await present(path, proof);
     expect(answer.status).toBe(200);
-    // Fresh, not the one that was kept with the invoice.
+    // A new answer, not the one that was kept with the invoice.
     expect(JSON.parse(answer.body)).toEqual({ tag: `t${tag}`, run: runs + 1 });
     expect(decoded(answer, 'payment-response')).toEqual({
       success: true,
@@ -203,7 +203,7 @@ describe('a paid retry', () => {
       expect([late.status, refusal(late)]).toEqual([402, 'duplicate_settlement']);
     }));
 
-  test('is refused for any other request, claimed or not, and the refusal costs the proof nothing', async () => {
+  test('is refused for any other request, claimed or not, and the refusal does not use up the proof', async () => {
     const path = fresh();
     const proof = await buy(path);
     const early = await present(fresh(other.path), proof);
@@ -219,7 +219,7 @@ describe('a paid retry', () => {
     });
   });
 
-  test('of a quote of 1 sat is honoured after the rate has made it 2', async () => {
+  test('with a quote of 1 sat is honoured after the rate has made it 2', async () => {
     const path = fresh();
     const proof = await buy(path);
     lightning.exchanges.set('32000');
@@ -235,7 +235,7 @@ describe('a paid retry', () => {
     }
   });
 
-  test('without the preimage, or with another, gets the reason and a fresh invoice', async () => {
+  test('without the preimage, or with another, gets the reason and a new invoice', async () => {
     const path = fresh();
     const requirement = offeredBy(await call(service.origin, path));
     for (const [preimage, reason] of [
@@ -250,7 +250,7 @@ describe('a paid retry', () => {
     }
   });
 
-  test('that changes what was offered is refused with the scheme’s own words', async () => {
+  test('that changes the offer is refused with the scheme’s own reason', async () => {
     const path = fresh();
     const { requirement, preimage } = await buy(path);
     const presentAs = async (change: object) => {
@@ -265,14 +265,14 @@ describe('a paid retry', () => {
     expect((await present(path, { header: proofHeader(requirement, preimage) })).status).toBe(200);
   });
 
-  test('past the invoice’s life is refused if it was never claimed, and served for seven days if it was', () =>
+  test('after the invoice’s expiry is refused if it was never claimed, and served for seven days if it was', () =>
     inAnotherShop(async (shop) => {
       const [unclaimed, granted] = [fresh(), fresh()];
       const [late, kept] = [
         await payFor(lightning.pay, shop.origin, unclaimed),
         await payFor(lightning.pay, shop.origin, granted),
       ];
-      // Claimed, with nothing delivered: fresh runs fail and the kept reply is lost.
+      // Claimed, with nothing delivered: new runs fail and the kept reply is lost.
       await loseKeptReply(shop, kept.paymentHash);
       moody.fail();
       expect((await presentProof(shop.origin, granted, kept)).status).toBe(502);
@@ -297,7 +297,7 @@ describe('a paid retry', () => {
     }));
 });
 
-/** What a damaged disk or a restored backup would do. */
+/** Does what a damaged disk or a restored backup would do. */
 async function loseKeptReply(shop: LightningService, paymentHash: string): Promise<void> {
   const key = { network: lightning.network, paymentHash: Buffer.from(paymentHash, 'hex') };
   const { lightningStore } = shop.deps;
@@ -336,7 +336,7 @@ describe('a failing handler never costs the buyer', () => {
     expect((await present(path, proof)).body).toBe(answer.body);
   });
 
-  test('64 presentations at once run the handler one at a time, and all who are served get the same bytes', async () => {
+  test('64 presentations at once run the handler one at a time, and all that are served get the same bytes', async () => {
     const path = fresh();
     const proof = await buy(path);
     moody.slow(100);
@@ -368,7 +368,7 @@ describe('a failing handler never costs the buyer', () => {
     expect((await present(path, proof)).status).toBe(200);
   });
 
-  test('a buyer who hangs up has not lost the call', async () => {
+  test('a buyer who disconnects has not lost the call', async () => {
     const path = fresh();
     const proof = await buy(path);
     moody.slow(300);
@@ -390,7 +390,7 @@ describe('a failing handler never costs the buyer', () => {
   });
 });
 
-describe('one proof, one use, whoever claims it', () => {
+describe('one proof buys one answer, whichever side claims it', () => {
   const settle = (payload: { header: string }, requirement: unknown) => {
     const paymentPayload = JSON.parse(Buffer.from(payload.header, 'base64').toString('utf8'));
     return call(service.origin, '/facilitator/settle', {
@@ -426,8 +426,8 @@ describe('one proof, one use, whoever claims it', () => {
   });
 });
 
-describe('what anyone may know', () => {
-  test('the lookup tells claimed, then delivered, and names nobody', async () => {
+describe('the public information', () => {
+  test('the lookup shows claimed, then delivered, and no payer', async () => {
     const path = fresh();
     const proof = await buy(path);
     const look = () => call(service.origin, `/v1/payments/${proof.paymentHash}`);
@@ -453,7 +453,7 @@ describe('what anyone may know', () => {
       });
   });
 
-  test('the descriptor tells node, rate and its age, and every route with its price', async () => {
+  test('the descriptor shows node, rate and its age, and every route with its price', async () => {
     const descriptor = JSON.parse((await call(service.origin, '/v1/lightning')).body);
     expect(descriptor).toMatchObject({
       scheme: 'exact',
@@ -479,14 +479,14 @@ describe('what anyone may know', () => {
     const forms = [bytes, Buffer.from(proof.preimage), Buffer.from(bytes.toString('base64'))];
     const files = service.ledgerFiles();
     expect(files.length).toBeGreaterThan(0);
-    // The search finds what is there: the payment hash is.
+    // Shows that the search works: it finds the payment hash.
     const hash = createHash('sha256').update(bytes).digest();
     expect(files.some((file) => file.includes(hash))).toBe(true);
     for (const file of files) for (const form of forms) expect(file.includes(form)).toBe(false);
   });
 });
 
-describe('limits and absence', () => {
+describe('limits and a missing node', () => {
   test('more invoices than a client may have are refused before handler and node are asked', async () => {
     const limited = await startLightningService(lightning, {
       catalogue: [moody.endpoint],
@@ -521,7 +521,7 @@ describe('limits and absence', () => {
     }
   });
 
-  test('a proof that is paid for settles while the node is away, and nothing new is offered', async () => {
+  test('a proof of an earlier payment settles while the node does not answer, and no new offer is made', async () => {
     const face = await startEmbeddedLightning();
     const shop = await startLightningService(face, { catalogue: [moody.endpoint] });
     try {
@@ -555,7 +555,7 @@ describe('limits and absence', () => {
     }
   });
 
-  test('without a record our node’s signature is enough, at today’s price and no other', async () => {
+  test('without a record our node’s signature is enough, at today’s price only', async () => {
     const path = fresh();
     const proof = await buy(path);
     service.sql(`DELETE FROM lightning_invoices WHERE payment_hash = x'${proof.paymentHash}'`);

@@ -19,7 +19,7 @@ import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
 import { newKey, USDC } from '../../support/usdc/payments.ts';
 
-// Circle's own package on the buyer's side and on the seller's: what we verify is what it signs, and the stand-in answers it as it answers us.
+// Circle's own package on the buyer's and on the seller's side. We verify what it signs, and the stand-in answers it as it answers us.
 const WALLET = `0x${'77'.repeat(20)}` as const;
 const NETWORK = 'eip155:5042';
 const seller = newKey();
@@ -54,7 +54,7 @@ async function officialPayment() {
   return { address, authorization: decodeEip3009({ ...payload }) };
 }
 
-test('a payment of the official client passes our checks, and the Gateway takes it from us', async () => {
+test('a payment of the official client passes our checks, and the Gateway accepts it from us', async () => {
   const { address, authorization } = await officialPayment();
   createGatewayCheck({ handlerTimeoutMs: 10_000 })(authorization, requirement, Math.floor(Date.now() / 1000));
   await createGatewaySignatureCheck(5042, WALLET)(authorization);

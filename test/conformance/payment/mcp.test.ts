@@ -18,7 +18,7 @@ import { balanceOf, decoded, newBuyer, present } from '../../support/usdc/buyer.
 import { headerOf } from '../../support/usdc/payments.ts';
 
 const moody = moodyEndpoint();
-/** The same, sold for sats alone. */
+/** The same, sold for bitcoin only. */
 const sats = { ...moody.endpoint, path: '/test/sats', onlyOn: 'lightning' } as const;
 const TOOL = 'paid_test_moody';
 const SATS_TOOL = 'paid_test_sats';
@@ -32,7 +32,7 @@ beforeAll(async () => {
   network = await startEmbeddedNetwork({ lightning: true });
   service = await startService(network, { catalogue: [...catalogue, moody.endpoint, sats] });
   mcp = await connectClient(service.origin);
-  // From here on the client holds every result, failures too, against the listed schemas.
+  // From here on the client checks every result, failures too, against the listed schemas.
   await mcp.client.listTools();
 });
 afterAll(async () => {
@@ -46,7 +46,7 @@ beforeEach(() => {
 });
 
 let tag = 0;
-/** Arguments that nobody has used before. */
+/** Arguments that were never used before. */
 const fresh = () => ({ tag: `t${++tag}` });
 
 /** A buyer with the stock client, who pays what a result demands. */
@@ -58,7 +58,7 @@ async function newPayer() {
   });
   return {
     balance: () => balanceOf(network, address),
-    /** A payment for a call, not presented yet. */
+    /** A payment for a call that is not presented yet. */
     async pay(name: string, given: Record<string, unknown>) {
       const payment = await client.createPaymentPayload(demandOf(await mcp.call(name, given)));
       return { 'x402/payment': payment };
@@ -71,7 +71,7 @@ const receiptOf = (result: { _meta?: Record<string, unknown> | undefined }) => r
 describe('in USDC, the official clients', () => {
   test('list the tools, call a free one and buy a priced one, which moves exactly its price', async () => {
     const { tools } = await mcp.client.listTools();
-    // And the search over the market.
+    // The search over the market comes in addition.
     expect(tools).toHaveLength(service.deps.catalogue.length + 1);
     expect(tools.map(({ name }) => name)).toContain('market_search');
     const free = await mcp.call('free_fees_estimate', { gas: 50_000 });
@@ -147,7 +147,7 @@ describe('in USDC, the official clients', () => {
     expect(await payer.balance()).toBe(before - PRICE);
   });
 
-  test('who hang up before the settlement are not charged', async () => {
+  test('who disconnect before the settlement are not charged', async () => {
     const payer = await newPayer();
     const before = await payer.balance();
     const given = fresh();
@@ -161,7 +161,7 @@ describe('in USDC, the official clients', () => {
     gone.abort();
     await expect(asked).rejects.toThrow();
     moody.slow(0);
-    // The reservation is given back, and the payment then buys something else: nothing was taken for the call that was left.
+    // The reservation is released, and the payment then buys another answer, because nothing was taken for the abandoned call.
     const other = fresh();
     const answer = async () => (await mcp.call(TOOL, other, meta)).structuredContent;
     await expect.poll(answer, { timeout: 10_000 }).toMatchObject(other);
@@ -186,7 +186,7 @@ describe('in USDC, the official clients', () => {
     expect(await payer.balance()).toBe(before - PRICE);
   });
 
-  test('a refused payment is told in x402’s own words, with what would be taken', async () => {
+  test('a refused payment gets x402’s own reason, and a new offer', async () => {
     const payer = await newPayer();
     const before = await payer.balance();
     const given = fresh();
@@ -220,7 +220,7 @@ describe('over Lightning', () => {
   const hold = (accepted: unknown, preimage: string) => ({
     'x402/payment': { x402Version: 2, accepted, payload: { preimage } },
   });
-  /** Asks, pays really, and keeps the proof. */
+  /** Asks, pays, and keeps the proof. */
   async function pay(name: string, given: Record<string, unknown>) {
     const requirement = offeredBy(await mcp.call(name, given, LIGHTNING));
     const preimage = await network.lightning!.pay(requirement.extra.invoice);
@@ -228,14 +228,14 @@ describe('over Lightning', () => {
     return { requirement, preimage, paymentHash, meta: hold(requirement, preimage) };
   }
 
-  test('nothing is offered unasked: no invoice is made and no handler runs', async () => {
+  test('nothing is offered without being asked for: no invoice is made and no handler runs', async () => {
     const [bytes, runs] = [await service.deps.lightningStore.bodyBytes(), moody.runs()];
     const { accepts } = demandOf(await mcp.call(TOOL, fresh()));
     expect(accepts.map(({ asset }) => asset)).toEqual([network.usdc]);
     expect([await service.deps.lightningStore.bodyBytes(), moody.runs()]).toEqual([bytes, runs]);
   });
 
-  test('who asks is offered an invoice that binds the tool and its arguments, and USDC beside it', async () => {
+  test('a client that asks is offered an invoice that binds the tool and its arguments, and USDC beside it', async () => {
     const given = fresh();
     const demand = demandOf(await mcp.call(TOOL, given, LIGHTNING));
     expect(demand.accepts.map(({ asset }) => asset)).toEqual(['BTC', network.usdc]);
@@ -273,13 +273,13 @@ describe('over Lightning', () => {
     await expect.poll(state).toBe('delivered');
   });
 
-  test('a proof is good for its call alone: not for other arguments, another tool or the route', async () => {
+  test('a proof buys its own call only: not other arguments, another tool or the route', async () => {
     const given = { tag: '7000' };
     const { meta, requirement, preimage } = await pay(TOOL, given);
     const elsewhere = async () => [
       demandOf(await mcp.call(TOOL, fresh(), meta)).error,
       demandOf(await mcp.call(SATS_TOOL, given, meta)).error,
-      // The same value otherwise written is another request, as another spelling of a URL is.
+      // The same value in another form is another request, like another spelling of a URL.
       demandOf(await mcp.call(TOOL, { tag: Number(given.tag) }, meta)).error,
       decoded(
         await presentProof(service.origin, `/v1/lightning/test/moody?tag=${given.tag}`, {
@@ -294,7 +294,7 @@ describe('over Lightning', () => {
     expect(await elsewhere()).toEqual(Array(4).fill('duplicate_settlement'));
   });
 
-  test('a refused proof gets its reason and a fresh invoice', async () => {
+  test('a refused proof gets its reason and a new invoice', async () => {
     const given = fresh();
     const requirement = offeredBy(await mcp.call(TOOL, given, LIGHTNING));
     const refused = await mcp.call(TOOL, given, hold(requirement, '00'.repeat(32)));
@@ -304,7 +304,7 @@ describe('over Lightning', () => {
     expect(offeredBy(refused).extra.invoice).not.toBe(requirement.extra.invoice);
   });
 
-  test('bad arguments and a failing handler are told before anybody pays', async () => {
+  test('bad arguments and a failing handler are reported before any payment', async () => {
     const bytes = await service.deps.lightningStore.bodyBytes();
     expect((await mcp.call(TOOL, { nonsense: 1 }, LIGHTNING)).structuredContent).toMatchObject({
       code: 'bad_parameter',
@@ -314,7 +314,7 @@ describe('over Lightning', () => {
     expect(await service.deps.lightningStore.bodyBytes()).toBe(bytes);
   });
 
-  test('a handler that fails after the payment has not cost the buyer the call', async () => {
+  test('a handler that fails after the payment does not cost the buyer the call', async () => {
     const given = fresh();
     const { meta } = await pay(TOOL, given);
     moody.fail();
@@ -323,7 +323,7 @@ describe('over Lightning', () => {
     expect(result.structuredContent).toMatchObject(given);
   });
 
-  test('a tool that is sold for sats alone offers them unasked, and takes no USDC', async () => {
+  test('a tool that is sold for bitcoin only offers Lightning without being asked, and takes no USDC', async () => {
     const given = fresh();
     expect(demandOf(await mcp.call(SATS_TOOL, given)).accepts.map(({ asset }) => asset)).toEqual(['BTC']);
     const payer = await newPayer();
@@ -349,7 +349,7 @@ describe('hostile input', () => {
     () => deep(1 + below(4000)),
     () => JSON.parse('{"__proto__":{"isError":false},"toJSON":1,"valueOf":null}'),
   ];
-  /** Any JSON, with names that programs stumble over. */
+  /** Any JSON, with names that are hard for programs. */
   const anything = (depth = 0): unknown => {
     const kind = depth > 3 ? 0 : below(3);
     if (kind === 0) return pick(LEAVES)();
@@ -399,7 +399,7 @@ describe('hostile input', () => {
       expect([answer.body.includes('"internal"'), body.slice(0, 2000)]).toEqual([false, expect.anything()]);
     }
     expect((await mcp.call('free_fees_estimate', {})).isError).toBeUndefined();
-    // Nothing of it is left: a name that every object has is still no tool.
+    // Nothing of it remains: a name that every object has is no tool.
     await expect(mcp.call('constructor')).rejects.toThrow('Unknown tool');
   }, 120_000);
 });

@@ -14,13 +14,13 @@ afterAll(async () => {
   await network.stop();
 });
 
-test('a symbol that is not watched is 400 with the watched ones before the payment is looked at: even one that is worth nothing', async () => {
+test('a symbol that is not watched is 400 with the watched ones, before the payment is looked at', async () => {
   const path = '/v1/paid/fx/execution';
   const broke = await newBuyer(network, 0n);
   const payment = await broke.sign(service.origin, path);
   const answer = await present(service.origin, `${path}?symbol=NOPE`, payment);
   expect(answer.status).toBe(400);
   expect(JSON.parse(answer.body)).toMatchObject({ charged: false, errors: [{ path: 'symbol' }] });
-  // Its negative twin: a watched symbol gets as far as the empty balance.
+  // A watched symbol gets as far as the check of the empty balance.
   expect((await present(service.origin, `${path}?symbol=EURC`, payment)).status).toBe(402);
 });

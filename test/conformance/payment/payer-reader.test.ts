@@ -19,7 +19,7 @@ beforeAll(async () => {
   network = await startEmbeddedNetwork();
   proxy = await startRpcProxy(network.rpcUrl);
   chain = createChainClient({ rpcUrls: [proxy.url], chainId: network.chainId, timeoutMs: 10_000 });
-  // Its identity is asked for once, before anything else.
+  // The client asks for the chain's identity once, before anything else.
   await chain.request('eth_blockNumber', []);
 });
 afterAll(async () => {
@@ -35,7 +35,7 @@ beforeEach(() => {
   });
 });
 
-/** A node that takes no call without `to`. */
+/** A node that accepts no call without `to`. */
 function refuseTogether(): void {
   proxy.rule(({ method, params, index }) => {
     if (index === 0) requests++;
@@ -48,7 +48,7 @@ function refuseTogether(): void {
 const reader = (usdc = network.usdc) => createPayerReader(chain, usdc);
 const nonceOf = () => randomBytes(32);
 
-/** Buyers and a smart wallet, each with its own balance, and for some an authorization that was used. */
+/** Buyers and a smart wallet, each with its own balance. Some have used an authorization. */
 async function newPayers() {
   const wallet = await network.deploy('SmartWallet', [newKey().address]);
   await network.fundUsdc(wallet, 77n);
@@ -77,7 +77,7 @@ describe.each([
   ['in one call', () => {}],
   ['where the node takes no such call', refuseTogether],
 ])('payers read %s', (_, arrange) => {
-  test('are told apart: used or not, with code or without, each with its balance', async () => {
+  test('are reported separately: used or not, with code or without, each with its balance', async () => {
     const payers = await newPayers();
     arrange();
     const head = Number(await network.rpc<string>('eth_blockNumber', []));
@@ -102,11 +102,11 @@ test('300 payers at once cost a handful of requests, and each gets its own answe
   expect(requests).toBe(2);
 });
 
-// Of the token's code: revert (0xfd), or an invalid opcode, which burns all gas (0xfe).
+// The token's code: revert (0xfd), or an invalid opcode, which burns all gas (0xfe).
 test.each([
   ['reverts', 'fd'],
   ['burns all gas', 'fe'],
-])('a token that %s for one payer fails that one alone', async (_, end) => {
+])('a token that %s for one payer fails for that one only', async (_, end) => {
   const [good, bad] = [randomBytes(20), randomBytes(20)];
   const token = bytesToHex(randomBytes(20));
   // calldataload(4) == bad ? jump to the end : return 7
@@ -125,7 +125,7 @@ test.each([
   expect(requests).toBe(1);
 });
 
-test('where there is no token, nobody is told that he has no money', async () => {
+test('without a token, no payer is reported as having no balance', async () => {
   const read = reader(bytesToHex(randomBytes(20)));
   await expect(read({ from: randomBytes(20), nonce: nonceOf() }, STAYS)).rejects.toBeInstanceOf(UpstreamFailed);
 });

@@ -17,7 +17,7 @@ beforeAll(async () => {
   service = await startService(network, { catalogue: [latch.endpoint] });
 });
 afterAll(async () => {
-  // The seller has on chain what the ledger says was sold, whatever was done above.
+  // The seller's balance agrees with the ledger's sales after every test above.
   const { settled } = await service.deps.payments.ledger.countByState();
   expect(await balanceOf(network, network.seller)).toBe(1000n * BigInt(settled));
   await service.stop();
@@ -37,7 +37,7 @@ const newPayment = async (units?: bigint) => (await newBuyer(network, units)).si
 const buy = (payment: Payment, query = '', from?: string) => present(service.origin, latch.path + query, payment, from);
 const codeOf = ({ status, body }: Answer) => [status, JSON.parse(body).code, JSON.parse(body).charged];
 const CONFLICT = [409, 'payment_identifier_conflict', false];
-/** Of a payment that the ledger knows: its money may have moved. */
+/** For a payment that the ledger knows, because its money may have moved. */
 const KNOWN_CONFLICT = [409, 'payment_identifier_conflict', 'unknown'];
 
 test('with the same payload brings the same answer again, to another client too, and charges once', async () => {
@@ -52,7 +52,7 @@ test('with the same payload brings the same answer again, to another client too,
   expect(await transfersOf(network, payment)).toBe(1);
 });
 
-test('with another authorization is 409, of the same payer or of anybody, and runs and moves nothing', async () => {
+test('with another authorization is 409, for the same payer or another, and nothing runs or moves', async () => {
   const buyer = await newBuyer(network);
   const [first, second] = [await buyer.sign(service.origin, latch.path), await buyer.sign(service.origin, latch.path)];
   const stranger = await newPayment();
@@ -63,12 +63,12 @@ test('with another authorization is 409, of the same payer or of anybody, and ru
   expect(latch.runs()).toBe(runs);
   expect(await transfersOf(network, first)).toBe(1);
   expect(await transfersOf(network, stranger)).toBe(0);
-  // The authorization is as good as before.
+  // The authorization is still valid.
   expect(await buy(under(`${id}-next`, second))).toMatchObject({ status: 200 });
   expect(await transfersOf(network, first)).toBe(2);
 });
 
-test('with the same authorization for another request is 409; for the same request it goes on', async () => {
+test('with the same authorization for another request is 409; for the same request it is served', async () => {
   const payment = under(id, await newPayment());
   const first = await buy(payment, '?tag=one');
   expect(codeOf(await buy(payment, '?tag=two'))).toEqual(KNOWN_CONFLICT);
@@ -89,7 +89,7 @@ test('of another payment, presented with one that is being served or is paid, do
   expect(await transfersOf(network, payment)).toBe(1);
 });
 
-test('conflicts before the signature is looked at', async () => {
+test('conflicts before the signature is checked', async () => {
   const [payment, forged] = [await newPayment(), await newPayment()];
   const signature = signAuthorization(newKey().privateKey, forged.requirement).signature;
   const broken = { ...forged, authorization: { ...forged.authorization, signature } };
@@ -113,7 +113,7 @@ test('while its payment is being served: the same payload is in flight, another 
   expect(await answer).toMatchObject({ status: 200 });
 });
 
-test('brought by 32 payments at once is given to exactly one of them', async () => {
+test('that 32 payments bring at once goes to exactly one of them', async () => {
   const payments = await Promise.all(Array.from({ length: 32 }, async () => under(id, await newPayment())));
   const runs = latch.runs();
   const answers = await Promise.all(payments.map((payment) => buy(payment)));
@@ -124,7 +124,7 @@ test('brought by 32 payments at once is given to exactly one of them', async () 
   expect(moved.reduce((sum, transfers) => sum + transfers, 0)).toBe(1);
 });
 
-test('is free again when its reservation was given back', async () => {
+test('is free again when its reservation was released', async () => {
   const penniless = await buy(under(id, await newPayment(0n)));
   expect([penniless.status, decoded(penniless, 'payment-required').error]).toEqual([
     402,
@@ -144,7 +144,7 @@ test('is free again when its payment failed, because nothing was charged', async
   await outsider.send(cancelCalldata(network, buyer.privateKey, cancelled.authorization));
   latch.open();
   expect(decoded(await answer, 'payment-response').errorReason).toBe('invalid_exact_evm_nonce_already_used');
-  // Presented again it is told as before, until the identifier is another's.
+  // Presented again it gets the same reason, until another payment has the identifier.
   const again = await buy(under(id, cancelled));
   expect([again.status, decoded(again, 'payment-response').success]).toEqual([402, false]);
   const next = await buyer.sign(service.origin, latch.path);
@@ -154,7 +154,7 @@ test('is free again when its payment failed, because nothing was charged', async
 });
 
 test.each(['too-short', 'with a space in it', 'x'.repeat(129), 7])(
-  'that is malformed (%s) is 400, and the payment is as good as before',
+  'that is malformed (%s) is 400, and the payment stays valid',
   async (identifier) => {
     const payment = await newPayment();
     const answer = await buy(under(identifier, payment));

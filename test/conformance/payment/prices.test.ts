@@ -12,7 +12,7 @@ let service: Service;
 let mcp: Awaited<ReturnType<typeof connectClient>>;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
-  // A token is watched, or its route could not even be asked for as its example says.
+  // A token must be watched; otherwise its route's example would not be a valid request.
   service = await startService(network, { env: { WATCH_TOKENS: `EURC:0x${'89'.repeat(20)}` } });
   mcp = await connectClient(service.origin);
 });
@@ -43,7 +43,7 @@ interface Demand {
 }
 
 describe('the price in the catalogue', () => {
-  test('is in USDC what it is in USD, for 21 routes', () => {
+  test('is the same in USDC as in USD, for 21 routes', () => {
     const [usd, units] = [Object.entries(inUsd('paid')), inUnits('paid')];
     expect(usd).toHaveLength(21);
     for (const [path, price] of usd) expect([path, Number(units[path])]).toEqual([path, Number(price) * 1e6]);
@@ -85,7 +85,7 @@ describe('the price in the catalogue', () => {
     expect(pricesOf(routes, ({ route, priceUsd }) => [route, priceUsd])).toEqual(inUsd('lightning'));
   });
 
-  test('is the price in llms.txt, of what is sold for USDC and of what is sold for bitcoin alone', async () => {
+  test('is the price in llms.txt, for routes sold for USDC and routes sold for bitcoin only', async () => {
     const { body } = await service.get('/llms.txt');
     const lines = [...body.matchAll(/^- \[[^\]]+\]\((\/v1\/(?:paid|lightning)\/[^)]+)\): ([\d.]+),/gm)];
     const alone = entries('lightning').filter(({ onlyOn }) => onlyOn === 'lightning');
@@ -106,7 +106,7 @@ describe('the price in the catalogue', () => {
     );
   });
 
-  test('is the price of the tools, in words, for programs, and where they ask to be paid', async () => {
+  test('is the price of the tools: in text, for programs, and in their demand for payment', async () => {
     const { tools } = await mcp.client.listTools();
     const priced = tools.filter(({ name }) => name.startsWith('paid_'));
     const named = new Map(
@@ -138,7 +138,7 @@ describe('the price in the catalogue', () => {
     expect(Object.fromEntries(demands)).toEqual(inUnits('paid'));
   });
 
-  test('is the price in the search, of all that can be bought: what always fails is not offered', async () => {
+  test('is the price in the search, for every route that can be bought; the route that always fails is not listed', async () => {
     const { results, searched } = (await json('/v1/market/search?source=own&limit=50')) as {
       results: { url: string; priceUsd: string }[];
       searched: { ownRoutes: number };
@@ -149,7 +149,7 @@ describe('the price in the catalogue', () => {
     expect(pricesOf(results, ({ url, priceUsd }) => [url, priceUsd])).toEqual(offered);
   });
 
-  test('is within the range that the README tells', () => {
+  test('is within the range that the README states', () => {
     const readme = readFileSync(join(import.meta.dirname, '../../../README.md'), 'utf8');
     const [, least, most] = /from ([\d.]+) to ([\d.]+) USD/.exec(readme) ?? [];
     const prices = Object.values({ ...inUsd('paid'), ...inUsd('lightning') }).map(Number);

@@ -95,7 +95,7 @@ describe('without paying', () => {
     },
   );
 
-  test('a version 1 header is told so', async () => {
+  test('a version 1 header gets that reason', async () => {
     const answer = await service.get('/v1/paid/fees/estimate', { headers: { 'x-payment': 'e30=' } });
     expect(answer.status).toBe(402);
     expect(decoded(answer, 'payment-required').error).toMatch(/version 2.*PAYMENT-SIGNATURE/);
@@ -151,7 +151,7 @@ describe('a payment', () => {
     expect(await transfersOf(network, payment)).toBe(0);
   });
 
-  test('without the balance is 402 and told so', async () => {
+  test('without the balance is 402 with that reason', async () => {
     const buyer = await newBuyer(network, 499n);
     const payment = await buyer.sign(service.origin, '/v1/paid/fees/estimate');
     const answer = await present(service.origin, '/v1/paid/fees/estimate', payment);

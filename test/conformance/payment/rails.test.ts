@@ -9,9 +9,9 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { until } from '../../support/service/crew.ts';
 import { createProcess } from '../../support/service/process.ts';
 import { type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 import { balanceOf, decoded, newBuyer, present } from '../../support/usdc/buyer.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
@@ -46,7 +46,7 @@ const spendable = () => ({
   allowedAssets: [{ network: 'eip155:5042' as const, asset: network.usdc, maxAmountPerPayment: '5000' }],
 });
 
-describe('a facilitator of others in place of our relayer', () => {
+describe('a remote facilitator instead of our relayer', () => {
   let facilitator: LocalFacilitator;
   let service: Service;
   beforeAll(async () => {
@@ -79,14 +79,14 @@ describe('a facilitator of others in place of our relayer', () => {
     expect(payments[0]?.block).toBeGreaterThan(0);
   });
 
-  test('is named in /readyz, which asks it and not our purse', async () => {
+  test('is named in /readyz, which asks it instead of our relayer’s balance', async () => {
     expect(await readiness(service)).toMatchObject({
       status: 200,
       checks: { facilitator: { ok: true }, settlement: { ok: true } },
     });
   });
 
-  test('that refuses costs nothing; one that never answers leaves the payment unknown until the chain tells, and then the answer', async () => {
+  test('that refuses costs nothing; one that never answers leaves the payment unknown until the chain shows it, and then the answer comes', async () => {
     const buyer = await newBuyer(network);
     facilitator.fault('refuses');
     const refused = await present(service.origin, PATH, await buyer.sign(service.origin, PATH));
@@ -95,7 +95,7 @@ describe('a facilitator of others in place of our relayer', () => {
     const payment = await buyer.sign(service.origin, PATH);
     const first = await present(service.origin, PATH, payment);
     facilitator.fault(null);
-    // The money had moved: either the chain told within the wait, or the same payment gets the answer later.
+    // The money had moved. Either the chain showed it within the wait, or the same payment gets the answer later.
     let answer = first;
     await until('the answer is there', async () => {
       if (answer.status === 503) expect(JSON.parse(answer.body).charged).toBe('unknown');
@@ -144,7 +144,7 @@ describe('the Gateway beside our relayer', () => {
     return decoded(await service.get(PATH), 'payment-required').accepts as Requirement[];
   }
 
-  /** A payment by somebody with this much in the Gateway and nothing on the chain. */
+  /** A payment by a payer with this deposit in the Gateway and nothing on the chain. */
   async function batched(units: bigint, overrides?: Parameters<typeof signForGateway>[3]) {
     const { privateKey, address } = await newBuyer(network, 0n);
     gateway.deposit(address, units);
@@ -195,7 +195,7 @@ describe('the Gateway beside our relayer', () => {
     expect((await lookup(service, hash)).payments).toContainEqual(found);
   });
 
-  test('gives the same payment the same answer, charges it once, and sells nobody else anything for it', async () => {
+  test('gives the same payment the same answer, charges it once, and sells no other client anything for it', async () => {
     const payment = await batched(5000n);
     const first = await present(service.origin, PATH, payment);
     const again = await present(service.origin, PATH, payment);
@@ -208,7 +208,7 @@ describe('the Gateway beside our relayer', () => {
 
   const settlesAsked = () => gateway.asked.filter(({ path }) => path === '/v1/x402/settle').length;
 
-  test('refuses before the handler what the Gateway would not take or holds no deposit for, and after it what it did not take', async () => {
+  test('refuses before the handler a payment that the Gateway would refuse or has no deposit for, and after the handler one that it refused', async () => {
     const short = await batched(5000n, { validBefore: BigInt(Math.floor(Date.now() / 1000) + 3600) });
     const refused = await present(service.origin, PATH, short);
     expect(decoded(refused, 'payment-required').error).toBe('authorization_validity_too_short');
@@ -228,7 +228,7 @@ describe('the Gateway beside our relayer', () => {
       { success: false, transaction: '' },
     ]);
     expect(gateway.depositOf(payment.address)).toBe(price);
-    // The plain entry's extra over a Gateway signature: signed for another contract.
+    // The plain entry's extra with a Gateway signature, which is signed for another contract.
     const { authorization } = await batched(5000n);
     const [plain] = await accepts();
     const mixed = headerOf(payloadOf(authorization, plain as Requirement));
@@ -236,7 +236,7 @@ describe('the Gateway beside our relayer', () => {
     expect(decoded(wrong, 'payment-required').error).toBe('invalid_exact_evm_signature');
   });
 
-  test('that hangs after it took the money leaves the payment unknown, and the same payment gets the answer', async () => {
+  test('that does not answer after it took the money leaves the payment unknown, and the same payment gets the answer', async () => {
     const payment = await batched(5000n);
     gateway.fault('hangs after');
     let answer = await present(service.origin, PATH, payment);
@@ -274,7 +274,7 @@ describe('the Gateway beside our relayer', () => {
     rmSync(folder, { recursive: true, force: true });
   }, 60_000);
 
-  test('that is away sells nothing over it, charges nobody, and leaves the plain way as it was', async () => {
+  test('that does not answer sells nothing over it, charges nothing, and leaves the plain rail as it was', async () => {
     const payment = await batched(5000n);
     const off = await startService(network, {
       env: { GATEWAY: 'on', GATEWAY_URL: 'http://127.0.0.1:9', GATEWAY_WALLET_ADDRESS: WALLET },

@@ -20,7 +20,7 @@ import { newOutsider } from '../../support/usdc/outsider.ts';
 import { newKey, type Requirement, signAuthorization } from '../../support/usdc/payments.ts';
 import { randomIntent } from '../../support/usdc/token-node.ts';
 
-// The relayer itself, on a real node with Arc's block gas, contracts and fees: how many transactions it makes of what waits, and what they cost.
+// The relayer on a real node with Arc's block gas, contracts and fees: how many transactions it makes of waiting payments, and their cost.
 
 const PRICE = 1000n;
 /** Burns all the gas that it is given. */
@@ -101,7 +101,7 @@ const FAILED = { kind: 'failed', reason: 'invalid_exact_evm_transaction_failed' 
 const count = (all: readonly MinedCost[], of: (cost: MinedCost) => number) =>
   all.reduce((sum, cost) => sum + of(cost), 0);
 
-describe('what waits together', () => {
+describe('waiting payments', () => {
   test('a hundred payments are settled in one transaction, at less than 0.8 of the gas of a lone one each', async () => {
     const { settle, someIntents, mined, earned } = await open();
     const [lone, ...hundred] = await someIntents(101);
@@ -116,7 +116,7 @@ describe('what waits together', () => {
     expect(await earned()).toBe(101n * PRICE);
   });
 
-  test('what is too much for one transaction goes in several, each within its share of the block', async () => {
+  test('more payments than fit one transaction go in several, each within its share of the block', async () => {
     const { settle, someIntents, mined, earned } = await open({ blockSharePercent: 10 });
     expect(kinds(await settle(await someIntents(60)))).toEqual(Array(60).fill(SETTLED));
     expect(mined.length).toBeGreaterThan(2);
@@ -127,7 +127,7 @@ describe('what waits together', () => {
 });
 
 describe('a payment that comes alone', () => {
-  test('goes out at once: noted, then sent, with no other question before', async () => {
+  test('goes out at once: noted, then sent, with no other request before', async () => {
     const { settle, someIntents, mined, noted } = await open();
     const [first, second] = await someIntents(2);
     await settle(first ? [first] : []);
@@ -139,7 +139,7 @@ describe('a payment that comes alone', () => {
       },
     });
     expect(kinds(await settle(second ? [second] : []))).toEqual([SETTLED]);
-    // The newest block is read meanwhile, where the last reading is not fresh.
+    // The newest block may be read meanwhile, when the last reading is not fresh.
     const asked = calls.filter((method) => method !== 'eth_getBlockByNumber');
     expect(asked[0]).toBe('eth_sendRawTransaction');
     expect(new Set(asked.slice(1))).toEqual(new Set(['eth_getTransactionReceipt']));
@@ -148,7 +148,7 @@ describe('a payment that comes alone', () => {
   });
 });
 
-describe('a payment that would not go through', () => {
+describe('a payment that would fail', () => {
   test('is left out of the batch, and costs no gas', async () => {
     const { settle, someIntents, newIntent, mined, earned } = await open();
     const [good, poor] = [await someIntents(9), await newIntent(PRICE - 1n)];
@@ -159,7 +159,7 @@ describe('a payment that would not go through', () => {
     expect(await earned()).toBe(9n * PRICE);
   });
 
-  test('as five hundred over balances that moved away costs no gas either', async () => {
+  test('as one of five hundred over balances that moved away costs no gas either', async () => {
     const { settle, newIntent, mined } = await open();
     const { privateKey, authorization } = await newIntent(0n);
     const requirement = {
@@ -178,7 +178,7 @@ describe('a payment that would not go through', () => {
 });
 
 describe('a lone payment of an account with code', () => {
-  test('is tried out first, and costs nothing where it would not go through', async () => {
+  test('is simulated first, and costs nothing when it would fail', async () => {
     const { settle, newIntent, mined, noted } = await open();
     const wallet = { ...(await newIntent()), hasCode: true };
     await network.rpc('anvil_setCode', [wallet.address, ENDLESS]);
@@ -186,7 +186,7 @@ describe('a lone payment of an account with code', () => {
     expect([mined, noted]).toEqual([[], []]);
   });
 
-  test('is settled where it goes through', async () => {
+  test('is settled when the simulation succeeds', async () => {
     const { settle, newIntent, mined, earned } = await open();
     expect(kinds(await settle([{ ...(await newIntent()), hasCode: true }]))).toEqual([SETTLED]);
     expect([mined.length, await earned()]).toEqual([1, PRICE]);
@@ -202,8 +202,8 @@ describe('a lone payment of an account with code', () => {
   });
 });
 
-describe('while failures have cost enough today', () => {
-  test('a plain account’s lone payment is tried out too, and costs nothing where it would not go through', async () => {
+describe('after failures have cost enough today', () => {
+  test('a plain account’s lone payment is simulated too, and costs nothing when it would fail', async () => {
     const { settle, newIntent, mined, relayer } = await open({ isCareful: true });
     const [poor, grown, good] = [await newIntent(PRICE - 1n), await newIntent(), await newIntent()];
     await network.rpc('anvil_setCode', [grown.address, ENDLESS]);
@@ -215,7 +215,7 @@ describe('while failures have cost enough today', () => {
   });
 });
 
-describe('an authorization that has run out', () => {
+describe('an expired authorization', () => {
   test('is not sent, and fails by the chain’s own time; the others are settled without it', async () => {
     const { settle, newIntent, someIntents, mined, noted, earned } = await open();
     const now = BigInt(Math.floor(Date.now() / 1000));
@@ -228,7 +228,7 @@ describe('an authorization that has run out', () => {
     expect(await earned()).toBe(2n * PRICE);
   });
 
-  test('and was sent in time by a third party is settled', async () => {
+  test('that a third party sent in time is settled', async () => {
     const { settle, newIntent, mined, earned } = await open();
     const now = Math.floor(Date.now() / 1000);
     const intent = await newIntent(5n * PRICE, { validBefore: BigInt(now + 3) });
@@ -240,8 +240,8 @@ describe('an authorization that has run out', () => {
   });
 });
 
-describe('a payer who grows code after the simulation', () => {
-  test('spoils one batch: the others are settled, he is refused for a day, and nothing more is burnt', async () => {
+describe('a payer that gets code after the simulation', () => {
+  test('makes one batch fail: the others are settled, the payer is refused for a day, and no more gas is wasted', async () => {
     const { relayer, settle, someIntents, newIntent, mined, earned } = await open();
     const [good, burner] = [await someIntents(11), await newIntent()];
     let grown = false;
@@ -263,7 +263,7 @@ describe('a payer who grows code after the simulation', () => {
     expect(relayer.refuses?.(good[0]?.authorization.from ?? new Uint8Array())).toBeNull();
   });
 
-  test('burns no more than one payment may when he comes alone, and what else he has waiting goes back to him', async () => {
+  test('burns at most one payment’s gas when it is alone, and its other waiting payments are released', async () => {
     const { relayer, settle, newIntent, mined } = await open();
     const burner = await newIntent();
     await network.rpc('anvil_setCode', [burner.address, ENDLESS]);
@@ -279,7 +279,7 @@ describe('a payer who grows code after the simulation', () => {
   });
 });
 
-test('a transaction under our nonce that nobody here remembers, as one from before a crash, is outbid', async () => {
+test('a transaction with our nonce that this process does not know, such as one from before a crash, is replaced at a higher fee', async () => {
   const { wallet, settle, someIntents, earned } = await open();
   await network.pauseMining();
   const price = { maxFeePerGas: 45n * 10n ** 9n, maxPriorityFeePerGas: 10n ** 8n };
@@ -299,7 +299,7 @@ test('a transaction under our nonce that nobody here remembers, as one from befo
   expect(await earned()).toBe(2n * PRICE);
 });
 
-test('open settlements are expected to cost something, ended ones nothing', async () => {
+test('open settlements have an expected cost, ended ones have none', async () => {
   const { relayer, settle, someIntents } = await open();
   await settle(await someIntents(1));
   expect(relayer.expectedWei()).toBe(0n);

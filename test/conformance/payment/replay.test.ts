@@ -24,7 +24,7 @@ const buy = (payment: Payment, query = '', from?: string) => present(service.ori
 const reason = (answer: Answer) => [answer.status, decoded(answer, 'payment-required').error];
 
 describe('one payment', () => {
-  test('presented 64 times at once runs the handler once, delivers once and moves one transfer; the others hear 409', async () => {
+  test('presented 64 times at once runs the handler once, delivers once and moves one transfer; the others get 409', async () => {
     const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
     const before = latch.runs();
     latch.close();
@@ -101,7 +101,7 @@ describe('one payment', () => {
     ]);
   });
 
-  test('whose client leaves during the handler is not charged, and may be presented again', async () => {
+  test('whose client disconnects during the handler is not charged, and may be presented again', async () => {
     const payment = await (await newBuyer(network)).sign(service.origin, latch.path);
     latch.close();
     const controller = new AbortController();
@@ -135,7 +135,7 @@ describe('one payment', () => {
   });
 });
 
-test('a payer’s open payments are capped, and the cap is freed when they end', async () => {
+test('a payer’s open payments are limited, and the limit is free again when they end', async () => {
   const buyer = await newBuyer(network);
   latch.close();
   const cap = service.config.maxOpenPayments;
@@ -149,7 +149,7 @@ test('a payer’s open payments are capped, and the cap is freed when they end',
   expect(await buy(await buyer.sign(service.origin, latch.path))).toMatchObject({ status: 200 });
 });
 
-test('a payer’s uncharged failures a minute are capped, and another payer is served', async () => {
+test('a payer’s uncharged failures per minute are limited, and another payer is served', async () => {
   const limited = await startService(network, { env: { PAYER_FAILURES_PER_MINUTE: '3' } });
   try {
     const path = '/v1/paid/selftest/fail';
@@ -166,7 +166,7 @@ test('a payer’s uncharged failures a minute are capped, and another payer is s
   }
 });
 
-test('a client’s uncharged failures a minute are capped, however many payers it has, and another client is served', async () => {
+test('a client’s uncharged failures per minute are limited, however many payers it has, and another client is served', async () => {
   const limited = await startService(network, { env: { CLIENT_FAILURES_PER_MINUTE: '3' } });
   try {
     const path = '/v1/paid/selftest/fail';

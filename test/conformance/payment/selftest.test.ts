@@ -44,18 +44,18 @@ interface Options {
   /** Of the wallet, in USDC base units. */
   readonly units?: bigint;
   readonly catalogue?: readonly Endpoint<Sources>[];
-  /** Other than where the service listens. */
+  /** Set when it differs from the address on which the service listens. */
   readonly publicOrigin?: string;
 }
 
-/** The service, and beside it the self-test as the process would start it: over the same ledger, with a wallet of its own. */
+/** The service, with the self-test as the process would start it: over the same ledger, with its own wallet. */
 async function serve({ units = 1_000_000n, publicOrigin, ...options }: Options = {}) {
   const wallet = await newBuyer(network, units);
   const env = { SELFTEST_PRIVATE_KEY: bytesToHex(wallet.privateKey) };
   const db = openLedgerDatabase(join(folder, 'ledger.db'));
   const store = createSelfTestStore(db);
   const sold = options.catalogue ?? catalogue;
-  // What the endpoint reads is given to it here, so that it is this test's job and wallet alone that it shows.
+  // The test gives the endpoint its data, so that it shows only this test's job and wallet.
   const shown = sold.map((endpoint) =>
     endpoint === selftest
       ? withResults(endpoint, { results: store, enabled: true, origin: 'http://127.0.0.1' })
@@ -98,14 +98,14 @@ function withResults(endpoint: Endpoint<Sources>, selfTests: Sources['selfTests'
 const FAILED = { ok: false, notCharged: null };
 
 describe('the self-test', () => {
-  test('buys like anybody, its transaction is on the chain, the failing call costs nothing, and all of it is shown', async () => {
+  test('buys like any buyer, its transaction is on the chain, the failing call costs nothing, and the endpoint shows all of it', async () => {
     const { service, run, wallet } = await serve();
     const seller = await balanceOf(network, network.seller);
     const result = await run();
     expect(result).toMatchObject({ ok: true, notCharged: true, reason: null, latencyMs: expect.any(Number) });
     const transaction = bytesToHex(result?.transaction ?? Buffer.of());
     expect(await network.rpc('eth_getTransactionReceipt', [transaction])).toMatchObject({ status: '0x1' });
-    // The failing call costs more than the other: had it been charged, the sums would tell.
+    // The failing call costs more than the other. If it had been charged, the sums would show it.
     expect(await balanceOf(network, wallet.address)).toBe(1_000_000n - 500n);
     expect((await balanceOf(network, network.seller)) - seller).toBe(500n);
 
@@ -119,11 +119,11 @@ describe('the self-test', () => {
         recent: [{ notCharged: true }],
       },
     ]);
-    // To the gate it was a payer like any other: one settled payment, and nothing left of the other.
+    // The gate treated it like any payer: one settled payment, and no row of the other.
     expect(await service.deps.payments.ledger.countByState()).toMatchObject({ settled: 1, reserved: 0, failed: 0 });
   });
 
-  test('a service that sells what must fail is found out', async () => {
+  test('a service that sells what must fail is reported', async () => {
     const charging = defineEndpoint({
       ...{ path: selftestFail.path, access: 'paid', onlyOn: 'paid', priceUsd: '0.001', label: 'x', summary: 'x' },
       ...{ params: z.object({}), result: z.strictObject({}), example: { params: {}, result: {} } },
@@ -141,7 +141,7 @@ describe('the self-test', () => {
     });
   });
 
-  test('a payment that is taken behind an honest-looking 500 is found out', async () => {
+  test('a payment that is taken in spite of an answer of 500 is reported', async () => {
     const outsider = await newOutsider(network);
     const port = await freePort();
     const { run, service } = await serve({ publicOrigin: `http://127.0.0.1:${port}` });
@@ -155,14 +155,14 @@ describe('the self-test', () => {
     expect(await run()).toMatchObject({ ok: false, notCharged: false, reason: 'failing_call_used_its_payment' });
   });
 
-  test('a wallet without money fails the run, and buys again when it has some', async () => {
+  test('a wallet without a balance fails the run, and buys again when it has one', async () => {
     const { run, wallet } = await serve({ units: 0n });
     expect(await run()).toMatchObject({ ...FAILED, transaction: null, reason: 'wallet_short_of_funds' });
     await network.fundUsdc(wallet.address, 10_000n);
     expect(await run()).toMatchObject({ ok: true });
   });
 
-  test('a public URL under which nobody is reached fails the run', async () => {
+  test('a public URL that cannot be reached fails the run', async () => {
     const { run } = await serve({ publicOrigin: `http://127.0.0.1:${await freePort()}` });
     expect(await run()).toMatchObject({
       ...FAILED,
@@ -181,7 +181,7 @@ describe('the self-test', () => {
     expect(JSON.parse((await second.service.get('/v1/selftest')).body)).toMatchObject({ last24h: { runs: 1, ok: 1 } });
   });
 
-  test('stopping ends a run under way, which is not held against the service', async () => {
+  test('a stop ends the current run, which does not count as a failure of the service', async () => {
     const { selfTest, store, service } = await serve({ publicOrigin: await startMute() });
     const stop = new AbortController();
     const running = selfTest.run(stop.signal);
@@ -193,7 +193,7 @@ describe('the self-test', () => {
   });
 });
 
-test('there is none without a wallet, and none of what is not for sale', async () => {
+test('there is no self-test without a wallet, and none of a route that is not for sale', async () => {
   const { service, store } = await serve();
   const make = (selfTest: object, seller = service.config.seller) =>
     createSelfTest({
@@ -207,7 +207,7 @@ test('there is none without a wallet, and none of what is not for sale', async (
   expect(() => make({ privateKey }, network.selfTester.address)).toThrow(/wallet is the seller’s/);
 });
 
-test('the embedded network gives its wallet to who asks for it alone', async () => {
+test('the embedded network gives a self-test wallet only when asked', async () => {
   expect(embeddedEnvironment(network)).not.toHaveProperty('SELFTEST_PRIVATE_KEY');
   const given = embeddedEnvironment(network, { selfTest: true });
   expect(given).toMatchObject({ SELFTEST_PRIVATE_KEY: network.selfTester.privateKey, SELFTEST_INTERVAL_SECONDS: '60' });
@@ -216,7 +216,7 @@ test('the embedded network gives its wallet to who asks for it alone', async () 
 
 const selftestFailPath = '/v1/paid/selftest/fail';
 
-/** A public address in front of the service, whose keeper reads what passes. */
+/** A public address before the service, whose operator reads the traffic. */
 async function startProxy(port: number, origin: string, keeper: (path: string, header: string) => Promise<void>) {
   const server = createServer(async (request, response) => {
     const path = request.url ?? '';
@@ -230,7 +230,7 @@ async function startProxy(port: number, origin: string, keeper: (path: string, h
   await listen(server, port);
 }
 
-/** An address that takes requests and never answers. */
+/** An address that accepts requests and never answers. */
 async function startMute(): Promise<string> {
   const server = createServer(() => undefined);
   await listen(server, 0);

@@ -23,7 +23,7 @@ afterAll(async () => {
   await network.stop();
 });
 
-/** A payment of the wallet's, signed by any key; `tail` makes the signature longer than a key's. */
+/** A payment of the wallet, signed by any key. `tail` makes the signature longer than a key's. */
 async function payment(privateKey: Uint8Array, tail = Buffer.alloc(0)) {
   const requirement = requirementOf((await service.get(PATH)).headers);
   const unsigned = { ...signAuthorization(privateKey, requirement), from: hexToBytes(wallet) };
@@ -41,12 +41,12 @@ test('a smart wallet pays with its owner’s signature (ERC-1271)', async () => 
   expect(await balanceOf(network, wallet)).toBe(before - 500n);
 });
 
-test('a smart wallet refuses another key’s signature, and so do we, before the handler', async () => {
+test('another key’s signature is refused by the smart wallet, and so by us before the handler runs', async () => {
   const answer = await present(service.origin, PATH, await payment(newKey().privateKey));
   expect([answer.status, decoded(answer, 'payment-required').error]).toEqual([402, 'invalid_exact_evm_signature']);
 });
 
-test('an account without code cannot pass for a smart wallet', async () => {
+test('an account without code is not accepted as a smart wallet', async () => {
   const nobody = newKey();
   const requirement = requirementOf((await service.get(PATH)).headers);
   const signed = { ...signAuthorization(owner.privateKey, requirement), from: hexToBytes(nobody.address) };
@@ -54,10 +54,10 @@ test('an account without code cannot pass for a smart wallet', async () => {
   expect([answer.status, decoded(answer, 'payment-required').error]).toEqual([402, 'invalid_exact_evm_signature']);
 });
 
-test('a key that was delegated to code (EIP-7702) is judged by its code, as the token does', async () => {
+test('a key that was delegated to code (EIP-7702) is verified by its code, as the token does', async () => {
   const delegated = newKey();
   await network.fundUsdc(delegated.address, 10_000n);
-  // Its own signature recovers; the code at its address knows another owner.
+  // Its own signature recovers to it, but the code at its address has another owner.
   const code = await network.rpc<string>('eth_getCode', [wallet, 'latest']);
   await network.rpc('anvil_setCode', [delegated.address, code]);
   const requirement = requirementOf((await service.get(PATH)).headers);

@@ -67,7 +67,7 @@ function sign(primaryType: string, message: Record<string, unknown>, signer = pa
 
 const signTransfer = (auth: Authorization) => sign('TransferWithAuthorization', { ...auth });
 
-/** `(v, r, s)` as the older form takes it. */
+/** `(v, r, s)`, the form of the older function. */
 function split(signature: Hex): [number, Hex, Hex] {
   const { r, s, v } = parseSignature(signature);
   return [Number(v), r, s];
@@ -76,7 +76,7 @@ function split(signature: Hex): [number, Hex, Hex] {
 const terms = (auth: Authorization) =>
   [auth.from, auth.to, auth.value, auth.validAfter, auth.validBefore, auth.nonce] as const;
 
-/** Simulates first, so that a refusal shows the contract's own words, then sends and waits. */
+/** Simulates first, so that a refusal shows the contract's own message, then sends and waits. */
 async function call(functionName: string, args: readonly unknown[]): Promise<TransactionReceipt> {
   const request = { address: USDC, abi: abi as Abi, functionName, args: [...args] };
   await chain.simulateContract({ ...request, account: relayer.account });
@@ -134,7 +134,7 @@ describe('transferWithAuthorization', () => {
   test.each([
     ['nothing', { value: 0n }],
     ['oneself', { to: payer.address }],
-  ])('the system keeps silent about a transfer of or to %s, the token does not', async (_case, changes) => {
+  ])('the system does not log a transfer of or to %s, the token does', async (_case, changes) => {
     const { logs } = await pay(authorization(changes));
     expect(logs.map((log) => log.address)).toEqual([USDC, USDC]);
   });
@@ -167,7 +167,7 @@ describe('transferWithAuthorization', () => {
     await expect(call('transferWithAuthorization', args)).rejects.toThrow('FiatTokenV2: invalid signature');
   });
 
-  test('the mirror image of a signature (high s) is refused', async () => {
+  test('the mirrored signature (high s) is refused', async () => {
     const auth = authorization();
     const { r, s, yParity } = parseSignature(await signTransfer(auth));
     const mirrored: Hex = `0x${(CURVE_ORDER - BigInt(s)).toString(16).padStart(64, '0')}`;
@@ -194,7 +194,7 @@ describe('transferWithAuthorization', () => {
   test('gas stays within what Arc charges for it', async () => {
     const first = await pay(authorization({ to: createAccount().address }));
     const second = await pay(authorization());
-    // 112,519 were observed on mainnet, whose token stands behind a proxy and a blocklist.
+    // 112,519 were observed on mainnet, whose token is behind a proxy and checks a blocklist.
     for (const { gasUsed } of [first, second]) expect(gasUsed).toBeLessThan(112_519n);
     expect(second.gasUsed).toBeGreaterThan(60_000n);
   });
@@ -215,7 +215,7 @@ describe('cancelAuthorization', () => {
     await expect(pay(auth)).rejects.toThrow('FiatTokenV2: authorization is used or canceled');
   });
 
-  test('somebody else cannot cancel', async () => {
+  test('another account cannot cancel', async () => {
     const signature = await sign('CancelAuthorization', { authorizer: seller, nonce: authorization().nonce });
     await expect(call('cancelAuthorization', [seller, authorization().nonce, signature])).rejects.toThrow(
       'FiatTokenV2: invalid signature',
@@ -236,7 +236,7 @@ describe('receiveWithAuthorization', () => {
     expect(await read('authorizationState', [mine.from, mine.nonce])).toBe(true);
   });
 
-  test('a signature for one kind is worthless for the other', async () => {
+  test('a signature for one function is invalid for the others', async () => {
     const auth = authorization({ to: relayer.account.address });
     const signature = await sign('ReceiveWithAuthorization', { ...auth });
     await expect(call('transferWithAuthorization', [...terms(auth), signature])).rejects.toThrow('invalid signature');
@@ -262,10 +262,10 @@ describe('payers with code (ERC-1271)', () => {
     await expect(pay(authorization({ from: stranger }))).rejects.toThrow('FiatTokenV2: invalid signature');
   });
 
-  test('an account with code is never judged by recovery', async () => {
+  test('an account with code is never verified by recovery', async () => {
     const owner = privateKeyToAccount(createAccount().privateKey);
     await network.fundUsdc(owner.address, 5000n);
-    // The account itself signs, but has code that answers no ERC-1271 question.
+    // The account itself signs, but its code does not answer ERC-1271 calls.
     await network.rpc('anvil_setCode', [owner.address, artifacts.SystemLog.runtime]);
     const auth = authorization({ from: owner.address });
     const signature = await sign('TransferWithAuthorization', { ...auth }, owner);
@@ -289,7 +289,7 @@ describe('ERC-20', () => {
     );
   });
 
-  test('nobody but the token speaks through the system log', async () => {
+  test('only the token may write the system log', async () => {
     const args = [payer.address, seller, 1n];
     const request = { address: SYSTEM_LOG, abi: artifacts.SystemLog.abi, functionName: 'record', args };
     await expect(chain.simulateContract({ ...request, account: relayer.account })).rejects.toThrow('only the token');

@@ -10,13 +10,13 @@ import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
 import { seedLedger } from '../../support/ledger/seed-ledger.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
-import { until } from '../../support/service/crew.ts';
 import { type Run, runCommand } from '../../support/service/operator-command.ts';
 import { createProcess } from '../../support/service/process.ts';
 import type { Answer } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 
-// Processes are started and killed: that takes seconds each where others work too.
+// Starting and killing processes takes seconds on a busy machine.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const PATH = '/v1/paid/fees/estimate';
@@ -74,13 +74,13 @@ describePostgres('a ledger that outgrows its machine', () => {
     }
   };
 
-  test('a file that a service holds is not copied', async () => {
+  test('a file that a service uses is not copied', async () => {
     const refused = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toMatch(/^failed: a service is running on .*stop it first/);
   });
 
-  test('what a killed service leaves is copied row by row, every table, and printed', async () => {
+  test('the ledger of a killed service is copied row by row, every table, and the counts are printed', async () => {
     const buyer = await newBuyer(network);
     sold = [];
     for (let at = 0; at < 3; at++) {
@@ -117,7 +117,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     );
   });
 
-  test('status, list and export tell the same of both', async () => {
+  test('status, list and export report the same for both', async () => {
     const both = async (...args: string[]) => [await run('ledger', args), await run('ledger', args, shared())];
     for (const args of [['list'], ['list', '--state', 'settled', '--json', '--limit', '2'], ['export', '--csv']]) {
       const [here, there] = await both(...args);
@@ -132,7 +132,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     expect(text?.stdout).toContain('oldest open payment: ');
   });
 
-  test('a target with rows, a source of another version and a target without a ledger are refused with a word', async () => {
+  test('a target with rows, a source of another version and a target without a ledger are refused with a reason', async () => {
     const again = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
     expect(again).toMatchObject({ code: 1, stdout: '' });
     expect(again.stderr).toMatch(/is not empty \(usdc_payments has rows\)/);
@@ -158,7 +158,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     expect([wrong.code, wrong.stderr]).toEqual([1, 'failed: --to is not a postgres:// URL\n']);
   });
 
-  test('a copy that fails at its last tables leaves a target that is as empty as it was, and a good one follows', async () => {
+  test('a copy that fails at its last tables leaves the target empty, and a repeated copy succeeds', async () => {
     const broken = join(folder, 'broken.db');
     copyFileSync(file, broken);
     const db = new Database(broken);
@@ -174,7 +174,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     expect(await ask('SELECT id FROM usdc_payments', 'empty')).toHaveLength(7);
   });
 
-  test('reconcile brings what the dead service left to its end, from the database', async () => {
+  test('reconcile finishes the payments that the dead service left, in the database', async () => {
     const early = await run('ledger', ['reconcile', '--timeout', '2'], shared());
     expect(early.code, early.stderr).toBe(1);
     expect(early.stdout.match(/ still unknown\n/g)).toHaveLength(2);
@@ -186,7 +186,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     expect(await ask('SELECT * FROM instances')).toEqual([]);
   });
 
-  test('a service on the copy delivers again what was paid for, and refuses what was used', async () => {
+  test('a service on the copy redelivers what was paid for, and refuses used payments', async () => {
     instance = await createProcess(network, join(folder, 'instance'), { ...shared(), COLLECTOR: 'off' });
     await instance.start();
     const { origin } = instance;
@@ -201,7 +201,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     expect(await balanceOf(network, network.seller)).toBe(5n * PRICE);
   });
 
-  test('beside it reconcile and copy refuse, looks do not, and backup says what to do instead', async () => {
+  test('beside it reconcile and copy refuse, reading commands work, and backup names the tools to use', async () => {
     const refused = await run('ledger', ['reconcile'], shared());
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toMatch(/^failed: a service is running over .*stop it first\n$/);
@@ -211,7 +211,7 @@ describePostgres('a ledger that outgrows its machine', () => {
     const backup = await run('backup', [], shared());
     expect(backup).toMatchObject({ code: 1, stdout: '' });
     expect(backup.stderr).toContain('pg_dump');
-    // A directory that is named is meant.
+    // A named directory takes precedence.
     const named = await run('backup', ['--data-dir', join(folder, 'data'), '--to', join(folder, 'copies')], shared());
     expect(named.code, named.stderr).toBe(0);
     expect((await run('ledger', ['status', '--data-dir', join(folder, 'data')], shared())).stdout).toContain(
@@ -220,7 +220,7 @@ describePostgres('a ledger that outgrows its machine', () => {
   });
 });
 
-/** A row as text, the same of both databases; without the place that one of them has more. */
+/** A row as text, the same for both databases; without the place, which only one of them has. */
 function plain({ place: _place, ...row }: Record<string, unknown>): string {
   const cells = Object.entries(row).map(([name, value]) => [name, cell(value)]);
   return JSON.stringify(cells.sort(([one], [other]) => (String(one) < String(other) ? -1 : 1)));

@@ -39,10 +39,10 @@ interface Run {
   stderr: string;
 }
 
-/** One of the operator's commands as he runs it, with the service's environment. */
+/** Runs one of the operator's commands with the service's environment. */
 function run(script: 'ledger' | 'backup', args: string[], env: Record<string, string> = {}): Promise<Run> {
   const given = { PATH: process.env.PATH, ...embeddedEnvironment(network), DATA_DIR: dataDir, ...env };
-  // Away from any .env file.
+  // In a directory without a .env file.
   const options = { cwd: folder, env: given };
   return new Promise((resolve) => {
     execFile(process.execPath, [join(SCRIPTS, `${script}.ts`), ...args], options, (error, stdout, stderr) => {
@@ -79,7 +79,7 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   throw new Error(`not in ten seconds: ${what}`);
 }
 
-/** As many payments whose transactions are noted and wait for a block that does not come. */
+/** Payments whose transactions are noted and wait for a block that is not mined. */
 async function hangInFlight(count: number): Promise<{ payment: Payment; answer: Promise<Answer | null> }[]> {
   const buyers = await Promise.all(Array.from({ length: count }, () => newBuyer(network)));
   const payments = await Promise.all(buyers.map((buyer) => buyer.sign(service.origin, PATH)));
@@ -94,7 +94,7 @@ async function hangInFlight(count: number): Promise<{ payment: Payment; answer: 
   return hung;
 }
 
-/** Restores a copy as the README says, into a directory of its own, and looks when nothing is open any more. */
+/** Restores a copy into its own directory as the README says, and runs `check` when no payment is open any more. */
 async function withRestored(
   copy: string,
   look: (restored: typeof service, file: string) => Promise<void>,
@@ -117,7 +117,7 @@ function expectAlreadyUsed(answer: Answer): void {
   expect(decoded(answer, 'payment-required').error).toBe('invalid_exact_evm_nonce_already_used');
 }
 
-test('a backup made under load restores to a ledger that charges nobody twice and accounts for all it held', async () => {
+test('a backup made under load restores to a ledger that charges no payment twice and accounts for all it held', async () => {
   const bought: { payment: Payment; answer: Answer }[] = [];
   const buyers = await Promise.all(Array.from({ length: BUYERS }, () => newBuyer(network)));
   let buying = true;
@@ -142,7 +142,7 @@ test('a backup made under load restores to a ledger that charges nobody twice an
   await Promise.all(shopping);
   expect(bought.map(({ answer }) => answer.status).filter((status) => status !== 200)).toEqual([]);
 
-  // 2. A copy with payments whose transactions are on their way.
+  // 2. A copy with payments whose transactions are in flight.
   const hung = await hangInFlight(3);
   const inFlight = await run('backup', ['--to', join(folder, 'in-flight')]);
   expect(inFlight.code, inFlight.stderr).toBe(0);
@@ -152,7 +152,7 @@ test('a backup made under load restores to a ledger that charges nobody twice an
   await network.resumeMining();
   for (const { payment, answer } of hung) bought.push({ payment, answer: (await answer)! });
 
-  // 3. Sold after the copy: the copy knows nothing of them.
+  // 3. Sold after the copy, so the copy does not have them.
   const late: Payment[] = [];
   for (const buyer of buyers) {
     const payment = await buyer.sign(service.origin, PATH);
@@ -163,7 +163,7 @@ test('a backup made under load restores to a ledger that charges nobody twice an
   const sellerHas = await balanceOf(network, network.seller);
   expect(sellerHas).toBe(BigInt(bought.length + late.length) * PRICE);
 
-  // 4. The copy made under load: what it holds as settled is delivered again, whatever it missed is known to the chain.
+  // 4. The copy made under load: settled payments are redelivered, and the chain has the payments that it lacks.
   await withRestored(made[0]!, async (restored, file) => {
     const settled = new Set(statesIn(file).map(({ nonce }) => nonce.toString('hex')));
     for (const { payment, answer } of bought) {
@@ -178,7 +178,7 @@ test('a backup made under load restores to a ledger that charges nobody twice an
   });
   expect(await balanceOf(network, network.seller)).toBe(sellerHas);
 
-  // 5. The copy made with transactions on their way: they are found on the chain, and their buyers get what they paid for.
+  // 5. The copy made with transactions in flight: they are found on the chain, and their buyers get their answers.
   await withRestored(copy, async (restored, file) => {
     expect(totalIn(file)).toBe(soldInCopy + BigInt(hung.length) * PRICE);
     for (const { payment, answer } of bought) {
@@ -188,14 +188,14 @@ test('a backup made under load restores to a ledger that charges nobody twice an
       expect(decoded(again, 'payment-response')).toMatchObject({ success: true });
     }
     for (const payment of late) expectAlreadyUsed(await present(restored.origin, PATH, payment));
-    // What is missing stands on the chain and in the balance.
+    // Missing payments are on the chain and in the balance.
     expect(sellerHas - totalIn(file)).toBe(BigInt(late.length) * PRICE);
   });
   expect(await balanceOf(network, network.seller)).toBe(sellerHas);
   await service.start();
 }, 120_000);
 
-test('the ledger is told while the service runs: counts, payments without their payers, income that adds up, and the routes that were bought', async () => {
+test('the ledger is reported while the service runs: counts, payments without their payers, income that adds up, and the bought routes', async () => {
   const settled = rows<{ n: number }>(
     ledgerFile(),
     "SELECT count(*) AS n FROM usdc_payments WHERE state = 'settled'",
@@ -232,7 +232,7 @@ test('reconcile refuses beside a running service', async () => {
   expect(refused.stderr).toMatch(/^failed: a service is running on .*stop it first\n$/);
 });
 
-test('reconcile brings what a killed service left to its end, and says so when the chain gives none', async () => {
+test('reconcile finishes the payments that a killed service left, and says so when the chain does not answer', async () => {
   const hung = await hangInFlight(2);
   await service.kill();
   for (const { answer } of hung) expect(await answer).toBeNull();
@@ -275,7 +275,7 @@ test.each([
   ],
   ['backup', ['--data-dir', '/nonexistent'], 1, /^$/, /^failed: there is no ledger\.db in \/nonexistent.*\n$/],
   ['ledger', ['reconcile'], 1, /^$/, /^failed: the configuration has [^\n]*SELLER_ADDRESS is missing[^\n]*\n$/],
-] as const)('%s %j ends with %i and a word', async (script, args, code, stdout, stderr) => {
+] as const)('%s %j ends with %i and a reason', async (script, args, code, stdout, stderr) => {
   const ended = await run(script, [...args], { SELLER_ADDRESS: '' });
   expect(ended.code, ended.stderr).toBe(code);
   expect(ended.stdout).toMatch(stdout);

@@ -61,7 +61,7 @@ describeSamples(
       });
     });
 
-    test('a refused question is a failure of ours to ask it, not an answer', async () => {
+    test('a refused query is our failure to ask, not an answer', async () => {
       samples.serve('/cloudflare', 'dns/cloudflare-error-400.json', 'application/json', 400);
       await expect(ask(samples.world, '/domains/dns', { name: 'example.com', type: 'A' })).rejects.toMatchObject({
         status: 502,
@@ -94,7 +94,7 @@ function host(name: string, ttl = 86400) {
   return { nameServer: `${name}.ns.cloudflare.com`, ttl };
 }
 
-/** Asks what the recording was asked. */
+/** Asks the query of the recording. */
 function askRecorded({ world, parsed }: Samples, file: string): Promise<Record<string, unknown>> {
   const types: Record<number, DnsType> = { 1: 'A', 28: 'AAAA', 5: 'CNAME', 15: 'MX', 16: 'TXT', 2: 'NS' };
   const [{ name, type }] = parsed<{ Question: [{ name: string; type: number }] }>(file).Question;

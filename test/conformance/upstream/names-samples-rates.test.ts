@@ -39,7 +39,7 @@ describeSamples(
       expect(latest.date).toBe('2018-06-11');
       expect(Object.keys(latest.rates)).toHaveLength(32);
       expect(latest.rates).toMatchObject({ USD: '1.179', JPY: '129.62', RUB: '73.7903' });
-      // A Sunday: Friday's.
+      // A Sunday has Friday's rates.
       const sunday = await rates({ base: 'EUR', symbols: 'USD', date: '2018-06-10' });
       expect([sunday.date, sunday.rates]).toEqual(['2018-06-08', { USD: '1.1754' }]);
     });
@@ -51,7 +51,7 @@ describeSamples(
       ['2023-01-01', '2022-12-30', { HRK: expect.any(String) }],
       ['2022-03-01', '2022-03-01', { RUB: expect.any(String) }],
       ['1999-01-04', '1999-01-04', { USD: '1.1789' }],
-    ])('the history: on %s that of %s', async (date, day, expected) => {
+    ])('the history: on %s the rates of %s', async (date, day, expected) => {
       samples.world.time.nowMs = Date.parse('2026-04-13T18:00:00Z');
       const head =
         '<Envelope><Cube><Cube time="2026-04-13"><Cube currency="USD" rate="1.1684"/></Cube></Cube></Envelope>';
@@ -64,7 +64,7 @@ describeSamples(
       expect(Object.values(reply.rates)).not.toContain('N/A');
     });
 
-    test('a page instead of XML: Frankfurter answers; without it, a failure that names both', async () => {
+    test('a page instead of XML: Frankfurter answers; when it fails too, the error names both', async () => {
       samples.serve('/ecb/eurofxref-daily.xml', 'ecb/not-xml.html', 'text/xml');
       samples.serve('/frankfurter/v1', 'frankfurter/v1-latest-base-USD.json');
       const reply = await rates({ base: 'USD' });

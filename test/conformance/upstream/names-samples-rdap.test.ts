@@ -115,7 +115,7 @@ describeSamples(
     };
 
     test.each(['iana-dns-bootstrap.json', 'iana-dns-bootstrap-2025-11-06.json'])(
-      '%s: every top-level domain has the server that stands in it',
+      '%s: every top-level domain has the server of the file',
       async (file) => {
         samples.serve('/iana/dns.json', `rdap/${file}`);
         const bootstrap = bootstrapOf();
@@ -133,7 +133,7 @@ describeSamples(
       },
     );
 
-    test('a malformed list: what can be used is used', async () => {
+    test('a malformed list: its usable entries are used', async () => {
       samples.serve('/iana/dns.json', 'rdap/bootstrap-bad-url.json');
       const bootstrap = bootstrapOf();
       expect((await bootstrap.serverFor('a.cz'))?.url).toBe('https://rdap.nic.cz/');
@@ -141,7 +141,7 @@ describeSamples(
       expect(await bootstrap.serverFor('a.example')).toBeNull();
     });
 
-    test.each([200, 404])('a page instead of the list, with HTTP %i: the shipped copy stands in', async (status) => {
+    test.each([200, 404])('a page instead of the list, with HTTP %i: the bundled copy is used', async (status) => {
       samples.serve('/iana/dns.json', 'rdap/iana-404.html', 'text/html', status);
       const bootstrap = bootstrapOf();
       expect((await bootstrap.serverFor('a.com'))?.url).toBe('https://rdap.verisign.com/com/v1/');
@@ -150,7 +150,7 @@ describeSamples(
   },
 );
 
-/** Lets IANA's list name the local registry for a domain. */
+/** Makes IANA's list name the local registry for a domain. */
 function registryOf({ world }: Samples, domain: string): void {
   const tld = domain.split('.').at(-1);
   world.answers.set('/iana/dns.json', json({ publication: 'x', services: [[[tld], [`${world.origin}/registry/`]]] }));

@@ -5,7 +5,7 @@ import { type NamesWorld, serveFixtures, startNames } from '../../support/upstre
 import { FAULTS } from '../../support/upstream/replay.ts';
 import { balanceOf, buyOnce, newBuyer, present } from '../../support/usdc/buyer.ts';
 
-// The seven routes as a buyer has them: the mounted service, paid on the embedded network, over stand-ins for every source.
+// The seven routes as a buyer sees them: the mounted service, paid on the embedded network, over stand-ins for every source.
 
 let network: EmbeddedNetwork;
 let world: NamesWorld;
@@ -71,8 +71,8 @@ describe('never charged', () => {
     expect(body).toMatchObject({ status, code, charged: false });
   });
 
-  test('whatever way the sources fail in', async () => {
-    // The ECB's files are in hand already and would stand in: currencies are shown without them elsewhere.
+  test('whichever way the sources fail', async () => {
+    // The ECB's files are cached already, so currencies are tested elsewhere.
     const paths = [
       ...['/domains/dns?name=other.example.com', '/domains/whois?domain=other.com'],
       ...['/wiki/search?q=other', '/wiki/summary?title=Other', '/wiki/article?title=Other'],
@@ -83,7 +83,7 @@ describe('never charged', () => {
     for (const fault of FAULTS) {
       await world.first.setFault(fault);
       await world.second.setFault(fault);
-      // The same payments again and again: a failure leaves them as good as new.
+      // Presents the same payments again and again, because a failure leaves them valid.
       const answers = await Promise.all(paths.map((path, at) => present(service.origin, path, payments[at]!)));
       const statuses = answers.map(({ status }) => status);
       expect([fault, statuses.every((status) => status === 502 || (fault === '404' && status === 404))]).toEqual([

@@ -103,7 +103,7 @@ describe.skipIf(!SAMPLES_PRESENT)('npm, recorded (skipped where the samples are 
     expect(server().received[0]?.headers['user-agent']).toBe('percall-test');
   });
 
-  test('unpublished: not found, whether told with 404 or with 200', async () => {
+  test('unpublished: not found, whether npm answers 404 or 200', async () => {
     const body = sample('unpublished-404-scrollreveal-2015.json');
     serve('GET /scrollreveal', body, 404);
     expect(await sources().npm.latest('scrollreveal')).toBeNull();
@@ -123,14 +123,14 @@ describe.skipIf(!SAMPLES_PRESENT)('npm, recorded (skipped where the samples are 
       { version: '6.0.0', deprecated: 'The package has been renamed to `open`', licence: 'MIT' },
     ],
     ['@types/babel__template', 'manifest-latest-@types-babel__template.json', { version: '7.0.3', licence: 'MIT' }],
-  ])('%s by its latest version alone, where the whole is too large', async (name, file, expected) => {
+  ])('%s by its latest version alone, when the whole answer is too large', async (name, file, expected) => {
     const path = `GET /${name.replace('/', '%2f')}`;
     serve(path, Buffer.alloc(5 * 1024 * 1024, ' '));
     serve(`${path}/latest`, sample(file));
     expect(await sources().npm.latest(name)).toMatchObject({ name, publishedAt: null, ...expected });
   });
 
-  test('and then its time by deps.dev', async () => {
+  test('and then its publish time from deps.dev', async () => {
     serve('GET /lodash', Buffer.alloc(5 * 1024 * 1024, ' '));
     serve('GET /lodash/latest', Buffer.from('{"name":"lodash","version":"4.17.20"}'));
     serve('GET /v3/systems/npm/packages/lodash/versions/4.17.20', sample('depsdev-npm-lodash-4.17.20.json'));

@@ -70,7 +70,7 @@ describe.skipIf(!SAMPLES_PRESENT)('PyPI, recorded (skipped where the samples are
     });
   });
 
-  test('six advisories that are four flaws; a withdrawn one is none', async () => {
+  test('six advisories that are four vulnerabilities; a withdrawn one does not count', async () => {
     const body = sample('release-django-3.0-vulns-excerpt.json');
     serve('GET /pypi/django/json', body);
     const { advisories } = (await sources().pypi.latest('Django'))!;

@@ -76,7 +76,7 @@ describe.skipIf(!SAMPLES_PRESENT)('OSV, recorded (skipped where the samples are 
     ]);
   });
 
-  test('one version of guzzle: the fix of its line', async () => {
+  test('one version of guzzle gets the fix of its release line', async () => {
     const record = sample('vuln-Packagist-GHSA-f2wf-25xc-69c9-guzzle.json');
     serve('POST /v1/query', Buffer.concat([Buffer.from('{"vulns":['), record, Buffer.from(']}')]));
     const ask = (version: string) =>
@@ -85,7 +85,7 @@ describe.skipIf(!SAMPLES_PRESENT)('OSV, recorded (skipped where the samples are 
     expect((await ask('7.4.3')).advisories).toMatchObject([{ fixedIn: ['7.4.4'] }]);
   });
 
-  test('GitHub and RustSec on one flaw: one advisory; a withdrawn record: none', async () => {
+  test('GitHub and RustSec on one vulnerability: one advisory; a withdrawn record: none', async () => {
     const both = ['vuln-crates.io-RUSTSEC-2022-0013.json', 'vuln-crates.io-GHSA-m5pq-gvj9-9vr8.json']
       .map(sample)
       .join();
@@ -126,7 +126,7 @@ describe.skipIf(!SAMPLES_PRESENT)('OSV, recorded (skipped where the samples are 
     });
   });
 
-  test('nothing known; a query that OSV refuses', async () => {
+  test('nothing known; and a query that OSV refuses', async () => {
     serve('POST /v1/query', sample('query-no-match.json'));
     const ask = (name: string) => sources().osv.advisories({ ecosystem: 'npm', name, version: null });
     expect((await ask('left-pad')).advisories).toEqual([]);
@@ -134,7 +134,7 @@ describe.skipIf(!SAMPLES_PRESENT)('OSV, recorded (skipped where the samples are 
     await expect(ask('right-pad')).rejects.toBeInstanceOf(UpstreamFailed);
   });
 
-  test('every sample was used, but for those of batch queries, which we do not make', () => {
+  test('every sample was used, except those of batch queries, which we do not make', () => {
     expect(unused().filter((file) => !file.startsWith('querybatch-'))).toEqual([]);
   });
 });

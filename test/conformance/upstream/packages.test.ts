@@ -5,7 +5,7 @@ import { fixture, packagesEnvironment } from '../../support/upstream/packages.ts
 import { type Replay, startReplay } from '../../support/upstream/replay.ts';
 import { buyOnce } from '../../support/usdc/buyer.ts';
 
-// The three routes as a buyer has them: the mounted service, paid on the embedded network, over replaying upstreams.
+// The three routes as a buyer sees them: the mounted service, paid on the embedded network, over replaying upstreams.
 
 let network: EmbeddedNetwork;
 let upstream: Replay;

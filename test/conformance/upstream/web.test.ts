@@ -5,7 +5,7 @@ import { type Service, startService } from '../../support/service/service.ts';
 import { type Replay, startReplay } from '../../support/upstream/replay.ts';
 import { buyOnce } from '../../support/usdc/buyer.ts';
 
-// The two routes as a buyer has them: the mounted service, paid on the embedded network, pages on loopback under names of their own.
+// The two routes as a buyer sees them: the mounted service, paid on the embedded network, over pages on loopback with names of their own.
 
 const HTML = { 'content-type': 'text/html; charset=utf-8', 'x-frame-options': 'DENY' };
 const PAGE = `<html lang="en"><head><title>A page</title></head><body><h1>Hello</h1><p>${'Words. '.repeat(60)}</p></body></html>`;
@@ -72,7 +72,7 @@ describe('bought', () => {
     expect(body.securityHeaders.present).toEqual([{ name: 'x-frame-options', value: 'DENY', judgement: 'good' }]);
   });
 
-  test('a page that is down, as an answer', async () => {
+  test('a page that is down gets an answer', async () => {
     await pages.setFault('500');
     const { answer, body, paid } = await buy(check('http://good.example/page'));
     expect([answer.status, paid, body.status, body.up]).toEqual([200, 2000n, 500, false]);
@@ -105,7 +105,7 @@ describe('never charged', () => {
     },
   );
 
-  test('more requests to one host than are good for it', async () => {
+  test('more requests to one host than the limit', async () => {
     const { web } = service.deps.sources;
     const signal = new AbortController().signal;
     for (let call = 0; call < 40; call++) await web.check('http://limited.example/page', signal);
@@ -115,7 +115,7 @@ describe('never charged', () => {
   });
 });
 
-test('production refuses to start with hosts that lead around the guard', () => {
+test('production refuses to start with hosts that bypass the address guard', () => {
   const env = {
     ...{ NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}` },
     RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,

@@ -3,7 +3,7 @@ import { exchange } from '../../support/wire/exchange.ts';
 import type { Transcript } from '../../support/wire/transcript.ts';
 import type { Shop } from './shop.ts';
 
-/** What machines read before they pay. */
+/** The documents that machines read before they pay. */
 export async function recordDocuments(t: Transcript, { origin }: Shop): Promise<void> {
   await t.ask('the price list', origin, '/v1/paid');
   await t.ask('llms.txt', origin, '/llms.txt');
@@ -12,7 +12,7 @@ export async function recordDocuments(t: Transcript, { origin }: Shop): Promise<
   await t.ask('what the facilitator supports', origin, '/facilitator/supported');
 }
 
-/** The manifest repeats what the challenges show, so each route of it is a line with a hash. */
+/** The manifest repeats the challenges, so each of its routes is recorded as one line with a hash. */
 export async function recordManifest(t: Transcript, { origin }: Shop): Promise<void> {
   await t.ask('its head', origin, '/.well-known/x402', { method: 'HEAD' });
   const { body } = await exchange(origin, '/.well-known/x402');
@@ -26,7 +26,7 @@ export async function recordManifest(t: Transcript, { origin }: Shop): Promise<v
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** The names of what `/readyz` tells, and of its members, sorted. */
+/** The names of the checks of `/readyz` and of their members, sorted. */
 export async function recordReadiness(t: Transcript, { origin }: Shop): Promise<void> {
   const { status, body } = await exchange(origin, '/readyz');
   const { checks, ...rest } = JSON.parse(body) as { checks: Record<string, object> };
@@ -36,15 +36,12 @@ export async function recordReadiness(t: Transcript, { origin }: Shop): Promise<
 }
 
 const OF_THE_RUNTIME = /^(nodejs|process)_/;
-/** Counts what no test provokes, so that its labels are seldom there. */
+/** Counts events that no test causes, so its labels are usually missing. */
 const WITHOUT_LABELS = ['collector_refused_answers_total'];
-/** Labels whose values are there from the start. */
+/** Labels whose values exist from the start. */
 const WITH_VALUES = /^(rail|state)="/;
 
-/**
- * The service's own metrics, sorted: kind, name and the names of the labels of its samples, of rails and states their values too. What the runtime
- * tells of itself is left out.
- */
+/** The service's own metrics, sorted: type, name and label names; for rails and states the values too. Metrics of the runtime are left out. */
 export async function recordMetrics(t: Transcript, { origin }: Shop): Promise<void> {
   const { body } = await exchange(origin, '/metrics');
   const kinds = [...body.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', kind = '']) => ({ name, kind }));

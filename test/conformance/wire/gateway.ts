@@ -1,5 +1,5 @@
-import { until } from '../../support/service/crew.ts';
 import { callMessage } from '../../support/service/mcp.ts';
+import { until } from '../../support/service/workers.ts';
 import { newBuyer, type Payment } from '../../support/usdc/buyer.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import type { GatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
@@ -13,7 +13,7 @@ import { presenting } from './usdc-sales.ts';
 const PATH = '/v1/paid/test/usdc';
 const calling = (given: object, meta?: object) => posting(callMessage('paid_test_usdc', given, meta));
 
-/** A payment through the Gateway by a fresh payer with this deposit, in base units. */
+/** A payment through the Gateway by a new payer with this deposit, in base units. */
 async function batched(shop: Shop, gateway: GatewayStandIn, units: bigint): Promise<Payment> {
   const { privateKey, address } = await newBuyer(shop.network, 0n);
   gateway.deposit(address, units);
@@ -51,7 +51,7 @@ export async function recordGateway(t: Transcript, shop: Shop, gateway: GatewayS
   await t.ask('the refused payment again', origin, `${PATH}?tag=g`, presenting(other));
 }
 
-/** A settlement that is not known in time, the lookup meanwhile, and the answer once it is known. */
+/** A settlement whose outcome is not known in time, the lookup meanwhile, and the answer afterwards. */
 export async function recordUnknown(t: Transcript, { network, origin }: Shop): Promise<void> {
   const payment = await (await newBuyer(network)).sign(origin, PATH);
   const nonce = Buffer.from(payment.authorization.nonce).toString('hex');

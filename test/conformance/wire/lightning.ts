@@ -8,17 +8,17 @@ import {
   proofHeader,
 } from '../../support/lightning/lightning-buyer.ts';
 import { startLightningService } from '../../support/lightning/lightning-service.ts';
-import { until } from '../../support/service/crew.ts';
+import { until } from '../../support/service/workers.ts';
 import { decodedIn, exchange, type Sent } from '../../support/wire/exchange.ts';
 import type { Transcript } from '../../support/wire/transcript.ts';
 import { PLACE, type Shop, sold } from './shop.ts';
 
 const PATH = '/v1/lightning/test/sats';
-/** An invoice lasts 300 s, and a proof of it is taken for 60 s more. */
+/** An invoice lasts 300 s, and its proof is accepted for 60 s more. */
 const EXPIRED_MS = 366_000;
 const presenting = (header: string): Sent => ({ headers: { 'payment-signature': header } });
 
-/** Asks, pays the invoice really and keeps the proof; the payment hash gets a name. */
+/** Asks, pays the invoice and keeps the proof. The payment hash gets a name. */
 async function payFor(
   { network, origin }: Pick<Shop, 'network' | 'origin'>,
   t: Transcript,
@@ -33,7 +33,7 @@ async function payFor(
   return { header: proofHeader(requirement, preimage), preimage, paymentHash, requirement };
 }
 
-/** What unpaid requests are told, and that parameters are judged before a payment. */
+/** Answers to unpaid requests. They show that parameters are checked before a payment. */
 export async function recordLightningUnpaid(t: Transcript, { origin }: Shop): Promise<void> {
   await until('the fee endpoints have blocks to answer from', async () => {
     const { checks } = JSON.parse((await exchange(origin, '/readyz')).body);
@@ -81,14 +81,14 @@ export async function recordLightningSales(t: Transcript, shop: Shop): Promise<v
   sold.sats.recover();
 }
 
-/** The facilitator's claim of a proof, as a seller asks for it. */
+/** The facilitator call that claims a proof. */
 function settling({ header, requirement }: LightningProof): Sent {
   const paymentPayload = JSON.parse(Buffer.from(header, 'base64').toString('utf8'));
   const body = JSON.stringify({ x402Version: 2, paymentPayload, paymentRequirements: requirement });
   return { method: 'POST', headers: { 'content-type': 'application/json' }, body };
 }
 
-/** Proofs that are not taken; each gets its reason and a fresh invoice. */
+/** Proofs that are refused. Each gets its reason and a new invoice. */
 export async function recordLightningRefusals(t: Transcript, shop: Shop): Promise<void> {
   const { origin } = shop;
   const path = `${PATH}?tag=refused`;
@@ -117,7 +117,7 @@ export async function recordLightningRefusals(t: Transcript, shop: Shop): Promis
   await t.ask('the lookup of that claim', origin, `/v1/payments/${claimed.paymentHash}`);
 }
 
-/** What becomes of a proof whose invoice has expired, and what is told where there is no node to ask for invoices. */
+/** A proof whose invoice has expired, and the answers of a service without a node. */
 export async function recordLightningAway(t: Transcript, network: EmbeddedNetwork): Promise<void> {
   let shiftMs = 0;
   const clock: Clock = { ...systemClock, nowMs: () => Date.now() + shiftMs };

@@ -11,7 +11,7 @@ const TOOL = 'paid_test_tool';
 const PAID = '/v1/paid/test/tool';
 const LIGHTNING = { 'percall/rail': 'lightning' };
 
-/** What is sent to put one message to the tools server. */
+/** The request that sends one message to the tools server. */
 export const posting = (message: object): Sent => ({
   method: 'POST',
   headers: MCP_HEADERS,
@@ -25,7 +25,7 @@ const asking =
   (title, given, meta, tool = TOOL) =>
     t.ask(title, origin, '/mcp', posting(callMessage(tool, given, meta)));
 
-/** The server's own description, and each tool: its parts that tell of payment, and a hash over all of it. */
+/** The server's own description, and each tool: its parts about payment, and a hash over the whole. */
 export async function recordTools(t: Transcript, { origin }: Shop): Promise<void> {
   const clientInfo = { name: 'test', version: '1.0.0' };
   const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo };

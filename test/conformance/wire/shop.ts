@@ -1,13 +1,13 @@
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { until } from '../../support/service/crew.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
 import { type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 import { USDC } from '../../support/usdc/payments.ts';
 import { createTranscript, type Transcript } from '../../support/wire/transcript.ts';
 
-/** Where the service says that it is: by configuration, so that no port and no drawn address is in any answer. */
+/** The configured public address, so that no port and no random address is in any answer. */
 export const PLACE = {
   PUBLIC_ORIGIN: 'https://percall.example',
   SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
@@ -17,17 +17,17 @@ export const PLACE = {
 /** The Gateway's wallet contract that payers sign for. */
 export const WALLET = `0x${'77'.repeat(20)}` as const;
 
-/** The endpoints that the suites sell beside the real ones: each suite changes the mood of its own alone. */
+/** The endpoints that the suites sell besides the real ones. Each suite changes the mode of its own endpoint only. */
 export const sold = {
   usdc: moodyEndpoint('/test/usdc'),
   sats: moodyEndpoint('/test/sats'),
   tool: moodyEndpoint('/test/tool'),
   latch: latchedEndpoint('/test/latch'),
 };
-/** Sold over Lightning alone. */
+/** Sold over Lightning only. */
 const satsAlone = { ...moodyEndpoint('/test/sats-alone').endpoint, onlyOn: 'lightning' } as const;
 
-/** The real service with all real endpoints, under an address and a seller that are the same in each run. */
+/** The real service with all real endpoints, under the same address and seller in each run. */
 export async function openShop(network: EmbeddedNetwork, env: Record<string, string> = {}) {
   const { usdc, sats, tool, latch } = sold;
   const service = await startService(network, {
@@ -40,7 +40,7 @@ export async function openShop(network: EmbeddedNetwork, env: Record<string, str
 
 export type Shop = Awaited<ReturnType<typeof openShop>>;
 
-/** A transcript that leaves what the examples of the catalogue hold, and names the seller's Lightning node. */
+/** A transcript that keeps the values of the catalogue's examples, and names the seller's Lightning node. */
 export function openTranscript(network: EmbeddedNetwork): Transcript {
   const examples = JSON.stringify(catalogue.map(({ example }) => example));
   const transcript = createTranscript(`${examples} ${USDC}`);
@@ -48,7 +48,7 @@ export function openTranscript(network: EmbeddedNetwork): Transcript {
   return transcript;
 }
 
-/** Every rail has been looked at, and the relayer's balance read: `/readyz` tells it in a member that is not there before. */
+/** True when every rail was checked and the relayer's balance was read: only then `/readyz` has that member. */
 async function isReady(service: Service): Promise<boolean> {
   const { status, body } = await service.get('/readyz');
   const { gateway, lightning, settlement } = JSON.parse(body).checks;

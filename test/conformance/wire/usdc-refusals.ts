@@ -9,7 +9,7 @@ const BAD = `${PATH}?nonsense=1`;
 const encoded = (payload: unknown) => ({ header: headerOf(payload) });
 const nowSeconds = () => BigInt(Math.floor(Date.now() / 1000));
 
-/** What is no payment at all, and that a header is judged before the parameters. */
+/** Headers that are no payment. They show that a header is judged before the parameters. */
 export async function recordUnreadable(t: Transcript, { network, origin }: Shop): Promise<void> {
   const { authorization, requirement } = await (await newBuyer(network, 0n)).sign(origin, PATH);
   const good = payloadOf(authorization, requirement);
@@ -33,7 +33,7 @@ export async function recordUnreadable(t: Transcript, { network, origin }: Shop)
   await t.ask('the order: a payer without money and bad parameters', origin, BAD, presenting(encoded(good)));
 }
 
-/** Readable payments that are not taken. */
+/** Readable payments that are refused. */
 export async function recordUsdcRefusals(t: Transcript, { network, origin }: Shop): Promise<void> {
   const buyer = await newBuyer(network);
   const refuse = async (title: string, payment: Pick<Payment, 'header'>) => {

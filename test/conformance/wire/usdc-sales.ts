@@ -7,7 +7,7 @@ import { type Shop, sold } from './shop.ts';
 
 const PATH = '/v1/paid/test/usdc';
 
-/** What is sent to present a payment, from the first client unless another one is named. */
+/** The request that presents a payment, from the first client unless another is named. */
 export const presenting = ({ header }: Pick<Payment, 'header'>, from?: string): Sent => ({
   headers: { 'payment-signature': header },
   ...(from && { from }),
@@ -19,7 +19,7 @@ function identified({ authorization, requirement }: Payment, id: string): { head
   return { header: headerOf(payloadOf(authorization, requirement, extensions)) };
 }
 
-/** A sale, its redelivery, what the same payment buys nowhere else, and what the lookup tells of it. */
+/** A sale, its redelivery, uses of the same payment elsewhere, and its lookup. */
 export async function recordUsdcSales(t: Transcript, { network, origin }: Shop): Promise<void> {
   const buyer = await newBuyer(network);
   const payment = await buyer.sign(origin, PATH);
@@ -44,7 +44,7 @@ export async function recordUsdcSales(t: Transcript, { network, origin }: Shop):
   await t.ask('an identifier that is too short', origin, PATH, presenting(identified(two, 'short')));
 }
 
-/** A handler that fails, and a payment that another connection serves. */
+/** A handler that fails, and a payment that another connection is serving. */
 export async function recordUsdcFailures(t: Transcript, { network, origin }: Shop): Promise<void> {
   const buyer = await newBuyer(network);
   const failing = '/v1/paid/selftest/fail';

@@ -16,14 +16,14 @@ const TARGETS: readonly (readonly [title: string, path: string])[] = [
   ['a query that the challenge leaves out because it is too long', `/v1/paid/web/check?url=${'x'.repeat(1100)}`],
 ];
 
-/** The challenges of two routes, where there is more than one way to pay. */
+/** The challenges of two routes, where there are several ways to pay. */
 export async function recordChallenges(t: Transcript, { origin }: Shop): Promise<void> {
   await t.ask('fees/estimate', origin, '/v1/paid/fees/estimate');
   await t.ask('fees/estimate, HEAD', origin, '/v1/paid/fees/estimate', { method: 'HEAD' });
   await t.ask('chain/wallet', origin, `/v1/paid/chain/wallet?address=${ADDRESS}`);
 }
 
-/** What unpaid requests are told, with GET and with HEAD, and what is no request for a price. */
+/** Answers to unpaid requests, with GET and with HEAD, and to requests that are never sold. */
 export async function recordUsdcUnpaid(t: Transcript, { origin }: Shop): Promise<void> {
   for (const [title, path] of TARGETS) {
     await t.ask(title, origin, path);

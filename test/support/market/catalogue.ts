@@ -18,11 +18,11 @@ const accept = (extra: object, changes: object = {}) => ({
   },
   ...{ extra, ...changes },
 });
-/** Payable plainly, and through the gateway. */
+/** Payable without the gateway; the next one is payable through the gateway. */
 export const plain = (changes: object = {}) => accept({ name: 'USDC', version: '2' }, changes);
 export const gateway = (changes: object = {}) => accept({ name: 'GatewayWalletBatched', version: '1' }, changes);
 
-/** An item as Circle's catalogue has them; `metadata` is put over its metadata. */
+/** An item in the form of Circle's catalogue. `metadata` overrides members of its metadata. */
 export function item(n: number | string, accepts: unknown = [gateway()], metadata: object = {}) {
   return {
     resource: `https://seller${n}.example/v1/thing`,
@@ -31,7 +31,7 @@ export function item(n: number | string, accepts: unknown = [gateway()], metadat
   };
 }
 
-/** Answers as a catalogue of these items does that pages by limit and offset, at most `most` at once. */
+/** Answers like a catalogue of these items that pages by limit and offset, with at most `most` items per page. */
 export function paged(items: readonly unknown[], most = 200) {
   return ({ url }: Received): Recorded => {
     const query = new URL(url, 'http://127.0.0.1').searchParams;
@@ -41,7 +41,7 @@ export function paged(items: readonly unknown[], most = 200) {
   };
 }
 
-/** The real reader on a local server, with what it logged; `close` ends its connections. */
+/** The real reader on a local server, with its log. `close` ends its connections. */
 export function openCatalogue(url: string, store: CatalogueStore, clock: Clock, timeoutMs = 5000) {
   const upstreams = createUpstreams({ clock, userAgent: 'percall/test' });
   const upstream = upstreams.open({ name: 'catalogue', timeoutMs, maxBytes: 4 << 20, concurrency: 1, retries: 0 });
@@ -56,6 +56,6 @@ export function openCatalogue(url: string, store: CatalogueStore, clock: Clock, 
   };
 }
 
-/** What `copy` holds, or null. */
+/** The entries of a stored copy, or null. */
 export const entriesOf = (copy: CatalogueCopy | null) =>
   copy === null ? null : (JSON.parse(copy.entries) as { entry: { url: string } }[]).map(({ entry }) => entry.url);

@@ -15,7 +15,7 @@ export const USDC = `0x36${'0'.repeat(38)}`;
 export const PAY_TO = `0x${'ab'.repeat(20)}`;
 export const ORIGIN = 'https://us.good.example';
 
-/** An entry of `accepts` that any stock client can pay; `more` overrides and, with undefined, takes away. */
+/** An entry of `accepts` that any stock client can pay. `more` overrides members; undefined removes one. */
 export function accept(more: Record<string, unknown> = {}): Record<string, unknown> {
   const extra = { name: 'USDC', version: '2' };
   return {
@@ -36,13 +36,13 @@ export function base64(value: unknown): string {
   return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64');
 }
 
-/** A 402 of version 2. */
+/** A version 2 challenge. */
 export function challenge(accepts: readonly unknown[] = [accept()], more: object = {}): Recorded {
   const header = base64({ x402Version: 2, error: 'Payment required', accepts, ...more });
   return { status: 402, headers: { 'payment-required': header }, body: '{}' };
 }
 
-/** A 402 of version 1: everything in the body. */
+/** A version 1 challenge: everything is in the body. */
 export function challengeV1(accepts: readonly unknown[] = [acceptV1()]): Recorded {
   return { status: 402, body: JSON.stringify({ x402Version: 1, error: 'X-PAYMENT header is required', accepts }) };
 }
@@ -56,11 +56,11 @@ interface Options {
   readonly limits?: Partial<MarketLimits>;
   readonly timeoutMs?: number;
   readonly startMs?: number;
-  /** More names of the seller without TLS. */
+  /** More host names of the seller that has no TLS. */
   readonly plainHosts?: readonly string[];
 }
 
-/** A market on a real ledger file, and sellers on loopback: one under *.good.example behind TLS, and one at plain.example without it. */
+/** A market on a real ledger file, and two sellers on loopback: *.good.example with TLS and plain.example without. */
 export async function openMarket({
   answers = {},
   limits,
@@ -101,7 +101,7 @@ export async function openMarket({
     clock,
     lines,
     submit: (url: unknown, client = '192.0.2.1') => market.submit(url, client),
-    /** Moves on by whole intervals; after each, everybody who is due was called. */
+    /** Advances the clock by whole intervals. After each one every due listing has been called. */
     async hours(count: number) {
       for (let hour = 0; hour < count; hour += 1) {
         await clock.advance(intervalMs);

@@ -1,7 +1,7 @@
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** One rule that a page breaks, with the elements at fault and what is wrong with each. */
+/** A rule that a page breaks, with the elements at fault and the fault of each. */
 export interface Finding {
   readonly rule: string;
   readonly impact: string;
@@ -14,8 +14,8 @@ const COLLECT = `axe.run(document).then(({ violations }) => violations.map(({ id
 })))`;
 
 /**
- * What axe-core finds serious or critical on the page as it stands now.
- * It runs in an isolated world: the page's CSP neither stops it nor has to be loosened for it, and the page cannot see it.
+ * The serious and critical findings of axe-core on the page as it is now.
+ * It runs in an isolated world. So the page's CSP does not block it and need not be loosened, and the page cannot see it.
  */
 export async function auditAccessibility(page: Page): Promise<Finding[]> {
   const devtools = await page.context().newCDPSession(page);

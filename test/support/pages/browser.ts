@@ -8,7 +8,7 @@ if (!IS_THERE && process.env.REQUIRE_BROWSER === '1') {
   throw new Error(`REQUIRE_BROWSER is set, but there is no browser at ${EXECUTABLE} (CHROMIUM names another)`);
 }
 
-/** Quiet, and unable to leave this machine: no other name or address resolves, and no proxy is asked. */
+/** Flags that turn off background traffic and keep the browser on this machine: no other name or address resolves, and no proxy is used. */
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -30,22 +30,22 @@ export interface VisitOptions {
   readonly colorScheme?: 'light' | 'dark';
   readonly screen?: keyof typeof VIEWPORTS;
   readonly reducedMotion?: 'reduce' | 'no-preference';
-  /** Off shows what somebody without scripts sees; most of Playwright's page is of no use then. */
+  /** False shows the page without scripts. Then most of Playwright's page functions do not work. */
   readonly javaScript?: boolean;
 }
 
-/** What a page did since it was opened, redirects and later navigations included. */
+/** The page's events since it was opened, redirects and later navigations included. */
 export interface Observed {
-  /** Errors in the console, each with where it came from; a refused CSP source shows here too. */
+  /** Errors in the console, each with its source. A refused CSP source is one too. */
   readonly consoleErrors: string[];
-  /** Exceptions that nobody caught. */
+  /** Exceptions that the page did not catch. */
   readonly pageErrors: string[];
   readonly cspViolations: string[];
-  /** Requests that got no answer at all. */
+  /** Requests without any answer. */
   readonly failedRequests: string[];
-  /** Every address asked for. */
+  /** Every requested URL. */
   readonly requests: string[];
-  /** What came over the wire, heads included, compressed as it was. */
+  /** Bytes that were received, headers included, as compressed. */
   transferredBytes: number;
 }
 
@@ -55,13 +55,13 @@ export interface Visit {
 }
 
 export interface TestBrowser {
-  /** Opens the address in a fresh profile and resolves when it has loaded. What a test opens is closed when it ends. */
+  /** Opens the URL in a new profile and resolves when it has loaded. It is closed when the test ends. */
   visit(url: string, options?: VisitOptions): Promise<Visit>;
 }
 
 /**
- * A suite that needs a browser: one Chromium for all of it, ended with it. Without one the suite is skipped and says so in its
- * name; with REQUIRE_BROWSER=1, as in the gate, it fails instead, so that it cannot go missing unnoticed.
+ * A suite that needs a browser. It shares one Chromium. Without a browser the suite is skipped, and its name says so.
+ * With REQUIRE_BROWSER=1, as in the checks of every change, it fails instead, so that a missing browser is noticed.
  */
 export function describeInBrowser(name: string, suite: (browser: TestBrowser) => void): void {
   if (!IS_THERE) {
@@ -87,7 +87,7 @@ export function describeInBrowser(name: string, suite: (browser: TestBrowser) =>
         return visit(context, url);
       },
     });
-    // Last here and so first at the end: a server that the suite stops would wait for the connections of open pages.
+    // Registered last, so it runs first at the end. Otherwise a server that the suite stops would wait for the connections of open pages.
     afterAll(() => browser.close());
   });
 }
@@ -118,11 +118,11 @@ async function observe(page: Page): Promise<Observed> {
   page.on('request', (request) => observed.requests.push(request.url()));
   page.on('requestfailed', (request) => {
     const reason = request.failure()?.errorText ?? 'no reason given';
-    // What was still under way when the test left the page; a policy's refusal has another name.
+    // A request that was in flight when the test left the page. A refusal by the policy has another name.
     if (reason !== 'net::ERR_ABORTED') observed.failedRequests.push(`${request.url()}: ${reason}`);
   });
   await page.exposeFunction('reportCspViolation', (text: string) => observed.cspViolations.push(text));
-  // Text, because the tests are type-checked without the DOM; the browser's own tools stand above the page's CSP.
+  // Text, because the tests are type-checked without the DOM. The browser's own tools are not subject to the page's CSP.
   await page.addInitScript(`document.addEventListener('securitypolicyviolation', (event) =>
     reportCspViolation(event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sourceFile + ':' + event.lineNumber));`);
   const devtools = await page.context().newCDPSession(page);

@@ -1,6 +1,6 @@
 import type { Offer } from '../../../src/payment/offer.ts';
 
-/** The value of PAYMENT-REQUIRED that an offer makes for a request target. */
+/** Returns the PAYMENT-REQUIRED value that an offer makes for a request target. */
 export function challengeOf(offer: Offer): (target: string, error?: string) => string {
   return (target, error) => {
     const fields = offer.demand.fields(target, error);

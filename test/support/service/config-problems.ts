@@ -1,6 +1,6 @@
 import { ConfigError, loadConfig } from '../../../src/config.ts';
 
-/** What the configuration has to say against an environment, a line each; nothing when it takes it. */
+/** The configuration's problems with an environment, one per line. Empty when there are none. */
 export function configProblems(env: Record<string, string | undefined>): readonly string[] {
   try {
     loadConfig(env);

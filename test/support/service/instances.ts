@@ -7,13 +7,13 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { createProcess } from './process.ts';
 import { startRoundRobin } from './round-robin.ts';
 
-/** Several instances of the service over one ledger on PostgreSQL, each a process with its own data, behind a load balancer. */
+/** Several instances of the service over one ledger on PostgreSQL, behind a load balancer. Each is a process with its own data. */
 export async function startInstances(
   network: EmbeddedNetwork,
   ledgerUrl: string,
   count: number,
   env: Record<string, string> = {},
-  /** What one of them has apart from the others, by its place. */
+  /** The environment of one instance, by its index. */
   own: (at: number) => Record<string, string> = () => ({}),
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-instances-'));
@@ -30,7 +30,7 @@ export async function startInstances(
     ),
   );
   const origins = ports.map((port) => `http://127.0.0.1:${port}`);
-  // One after the other: who is first leads.
+  // One after the other, so that the first one leads.
   for (const instance of instances) await instance.start();
 
   return {
@@ -39,7 +39,7 @@ export async function startInstances(
     instances,
     /** Of each instance, past the load balancer. */
     origins,
-    /** Rows of a question to the ledger. */
+    /** Rows of a query on the ledger. */
     ask: async <Row extends object>(text: string, values: unknown[] = []): Promise<Row[]> => {
       const client = new Client({ connectionString: ledgerUrl });
       await client.connect();
@@ -59,7 +59,7 @@ export async function startInstances(
 
 export type Instances = Awaited<ReturnType<typeof startInstances>>;
 
-/** Which instance leads, by its place; -1 while none does. */
+/** The index of the leading instance; -1 while none leads. */
 export async function leaderOf({ origins }: Pick<Instances, 'origins'>): Promise<number> {
   const words = await Promise.all(
     origins.map(async (origin) => {

@@ -7,15 +7,15 @@ import { newBuyer, type Payment } from '../usdc/buyer.ts';
 import { headerOf, newKey, payloadOf, requirementOf, signAuthorization } from '../usdc/payments.ts';
 import { call } from './service.ts';
 
-/** Somebody who pays for calls, by whatever account. */
+/** A buyer with an account that pays. */
 export interface Payer {
   readonly address: `0x${string}`;
-  /** Whether it is a contract. */
+  /** Whether the account is a contract. */
   readonly isWallet: boolean;
   sign(origin: string, path: string): Promise<Payment>;
 }
 
-/** So many buyers with a key of their own, and so many that pay from a contract which knows their key (ERC-1271). */
+/** Makes buyers that pay from a key of their own, and buyers that pay from a contract which knows their key (ERC-1271). */
 export async function newPayers(
   network: EmbeddedNetwork,
   keys: number,
@@ -46,8 +46,12 @@ async function newWalletPayer(network: EmbeddedNetwork, units: bigint): Promise<
   };
 }
 
-/** Presents a payment and throws away what comes back, as a network that breaks would; returns when the other side has closed or is gone. */
-export async function presentUnheard(origin: string, path: string, { header }: Pick<Payment, 'header'>): Promise<null> {
+/** Presents a payment and discards the answer, like a network that breaks. Returns when the other side has closed. */
+export async function presentAndDiscard(
+  origin: string,
+  path: string,
+  { header }: Pick<Payment, 'header'>,
+): Promise<null> {
   const { hostname, port, host } = new URL(origin);
   const socket = connect({ host: hostname, port: Number(port) }).resume();
   socket.on('error', () => {});

@@ -2,41 +2,41 @@ import { MULTICALL3 } from '../../../src/payment/settlers/relayer/multicall.ts';
 import type { Exchange, Stop } from '../chain/kill-proxy.ts';
 import type { LedgerRow } from '../ledger/kill-ledger.ts';
 
-/** A payment at the moment of a kill: what its buyer, the ledger and the chain have of it. */
+/** A payment at the moment of a kill: the state at its buyer, in the ledger and on the chain. */
 export interface Remains {
   readonly isWallet: boolean;
-  readonly heard: string | null;
+  readonly received: string | null;
   readonly row: LedgerRow | null;
-  /** What the chain knows of the transaction that the row names. */
+  /** The chain's state of the transaction that the row names. */
   readonly onChain: 'nothing' | 'pending' | 'mined';
 }
 
-/** A named moment of a paid call, told by what passes between the service and its node. */
+/** A named moment of a paid call, recognised by the requests between the service and its node. */
 export interface KillPoint {
   readonly name: string;
   readonly stop: Stop;
-  /** A count over the ledger that rises when the moment has come; it follows the stop within milliseconds. */
+  /** A query over the ledger whose count rises at that moment. The service is stopped within milliseconds. */
   readonly rises?: string;
-  /** Only a process that has settled nothing yet comes by. */
+  /** Only a process that has settled nothing yet reaches this point. */
   readonly fresh?: true;
-  /** No block is made meanwhile. */
+  /** No block is mined meanwhile. */
   readonly unmined?: true;
-  /** No buyer gets to hear what the service says. */
-  readonly unheard?: true;
-  /** Whether the moment shows in what is left: the kill did not come too late. */
+  /** No buyer receives an answer. */
+  readonly withoutAnswers?: true;
+  /** Whether the remains show the moment, so that the kill did not come too late. */
   shows(left: readonly Remains[]): boolean;
 }
 
 const SELECTOR_IS_VALID_SIGNATURE = '0x1626ba7e';
 
 const unsent = ({ row }: Remains) => row?.state === 'settling' && row.transaction === null;
-/** Whether a transaction was signed for a payment whose end the ledger does not know. */
+/** Whether a transaction was signed for a payment whose outcome the ledger does not know. */
 export const inFlight = ({ row }: Remains) => row?.state === 'settling' && row.transaction !== null;
-/** Whether two or more of these wait for one transaction. */
+/** Whether two or more of these share one transaction. */
 export const shared = (remains: readonly Remains[]) =>
   [...Map.groupBy(remains, ({ row }) => row?.transaction ?? null)].some(([hash, all]) => hash && all.length > 1);
 
-/** The twelve, in the order of a call. `relayer` in lower case. */
+/** The twelve points, in the order of a call. `relayer` is in lower case. */
 export function killPoints(relayer: string): readonly KillPoint[] {
   const asks = (method: string, fits: (params: readonly unknown[]) => boolean) => (exchange: Exchange) =>
     exchange.calls.some((call) => call.method === method && fits(call.params));
@@ -50,9 +50,9 @@ export function killPoints(relayer: string): readonly KillPoint[] {
       ({ method }, at) => method === 'eth_getTransactionReceipt' && fits(exchange.results[at] as { to: string } | null),
     );
   const ofShared = receipts((receipt) => receipt?.to.toLowerCase() === MULTICALL3);
-  // The route that is bought reads an account's nonce; the relayer reads its own.
+  // The bought route's handler reads an account's nonce, and so does the relayer: its own.
   const handlerReads = counts((account) => account !== relayer);
-  // The collector reads the head as well, but together with other blocks.
+  // The collector reads the head too, but together with other blocks.
   const readsHead = asks('eth_getBlockByNumber', ([block]) => block === 'latest');
 
   return [
@@ -64,7 +64,7 @@ export function killPoints(relayer: string): readonly KillPoint[] {
     {
       name: 'the payer’s balance is asked for',
       stop: { stage: 'asked', matches: calls(({ to }) => to === undefined) },
-      shows: (left) => left.some(({ row, heard }) => row === null && heard === null),
+      shows: (left) => left.some(({ row, received }) => row === null && received === null),
     },
     {
       name: 'a handler runs',
@@ -121,8 +121,8 @@ export function killPoints(relayer: string): readonly KillPoint[] {
       name: 'just settled, the answer not delivered',
       stop: { stage: 'answered', matches: ofShared },
       rises: "SELECT count(*) FROM usdc_payments WHERE state = 'settled'",
-      unheard: true,
-      shows: (left) => left.some(({ row, heard }) => row?.state === 'settled' && heard === null),
+      withoutAnswers: true,
+      shows: (left) => left.some(({ row, received }) => row?.state === 'settled' && received === null),
     },
   ];
 }

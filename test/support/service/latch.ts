@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../../../src/catalogue/endpoint.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 
-/** A priced endpoint that a test holds and lets go: what happens while a handler runs is then under its control. */
+/** A priced endpoint whose handlers wait until the test releases them, so that the test controls what happens while a handler runs. */
 export function latchedEndpoint(path: `/${string}` = '/test/latch', priceUsd = '0.001') {
   let runs = 0;
   let opened = true;
@@ -28,13 +28,13 @@ export function latchedEndpoint(path: `/${string}` = '/test/latch', priceUsd = '
     endpoint,
     path: `/v1/paid${path}`,
     runs: () => runs,
-    /** How many handlers wait now. */
+    /** The number of waiting handlers. */
     waiting: () => waiting.length,
     /** From now on handlers wait. */
     close: () => {
       opened = false;
     },
-    /** Lets all go, now and later. */
+    /** Releases all handlers, now and later. */
     open: () => {
       opened = true;
       const gone = waiting;

@@ -5,19 +5,19 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { PaymentRequired } from '@x402/core/types';
 import { type Answer, call } from './service.ts';
 
-/** What the transport demands of every POST. */
+/** The headers that the transport demands of every POST. */
 export const MCP_HEADERS = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
-/** A call of a tool as the message that carries it. */
+/** The message that carries a tool call. */
 export function callMessage(name: string, given?: object, meta?: object): object {
   const params = { name, ...(given && { arguments: given }), ...(meta && { _meta: meta }) };
   return { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
 }
 
-/** The official client, connected; `call` gives results as they are, failures among them. */
+/** The official client, connected. `call` returns results unchanged, failures included. */
 export async function connectClient(origin: string) {
   const client = new Client({ name: 'test', version: '1.0.0' });
-  // Its own types disagree with themselves under exactOptionalPropertyTypes.
+  // The SDK's own types contradict each other under exactOptionalPropertyTypes.
   await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', origin)) as unknown as Transport);
   return {
     client,
@@ -27,13 +27,13 @@ export async function connectClient(origin: string) {
   };
 }
 
-/** One message over a connection of its own, from any loopback address. */
+/** Sends one message over its own connection, from any loopback address. */
 export function postMessage(origin: string, message: unknown, from?: string): Promise<Answer> {
   const body = typeof message === 'string' ? message : JSON.stringify(message);
   return call(origin, '/mcp', { method: 'POST', headers: MCP_HEADERS, body, ...(from && { from }) });
 }
 
-/** The text of a result, which for an answer is its very bytes. */
+/** The text of a result. For an answer it is the reply's exact bytes. */
 export function textOf(result: CallToolResult): string {
   const [first] = result.content;
   return first?.type === 'text' ? first.text : '';

@@ -3,7 +3,7 @@ import { defineEndpoint, type Endpoint } from '../../../src/catalogue/endpoint.t
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { type AppError, UpstreamFailed } from '../../../src/errors.ts';
 
-/** A priced endpoint that fails as the test says: its runs are counted, and each answer tells which run made it. */
+/** A priced endpoint that fails when the test says so. It counts its runs, and each answer names its run. */
 export function moodyEndpoint(path: `/${string}` = '/test/moody', priceUsd = '0.0005') {
   let runs = 0;
   let running = 0;
@@ -40,7 +40,7 @@ export function moodyEndpoint(path: `/${string}` = '/test/moody', priceUsd = '0.
     endpoint,
     path: `/v1/lightning${path}`,
     runs: () => runs,
-    /** The most runs that were ever under way together since the last call. */
+    /** The most runs that were in progress together since the last call. */
     mostAtOnce: () => {
       const seen = most;
       most = running;

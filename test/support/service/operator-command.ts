@@ -3,14 +3,14 @@ import { join } from 'node:path';
 
 const SCRIPTS = join(import.meta.dirname, '../../../scripts');
 
-/** How one of the operator's commands ended. */
+/** The result of an operator's command. */
 export interface Run {
   code: number;
   stdout: string;
   stderr: string;
 }
 
-/** Runs one of the operator's commands as he does, in a folder away from any .env file. */
+/** Runs an operator's command like a user, in a folder without a .env file. */
 export function runCommand(
   script: 'ledger' | 'backup',
   args: readonly string[],

@@ -6,7 +6,7 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
 import { call } from './service.ts';
 
-/** Some seconds on an idle machine, with several processes a second more. */
+/** A start takes some seconds on an idle machine, and a second more with several processes. */
 const READY_MS = 30_000;
 const SERVER = join(import.meta.dirname, '../../../src/server.ts');
 
@@ -33,9 +33,9 @@ export async function createProcess(network: EmbeddedNetwork, dataDir: string, e
 
   return {
     origin,
-    /** What it has logged in all its lives. */
+    /** The log of all its runs. */
     log: () => log,
-    /** Its process id; with several processes the primary's. */
+    /** Its process id. With several processes, the primary's. */
     pid: (): number => child?.pid ?? 0,
     /** Starts it and returns when it is ready for paid calls. */
     start: async (): Promise<void> => {
@@ -66,7 +66,7 @@ export async function createProcess(network: EmbeddedNetwork, dataDir: string, e
       child.kill('SIGKILL');
       await gone;
     },
-    /** Asks it to stop, and returns its exit code. */
+    /** Stops it and returns its exit code. */
     stop: async (): Promise<number | null> => {
       if (!child || child.exitCode !== null || child.signalCode !== null) return null;
       const gone = once(child, 'exit');

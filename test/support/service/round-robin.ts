@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { freePort } from '../../../src/embedded/free-port.ts';
 
-/** A small load balancer: each connection goes to the next target, and past those that do not answer. */
+/** A small load balancer. Each connection goes to the next target, and skips targets that do not answer. */
 export async function startRoundRobin(targets: readonly string[]) {
   const port = await freePort();
   const sockets = new Set<Socket>();

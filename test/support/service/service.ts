@@ -13,7 +13,7 @@ import type { Sources } from '../../../src/endpoints/sources.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { createDeps } from '../../../src/wiring/deps.ts';
 
-/** An answer as it came over the wire. */
+/** An answer as received. */
 export interface Answer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
@@ -24,7 +24,7 @@ interface CallOptions {
   method?: string;
   headers?: Record<string, string>;
   body?: string;
-  /** Loopback address to call from: another client. */
+  /** The loopback address to call from; another address is another client. */
   from?: string;
 }
 
@@ -59,7 +59,7 @@ export function call(
   });
 }
 
-/** Everything that limits clients, off: suites call from one address. */
+/** Turns off every limit on clients, because suites call from one address. */
 const UNLIMITED = {
   RATE_LIMIT_FREE_PER_MINUTE: '0',
   RATE_LIMIT_PRICED_PER_MINUTE: '0',
@@ -80,7 +80,7 @@ export function startService(network: EmbeddedNetwork, { env = {}, ...options }:
   return serviceWith({ ...embeddedEnvironment(network), ...env }, options);
 }
 
-/** The same under any configuration; its port, origin and data directory are chosen here unless `env` does. */
+/** The same with any configuration. Chooses port, origin and data directory unless `env` sets them. */
 export async function serviceWith(
   env: Record<string, string>,
   { catalogue, dataDir, clock }: Omit<ServiceOptions, 'env'>,

@@ -14,15 +14,15 @@ import { startService } from './service.ts';
 /** The project's own directory. */
 export const ROOT = join(import.meta.dirname, '../../..');
 
-/** A service to buy from, and a folder in which code that is shown somewhere runs as if somebody had copied it. */
+/** A service to buy from, and a folder in which documented code runs as if a reader had copied it. */
 export async function openExamples(options: Pick<EmbeddedNetworkOptions, 'lightning'> = {}) {
   const network = await startEmbeddedNetwork(options);
   const service = await startService(network);
-  // Below the project, so that the code finds the packages it names; `data` is not under version control.
+  // Below the project, so that the code finds its packages. `data` is not under version control.
   mkdirSync(join(ROOT, 'data'), { recursive: true });
   const folder = mkdtempSync(join(ROOT, 'data/examples-'));
 
-  /** Writes code down and returns where. */
+  /** Writes code to a file and returns its path. */
   function write(name: string, code: string): string {
     const file = join(folder, name);
     writeFileSync(file, code);
@@ -34,7 +34,7 @@ export async function openExamples(options: Pick<EmbeddedNetworkOptions, 'lightn
     service,
     folder,
     write,
-    /** Runs TypeScript that buys one call with the network's buyer; the hash that it prints is a transfer of the price. */
+    /** Runs TypeScript that buys one call with the network's buyer. Expects the printed hash to be a transfer of the price. */
     expectPurchase: (code: string, env: Record<string, string> = {}): Promise<void> =>
       expectPurchase(network, write('pay.ts', code), env),
     stop: async () => {

@@ -1,6 +1,6 @@
 import type { Terms } from '../../../src/payment/open-offers.ts';
 
-/** Terms with both ways to pay in USDC, so that nothing is left out of a 402. */
+/** Terms with both ways to pay in USDC, so that a 402 has all its parts. */
 export const TERMS: Terms = {
   network: 'eip155:5042',
   usdc: `0x36${'0'.repeat(38)}`,

@@ -9,10 +9,10 @@ import type { Answer } from './service.ts';
 
 const PATIENCE_MS = 30_000;
 
-/** Which process gave an answer: request ids begin with one's own mark. */
+/** The process that gave an answer. A process's request ids begin with its own prefix. */
 export const servedBy = ({ headers }: Answer): string => String(headers['x-request-id']).replace(/-[^-]*$/, '');
 
-/** Whether a process is there and has not ended. */
+/** Whether a process exists and has not ended. */
 export function isAlive(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -21,13 +21,13 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Looks again and again; throws with `what` when it never comes true. */
+/** Polls until `isSo` is true. Throws with `what` after the time-out. */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await delay(25)) if (await isSo()) return;
   throw new Error(`not within ${PATIENCE_MS / 1000} s: ${what}`);
 }
 
-/** Presents a payment until it is answered with 200, as a buyer does who was told to come back or whose connection broke. */
+/** Presents a payment until it is answered with 200, like a buyer who was told to retry or whose connection broke. */
 export async function presentUntilServed(origin: string, path: string, payment: Payment): Promise<Answer> {
   let last = 'nothing';
   for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await delay(200)) {
@@ -39,7 +39,7 @@ export async function presentUntilServed(origin: string, path: string, payment: 
   throw new Error(`a payment was not served: ${last}`);
 }
 
-/** How often the chain has used this very authorization. */
+/** How often the chain has used this authorization. */
 export async function usesOf(network: EmbeddedNetwork, { authorization }: Payment): Promise<number> {
   const word = (bytes: Uint8Array) => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
   const topics = [AUTHORIZATION_USED, word(authorization.from), word(authorization.nonce)];
@@ -47,19 +47,19 @@ export async function usesOf(network: EmbeddedNetwork, { authorization }: Paymen
   return (await network.rpc<unknown[]>('eth_getLogs', [filter])).length;
 }
 
-/** What the seller has and what the ledger says that he must have. */
+/** The seller's balance, and the balance that the ledger's sales imply. */
 export async function sums(network: EmbeddedNetwork, ledgerFile: string) {
   const settled = "SELECT coalesce(sum(amount), 0) FROM usdc_payments WHERE state = 'settled'";
   return { chain: await balanceOf(network, network.seller), ledger: BigInt(ask<number>(ledgerFile, settled)) };
 }
 
-/** Returns when nothing in the ledger is open. */
+/** Returns when the ledger has no open payment. */
 export function untilNothingIsOpen(ledgerFile: string): Promise<void> {
   const open = "SELECT count(*) FROM usdc_payments WHERE state NOT IN ('settled', 'failed')";
   return until('nothing is open', () => ask<number>(ledgerFile, open) === 0);
 }
 
-/** The row of a payment as the ledger has it. */
+/** The state of a payment in the ledger. */
 export function stateOf(ledgerFile: string, { authorization }: Payment): string | undefined {
   const nonce = bytesToHex(authorization.nonce).slice(2);
   return ask<string | undefined>(ledgerFile, `SELECT state FROM usdc_payments WHERE nonce = x'${nonce}'`);

@@ -1,15 +1,15 @@
 import { request as httpRequest } from 'node:http';
 
-/** What is sent; the request line is in the transcript, the rest is told by its title. */
+/** The parts of a request. The request line is in the transcript; the title describes the rest. */
 export interface Sent {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Loopback address to call from: another client. */
+  /** The loopback address to call from; another address is another client. */
   readonly from?: string;
 }
 
-/** An answer with its head as it came: header names in their case and order. */
+/** An answer with its header names in their original case and order. */
 export interface RawAnswer {
   readonly status: number;
   readonly reason: string;
@@ -40,7 +40,7 @@ export function exchange(origin: string, path: string, sent: Sent = {}): Promise
   });
 }
 
-/** The value of a header; throws where the answer has none. */
+/** The value of a header. Throws when the answer has none. */
 export function headerIn({ head }: RawAnswer, name: string): string {
   const found = head.find(([given]) => given.toLowerCase() === name);
   if (!found) throw new Error(`the answer has no ${name}`);

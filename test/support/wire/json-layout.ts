@@ -1,17 +1,18 @@
-/** Values that fit are left on one line. */
+/** Values that fit this width stay on one line. */
 const WIDTH = 120;
-/** A longer value is shown once in a transcript; later ones with the same bytes are named. */
+/** A longer value is shown once in a transcript. Later ones with the same bytes refer to it. */
 const SHOWN_ONCE = 240;
-/** What may hold blanks: a string, a placeholder; and a blank outside of them. */
+/** Matches what may contain white space (a string, a placeholder), and white space outside of them. */
 const STRING_OR_BLANK = /"(?:[^"\\]|\\.)*"|<[^<>]*>|\s/g;
 const MEMBER = /^("(?:[^"\\]|\\.)*":·*)([\s\S]*)$/;
 
-/** Where the long values of a transcript were shown first, by their text. */
+/** The first place of each long value of a transcript, by its text. */
 export type Shown = Map<string, string>;
 
 /**
- * Breaks JSON into lines without changing it: the order of members, the spelling of strings and numbers stay as they came, and a blank outside a
- * string is shown as a dot. `where` names this place; a long value that `shown` has already is replaced by the name of its place.
+ * Breaks JSON into lines without changing it: member order and the spelling of strings and numbers stay. White space outside a string is shown as a
+ * dot.
+ * `where` names this place. A long value that `shown` has already is replaced by the name of its first place.
  */
 export function layJson(text: string, shown: Shown, where: string): string {
   const visible = text.replace(STRING_OR_BLANK, (part) => (/^["<]/.test(part) ? part : '·'));
@@ -39,7 +40,7 @@ function lay(text: string, indent: number, place: Place): string {
   return `${text[0]}\n${parts.join(',\n')}\n${' '.repeat(indent)}${text.at(-1)}`;
 }
 
-/** The members or elements of a container, given without its brackets. */
+/** The members or elements of a container, whose text is given without brackets. */
 function splitParts(inner: string): string[] {
   const parts: string[] = [];
   let depth = 0;

@@ -1,21 +1,21 @@
 const HEX = /0x(?:[0-9a-f]{64}|[0-9a-f]{40})\b/gi;
-/** Chosen by a test, as `0x5e5e…`, and not drawn. */
+/** Chosen by a test, as `0x5e5e…`, so not random. */
 const ONE_BYTE = /^0x(..)\1+$/i;
 const UUID = /\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g;
 const INVOICE = /\bln(?:bc|tb)[0-9a-z]{100,}\b/g;
 const SECONDS = /("(?:at|retrievedAt)":)(\d{10})\b/g;
-/** Of now; the examples in challenges have other times, which stay. */
+/** Times near the present are replaced. The examples in challenges have other times, which stay. */
 const NEAR_SECONDS = 3600;
 const AGE = /("ageSeconds":)\d+/g;
-/** A block of the embedded chain; those of the examples are higher. */
+/** A block of the embedded chain. Block numbers of the examples are higher and stay. */
 const BLOCK = /("block":)\d{1,5}\b/g;
 const REQUEST_ID = /("requestId":")[^"]+/g;
-/** How often the handler of a test endpoint has run by then; examples have the tag `none`. */
+/** The run count of a test endpoint's handler. Examples have the tag `none` and stay. */
 const RUN = /("tag":"(?!none")[^"]*","run":)(\d+)/g;
 
 /**
- * Replaces what differs between two runs by a name. Values of one kind are numbered in the order of their first appearance, so a transcript still
- * shows where the same value stands again. Addresses and hashes that `constants` holds stay.
+ * Replaces values that differ between two runs by names. Values of one kind are numbered by first appearance.
+ * So a transcript still shows where a value appears again. Addresses and hashes in `constants` stay.
  */
 export function createPlaceholders(constants: string) {
   const kept = new Set((constants.match(HEX) ?? []).map((one) => one.toLowerCase()));
@@ -40,7 +40,7 @@ export function createPlaceholders(constants: string) {
   }
 
   return {
-    /** Gives a value that has no form of its own a name, wherever it stands from now on. */
+    /** Gives a name to a value that has no form of its own, from now on. */
     name: (value: string, name: string): void => {
       given.set(value, `<${name}>`);
     },

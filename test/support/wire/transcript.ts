@@ -9,8 +9,8 @@ const PAYMENT_HEADER = /^payment-(required|response)$/;
 const SHOWN_ONCE = 80;
 
 /**
- * What went over the wire, as a text for reviewers: each answer with its head in order, its payment headers decoded and its body, byte for byte but for
- * placeholders. Addresses and hashes that `constants` holds are shown as they are.
+ * Records traffic as text for reviewers: each answer with its headers in order, its decoded payment headers and its body.
+ * Everything is byte for byte, except placeholders. Addresses and hashes in `constants` are shown as they are.
  */
 export function createTranscript(constants: string) {
   const placeholders = createPlaceholders(constants);
@@ -50,13 +50,13 @@ export function createTranscript(constants: string) {
   }
 
   return {
-    /** Gives one value of this run a name, wherever it stands from now on. */
+    /** Gives a name to one value of this run, from now on. */
     name: placeholders.name,
     /** Adds a text that is the same in each run. */
     note,
     /** Adds a value, laid out as the JSON of an answer. */
     noteJson: (title: string, value: unknown): void => note(title, json(JSON.stringify(value), title)),
-    /** Asks, adds the answer under its title, and returns it. */
+    /** Sends a request, adds the answer under its title, and returns it. */
     async ask(title: string, origin: string, path: string, sent: Sent = {}): Promise<RawAnswer> {
       const answer = await exchange(origin, path, sent);
       noteAnswer(title, `${sent.method ?? 'GET'} ${placeholders.apply(path)}`, answer);
@@ -68,7 +68,7 @@ export function createTranscript(constants: string) {
 
 export type Transcript = ReturnType<typeof createTranscript>;
 
-/** A tool's result repeats its structured content as text: where both have the same bytes, the text is named instead of shown. */
+/** A tool's result repeats its structured content as text. When both have the same bytes, the text is referred to instead of shown. */
 function resultOnce(body: string): string {
   const text = /"content":\[\{"type":"text","text":("(?:[^"\\]|\\.)*")\}\]/.exec(body)?.[1];
   if (text === undefined || !body.includes(`"structuredContent":${JSON.parse(text)}`)) return body;
