@@ -210,7 +210,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
     }
   }
   if (given.NODE_ENV === 'production' && given.PUBLIC_ORIGIN === undefined) {
-    problems.push('PUBLIC_ORIGIN is missing (in production buyers must be told the public address)');
+    problems.push('PUBLIC_ORIGIN is missing (production needs the public address for its challenges)');
   }
   if (given.NODE_ENV === 'production' && given.ALLOW_TEST_HOSTS !== undefined) {
     problems.push('ALLOW_TEST_HOSTS is set (it leads around the address guard; production refuses to start with it)');

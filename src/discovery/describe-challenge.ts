@@ -7,8 +7,8 @@ import type { Challenge } from './read-offer.ts';
 
 /** What a 402 says about its own route. Version 2 says it in `resource` and the bazaar extension, version 1 in its `accepts` entries. */
 export function describeChallenge(challenge: Challenge, url: URL, answered: Entry['method']): Description {
-  const said = challenge.version === 2 ? describeV2 : describeV1;
-  return said(challenge.whole, url, answered);
+  const describe = challenge.version === 2 ? describeV2 : describeV1;
+  return describe(challenge.whole, url, answered);
 }
 
 function describeV2(whole: unknown, url: URL, answered: Entry['method']): Description {

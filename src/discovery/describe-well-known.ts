@@ -21,18 +21,22 @@ export function describeWellKnown(document: unknown, url: URL, answered: Entry['
   const item = here.find((one) => methodOf(own(one, 'method')) === answered) ?? here[0];
   if (item === undefined) return NO_DESCRIPTION;
   const metadata = own(item, 'metadata');
-  const said = (...names: readonly string[]) =>
+  const memberOf = (...names: readonly string[]) =>
     names.map((name) => own(item, name) ?? own(metadata, name)).find((value) => value !== undefined);
   const service = own(document, 'name') ?? own(document, 'title');
-  const method = methodOf(said('method'));
-  const tags = readTags(said('tags'));
+  const method = methodOf(memberOf('method'));
+  const tags = readTags(memberOf('tags'));
   return {
-    name: plainText(said('name', 'title', 'summary'), TEXT_LIMITS.name),
-    label: plainText(said('serviceName', 'label') ?? service, TEXT_LIMITS.label),
-    description: plainText(said('description'), TEXT_LIMITS.description),
-    category: plainText(said('category'), TEXT_LIMITS.category) || (tags[0] ?? ''),
-    ...describeInput(inputOf(said('params', 'parameters'), said('input', 'inputSchema')), method ?? answered, url),
-    keywords: keywordsOf(tags, own(said('output'), 'properties') ?? said('output')),
+    name: plainText(memberOf('name', 'title', 'summary'), TEXT_LIMITS.name),
+    label: plainText(memberOf('serviceName', 'label') ?? service, TEXT_LIMITS.label),
+    description: plainText(memberOf('description'), TEXT_LIMITS.description),
+    category: plainText(memberOf('category'), TEXT_LIMITS.category) || (tags[0] ?? ''),
+    ...describeInput(
+      inputOf(memberOf('params', 'parameters'), memberOf('input', 'inputSchema')),
+      method ?? answered,
+      url,
+    ),
+    keywords: keywordsOf(tags, own(memberOf('output'), 'properties') ?? memberOf('output')),
     method,
   };
 }
@@ -61,6 +65,6 @@ function inputOf(list: unknown, input: unknown): unknown {
 
 function schemaOf(parameter: unknown): object {
   const schema = own(parameter, 'schema');
-  const said = isObject(parameter) ? parameter : {};
-  return { ...(isObject(schema) ? schema : {}), ...said };
+  const members = isObject(parameter) ? parameter : {};
+  return { ...(isObject(schema) ? schema : {}), ...members };
 }

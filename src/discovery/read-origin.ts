@@ -16,14 +16,14 @@ type Asking = Parameters<Caller['readJson']>[2];
  * The order is the OpenAPI document, then /.well-known/x402. A missing or unusable document counts as one that says nothing.
  */
 export async function completeDescription(
-  said: Description,
+  challenged: Description,
   { url, method }: { url: URL; method: Entry['method'] },
   caller: Pick<Caller, 'readJson'>,
   asking: Asking,
 ): Promise<Description> {
   // No description has a name before this read, because the protocol has none for a route.
   const openApi = await caller.readJson(new URL('/openapi.json', url), MAX_OPENAPI_BYTES, asking);
-  const described = joinDescriptions(said, describeOpenApi(openApi, url, method));
+  const described = joinDescriptions(challenged, describeOpenApi(openApi, url, method));
   if (isComplete(described)) return described;
   const wellKnown = await caller.readJson(new URL('/.well-known/x402', url), MAX_WELL_KNOWN_BYTES, asking);
   return joinDescriptions(described, describeWellKnown(wellKnown, url, method));

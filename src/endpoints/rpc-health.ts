@@ -65,13 +65,13 @@ export const rpcHealth = defineEndpoint({
     if (probed.every(({ probes }) => probes.length === 0)) throw nothingYet();
     return {
       windowSeconds: PROBE_WINDOW_SECONDS,
-      endpoints: probed.map(({ name, url, probes }) => ({ name, url, ...judge(probes) })),
+      endpoints: probed.map(({ name, url, probes }) => ({ name, url, ...summarise(probes) })),
       ...provenance(sources),
     };
   },
 });
 
-function judge(probes: readonly StoredProbe[]) {
+function summarise(probes: readonly StoredProbe[]) {
   const latencies = probes.flatMap(({ latencyMs }) => latencyMs ?? []);
   const lags = probes.flatMap((probe) => headLagOf(probe) ?? []);
   const errors: Record<ProbeError, number> = { timeout: 0, rateLimited: 0, rpcError: 0, transport: 0 };

@@ -20,7 +20,7 @@ const PAUSE_MS = 10_000;
 /** Buyers wait for the new leader on a slow machine too. */
 const env = { SETTLE_WAIT_MS: '90000' };
 
-describePostgres('the instance that leads falls leaderPaused', () => {
+describePostgres('the leader is paused', () => {
   let network: EmbeddedNetwork;
   let chain: FaultProxy;
   let service: Instances;

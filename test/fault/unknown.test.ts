@@ -55,7 +55,7 @@ test('a transaction that is not mined in time is unknown; presented again it is 
 
 test.each([
   ['is never taken', { eth_sendRawTransaction: 'drop' }],
-  ['is refused for a reason nobody knows', { eth_sendRawTransaction: 'refuse' }],
+  ['is refused for an unknown reason', { eth_sendRawTransaction: 'refuse' }],
   ['is mined while receipts cannot be read', { eth_getTransactionReceipt: 'drop' }],
 ] as const)('a broadcast that %s is unknown until the chain shows the outcome, and is paid once', async (_, faults) => {
   const payment = await (await newBuyer(network)).sign(service.origin, latch.path);

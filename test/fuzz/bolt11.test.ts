@@ -75,7 +75,7 @@ describe(`the decoder of invoices (SEED=${seed})`, () => {
       if (text === invoice) continue;
       const payee = payeeOf(text);
       counts[payee === null ? 'refused' : 'read']++;
-      if (payee === SCHEME_PAYEE) expect.fail(`signed by nobody, and read: ${text}`);
+      if (payee === SCHEME_PAYEE) expect.fail(`read without a valid signature: ${text}`);
     }
     // Recovery gives a key for nearly every digest. So some invoices must have been read, and the test covered both outcomes.
     expect(counts.read).toBeGreaterThan(100);

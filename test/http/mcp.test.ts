@@ -51,7 +51,7 @@ async function open({ perMinute = {}, purchase }: Shop = {}) {
   const clock = createStillClock();
   const logged: [object, string][] = [];
   const note = (detail: object, message: string) => void logged.push([detail, message]);
-  const noSale = () => Promise.reject(new Error('noSale buys here'));
+  const noSale = () => Promise.reject(new Error('this test sells nothing'));
   const windows = () => openClientWindows(() => createMinuteWindows(clock), 'calls');
   const limit = (most = 0) => ({ perMinute: most, windows: windows() });
   const deps: McpDeps<object> = {

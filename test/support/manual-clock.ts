@@ -17,10 +17,10 @@ export function createManualClock(startMs: number): ManualClock {
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
         signal?.throwIfAborted();
-        const sleeper = { at: now + ms, wake: resolve };
-        waiting.push(sleeper);
+        const pending = { at: now + ms, wake: resolve };
+        waiting.push(pending);
         signal?.addEventListener('abort', () => {
-          waiting = waiting.filter((other) => other !== sleeper);
+          waiting = waiting.filter((other) => other !== pending);
           reject(signal.reason);
         });
       }),

@@ -190,7 +190,7 @@ function violations(files: readonly Source[]): string[] {
     const layer = layerOf(file.path);
     if (layer === undefined) return [`${file.path} belongs to no layer`];
     return importsOf(file).flatMap((entry) => {
-      const fault = judge(file.path, layer, entry, known);
+      const fault = breachOf(file.path, layer, entry, known);
       return fault === null ? [] : [`${file.path}: ${fault}`];
     });
   });
@@ -199,7 +199,7 @@ function violations(files: readonly Source[]): string[] {
 /** The words that report a refused import. */
 const REFUSED = 'may not import';
 
-function judge(path: string, layer: string, entry: Import, known: ReadonlySet<string>): string | null {
+function breachOf(path: string, layer: string, entry: Import, known: ReadonlySet<string>): string | null {
   const { specifier, typesOnly } = entry;
   if (specifier === null) return 'a computed import';
   if (!specifier.startsWith('.')) return judgePackage(path, specifier, typesOnly);

@@ -38,7 +38,7 @@ describe('the watch list', () => {
   });
 
   test('follows the environment where it is set', () => {
-    const told = watchOf({
+    const watch = watchOf({
       WATCH_TOKENS: ` A.b:${TOKEN} , `,
       DEX_VENUES: `v4:${TOKEN}:My venue`,
       TRADE_DUST_USDC: '0.05',
@@ -46,8 +46,8 @@ describe('the watch list', () => {
       BURN_ADDRESSES: TOKEN,
       DISTRIBUTOR_ADDRESS: TOKEN,
     });
-    expect(told.tokens).toEqual([{ symbol: 'A.b', address: LOWER }]);
-    expect(told).toMatchObject({ dustE9: 50_000_000n, outlierPercent: 5, burnAddresses: [LOWER], distributor: LOWER });
+    expect(watch.tokens).toEqual([{ symbol: 'A.b', address: LOWER }]);
+    expect(watch).toMatchObject({ dustE9: 50_000_000n, outlierPercent: 5, burnAddresses: [LOWER], distributor: LOWER });
   });
 
   test('names the key that is wrong', () => {

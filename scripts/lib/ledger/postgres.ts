@@ -62,20 +62,20 @@ export async function startPostgres(): Promise<Postgres> {
     const settings = { ...SETTINGS, listen_addresses: '127.0.0.1', port: String(port) };
     const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
     const until = Date.now() + READY_MS;
-    let said = '';
+    let log = '';
     // After a kill the server refuses to start while a child process of the old one still runs.
     while (server === null || server.exitCode !== null) {
-      if (Date.now() > until) throw new Error(`postgres did not start in ${READY_MS / 1000} s: ${said}`);
+      if (Date.now() > until) throw new Error(`postgres did not start in ${READY_MS / 1000} s: ${log}`);
       const options = { ...user, cwd: folder };
       const started = spawnServer(bin, ['-D', data, ...args], options, (text) => {
-        said = text;
+        log = text;
       });
       server = started;
       while (started.exitCode === null && Date.now() < until && !(await answers(url('postgres')))) {
         await new Promise((next) => setTimeout(next, 20));
       }
     }
-    if (Date.now() > until) throw new Error(`postgres did not answer in ${READY_MS / 1000} s: ${said}`);
+    if (Date.now() > until) throw new Error(`postgres did not answer in ${READY_MS / 1000} s: ${log}`);
   }
 
   async function end(signal: NodeJS.Signals): Promise<void> {

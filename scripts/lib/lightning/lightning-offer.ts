@@ -36,8 +36,8 @@ const priceSchema = z.looseObject({ priceUsd: z.string(), btcUsd: z.string() });
 /** The price in dollars and the exchange rate from a 402's body; null when it has neither. */
 export function statedPrice(body: string): { priceUsd: string; btcUsd: string } | null {
   try {
-    const said = priceSchema.safeParse(JSON.parse(body));
-    return said.success ? { priceUsd: said.data.priceUsd, btcUsd: said.data.btcUsd } : null;
+    const price = priceSchema.safeParse(JSON.parse(body));
+    return price.success ? { priceUsd: price.data.priceUsd, btcUsd: price.data.btcUsd } : null;
   } catch {
     return null;
   }

@@ -107,9 +107,9 @@ function parsed(line: string): unknown {
  * The error for an answer that is not final. NotPaid when the node refused before any attempt; otherwise the payment may be complete or in flight.
  */
 function unclear(answer: Answer): Error {
-  const said = failure.safeParse(answer.last);
-  if (!said.success) return new Error(noFinalAnswer(answer));
-  const { code, message } = said.data;
+  const refusal = failure.safeParse(answer.last);
+  if (!refusal.success) return new Error(noFinalAnswer(answer));
+  const { code, message } = refusal.data;
   const denied = /permission denied|macaroon|verification failed/i.test(message);
   const begun = /already (?:paid|exists)|in transition|in flight/i.test(message);
   const text = printable(message);

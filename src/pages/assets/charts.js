@@ -95,8 +95,8 @@ function showClock(seconds) {
 
 /** Adds space above and below, and centres a line that does not change. @param {number} least @param {number} most @returns {[number, number]} */
 function around(least, most) {
-  const room = Math.max((most - least) * 0.15, Math.abs(most) * 0.02, 1e-6);
-  return [least - room, most + room];
+  const space = Math.max((most - least) * 0.15, Math.abs(most) * 0.02, 1e-6);
+  return [least - space, most + space];
 }
 
 /** @param {HTMLElement} figure */

@@ -109,12 +109,12 @@ describe('a buyer who disconnects', () => {
     const proof = await buy(path);
     const runs = slow.runs();
     slow.slow(1500);
-    const heard = [];
+    const received = [];
     for (let attempt = 0; attempt < 4; attempt++) {
-      heard.push(await hurried(path, proof, 300));
+      received.push(await hurried(path, proof, 300));
       await delay(50);
     }
-    const answers = heard.filter((answer) => answer?.status === 200);
+    const answers = received.filter((answer) => answer?.status === 200);
     expect(answers).toHaveLength(3);
     expect(new Set(answers.map((answer) => answer?.body)).size).toBe(1);
     expect(slow.runs()).toBe(runs + 1);

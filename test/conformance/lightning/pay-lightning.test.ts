@@ -46,13 +46,13 @@ const fresh = (origin = seller.origin) => `${origin}${moody.path}?tag=p${++tag}`
 
 /** Runs the command line in its own directory. Its output must not contain anything secret that the seller received. */
 async function pay(args: string[], env: Record<string, string> = { PAYER_URL: lightning.payUrl }) {
-  const told = await new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+  const output = await new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
     execFile(process.execPath, [PAY, ...args], { cwd: folder, env }, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
     });
   });
-  for (const { preimage } of seller.shown) expect(told.stdout + told.stderr).not.toContain(preimage);
-  return told;
+  for (const { preimage } of seller.shown) expect(output.stdout + output.stderr).not.toContain(preimage);
+  return output;
 }
 
 /** Proofs that remain in the directory. */

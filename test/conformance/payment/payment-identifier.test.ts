@@ -55,14 +55,14 @@ test('with the same payload brings the same answer again, to another client too,
 test('with another authorization is 409, for the same payer or another, and nothing runs or moves', async () => {
   const buyer = await newBuyer(network);
   const [first, second] = [await buyer.sign(service.origin, latch.path), await buyer.sign(service.origin, latch.path)];
-  const stranger = await newPayment();
+  const foreign = await newPayment();
   expect(await buy(under(id, first))).toMatchObject({ status: 200 });
   const runs = latch.runs();
   expect(codeOf(await buy(under(id, second)))).toEqual(CONFLICT);
-  expect(codeOf(await buy(under(id, stranger)))).toEqual(CONFLICT);
+  expect(codeOf(await buy(under(id, foreign)))).toEqual(CONFLICT);
   expect(latch.runs()).toBe(runs);
   expect(await transfersOf(network, first)).toBe(1);
-  expect(await transfersOf(network, stranger)).toBe(0);
+  expect(await transfersOf(network, foreign)).toBe(0);
   // The authorization is still valid.
   expect(await buy(under(`${id}-next`, second))).toMatchObject({ status: 200 });
   expect(await transfersOf(network, first)).toBe(2);

@@ -201,8 +201,8 @@ describe('the Gateway beside our relayer', () => {
     const again = await present(service.origin, PATH, payment);
     expect([first.status, again.status, again.body]).toEqual([200, 200, first.body]);
     expect(again.headers['payment-response']).toBe(first.headers['payment-response']);
-    const stranger = await present(service.origin, PATH, payment, '127.0.0.9');
-    expect(stranger.status).toBe(402);
+    const otherClient = await present(service.origin, PATH, payment, '127.0.0.9');
+    expect(otherClient.status).toBe(402);
     expect(gateway.depositOf(payment.address)).toBe(5000n - BigInt(payment.requirement.amount));
   });
 
@@ -256,21 +256,21 @@ describe('the Gateway beside our relayer', () => {
       ...{ WORKERS: '2', GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET },
       ...{ SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' },
     };
-    const crew = await createProcess(network, folder, env);
-    await crew.start();
-    expect((await present(crew.origin, PATH, kept)).status).toBe(200);
+    const service = await createProcess(network, folder, env);
+    await service.start();
+    expect((await present(service.origin, PATH, kept)).status).toBe(200);
     gateway.fault('hangs after');
-    const broken = present(crew.origin, PATH, left).catch(() => null);
+    const broken = present(service.origin, PATH, left).catch(() => null);
     await until('the money has moved', () => gateway.depositOf(left.address) < 5000n);
-    await crew.kill();
+    await service.kill();
     gateway.fault(null);
     expect((await broken)?.status).not.toBe(200);
-    await crew.start();
-    await until('the answer is there', async () => (await present(crew.origin, PATH, left)).status === 200);
-    expect((await present(crew.origin, PATH, kept)).status).toBe(200);
+    await service.start();
+    await until('the answer is there', async () => (await present(service.origin, PATH, left)).status === 200);
+    expect((await present(service.origin, PATH, kept)).status).toBe(200);
     for (const { address, requirement } of [kept, left])
       expect(gateway.depositOf(address)).toBe(5000n - BigInt(requirement.amount));
-    await crew.kill();
+    await service.kill();
     rmSync(folder, { recursive: true, force: true });
   }, 60_000);
 

@@ -243,37 +243,37 @@ describe('an expired authorization', () => {
 describe('a payer that gets code after the simulation', () => {
   test('makes one batch fail: the others are settled, the payer is refused for a day, and no more gas is wasted', async () => {
     const { relayer, settle, someIntents, newIntent, mined, earned } = await open();
-    const [good, burner] = [await someIntents(11), await newIntent()];
+    const [good, gasGriefer] = [await someIntents(11), await newIntent()];
     let grown = false;
     proxy.play({
       before: async ({ method }) => {
         if (method !== 'eth_sendRawTransaction' || grown) return;
         grown = true;
-        await network.rpc('anvil_setCode', [burner.address, ENDLESS]);
+        await network.rpc('anvil_setCode', [gasGriefer.address, ENDLESS]);
       },
     });
-    const outcomes = await settle([...good.slice(0, 6), burner, ...good.slice(6)]);
+    const outcomes = await settle([...good.slice(0, 6), gasGriefer, ...good.slice(6)]);
     expect(outcomes[6]).toEqual(FAILED);
     expect(kinds(outcomes).filter((kind) => kind === SETTLED)).toHaveLength(11);
     expect(await earned()).toBe(11n * PRICE);
     expect(mined[0]).toMatchObject({ payments: 12, settled: 0, failedWei: mined[0]?.wei });
     expect(mined.slice(1).every(({ payments, settled }) => payments === settled)).toBe(true);
     expect(mined.slice(1).every(({ failedWei }) => failedWei === 0n)).toBe(true);
-    expect(relayer.refuses?.(burner.authorization.from)).toBe('its payments cost gas and move nothing');
+    expect(relayer.refuses?.(gasGriefer.authorization.from)).toBe('its payments cost gas and move nothing');
     expect(relayer.refuses?.(good[0]?.authorization.from ?? new Uint8Array())).toBeNull();
   });
 
   test('burns at most one payment’s gas when it is alone, and its other waiting payments are released', async () => {
     const { relayer, settle, newIntent, mined } = await open();
-    const burner = await newIntent();
-    await network.rpc('anvil_setCode', [burner.address, ENDLESS]);
-    const { id: _, ...rest } = burner;
-    expect(await settle([burner])).toEqual([FAILED]);
+    const gasGriefer = await newIntent();
+    await network.rpc('anvil_setCode', [gasGriefer.address, ENDLESS]);
+    const { id: _, ...rest } = gasGriefer;
+    expect(await settle([gasGriefer])).toEqual([FAILED]);
     expect(mined.map(({ gasUsed, settled }) => [gasUsed > 270_000n && gasUsed <= 300_000n, settled])).toEqual([
       [true, 0],
     ]);
-    expect(relayer.refuses?.(burner.authorization.from)).not.toBeNull();
-    const next = { ...rest, id: 'next', authorization: { ...burner.authorization, nonce: randomBytes(32) } };
+    expect(relayer.refuses?.(gasGriefer.authorization.from)).not.toBeNull();
+    const next = { ...rest, id: 'next', authorization: { ...gasGriefer.authorization, nonce: randomBytes(32) } };
     expect(await settle([next])).toEqual([FAILED]);
     expect(mined).toHaveLength(1);
   });

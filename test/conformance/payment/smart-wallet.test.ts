@@ -47,9 +47,9 @@ test('another key’s signature is refused by the smart wallet, and so by us bef
 });
 
 test('an account without code is not accepted as a smart wallet', async () => {
-  const nobody = newKey();
+  const otherAccount = newKey();
   const requirement = requirementOf((await service.get(PATH)).headers);
-  const signed = { ...signAuthorization(owner.privateKey, requirement), from: hexToBytes(nobody.address) };
+  const signed = { ...signAuthorization(owner.privateKey, requirement), from: hexToBytes(otherAccount.address) };
   const answer = await present(service.origin, PATH, { header: headerOf(payloadOf(signed, requirement)) });
   expect([answer.status, decoded(answer, 'payment-required').error]).toEqual([402, 'invalid_exact_evm_signature']);
 });

@@ -154,7 +154,11 @@ describe('transferWithAuthorization', () => {
     ['not yet valid', { validAfter: BigInt(Math.floor(Date.now() / 1000) + 600) }, 'authorization is not yet valid'],
     ['expired', { validBefore: BigInt(Math.floor(Date.now() / 1000) - 5) }, 'authorization is expired'],
     ['beyond the balance', { value: 10n ** 12n }, 'ERC20: transfer amount exceeds balance'],
-    ['to nobody', { to: '0x0000000000000000000000000000000000000000' as Hex }, 'transfer to the zero address'],
+    [
+      'to the zero address',
+      { to: '0x0000000000000000000000000000000000000000' as Hex },
+      'transfer to the zero address',
+    ],
   ])('is refused when %s, and the nonce stays unused', async (_case, changes, reason) => {
     const auth = authorization(changes);
     await expect(pay(auth)).rejects.toThrow(reason);
@@ -257,9 +261,9 @@ describe('payers with code (ERC-1271)', () => {
   });
 
   test('a signature that the wallet does not accept is refused', async () => {
-    const stranger = await network.deploy('SmartWallet', [createAccount().address]);
-    await network.fundUsdc(stranger, 5000n);
-    await expect(pay(authorization({ from: stranger }))).rejects.toThrow('FiatTokenV2: invalid signature');
+    const otherWallet = await network.deploy('SmartWallet', [createAccount().address]);
+    await network.fundUsdc(otherWallet, 5000n);
+    await expect(pay(authorization({ from: otherWallet }))).rejects.toThrow('FiatTokenV2: invalid signature');
   });
 
   test('an account with code is never verified by recovery', async () => {

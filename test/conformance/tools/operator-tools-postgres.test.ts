@@ -125,7 +125,7 @@ describePostgres('a ledger that outgrows its machine', () => {
       expect(there).toEqual(here);
     }
     const [here, there] = (await both('status', '--json')).map(({ stdout }) => JSON.parse(stdout));
-    for (const told of [here, there]) delete told.oldestOpen.ageSeconds;
+    for (const report of [here, there]) delete report.oldestOpen.ageSeconds;
     expect(there).toEqual(here);
     expect(there.oldestOpen.id).toEqual(expect.stringMatching(/^[0-9a-f]{32}$/));
     const [text] = (await both('status')).slice(1);
@@ -193,8 +193,11 @@ describePostgres('a ledger that outgrows its machine', () => {
     for (const { payment, answer } of sold) {
       const again = await present(origin, PATH, payment);
       expect([again.status, again.body]).toEqual([200, answer.body]);
-      const stranger = await present(origin, PATH, payment, '127.0.0.9');
-      expect([stranger.status, decoded(stranger, 'payment-required').error]).toEqual([402, 'payment_already_used']);
+      const otherClient = await present(origin, PATH, payment, '127.0.0.9');
+      expect([otherClient.status, decoded(otherClient, 'payment-required').error]).toEqual([
+        402,
+        'payment_already_used',
+      ]);
     }
     for (const payment of hung) expect(await present(origin, PATH, payment)).toMatchObject({ status: 200 });
     expect(await settleOver(origin, [claimed, proofNow()], 1)).toEqual(['duplicate_settlement', 'success']);

@@ -16,8 +16,8 @@ export function untilNothingIsOpen(service: Pick<Instances, 'ask'>): Promise<voi
 /** Expects the seller's balance to equal the ledger's sales. */
 export async function expectBalancedLedger(network: EmbeddedNetwork, service: Pick<Instances, 'ask'>, context: string) {
   const text = "SELECT coalesce(sum(amount), 0) AS sum FROM usdc_payments WHERE state = 'settled'";
-  const [told] = await service.ask<{ sum: string }>(text);
-  expect(await balanceOf(network, network.seller), context).toBe(BigInt(told?.sum ?? -1));
+  const [row] = await service.ask<{ sum: string }>(text);
+  expect(await balanceOf(network, network.seller), context).toBe(BigInt(row?.sum ?? -1));
 }
 
 /**

@@ -64,8 +64,10 @@ export async function leaderOf({ origins }: Pick<Instances, 'origins'>): Promise
   const words = await Promise.all(
     origins.map(async (origin) => {
       const answer = await fetch(`${origin}/readyz`, { signal: AbortSignal.timeout(2000) }).catch(() => null);
-      const told = (await answer?.json().catch(() => null)) as { checks?: { instances?: { leads?: boolean } } } | null;
-      return told?.checks?.instances?.leads === true;
+      const readyz = (await answer?.json().catch(() => null)) as {
+        checks?: { instances?: { leads?: boolean } };
+      } | null;
+      return readyz?.checks?.instances?.leads === true;
     }),
   );
   return words.indexOf(true);

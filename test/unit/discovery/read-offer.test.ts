@@ -85,7 +85,7 @@ describe('an offer', () => {
     ['a fraction', { amount: '0.5' }],
     ['a negative amount', { amount: '-1' }],
     ['a number for an amount', { amount: 2000 }],
-    ['nobody to pay', { payTo: `0x${'0'.repeat(40)}` }],
+    ['no recipient', { payTo: `0x${'0'.repeat(40)}` }],
     ['no address to pay', { payTo: 'me' }],
     ['no domain to sign for', { extra: undefined }],
     ['half a domain', { extra: { name: 'USDC' } }],

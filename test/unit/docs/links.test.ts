@@ -4,10 +4,10 @@ import { DOCUMENTS, GUIDES, inRepository, readText } from '../../support/documen
 
 const MAX_README_LINES = 140;
 
-/** Text without its code, in which brackets and hashes mean something else. */
+/** The text without its code, in which brackets and hashes have another meaning. */
 const proseOf = (text: string): string => text.replace(/^```[\s\S]*?^```$/gm, '').replace(/`[^`\n]*`/g, 'code');
 
-/** The anchors that GitHub gives a document's headings: lower case, no punctuation, hyphens for spaces, a number after a repeated one. */
+/** The anchors that GitHub makes of a document's headings: lower case, no punctuation, hyphens for spaces, a number after a repeated one. */
 function anchorsOf(text: string): string[] {
   const seen = new Map<string, number>();
   return [...text.replace(/^```[\s\S]*?^```$/gm, '').matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) => {
@@ -22,7 +22,7 @@ function anchorsOf(text: string): string[] {
   });
 }
 
-/** Why a link from a document leads nowhere; null when it leads somewhere. */
+/** Why a link of a document is dead; null when it is not. */
 function faultOf(from: string, target: string): string | null {
   const [path = '', anchor] = target.split('#');
   const file = path === '' ? from : posix.join(posix.dirname(from), decodeURI(path)).replace(/\/$/, '');
@@ -37,7 +37,7 @@ const relativeLinks = (text: string): string[] =>
     /^[a-z]+:/i.test(target) ? [] : [target],
   );
 
-test(`README.md has at most ${MAX_README_LINES} lines, so that a newcomer reads all of it`, () => {
+test(`README.md has at most ${MAX_README_LINES} lines, so that a new reader reads all of it`, () => {
   expect(readText('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(MAX_README_LINES);
 });
 
@@ -59,18 +59,18 @@ test('a link to a missing file or a missing heading is found', () => {
 describe.each(DOCUMENTS)('%s', (document) => {
   const text = readText(document);
 
-  test('has relative links that all lead to a file, a folder or a heading', () => {
+  test('has only relative links that lead to a file, a folder or a heading', () => {
     const faults = relativeLinks(text).flatMap((target) => faultOf(document, target) ?? []);
     expect(faults).toEqual([]);
   });
 
-  test('names documents that exist wherever it names one without a link', () => {
+  test('names only documents that exist where it names one without a link', () => {
     const named = [...text.matchAll(/(?<![\w/.-])docs\/[a-z-]+\.md(?:#[\w-]+)?/g)].map(([target]) => target);
     expect(named.flatMap((target) => faultOf('README.md', target) ?? [])).toEqual([]);
   });
 });
 
-test('the guides hold many links, so that these tests have something to check', () => {
+test('the guides have many links, so that these tests check something', () => {
   expect(GUIDES.flatMap((guide) => relativeLinks(readText(guide))).length).toBeGreaterThan(30);
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { blocksOf, GUIDES, inRepository, readText } from '../../support/documents.ts';
 
-// What the guides name must exist in the code under that name: keys, commands, error codes, metrics, routes.
+// Names in the guides must exist in the code: keys, commands, error codes, metrics, routes.
 
 const source = inRepository('src/**/*.ts').map(readText).join('\n');
 const tools = inRepository('{scripts,test}/**/*.{ts,js}').map(readText).join('\n');
@@ -12,11 +12,11 @@ describe.each(GUIDES)('%s', (guide) => {
   test('names environment keys that the service or a tool reads', () => {
     const explained = [...readText('.env.example').matchAll(/^([A-Z][A-Z0-9_]*)=/gm)].map(([, key]) => String(key));
     expect(explained.length).toBeGreaterThan(50);
-    // Keys of the database's image, and a word of HAProxy's.
+    // Keys of the database's image, and a term of HAProxy's.
     const others = ['LEDGER_PASSWORD', 'POSTGRES_USER', 'POSTGRES_DB', 'POSTGRES_PASSWORD', 'METH_GET'];
     const isKnown = (key: string): boolean =>
       explained.includes(key) || others.includes(key) || new RegExp(`\\b${key}\\b`).test(tools);
-    // `MARKET_…` and `REMOTE_FACILITATOR_*` stand for all keys that begin so.
+    // `MARKET_…` and `REMOTE_FACILITATOR_*` stand for all keys with that prefix.
     const families = [...text.matchAll(/\b([A-Z][A-Z0-9_]*_)[*…]/g)].map(([, start]) => String(start));
     const keys = text.replace(/\b[A-Z][A-Z0-9_]*_[*…]/g, '').match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g) ?? [];
     expect(families.filter((start) => !explained.some((key) => key.startsWith(start)))).toEqual([]);
@@ -31,7 +31,7 @@ describe.each(GUIDES)('%s', (guide) => {
 
   test('names routes that the service has', () => {
     const { paths } = JSON.parse(readText('openapi/openapi.json')) as { paths: Record<string, object> };
-    // Metrics are for operators: no document of the API describes them.
+    // Metrics are for operators, so no API document describes them.
     const known = [...Object.keys(paths), '/metrics'];
     const named = [...text.matchAll(/`(?:GET|POST) (\/[\w./{}-]*)/g)].map(([, path = '']) => path.replace(/\/$/, ''));
     const missing = named.filter((path) => !known.some((route) => route === path || route.startsWith(`${path}/`)));

@@ -119,8 +119,8 @@ describe('past rounds', () => {
     rounds = many(60);
     await given().sources.chain.request('eth_blockNumber', []);
     const before = given().node.requests.length;
-    const told = await roundsOf();
-    expect([told.length, told[0], told.at(-1)]).toEqual([35, '60', '26']);
+    const listed = await roundsOf();
+    expect([listed.length, listed[0], listed.at(-1)]).toEqual([35, '60', '26']);
     expect(given().node.requests.length - before).toBe(3);
     expect(asked()).toBe(34);
   });
@@ -147,7 +147,7 @@ describe('past rounds', () => {
 
   test.each<[string, string | RpcFault]>([
     ['a round that the oracle refuses', noData()],
-    ['one that is told without code', new RpcFault(-32000, 'execution reverted')],
+    ['one that is listed without code', new RpcFault(-32000, 'execution reverted')],
     ['nothing', '0x'],
     ['too little', number(2n)],
     ['a price of zero', encode({ id: 2n, answer: 0n, at: NOW_SECONDS })],
@@ -195,7 +195,7 @@ describe('no answer is sold', () => {
       },
     ],
     [
-      'the decimals are not told',
+      'the decimals are not listed',
       () => {
         views.oracleDecimals = '0x';
       },

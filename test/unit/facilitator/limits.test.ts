@@ -41,9 +41,9 @@ async function claimFor(client: string, limits: ReturnType<typeof limitsOf>, pay
 
 /** The results of a number of calls. */
 async function calls(limits: ReturnType<typeof limitsOf>, client: string, count: number) {
-  const told: (string | null)[] = [];
-  for (let n = 0; n < count; n++) told.push((await limits.barrier(client))?.reason ?? null);
-  return told;
+  const reasons: (string | null)[] = [];
+  for (let n = 0; n < count; n++) reasons.push((await limits.barrier(client))?.reason ?? null);
+  return reasons;
 }
 
 describe('the minute', () => {

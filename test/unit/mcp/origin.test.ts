@@ -22,7 +22,7 @@ describe('the Origin of a call', () => {
     ['a rebound name with a port', 'http://evil.example:4021', 'evil.example:4021'],
     ['a rebound name in other letters', 'http://EVIL.example', 'Evil.Example'],
     ['a name that only begins like this machine', 'http://localhost.evil.example', 'localhost.evil.example'],
-    ['none that can be told', 'null', 'api.example.com'],
+    ['opaque', 'null', 'api.example.com'],
     ['empty', '', 'api.example.com'],
     ['no web page', 'file:///etc/passwd', 'api.example.com'],
     ['an extension', 'chrome-extension://abc', 'api.example.com'],

@@ -13,7 +13,7 @@ import { createLightningTools } from '../../../src/payment/rails/lightning/tools
 import { createManualClock } from '../../support/manual-clock.ts';
 import { TERMS } from '../../support/service/terms.ts';
 
-const nobody = () => Promise.reject(new Error('nobody buys here'));
+const noSale = () => Promise.reject(new Error('this test sells nothing'));
 const deps: ToolsDeps<Sources> = {
   catalogue,
   clock: createManualClock(0),
@@ -22,8 +22,8 @@ const deps: ToolsDeps<Sources> = {
   publicOrigin: 'https://api.example.com',
   protocol: toolProtocol,
   offerOf: (endpoint) => createOffer(endpoint, { ...TERMS, gatewayWallet: null }),
-  purchase: nobody,
-  lightning: createLightningTools({ offers: nobody, redeem: nobody, network: 'lnbtc:x' }),
+  purchase: noSale,
+  lightning: createLightningTools({ offers: noSale, redeem: noSale, network: 'lnbtc:x' }),
   search: null,
 };
 const tools = createTools(deps);

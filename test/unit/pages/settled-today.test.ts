@@ -79,14 +79,14 @@ describe('what settled today', () => {
       if (random() < 0.5) continue;
       const dayStart = Math.floor(clock.nowMs() / 86_400_000) * 86_400_000;
       const held = await reads.settledBetween(dayStart, clock.nowMs() + 1);
-      const told = await today();
+      const shown = await today();
       const total = (sums: readonly { count: number; amount: bigint }[]) => [
         sums.reduce((sum, { count }) => sum + count, 0),
         sums.reduce((sum, { amount }) => sum + amount, 0n),
       ];
       for (const rail of ['usdc', 'lightning']) {
         const isOf = (sum: { rail: string }) => (sum.rail === 'lightning') === (rail === 'lightning');
-        expect(total(told.filter(isOf))).toEqual(total(held.filter(isOf)));
+        expect(total(shown.filter(isOf))).toEqual(total(held.filter(isOf)));
       }
     }
     expect(clock.nowMs()).toBeGreaterThan(MIDNIGHT + 86_400_000 / 2);

@@ -28,7 +28,7 @@ function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': h
     charts: { feeSteps: () => [], probes: () => [] },
     facilitator: { descriptor: async () => describeFacilitator('https://us.example', limits, counts) },
     market: { all: () => [] },
-    discovery: { search: () => Promise.reject(new Error('nobody searches here')) },
+    discovery: { search: () => Promise.reject(new Error('this test searches nothing')) },
     settled: { settledBetween: async () => [] },
     ...more,
   };

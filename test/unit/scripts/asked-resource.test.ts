@@ -8,7 +8,7 @@ test.each([
   ['the URL in another spelling of its host', 'https://API.example.com:443/v1/paid/chain/wallet?address=0x1&x=%2f'],
   ['the URL without its query', 'https://api.example.com/v1/paid/chain/wallet'],
   ['the URL as a server behind a proxy that ends TLS sees it', 'http://api.example.com/v1/paid/chain/wallet'],
-])('an offer for %s is for what was asked', (_, resource) => {
+])('an offer for %s is for the requested URL', (_, resource) => {
   expect(isAskedResource(asked, resource)).toBe(true);
 });
 
@@ -25,7 +25,7 @@ test.each([
   ['a tool', 'mcp://tool/paid_chain_wallet'],
   ['a path alone', '/v1/paid/chain/wallet'],
   ['nothing', ''],
-])('an offer for %s is for something else', (_, resource) => {
+])('an offer for %s is for another resource', (_, resource) => {
   expect(isAskedResource(asked, resource)).toBe(false);
 });
 

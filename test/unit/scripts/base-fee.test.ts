@@ -12,7 +12,7 @@ test('gives the values of the vectors published with the rule', () => {
   expect(nextFeeState(from(LIMIT), LIMIT, LIMIT, rule).baseFee).toBe(161_066_666_666n);
 });
 
-test('stays at the floor on a quiet chain and reaches about 57 gwei after 60 full blocks', () => {
+test('stays at its lowest value on a quiet chain and reaches about 57 gwei after 60 full blocks', () => {
   let state = { baseFee: MIN_BASE_FEE, smoothed: 0n };
   for (let block = 0; block < 100; block++) state = nextFeeState(state, 500_000n, LIMIT);
   expect(state.baseFee).toBe(MIN_BASE_FEE);

@@ -13,7 +13,7 @@ test.each([
   ['copy --to postgres://h/d', { name: 'copy', dataDir: undefined, from: undefined, to: 'postgres://h/d' }],
   ['copy --from x', { name: 'copy', dataDir: undefined, from: 'x', to: undefined }],
   ['export --csv', { name: 'export', dataDir: undefined, from: 0, to: Number.MAX_SAFE_INTEGER }],
-])('%s is understood', (line, command) => {
+])('%s is accepted', (line, command) => {
   expect(read(line)).toEqual(command);
 });
 

@@ -27,7 +27,7 @@ const payment: ListedPayment = {
   route: '/v1/paid/chain/wallet',
 };
 
-test('a status tells exact sums in their units, and how long the oldest payment has been open', () => {
+test('a status shows exact sums in their units, and the age of the oldest open payment', () => {
   const text = statusText(status, AT + 61_900).join('\n');
   expect(text).toMatch(/usdc +settled +3 +3\.000001 USDC/);
   expect(text).toMatch(/lightning +claimed +1 +25000 msat/);
@@ -48,7 +48,7 @@ test('a status with nothing open and without Lightning says so', () => {
   });
 });
 
-test('a listed payment shows its hashes, and what is not there yet as - or null', () => {
+test('a listed payment shows its hashes, and missing values as - or null', () => {
   const open = { ...payment, state: 'unknown', transaction: null, block: null, endedAt: null, route: null } as const;
   const [head, first, second] = listText([payment, open]);
   expect(head?.split(/ +/)).toEqual(['id', 'state', 'usdc', 'reserved', 'ended', 'nonce', 'transaction', 'route']);

@@ -60,7 +60,7 @@ const reasonFor = (entry: unknown, changes: Partial<typeof purchase & { resource
 };
 
 describe('an offer may be paid', () => {
-  test('that says in the invoice what it says beside it, for exactly our request, at the ceiling', () => {
+  test('when its invoice equals its terms, for exactly our request, at the ceiling', () => {
     const verdict = checkLightningOffer(offer(), { ...purchase, resourceUrl: URL_A });
     expect(verdict).toMatchObject({
       ok: true,
@@ -137,8 +137,8 @@ describe('nothing is paid for', () => {
     expect(reasonFor(entry, at)).toBe(reason);
   });
 
-  test('an offer whose hash is somebody’s own is not taken at its word', () => {
-    // A seller who hashes another request, and says so consistently, would sell us something else.
+  test('an offer is refused when its hash is not the hash of our request', () => {
+    // A seller that hashes another request, and names that hash everywhere, would sell another answer.
     const elsewhere = offer({
       extra: { requestHash: paymentHash.toString('hex') },
       invoice: { descriptionHash: paymentHash },
@@ -147,8 +147,8 @@ describe('nothing is paid for', () => {
   });
 });
 
-describe('what a payer calls the preimage', () => {
-  test('is taken when it opens the payment hash', () => {
+describe('a payer’s preimage', () => {
+  test('is accepted when its hash is the payment hash', () => {
     expect(checkPaidPreimage(preimage, paymentHash)).toBeNull();
   });
 

@@ -11,7 +11,7 @@ const preimage = 'ab'.repeat(32);
 const hash = 'cd'.repeat(32);
 const terms = { feeLimitMsat: 7000n };
 
-/** A server that answers as told and keeps what it was asked. */
+/** A server with the answers that the test sets. It records the requests. */
 let answer: JsonAnswer;
 const asked: JsonRequest[] = [];
 let server: Awaited<ReturnType<typeof startJsonServer>>;
@@ -33,7 +33,7 @@ const outcomeOf = (paying: Promise<unknown>) =>
   paying.catch((error: Error) => [error instanceof NotPaid ? 'not paid' : 'open', error.message]);
 
 describe('a URL that pays', () => {
-  test('is given the invoice and tells the preimage, when it pays and when it is asked again', async () => {
+  test('gets the invoice and returns the preimage, when it pays and when it is asked again', async () => {
     answer = { status: 200, body: { preimage } };
     const url = await payer({ PAYER_URL: `${server.url}/pay` });
     expect(await url.pay('lnbc1', terms)).toBe(preimage);
@@ -55,7 +55,7 @@ describe('an LND node', () => {
   const lnd = () => payer({ LND_PAYER_URL: `${server.url}/`, LND_PAYER_MACAROON: '0201' });
   const settled = { result: { status: 'SUCCEEDED', payment_preimage: preimage } };
 
-  test('is asked to pay within a fee, by its router, and tells the preimage', async () => {
+  test('is asked to pay within a fee, by its router, and returns the preimage', async () => {
     answer = { status: 200, body: settled };
     expect(await (await lnd()).pay('lnbc1', terms)).toBe(preimage);
     expect(asked[0]).toMatchObject({
@@ -80,7 +80,7 @@ describe('an LND node', () => {
     ['open', 'context canceled', 499, { error: { code: 1, message: 'context canceled' } }],
     ['open', 'try again', 429, { code: 8, message: 'try again' }],
     ['open', 'payment is in flight', 400, { code: 9, message: 'payment is in flight' }],
-    // Not the node's word: a proxy before it may say so of a payment that is on its way.
+    // Not from the node: a proxy before it may answer so while the payment is in flight.
     ['open', 'no final answer (status 408)', 408, { message: 'timed out' }],
     ['open', 'no final answer (status 404)', 404, {}],
     ['not paid', 'Not Found', 404, { code: 5, message: 'Not Found' }],
@@ -94,7 +94,7 @@ describe('an LND node', () => {
 });
 
 describe('an LND node that is asked for a payment made before', () => {
-  // Whose base64 has a plus sign, a slash and padding.
+  // Its base64 has a plus sign, a slash and padding.
   const odd = 'fbefff'.repeat(10).concat('fbef');
   const lost = (what: string) => ['open', expect.stringContaining(what)];
   let router: LndRouter;
@@ -112,19 +112,22 @@ describe('an LND node that is asked for a payment made before', () => {
     return outcomeOf(lnd.find('lnbc1', paymentHash));
   };
 
-  test.each([hash, odd, '00'.repeat(32)])('tells its preimage, by the hash %s as the node wants it', async (wanted) => {
-    router.payments.set(wanted, [
-      { status: 'IN_FLIGHT', payment_preimage: '00'.repeat(32) },
-      { status: 'SUCCEEDED', payment_preimage: preimage },
-    ]);
-    expect(await find(wanted)).toBe(preimage);
-    const spelling = Buffer.from(wanted, 'hex').toString('base64').replaceAll('+', '-').replaceAll('/', '_');
-    expect(router.asked).toEqual([`GET /v2/router/track/${spelling}?no_inflight_updates=true`]);
-  });
+  test.each([hash, odd, '00'.repeat(32)])(
+    'returns its preimage, for the hash %s in the node’s form',
+    async (wanted) => {
+      router.payments.set(wanted, [
+        { status: 'IN_FLIGHT', payment_preimage: '00'.repeat(32) },
+        { status: 'SUCCEEDED', payment_preimage: preimage },
+      ]);
+      expect(await find(wanted)).toBe(preimage);
+      const spelling = Buffer.from(wanted, 'hex').toString('base64').replaceAll('+', '-').replaceAll('/', '_');
+      expect(router.asked).toEqual([`GET /v2/router/track/${spelling}?no_inflight_updates=true`]);
+    },
+  );
 
-  test('tells that there is none when it has failed or was never begun', async () => {
+  test('returns none when the payment has failed or was never started', async () => {
     expect(await find()).toBeNull();
-    // Where the gateway has begun to answer before it knows.
+    // The gateway may begin to answer before it knows the result.
     router.instead = { status: 200, body: '{"error":{"code":5,"message":"payment isn\'t initiated","details":[]}}' };
     expect(await find()).toBeNull();
     router.instead = null;
@@ -136,14 +139,14 @@ describe('an LND node that is asked for a payment made before', () => {
   });
 
   test.each([[[{ status: 'IN_FLIGHT' }]], [[{ status: 'INITIATED' }]], [[{ status: 'UNKNOWN' }]], [[]], [[{}]]])(
-    'leaves it open after %j, which is no end',
+    'leaves the outcome open after %j, which is not final',
     async (updates) => {
       router.payments.set(odd, updates);
       expect(await find()).toEqual(lost('no final answer'));
     },
   );
 
-  test('leaves it open when an end is not the last that it says', async () => {
+  test('leaves the outcome open when a final answer is not the last line', async () => {
     router.payments.set(odd, [{ status: 'FAILED' }, { status: 'IN_FLIGHT' }]);
     expect(await find()).toEqual(lost('no final answer'));
   });
@@ -172,14 +175,14 @@ describe('an LND node that is asked for a payment made before', () => {
     ['a proxy answers', 502, '<html>Bad Gateway</html>', 'no final answer (status 502)'],
     ['the line is cut', 200, `{"result":{"status":"SUCCEEDED","payment_preimage":"${preimage}`, 'no final answer'],
     ['nothing is said', 200, '', 'no final answer'],
-  ])('leaves it open when %s', async (_, status, body, reason) => {
+  ])('leaves the outcome open when %s', async (_, status, body, reason) => {
     router.instead = { status, body: typeof body === 'string' ? body : JSON.stringify(body) };
     const outcome = await find();
     expect(outcome).toEqual(lost(reason));
     expect(JSON.stringify(outcome)).not.toContain(preimage);
   });
 
-  test('leaves it open when the node is away', async () => {
+  test('leaves the outcome open when the node does not answer', async () => {
     const lnd = await payer({ LND_PAYER_URL: 'http://127.0.0.1:9', LND_PAYER_MACAROON: router.macaroon });
     expect(await outcomeOf(lnd.find('lnbc1', odd))).toEqual(lost(''));
   });
@@ -204,7 +207,7 @@ describe('a wallet over Nostr', () => {
       payInvoice: async () =>
         refusal ? { result: undefined, error: refusal } : { result: { preimage, fees_paid: 0 }, error: undefined },
       lookupInvoice: async ({ payment_hash }) => ({
-        // A careless wallet leaves the invoice out: the client cannot use such an answer.
+        // A faulty wallet leaves the invoice out. The client cannot use such an answer.
         result: { invoice: careless ? '' : 'lnbc1', preimage: payment_hash === hash ? preimage : '' } as never,
         error: undefined,
       }),
@@ -216,14 +219,14 @@ describe('a wallet over Nostr', () => {
     await relay.stop();
   });
 
-  test('pays, tells of what it has paid, and says what it has not', async () => {
+  test('pays, returns earlier preimages, and reports failures', async () => {
     const nwc = await payer({ NWC_PAYER: connection });
     expect(await nwc.pay('lnbc1', terms)).toBe(preimage);
     expect(await nwc.find('lnbc1', hash)).toBe(preimage);
     expect(await nwc.find('lnbc1', 'ef'.repeat(32))).toBeNull();
     refusal = { code: 'INSUFFICIENT_BALANCE', message: 'empty' };
     expect(await outcomeOf(nwc.pay('lnbc1', terms))).toEqual(['not paid', 'INSUFFICIENT_BALANCE']);
-    // NIP-47 says it of a time-out too, after which the payment may still arrive.
+    // NIP-47 uses the code for a time-out too, after which the payment may still arrive.
     for (const code of ['INTERNAL', 'PAYMENT_FAILED']) {
       refusal = { code, message: 'lost' };
       expect(await outcomeOf(nwc.pay('lnbc1', terms))).toEqual(['open', `the wallet says ${code}`]);
@@ -231,7 +234,7 @@ describe('a wallet over Nostr', () => {
     nwc.close();
   });
 
-  test('never lets an answer that cannot be used be printed, preimage and all', async () => {
+  test('never prints an unusable answer, which may hold a preimage', async () => {
     const nwc = await payer({ NWC_PAYER: connection });
     const printed = vi.spyOn(console, 'error');
     careless = true;
@@ -243,7 +246,7 @@ describe('a wallet over Nostr', () => {
   });
 });
 
-test('the environment names one payer, whole, or none', async () => {
+test('the environment names one complete payer, or none', async () => {
   expect(await payerFrom({})).toBeNull();
   await expect(payerFrom({ PAYER_URL: 'http://x', LND_PAYER_URL: 'http://y' })).rejects.toThrow('set one of');
   await expect(payerFrom({ LND_PAYER_URL: 'http://y' })).rejects.toThrow('LND_PAYER_MACAROON');

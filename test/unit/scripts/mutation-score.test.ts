@@ -9,7 +9,7 @@ const TEXTS: Record<string, string> = {
 };
 const textOf = (file: string): string => TEXTS[file] ?? '';
 
-/** A mutant of the text from here to there; lines and columns as Stryker counts them. */
+/** A mutant of the text between two positions. Lines and columns count as Stryker counts them. */
 function mutant(fileName: string, at: [number, number, number, number], replacement: string, status: string): Mutant {
   const [line, column, endLine, endColumn] = at;
   return {
@@ -25,7 +25,7 @@ const equal = (source: string, replacement: string, more: Partial<Equivalent> = 
 });
 const COMPARED = mutant('a.ts', [2, 10, 2, 15], 'a <= b', 'Survived');
 
-test('a file’s score is the part of its mutants that a test notices; time-outs and errors outside of tests notice too', () => {
+test('a file’s score is the share of its mutants that a test notices; time-outs and errors outside of tests count too', () => {
   const mutants = [
     mutant('a.ts', [2, 10, 2, 15], 'a > b', 'Killed'),
     mutant('a.ts', [2, 10, 2, 15], 'true', 'Timeout'),
@@ -44,14 +44,14 @@ test('a file’s score is the part of its mutants that a test notices; time-outs
   });
 });
 
-test('a listed equivalent counts neither way, found by its text wherever it stands and however it is broken into lines', () => {
+test('a listed equivalent does not count, found by its text wherever it is and however it is broken into lines', () => {
   const whole = mutant('a.ts', [2, 10, 4, 8], 'b', 'NoCoverage');
   const listed = [equal('a < b', 'a <= b'), equal('a < b ? a : b', 'b')];
   const { files, wrong } = scoreMutants([COMPARED, whole], listed, textOf);
   expect([files, wrong]).toMatchObject([[{ survived: 0, equivalent: 2, score: 100, survivors: [] }], []]);
 });
 
-test('the same expression in another line is another mutant where the entry names the line', () => {
+test('the same expression on another line is another mutant when the entry names the line', () => {
   const mutants = [
     mutant('b.ts', [1, 11, 1, 16], 'true', 'Survived'),
     mutant('b.ts', [2, 11, 2, 16], 'true', 'Survived'),
@@ -61,7 +61,7 @@ test('the same expression in another line is another mutant where the entry name
   expect(files).toMatchObject([{ survived: 1, equivalent: 1, survivors: ['1: 1 < 2 → true'] }]);
 });
 
-test('an entry that matches nothing any more, or what a test kills, is told; one of a file that was not mutated is not', () => {
+test('an entry without a match, or one that a test kills, is reported; one of a file that was not mutated is not', () => {
   const killed = mutant('a.ts', [2, 10, 2, 15], 'a > b', 'Killed');
   const listed = [equal('a < c', 'true'), equal('a < b', 'a > b'), equal('x', 'y', { file: 'b.ts' })];
   expect(scoreMutants([COMPARED, killed], listed, textOf).wrong).toEqual([

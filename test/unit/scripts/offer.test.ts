@@ -20,7 +20,7 @@ function header(...accepts: unknown[]): string {
 }
 
 describe('the offer that is paid', () => {
-  test('is the plain USDC transfer, wherever it stands, and the challenge is reduced to it', () => {
+  test('is the plain USDC transfer, at any position, and the challenge is reduced to it', () => {
     const gateway = {
       ...requirement,
       amount: '1',
@@ -59,14 +59,14 @@ describe('the offer that is paid', () => {
 describe('the listed price', () => {
   const listing = (amount: unknown) => ({ paths: { '/a': { get: { 'x-payment-info': { price: { amount } } } } } });
 
-  test('is read exactly, for this very path', () => {
+  test('is read exactly, for this path only', () => {
     expect(listedPriceOf(listing('0.002'), '/a')).toBe(2000n);
     expect(listedPriceOf(listing('0.002'), '/b')).toBeNull();
     expect(listedPriceOf(listing('0.002'), '__proto__')).toBeNull();
   });
 
   test.each([listing(0.002), listing('free'), { paths: { '/a': { post: {} } } }, { paths: [] }, null, 'x'])(
-    'is unknown when the listing says nothing usable (%#)',
+    'is unknown when the listing has no usable price (%#)',
     (openapi) => expect(listedPriceOf(openapi, '/a')).toBeNull(),
   );
 });

@@ -13,12 +13,12 @@ const payer = createAccount();
 const payTo = createAccount().address;
 const transaction = `0x${'ab'.repeat(32)}`;
 
-/** A seller who does as told; `paid` collects the headers of requests that carried a payment. */
+/** A seller with the answers that the test sets. `paid` has the headers of requests with a payment. */
 const seller = {
   amount: '2000',
   listed: '0.002' as string | null,
   settled: 200,
-  /** What it says that is sold; null: the URL that was asked for. */
+  /** The resource that it names. Null: the requested URL. */
   resource: null as string | null,
   paid: [] as IncomingHttpHeaders[],
 };
@@ -96,7 +96,7 @@ test.each([
   ['another path', () => `${origin}/other?a=1`],
   ['another query', () => `${origin}/thing?a=2`],
   ['another seller', () => 'http://other.test/thing?a=1'],
-])('refuses an offer for %s than was asked for, and signs nothing', async (_what, resource) => {
+])('refuses an offer for %s than the requested one, and signs nothing', async (_what, resource) => {
   seller.resource = resource();
   const { code, stdout, stderr } = await pay('/thing?a=1');
   expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });
@@ -105,13 +105,13 @@ test.each([
   expect([dry.code, dry.stderr]).toEqual([1, expect.stringContaining('the offer is for')]);
 });
 
-test('pays where the seller leaves the query out of what it sells, as ours does with a very long one', async () => {
+test('pays when the seller leaves the query out of its resource, as ours does with a very long one', async () => {
   seller.resource = `${origin}/thing`;
   const { code, stdout, stderr } = await pay('/thing?a=1');
   expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: '{"answer":42}' });
 });
 
-test('says so when the listing cannot be read, and holds to the ceiling alone', async () => {
+test('says so when the listing cannot be read, and applies the ceiling alone', async () => {
   Object.assign(seller, { amount: '9999', listed: null });
   const { code, stderr } = await pay('/thing');
   expect(code, stderr).toBe(0);
@@ -124,14 +124,14 @@ test('a dry run needs no key and sends no payment', async () => {
   expect(stderr).toContain('0.002 USDC');
 });
 
-test('a refused payment is told by status and the header’s error', async () => {
+test('a refused payment is reported with the status and the header’s error', async () => {
   seller.settled = 402;
   const { code, stdout, stderr } = await pay('/thing');
   expect({ code, stdout, shown: seller.paid.length }).toEqual({ code: 1, stdout: '', shown: 1 });
   expect(stderr).toContain('status 402: invalid_exact_evm_insufficient_balance');
 });
 
-test('a redirect is not followed with a payment in hand', async () => {
+test('a redirect is not followed with a payment', async () => {
   const { code, stderr } = await pay('/moved');
   expect({ code, paid: seller.paid }).toEqual({ code: 1, paid: [] });
   expect(stderr).toContain('moved to /thing');

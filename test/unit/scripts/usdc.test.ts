@@ -33,7 +33,7 @@ test('a payment is refused one unit above the ceiling or the listing, and only t
   expect(refusalOf({ ...spending, listed: 0n })).toMatch(/listed price/);
 });
 
-test('foreign text cannot drive the terminal', () => {
+test('a third party’s text cannot control the terminal', () => {
   expect(printable('a\u001b[2Jb\r\nc\u202ed\u2028e')).toBe('a [2Jb  c d e');
   expect(printable('x'.repeat(2000)).length).toBe(501);
 });

@@ -113,7 +113,7 @@ describe('a run of the self-test', () => {
 
   test.each<[string, string, () => void]>([
     ['the wallet cannot pay both calls', 'wallet_short_of_funds', () => (state.balances = [[0, 999n]])],
-    ['nobody is there', 'purchase_unreachable', () => void shop.stop()],
+    ['the service is unreachable', 'purchase_unreachable', () => void shop.stop()],
     ['more is asked than listed', 'purchase_terms_refused', () => (shop.terms = { ...shop.terms, amount: '501' })],
     ['the payment is refused', 'purchase_answered_402', () => (shop.answers['/paid'] = status(402))],
     ['the settlement is unknown', 'purchase_answered_503', () => (shop.answers['/paid'] = status(503))],
