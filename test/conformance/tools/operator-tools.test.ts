@@ -262,7 +262,7 @@ test('reconcile finishes the payments that a killed service left, and says so wh
 }, 90_000);
 
 test.each([
-  ['ledger', ['--help'], 0, /^Looks into the ledger/, /^$/],
+  ['ledger', ['--help'], 0, /^Shows the ledger/, /^$/],
   ['backup', ['--help'], 0, /^Copies the ledger/, /^$/],
   ['ledger', ['lsit'], 2, /^$/, /^usage: unknown command: lsit\n/],
   ['backup', ['here'], 2, /^$/, /^usage: /],
