@@ -4,8 +4,8 @@ import type { ChainClient } from './rpc/client.ts';
 const underWay = new WeakMap<ChainClient, Promise<Header>>();
 
 /**
- * The newest block, by one request for all who ask while it is under way: answers of the same moment need not cost the chain one each.
- * The request is nobody's own: it goes on when a caller leaves, and when it fails, it fails for all who wait for it.
+ * The newest block. Callers that ask while a request is under way share it, so that they cost the provider one request.
+ * The request goes on when a caller aborts. When it fails, it rejects for every caller that waits.
  */
 export function readNewestHeader(chain: ChainClient): Promise<Header> {
   const known = underWay.get(chain);

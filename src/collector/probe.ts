@@ -1,5 +1,5 @@
 import type { Allowance } from '../chain/rpc/allowance.ts';
-import { type Answer, type FailureKind, judgeError, ProviderFailure } from '../chain/rpc/answers.ts';
+import { type Answer, classifyError, type FailureKind, ProviderFailure } from '../chain/rpc/answers.ts';
 import type { RpcCall } from '../chain/rpc/call.ts';
 import { createProvider, type Provider } from '../chain/rpc/provider.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -143,7 +143,7 @@ const CHAIN_ID: RpcCall = { method: 'eth_chainId', params: [] };
 
 function readNumber(answer: Answer): number {
   if ('error' in answer) {
-    throw new ProbeFailure(judgeError(answer.error) === 'rateLimited' ? 'rateLimited' : 'rpcError');
+    throw new ProbeFailure(classifyError(answer.error) === 'rateLimited' ? 'rateLimited' : 'rpcError');
   }
   const { result } = answer;
   // Thirteen hex digits are within 2^53.
