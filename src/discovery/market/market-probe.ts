@@ -1,5 +1,5 @@
 import { NotFound } from '../../errors.ts';
-import { askStranger, type StrangerAnswer, type StrangerOptions } from '../../upstream/guard/ask-stranger.ts';
+import { askThirdParty, type ThirdPartyAnswer, type ThirdPartyOptions } from '../../upstream/guard/ask-third-party.ts';
 import { MAX_REDIRECTS } from '../../upstream/guard/follow.ts';
 import { hostOf } from '../../upstream/guard/guard.ts';
 import type { Payable, Terms } from '../accepts.ts';
@@ -38,7 +38,7 @@ export interface Caller {
   readJson(url: URL, maxBytes: number, options: CallOptions): Promise<unknown>;
 }
 
-interface CallerOptions extends StrangerOptions {
+interface CallerOptions extends ThirdPartyOptions {
   readonly payable: Payable;
   readonly publicOrigin: string;
 }
@@ -76,10 +76,10 @@ export function createCaller({ payable, publicOrigin, ...stranger }: CallerOptio
       accept: ACCEPT,
       ...body,
       redirects,
-      judge: (hop: URL) => judge(hop, options.limitHost),
+      checkUrl: (hop: URL) => judge(hop, options.limitHost),
     };
-    const read = (answer: StrangerAnswer) => readSeen(answer, method, payable);
-    return askStranger(request, stranger, options.signal, read).catch((error) => {
+    const read = (answer: ThirdPartyAnswer) => readSeen(answer, method, payable);
+    return askThirdParty(request, stranger, options.signal, read).catch((error) => {
       throw namedFailure(error, hostOf(url));
     });
   }
@@ -96,8 +96,8 @@ export function createCaller({ payable, publicOrigin, ...stranger }: CallerOptio
         if (hop.origin !== url.origin) throw new NotFound('the document is not at its origin');
         judge(hop, limitHost);
       };
-      const request = { url, method: 'GET' as const, accept: 'application/json', redirects: 1, judge: sameOrigin };
-      return askStranger(request, stranger, signal, async (answer) =>
+      const request = { url, method: 'GET' as const, accept: 'application/json', redirects: 1, checkUrl: sameOrigin };
+      return askThirdParty(request, stranger, signal, async (answer) =>
         answer.status === 200 ? (JSON.parse((await answer.read(maxBytes)).toString('utf8')) as unknown) : null,
       ).catch(() => null);
     },
@@ -105,7 +105,7 @@ export function createCaller({ payable, publicOrigin, ...stranger }: CallerOptio
 }
 
 /** What an answer asks for, or its status where it asks nothing. */
-async function readSeen(answer: StrangerAnswer, method: Entry['method'], payable: Payable): Promise<Seen | number> {
+async function readSeen(answer: ThirdPartyAnswer, method: Entry['method'], payable: Payable): Promise<Seen | number> {
   const { status, url, latencyMs } = answer;
   if (status !== 402) return status;
   const challenge = await readChallenge(answer);

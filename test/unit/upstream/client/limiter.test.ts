@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createLimiter, NoRoom } from '../../../../src/upstream/client/limiter.ts';
+import { createLimiter, LimiterFull } from '../../../../src/upstream/client/limiter.ts';
 
 const signal = new AbortController().signal;
 
@@ -28,8 +28,8 @@ test('refuses what finds the queue full, and what waited too long; a place that 
   const limiter = createLimiter({ running: 1, waiting: 2, waitMs: 30 });
   const long = limiter.run(signal, () => delay(80));
   const late = [limiter.run(signal, async () => 'a'), limiter.run(signal, async () => 'b')];
-  await expect(limiter.run(signal, async () => 'c')).rejects.toThrow(NoRoom);
-  for (const task of late) await expect(task).rejects.toThrow(NoRoom);
+  await expect(limiter.run(signal, async () => 'c')).rejects.toThrow(LimiterFull);
+  for (const task of late) await expect(task).rejects.toThrow(LimiterFull);
   await long;
   expect(await limiter.run(signal, async () => 'd')).toBe('d');
 });
