@@ -29,7 +29,7 @@ describe('the watch list', () => {
     });
   });
 
-  test('has the project’s token when there is one, once, by its symbol', () => {
+  test('contains the project’s token once, by its symbol, when there is one', () => {
     const own = watchOf({ PROJECT_TOKEN_ADDRESS: TOKEN, PROJECT_TOKEN_SYMBOL: 'OWN' });
     expect(own.projectToken).toBe(LOWER);
     expect(own.tokens.at(-1)).toEqual({ symbol: 'OWN', address: LOWER });
@@ -37,7 +37,7 @@ describe('the watch list', () => {
     expect(listed.tokens).toEqual([{ symbol: 'LISTED', address: LOWER }]);
   });
 
-  test('is what the environment says, where it says something', () => {
+  test('follows the environment where it is set', () => {
     const told = watchOf({
       WATCH_TOKENS: ` A.b:${TOKEN} , `,
       DEX_VENUES: `v4:${TOKEN}:My venue`,

@@ -7,7 +7,7 @@ import { configProblems } from '../support/service/config-problems.ts';
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 
 describe('loadConfig', () => {
-  it('needs a network, a seller and a relayer, and nothing else', () => {
+  it('requires a network, a seller and a relayer, and nothing else', () => {
     expect(configProblems({})).toEqual(
       expect.arrayContaining(['NETWORK is missing', 'SELLER_ADDRESS is missing', 'RELAYER_PRIVATE_KEY is missing']),
     );
@@ -15,12 +15,12 @@ describe('loadConfig', () => {
     expect(configProblems(MINIMUM)).toEqual([]);
   });
 
-  it('takes empty values for unset ones', () => {
+  it('treats empty values as unset', () => {
     expect(configProblems({ ...MINIMUM, PORT: '', METRICS_TOKEN: '', PUBLIC_ORIGIN: '' })).toEqual([]);
     expect(configProblems({ ...MINIMUM, NETWORK: '' })).toEqual(['NETWORK is missing']);
   });
 
-  it('knows Arc', () => {
+  it('has defaults for Arc', () => {
     const { network, publicOrigin } = loadConfig(MINIMUM);
     expect(network).toMatchObject({
       chainId: 5042,
@@ -33,7 +33,7 @@ describe('loadConfig', () => {
     expect(loadConfig({ ...MINIMUM, NETWORK: 'arc-testnet' }).network.caip2).toBe('eip155:5042002');
   });
 
-  it('asks a custom network for what it cannot know', () => {
+  it('requires the settings of a custom network', () => {
     const custom = { ...MINIMUM, NETWORK: 'custom' };
     expect(configProblems(custom).map((problem) => problem.split(' ')[0])).toEqual([
       'CHAIN_ID',
@@ -53,7 +53,7 @@ describe('loadConfig', () => {
     });
   });
 
-  it('bounds what may be open and what may fail uncharged, for a payer and for a client', () => {
+  it('limits open payments and uncharged failures, for a payer and for a client', () => {
     const { maxOpenPayments, failureLimits } = loadConfig(MINIMUM);
     expect([maxOpenPayments, failureLimits]).toEqual([32, { payer: 20, client: 60, clientSettlements: 3 }]);
     const other = loadConfig({
@@ -63,7 +63,7 @@ describe('loadConfig', () => {
     expect([other.maxOpenPayments, other.failureLimits]).toEqual([1, { payer: 2, client: 4, clientSettlements: 0 }]);
   });
 
-  it('asks production for its public address', () => {
+  it('requires the public origin in production', () => {
     expect(configProblems({ ...MINIMUM, NODE_ENV: 'production' })).toEqual([
       expect.stringContaining('PUBLIC_ORIGIN is missing'),
     ]);
@@ -92,7 +92,7 @@ describe('loadConfig', () => {
     if (value.length > 6) expect(problems[0]).not.toContain(value);
   });
 
-  it('tells all problems at once, in one message', () => {
+  it('reports all problems at once, in one message', () => {
     const problems = configProblems({ NETWORK: 'mars', PORT: 'x', LOG_LEVEL: 'loud' });
     expect(problems).toHaveLength(5);
     expect(new ConfigError(problems).message).toContain(problems[4] ?? '?');

@@ -26,13 +26,13 @@ async function openAs(part: Part): Promise<string> {
 }
 
 // Two API processes that make it at once get in each other's way, and the service does not start.
-test('the primary leaves the shared windows ready for those who start after it', async () => {
+test('the primary creates the shared windows for the processes that start after it', async () => {
   const db = new Database(await openAs({ kind: 'primary', living: () => [] }), { readonly: true, fileMustExist: true });
   expect(db.pragma('journal_mode', { simple: true })).toBe('wal');
   expect(db.prepare('SELECT count(*) FROM minute_windows').pluck().get()).toBe(0);
   db.close();
 });
 
-test('one process alone shares no windows and makes no file of them', async () => {
+test('a single process shares no windows and creates no file for them', async () => {
   expect(existsSync(await openAs(WHOLE))).toBe(false);
 });

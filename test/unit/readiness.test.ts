@@ -29,8 +29,8 @@ beforeEach(() => {
 const checks = (ok: boolean) => ({ ledger: { ok }, usdc: { ok }, settlement: { ok } });
 const answer = (ok = true) => asked.at(-1)?.resolve(checks(ok));
 
-describe('what is asked of the chain to tell whether it can be sold', () => {
-  test('is asked once for all who ask in the same second, however many', async () => {
+describe('the chain request for readiness', () => {
+  test('is made once for all callers of the same second', async () => {
     const first = Promise.all(Array.from({ length: 100 }, () => read()));
     answer();
     expect((await first).every(({ ready }) => ready)).toBe(true);
@@ -40,7 +40,7 @@ describe('what is asked of the chain to tell whether it can be sold', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('is asked anew a second later, and then the new answer holds, good or bad', async () => {
+  test('is made again a second later, and then the new answer is used, good or bad', async () => {
     const first = read();
     answer(true);
     await first;
@@ -54,7 +54,7 @@ describe('what is asked of the chain to tell whether it can be sold', () => {
     expect([(await third).ready, asked.length]).toEqual([true, 3]);
   });
 
-  test('is not asked again while the last question has no answer, however long that takes', async () => {
+  test('is not made again while the last one has no answer, however long that takes', async () => {
     const waiting = [read()];
     for (let second = 0; second < 5; second++) {
       await clock.advance(1000);
@@ -68,7 +68,7 @@ describe('what is asked of the chain to tell whether it can be sold', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test('is asked anew after a failure, no more than once a second', async () => {
+  test('is made again after a failure, at most once a second', async () => {
     const first = read();
     asked[0]?.reject(new Error('a bug'));
     await expect(first).rejects.toThrow('a bug');
@@ -79,7 +79,7 @@ describe('what is asked of the chain to tell whether it can be sold', () => {
     expect([(await second).ready, asked.length]).toEqual([true, 2]);
   });
 
-  test('is not kept for longer by a clock that was set back', async () => {
+  test('is not reused for longer when the clock was set back', async () => {
     const first = read();
     answer();
     await first;
