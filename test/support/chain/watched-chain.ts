@@ -1,7 +1,7 @@
 import type { ChainClient } from '../../../src/chain/rpc/client.ts';
 import type { Rank } from '../../../src/chain/rpc/rank.ts';
 
-/** A chain client that passes everything on, with what was asked through it and how important that was said to be. */
+/** A chain client that passes every call on and records the calls with their ranks. */
 export function watchedChain(chain: ChainClient) {
   const asked: { readonly method: string; readonly rank: Rank | undefined }[] = [];
   const watched: ChainClient = {
