@@ -17,11 +17,11 @@ export const SELECTORS = {
 /** Topic of `Transfer(address,address,uint256)`, which ERC-20, ERC-721 and Arc's system log share. */
 export const TRANSFER_TOPIC = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/** Longest name or symbol that is passed on: these strings are whatever a stranger's contract says. */
+/** Longest name or symbol that is passed on. A third party's contract chooses these strings. */
 const MAX_TEXT = 64;
 const WORD = 32;
 
-/** An unsigned integer returned by a contract, or null when it returned anything but whole words. */
+/** An unsigned integer returned by a contract. Null when the contract returned less than one 32-byte word, or no hex. */
 export function decodeUint(returned: string): bigint | null {
   return /^0x[0-9a-fA-F]{64}/.test(returned) ? BigInt(returned.slice(0, 66)) : null;
 }
@@ -39,7 +39,7 @@ export function decodeText(returned: string): string | null {
   return printable(bytes.subarray(offset + WORD, offset + WORD + length));
 }
 
-/** A word that must be small enough to point into the bytes at hand. */
+/** A 32-byte word read as an offset or a length. Null when it is beyond the end of the bytes. */
 function readLength(bytes: Buffer, at: number): number | null {
   if (at + WORD > bytes.length) return null;
   const value = BigInt(`0x${bytes.toString('hex', at, at + WORD)}`);

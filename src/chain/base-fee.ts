@@ -11,26 +11,26 @@ export interface NextBaseFee {
   readonly exact: boolean;
 }
 
-/** The header's own base fee; a chain without one (before EIP-1559) is none that we can serve. */
+/** The header's own base fee. Throws UpstreamFailed for a header without one: chains from before EIP-1559 are not supported. */
 export function baseFeeOf(header: Header): bigint {
   if (header.baseFeeWei === null) throw new UpstreamFailed('chain', `block ${header.number} has no base fee`);
   return header.baseFeeWei;
 }
 
 /**
- * The base fee of the block after `header`: Arc writes it into the header, elsewhere EIP-1559's rule is applied.
- * The latter is only an estimate for a chain whose own rule we do not know, hence `exact: false`.
+ * The base fee of the block after `header`. Arc writes it into the header, so it is exact.
+ * For other chains EIP-1559's rule gives an estimate (`exact: false`), because a chain may have a rule of its own.
  */
 export function nextBaseFee(header: Header): NextBaseFee {
   if (ARC_EXTRA_DATA.test(header.extraData)) {
     const announced = BigInt(header.extraData);
-    // Arc's fees never fall below 1 wei, so a zero here is something else than a fee.
+    // Arc's fees never fall below 1 wei, so a zero here is not a fee.
     if (announced > 0n) return { wei: announced, exact: true };
   }
   return { wei: nextByEip1559(baseFeeOf(header), header.gasUsed, header.gasLimit), exact: false };
 }
 
-/** The base fee after a block, by EIP-1559: the target is half of the gas limit, a step at most an eighth of the fee. */
+/** The base fee after a block, by EIP-1559: the target is half of the gas limit, and the fee moves by at most an eighth. */
 export function nextByEip1559(baseFee: bigint, gasUsed: bigint, gasLimit: bigint): bigint {
   return eip1559Rule({ gasLimit, floor: 0n })({ baseFee, smoothed: 0n }, gasUsed).baseFee;
 }

@@ -24,7 +24,7 @@ export interface LogQuery {
   readonly topics: readonly (Hex | readonly Hex[] | null)[];
 }
 
-/** Large answers are cut to this many logs by some nodes (measured on Arc's public endpoints), without a word. */
+/** Some nodes cut large answers to this many logs and do not say so (measured on Arc's public endpoints). */
 const ANSWER_CAP = 20_000;
 
 /** The call for the logs of blocks `from` to `to`, both included. */
@@ -33,7 +33,7 @@ export function logsCall({ addresses, topics }: LogQuery, from: number, to: numb
   return { method: 'eth_getLogs', params: [{ ...range, ...(addresses.length > 0 && { address: addresses }), topics }] };
 }
 
-/** What is known of the blocks of a span: their times, and the hashes of those that were read. */
+/** The times of a span's blocks, and the hashes of those that were read. */
 export interface KnownBlocks {
   readonly from: number;
   readonly to: number;
@@ -42,8 +42,8 @@ export interface KnownBlocks {
 }
 
 /**
- * Reads the logs of a span in order; `null` when the node refuses the span or may have cut its answer: a shorter span may do.
- * A node that writes `blockTimestamp` into its logs is believed before `atOf`, which may be interpolated.
+ * Reads the logs of a span in order. Returns null when the node refuses the span or may have cut its answer; the caller may try a shorter span.
+ * A log's own `blockTimestamp` takes precedence over `atOf`, which may be interpolated.
  */
 export function readLogs(outcome: RpcOutcome | undefined, { from, to, atOf, hashOf }: KnownBlocks): BlockLog[] | null {
   const result = resultOrRefusal(outcome);
@@ -57,7 +57,7 @@ export function readLogs(outcome: RpcOutcome | undefined, { from, to, atOf, hash
     const hash = hashOf(block);
     const foreign = hash !== null && fields.blockHash != null && wordOf(fields.blockHash, 'blockHash') !== hash;
     if (block < from || block > to || foreign) {
-      throw new Contradiction('foreignLog', `a log of ${block} for ${from} to ${to}`);
+      throw new Contradiction('foreignLog', `a log of block ${block} in an answer for ${from} to ${to}`);
     }
     const at = fields.blockTimestamp == null ? atOf(block) : countOf(fields.blockTimestamp, 'blockTimestamp');
     const log = toLog(fields, block, at, wordOf(fields.transactionHash, 'transactionHash'));
@@ -68,12 +68,12 @@ export function readLogs(outcome: RpcOutcome | undefined, { from, to, atOf, hash
   });
 }
 
-/** Reads a log of a receipt; Contradiction when it names another block or transaction. */
+/** Reads a log of a receipt. Throws Contradiction when the log names another block or transaction. */
 export function readLog(fields: Fields, block: { number: number; at: number; hash: Hex }, transaction: Hex): BlockLog {
   const foreign =
     (fields.blockHash != null && wordOf(fields.blockHash, 'blockHash') !== block.hash) ||
     (fields.transactionHash != null && wordOf(fields.transactionHash, 'transactionHash') !== transaction);
-  if (foreign) throw new Contradiction('foreignLog', `a log that is not of block ${block.number}`);
+  if (foreign) throw new Contradiction('foreignLog', `a log of another block or transaction in block ${block.number}`);
   return toLog(fields, block.number, block.at, transaction);
 }
 

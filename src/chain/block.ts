@@ -29,12 +29,12 @@ export function headerCall(block: number | 'latest'): RpcCall {
   return { method: 'eth_getBlockByNumber', params: [block === 'latest' ? block : toQuantity(block), false] };
 }
 
-/** The header that answers `headerCall`; a block that the node lacks is an upstream failure, because we only ask for blocks that exist. */
+/** The header that answers `headerCall`. Throws UpstreamFailed when the node lacks the block, because callers only ask for blocks that exist. */
 export function readHeader(outcome: RpcOutcome | undefined, block: number | 'latest'): Header {
   return readOutcome(outcome, headerSchema, `block ${block}`);
 }
 
-/** The same where a node may rightly have nothing, such as a pruned genesis. */
+/** Like `readHeader`, but returns null when the node lacks the block, such as a pruned genesis. */
 export function readHeaderOrNull(outcome: RpcOutcome | undefined, block: number): Header | null {
   return resultOf(outcome, `block ${block}`) === null ? null : readHeader(outcome, block);
 }
@@ -45,7 +45,7 @@ export async function readLatestHeader(chain: ChainClient, options: RpcOptions):
   return readHeader(outcome, 'latest');
 }
 
-/** The number of the newest block. */
+/** The number of the newest block. All reads of one answer are then made at this block. */
 export async function readBlockNumber(chain: ChainClient, options: RpcOptions): Promise<number> {
   const [outcome] = await chain.batch([{ method: 'eth_blockNumber', params: [] }], options);
   return readOutcome(outcome, index, 'the block number');

@@ -1,14 +1,14 @@
 import type { ChainClient } from './rpc/client.ts';
 
-/** Values read at some block, by key. */
+/** Values by key, each with the block at which it was read. */
 export interface ChainCache<T> {
   get(key: string, block: number): T | undefined;
   set(key: string, block: number, value: T): void;
 }
 
 /**
- * One bounded cache for each client, so that two chains in one process never mix; the oldest entry leaves first.
- * Age is counted in blocks, which needs no clock; `keepBlocks` bounds it.
+ * One bounded cache for each client, so that two chains in one process never mix. When the cache is full, the oldest entry is dropped.
+ * An entry is valid for `keepBlocks` blocks. Counting age in blocks needs no clock.
  */
 export function createChainCache<T>(keepBlocks: number, maxEntries: number): (chain: ChainClient) => ChainCache<T> {
   const caches = new WeakMap<ChainClient, ChainCache<T>>();

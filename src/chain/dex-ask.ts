@@ -13,7 +13,7 @@ export interface PoolSource {
   readonly address: `0x${string}`;
 }
 
-/** Selectors of what is asked (checked by a test). */
+/** Selectors of the functions that are called (checked by a test). */
 export const ASK_SELECTORS = {
   'getPair(address,address)': '0xe6a43905',
   'getPool(address,address,uint24)': '0x1698ee82',
@@ -21,7 +21,7 @@ export const ASK_SELECTORS = {
   'extsload(bytes32)': '0x1e2eaeaf',
 } as const;
 
-/** Fees in millionths: those that v3's owner enabled, which v4's users kept, with their tick spacings. */
+/** The usual fees, in millionths, with their tick spacings: v3's owner enabled them, and v4's users kept them. */
 const FEES: readonly (readonly [fee: number, tickSpacing: number])[] = [
   [100, 1],
   [500, 10],
@@ -35,14 +35,14 @@ const V4_POOLS_SLOT = 6;
 
 interface Question {
   readonly call: RpcCall;
-  /** The pool that a non-zero answer tells of. */
+  /** The pool that a non-zero answer stands for. */
   pool(answer: bigint): CreatedPool;
 }
 
 /**
- * The pools of `token` against `usdc` (v4: or native USDC) that there are now, of the usual fees and tick spacings, in one batch.
- * Creation events alone would miss the old ones: public nodes keep logs for some days, and reading the whole chain's would take hours.
- * A contract that refuses, or is not there, has no pools.
+ * The existing pools of `tokens` against `usdc` (v4: also against native USDC) with the usual fees and tick spacings, in one batch.
+ * Creation events alone would miss old pools: public nodes keep logs for some days, and scanning the whole chain would take hours.
+ * A source that reverts, or that has no code, contributes no pools.
  */
 export async function askForPools<S extends PoolSource>(
   chain: ChainClient,
@@ -93,7 +93,7 @@ function questionsAbout({ kind, address }: PoolSource, token: `0x${string}`, usd
           const slot = bytesToHex(keccak256(hexToBytes(`${id}${word(V4_POOLS_SLOT)}`)));
           return {
             call: view(address, `${ASK_SELECTORS['extsload(bytes32)']}${slot.slice(2)}`),
-            // The first word of a pool's state holds its price, which is never zero once it was initialised.
+            // The first word of a pool's state holds its price. The price of an initialised pool is never zero.
             pool: () => ({ kind, id, emitter: address, token0: currency0, token1: currency1 }),
           };
         });
@@ -101,7 +101,7 @@ function questionsAbout({ kind, address }: PoolSource, token: `0x${string}`, usd
   }
 }
 
-/** What a v4 pool is: its id is the hash of this. */
+/** The key of a v4 pool. The pool's id is the key's hash. */
 export interface V4PoolKey {
   readonly currency0: `0x${string}`;
   readonly currency1: `0x${string}`;
@@ -110,13 +110,13 @@ export interface V4PoolKey {
   readonly hooks: `0x${string}`;
 }
 
-/** The id of a v4 pool: keccak-256 of its key, a word each. Tick spacings are positive. */
+/** The id of a v4 pool: keccak-256 of the five fields of its key, each as a 32-byte word. Tick spacings are positive. */
 export function v4PoolId({ currency0, currency1, fee, tickSpacing, hooks }: V4PoolKey): `0x${string}` {
   const words = [currency0, currency1, fee, tickSpacing, hooks].map(word).join('');
   return bytesToHex(keccak256(Buffer.from(words, 'hex')));
 }
 
-/** Pools name the lower address first. */
+/** The two addresses, the lower first, as pools name them. */
 function inOrder(a: `0x${string}`, b: `0x${string}`): readonly [`0x${string}`, `0x${string}`] {
   return a < b ? [a, b] : [b, a];
 }

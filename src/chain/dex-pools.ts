@@ -3,7 +3,7 @@ import { type EventLog, type PoolKind, readWords } from './dex.ts';
 /** The native currency, as v4 names it. */
 export const NATIVE_CURRENCY = '0x0000000000000000000000000000000000000000';
 
-/** First topics of the events that tell of a new pool (checked by a test). */
+/** First topics of the events that announce a new pool (checked by a test). */
 export const CREATION_TOPICS = {
   'PairCreated(address,address,address,uint256)': '0x0d3648bd0f6ba80134a33ba9275ac585d9d315f0ad8355cddefde31afa28d0e9',
   'PoolCreated(address,address,uint24,int24,address)':
@@ -13,7 +13,7 @@ export const CREATION_TOPICS = {
     '0xdd466e674ea557f56295e2d0218a125ea4b4f0f6f3307b95f85e6110838d6438',
 } as const;
 
-/** The topic of each kind's creation. */
+/** The topic of the creation event of each kind of pool. */
 export const CREATION_TOPIC: Readonly<Record<PoolKind, `0x${string}`>> = {
   v2: CREATION_TOPICS['PairCreated(address,address,address,uint256)'],
   v3: CREATION_TOPICS['PoolCreated(address,address,uint24,int24,address)'],
@@ -21,12 +21,12 @@ export const CREATION_TOPIC: Readonly<Record<PoolKind, `0x${string}`>> = {
   v4: CREATION_TOPICS['Initialize(bytes32,address,address,uint24,int24,address,uint160,int24)'],
 };
 
-/** A pool as its creation tells it. */
+/** A pool as its creation event describes it. */
 export interface CreatedPool {
   readonly kind: PoolKind;
-  /** Its address, or v4's pool id. */
+  /** The pool's address; for v4 the pool id. */
   readonly id: `0x${string}`;
-  /** Who emits its swaps. */
+  /** The contract that emits the pool's Swap events. */
   readonly emitter: `0x${string}`;
   readonly token0: `0x${string}`;
   readonly token1: `0x${string}`;
@@ -34,11 +34,11 @@ export interface CreatedPool {
 
 /**
  * A hook with one of these permissions (the last bits of its address; Hooks.sol of v4-core: beforeSwapReturnDelta, afterSwapReturnDelta)
- * takes or gives amounts of its own, so that the Swap event of its pool does not tell what the swapper paid.
+ * takes or gives amounts of its own. The Swap event of its pool then does not show what the swapper paid.
  */
 const HOOK_CHANGES_AMOUNTS = 0b1100n;
 
-/** The pool that a creation event of this kind tells of; null for any other event, and for v4 pools whose events cannot be believed. */
+/** The pool that a creation event of this kind announces. Null for any other event, and for a v4 pool whose hook changes amounts. */
 export function decodeCreation(kind: PoolKind, { address, topics, data }: EventLog): CreatedPool | null {
   if (topics[0] !== CREATION_TOPIC[kind]) return null;
   const words = readWords(data);

@@ -1,4 +1,4 @@
-/** Ways in which pools keep and tell their trades. Slipstream pools (Aerodrome's) emit v3's Swap; their factory has an event of its own. */
+/** Families of pools, by the events that they emit. Slipstream pools (Aerodrome's) emit v3's Swap; their factory has its own creation event. */
 export type PoolKind = 'v2' | 'v3' | 'v4' | 'slipstream';
 
 /** First topics: keccak-256 of the event's signature (checked by a test). */
@@ -11,7 +11,7 @@ export const SWAP_TOPICS = {
     '0x40e9cecb9f5f1f1c5b9c97dec2917b7ee92e57ba5563708daca94dd84ad7112f',
 } as const;
 
-/** The topic of each kind's Swap. */
+/** The topic of the Swap event of each kind of pool. */
 export const SWAP_TOPIC: Readonly<Record<PoolKind, `0x${string}`>> = {
   v2: SWAP_TOPICS['Swap(address,uint256,uint256,uint256,uint256,address)'],
   v3: SWAP_TOPICS['Swap(address,address,int256,int256,uint160,uint128,int24)'],
@@ -19,14 +19,14 @@ export const SWAP_TOPIC: Readonly<Record<PoolKind, `0x${string}`>> = {
   v4: SWAP_TOPICS['Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)'],
 };
 
-/** An event, as far as it is read here; hex in lower case. */
+/** The parts of an event that this folder reads; hex in lower case. */
 export interface EventLog {
   readonly address: `0x${string}`;
   readonly topics: readonly `0x${string}`[];
   readonly data: `0x${string}`;
 }
 
-/** What a swap moved, seen from the pool: positive went in, negative came out, in base units of token0 and token1. */
+/** What a swap moved, in base units of token0 and token1: positive into the pool, negative out of it. */
 export interface PoolDeltas {
   readonly amount0: bigint;
   readonly amount1: bigint;
@@ -35,8 +35,8 @@ export interface PoolDeltas {
 const WORD = 64;
 
 /**
- * What a Swap event of a pool of this kind says, always from the pool's side; null for any other event, or one of another length.
- * The kinds tell it differently: v2 counts in and out apart, v3 and Slipstream tell the pool's change, v4 the swapper's: the opposite sign.
+ * The amounts of a Swap event of this kind of pool, always from the pool's side. Null for any other event and for one of another length.
+ * v2 counts in and out apart. v3 and Slipstream report the pool's change. v4 reports the swapper's change, which has the opposite sign.
  */
 export function decodeSwap(kind: PoolKind, { topics, data }: EventLog): PoolDeltas | null {
   if (topics[0] !== SWAP_TOPIC[kind]) return null;
@@ -48,10 +48,10 @@ export function decodeSwap(kind: PoolKind, { topics, data }: EventLog): PoolDelt
   return { amount0: signed(a), amount1: signed(b) };
 }
 
-/** Words of data: v2 four amounts; v3 two amounts, price, liquidity, tick; v4 the fee as well. */
+/** The number of 32-byte words in the data: v2 has four amounts; v3 has two amounts, price, liquidity and tick; v4 adds the fee. */
 const SWAP_WORDS: Record<PoolKind, number> = { v2: 4, v3: 5, slipstream: 5, v4: 6 };
 
-/** A pool's two sides, as far as a trade needs them. */
+/** The facts about a pool's two sides that a trade needs. */
 export interface PoolSides {
   readonly tokenFirst: boolean;
   readonly tokenDecimals: number;
@@ -68,8 +68,8 @@ export interface Trade {
 const MAX_E9 = 2n ** 63n - 1n;
 
 /**
- * The trade that a swap was. Null when it was none: both sides moved the same way (a loan paid back with its fee), or one did not move;
- * and when an amount is below half of 10^-9 or above what 64 bits hold, which no price could be told from.
+ * The trade that a swap made. Null when both sides moved the same way (a loan paid back with its fee), or when one side did not move.
+ * Also null when an amount is below half of 10^-9 or above what 64 bits hold: such amounts give no price.
  */
 export function toTrade({ amount0, amount1 }: PoolDeltas, pool: PoolSides): Trade | null {
   if (amount0 > 0n === amount1 > 0n || amount0 === 0n || amount1 === 0n) return null;
@@ -87,7 +87,7 @@ export function toE9(amount: bigint, decimals: number): bigint {
   return (2n * amount + scale) / (2n * scale);
 }
 
-/** Whole words of data after `0x`; none when it is cut within a word. */
+/** The 32-byte words of data after `0x`. Empty when the data ends within a word. */
 export function readWords(data: string): string[] {
   if ((data.length - 2) % WORD !== 0) return [];
   return Array.from({ length: (data.length - 2) / WORD }, (_, at) => data.slice(2 + at * WORD, 2 + (at + 1) * WORD));
@@ -97,7 +97,7 @@ function unsigned(word: string): bigint {
   return BigInt(`0x${word}`);
 }
 
-/** Two's complement in a whole word, to which the ABI widens shorter integers. */
+/** A signed integer in two's complement; the ABI widens shorter integers to a whole word. */
 function signed(word: string): bigint {
   return BigInt.asIntN(256, unsigned(word));
 }

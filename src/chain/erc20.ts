@@ -5,7 +5,7 @@ import type { RpcCall } from './rpc/call.ts';
 import type { ChainClient, RpcError, RpcOptions, RpcOutcome } from './rpc/client.ts';
 import { data, parseAnswer, toQuantity } from './rpc/wire.ts';
 
-/** What a token contract says of itself; null where it does not answer. */
+/** What a token contract reports of itself; a field is null when the contract does not answer. */
 export interface Token {
   readonly address: `0x${string}`;
   readonly name: string | null;
@@ -13,23 +13,23 @@ export interface Token {
   readonly decimals: number | null;
 }
 
-/** With `totalSupply` (base units) and whether ERC-165 declares it an ERC-721, whose questions are nearly the same. */
+/** A token with `totalSupply` (base units), and whether ERC-165 declares it an ERC-721. An ERC-721 answers nearly the same calls. */
 export interface TokenWithSupply extends Token {
   readonly totalSupply: bigint | null;
   readonly isErc721: boolean;
 }
 
-/** Reading a name takes some ten thousand gas, through a proxy too; more is an attempt to make the node work. */
+/** Gas limit of each call, 1,000,000. Reading a name takes some ten thousand gas, through a proxy too; a call that needs more would only load the node. */
 const CALL_GAS = '0xf4240';
 /** ERC-165's id of ERC-721 (https://eips.ethereum.org/EIPS/eip-721), as the argument of `supportsInterface`. */
 const ERC721_INTERFACE = '80ac58cd'.padEnd(64, '0');
 
-/** An hour of half-second blocks (a proxy may rename its token), and at most some megabytes of strangers' names. */
+/** Kept for an hour of half-second blocks, because a proxy may rename its token. 2,000 tokens take at most some megabytes. */
 const cacheOf = createChainCache<Token>(7200, 2000);
 
 /**
- * Name, symbol and decimals of each address at `block`, in one batch; null for what is no contract or answers none of them.
- * Complete answers are kept for about an hour of blocks: they hardly ever change, and a transaction may name many.
+ * Name, symbol and decimals of each address at `block`, in one batch. Null for an address that has no contract, or whose contract answers none of them.
+ * Complete answers are cached for about an hour of blocks: they hardly ever change, and one transaction may name many tokens.
  */
 export async function readTokens(
   chain: ChainClient,
@@ -54,7 +54,7 @@ export async function readTokens(
   return addresses.map((address) => known.get(address) ?? null);
 }
 
-/** One token with its supply, all of it read at `block` and never from the cache. */
+/** One token with its supply. Everything is read at `block`, nothing from the cache. */
 export async function readTokenWithSupply(
   chain: ChainClient,
   address: `0x${string}`,
@@ -102,7 +102,7 @@ function toToken(address: `0x${string}`, outcomes: readonly RpcOutcome[]): Token
   return token.name === null && token.symbol === null && token.decimals === null ? null : token;
 }
 
-/** What a view function returned; "0x" when the contract refused or failed. Trouble of the node itself is an upstream failure. */
+/** What a view function returned; "0x" when the contract reverted or failed. Throws UpstreamFailed when the node itself failed. */
 function readView(outcome: RpcOutcome | undefined): string {
   if (outcome === undefined) throw new UpstreamFailed('chain', 'no answer to a contract call');
   if (!('error' in outcome)) return parseAnswer(data, outcome.result, 'contract answer');
@@ -110,7 +110,7 @@ function readView(outcome: RpcOutcome | undefined): string {
   throw new UpstreamFailed('chain', 'a contract call was refused', outcome.error);
 }
 
-/** A contract that reverts or breaks (3: geth and reth on revert; -32003, -32015: EVM halts at some nodes), told apart from a node that cannot answer. */
+/** Whether the contract reverted or halted, and not the node failed. Code 3: geth and reth on revert. -32003 and -32015: some nodes when the EVM halts. */
 function isContractFailure({ code, message }: RpcError): boolean {
   const halted = /revert|opcode|out of gas|outofgas|invalid jump|stack (under|over)flow|evm error|execution/i;
   return code === 3 || code === -32003 || code === -32015 || halted.test(message);

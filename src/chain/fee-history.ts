@@ -8,12 +8,12 @@ import { index, quantity, readOutcome, toQuantity } from './rpc/wire.ts';
 
 /** reth's cap on the blocks of one eth_feeHistory. */
 const SPAN = 1024;
-/** An hour of half-second blocks is 7,200; nine aligned spans hold at least 8,193. A faster chain is measured over what they hold. */
+/** An hour of half-second blocks is 7,200 blocks, and nine aligned spans hold at least 8,193. On a faster chain the window is shorter than asked for. */
 const MAX_SPANS = 9;
 
 const historySchema = z.object({ oldestBlock: index, baseFeePerGas: z.array(quantity).min(1) });
 
-/** Base fees of neighbouring blocks, the first of them `from`; `startAt` is the time of the span's first block. */
+/** Base fees of consecutive blocks that begin with `from`. `startAt` is the time of the first block. */
 interface FeeSpan {
   readonly from: number;
   readonly fees: readonly bigint[];
@@ -27,12 +27,12 @@ export interface FeeWindow {
   readonly seconds: number;
 }
 
-/** Finished spans never change; a few more than one window needs, for calls that see different heads. */
+/** Finished spans, which never change. It holds three more than one window needs, for calls that see different heads. */
 const spansOf = createChainCache<FeeSpan>(SPAN * (MAX_SPANS + 3), MAX_SPANS + 3);
 
 /**
- * The base fees of the last `seconds` before `head`, in one batch of at most nine spans and mostly one, as finished spans are kept.
- * Where the window begins inside a span is interpolated from the spans' times, since fee history carries none.
+ * The base fees of the last `seconds` before `head`, in one batch. It reads at most nine spans, and mostly one, because finished spans are cached.
+ * Fee history carries no times. So the place inside a span where the window begins is interpolated from the times of the spans.
  */
 export async function readFeeWindow(
   chain: ChainClient,
@@ -72,7 +72,7 @@ function toSpan(span: number, head: number, [history, first]: readonly RpcOutcom
   // The answer ends with the fee of the block after its newest one.
   const fees = baseFeePerGas.slice(0, -1);
   if (oldestBlock < span * SPAN || oldestBlock + fees.length !== lastOf(span, head) + 1) {
-    throw new UpstreamFailed('chain', 'fee history of other blocks than asked for');
+    throw new UpstreamFailed('chain', 'gave fee history of other blocks than asked for');
   }
   return { from: oldestBlock, fees, startAt: readHeader(first, span * SPAN).at };
 }
@@ -89,7 +89,7 @@ function cut(spans: readonly FeeSpan[], head: Header, seconds: number): FeeWindo
   const endAt = spans[at + 1]?.startAt ?? head.at;
   const share = endAt > span.startAt ? Math.max(since - span.startAt, 0) / (endAt - span.startAt) : 0;
   const fees = spans.slice(at).flatMap((part) => part.fees);
-  // The head itself always belongs to its own last hour.
+  // At least the last block is kept: the head always belongs to the window.
   const kept = fees.slice(Math.min(Math.floor(share * span.fees.length), fees.length - 1));
   return { fees: kept, toBlock: head.number, seconds: head.at - Math.max(since, span.startAt) };
 }

@@ -1,27 +1,27 @@
 // Arc's base fee rule and mainnet parameters: the node's source, as `arc.md` of the project's facts (1.6) copies it.
 
 const GWEI = 1_000_000_000n;
-/** How much of the newest block goes into the smoothed use of gas, in percent. */
+/** Weight of the newest block in the smoothed use of gas, in percent. */
 const ALPHA = 20n;
 /** The most that the fee moves in a block, in hundredths of a percent. */
 const K_RATE_BPS = 200n;
 const BPS = 10_000n;
 const MAX_BASE_FEE = 20_000n * GWEI;
-/** EIP-1559: a step is at most an eighth of the fee, and the target is half of the limit. */
+/** EIP-1559: the fee moves by at most an eighth in a block, and the target is half of the gas limit. */
 const EIP1559_STEP = 8n;
 
-/** Where the fee of the next block comes from. */
+/** What the fee of the next block is computed from. */
 export interface FeeState {
   /** Wei. */
   readonly baseFee: bigint;
-  /** Gas used, smoothed over blocks; EIP-1559 does not look at it. */
+  /** Gas used, smoothed over blocks. EIP-1559 does not use it. */
   readonly smoothed: bigint;
 }
 
 /** How a chain moves its base fee after a block that used `gasUsed`. */
 export type FeeRule = (state: FeeState, gasUsed: bigint) => FeeState;
 
-/** What a rule is bounded by. */
+/** The limits that a rule works within. */
 export interface FeeBounds {
   readonly gasLimit: bigint;
   /** The lowest base fee of the chain, in wei. */
@@ -66,8 +66,8 @@ function clamp(fee: bigint, floor: bigint): bigint {
 }
 
 /**
- * The smoothed use of gas after these blocks (oldest first, 0 to 1), which headers do not tell.
- * What came before them weighs 0.8 to the power of their number: after 64 blocks nothing.
+ * The smoothed use of gas after these blocks (oldest first, 0 to 1). Headers do not contain it.
+ * Blocks before them have the weight 0.8^n, n being the number of given blocks: practically nothing after 64 blocks.
  */
 export function smoothedUse(utilisations: readonly number[], gasLimit: bigint): bigint {
   const [first = 0] = utilisations;
@@ -77,7 +77,7 @@ export function smoothedUse(utilisations: readonly number[], gasLimit: bigint): 
   );
 }
 
-/** The gas that a use of the limit stands for; exact where the use is a header's own quotient. */
+/** The gas of a utilisation (0 to 1) of the limit. Exact when the utilisation is a header's own quotient. */
 export function toGas(utilisation: number, gasLimit: bigint): bigint {
   return BigInt(Math.round(utilisation * Number(gasLimit)));
 }

@@ -8,7 +8,7 @@ import { toQuantity } from './rpc/wire.ts';
 /** reth's cap on the blocks of one eth_feeHistory; Arc's is not known to differ. */
 export const MAX_FEE_SPAN = 1024;
 
-/** What fee history tells of one block. */
+/** What fee history reports of one block. */
 export interface BlockFee {
   readonly number: number;
   /** Unix seconds, interpolated between the span's ends: fee history carries no times. */
@@ -25,7 +25,7 @@ export function feeSpanCalls(from: number, to: number): RpcCall[] {
   return [history, header(from), header(to)];
 }
 
-/** Reads the answers to `feeSpanCalls`; Contradiction when history and headers do not agree. Null when no node has fee history. */
+/** Reads the answers to `feeSpanCalls`. Throws Contradiction when history and headers do not agree. Null when no node has fee history. */
 export function readFeeSpan(outcomes: readonly RpcOutcome[], from: number, to: number): BlockFee[] | null {
   const result = resultOrRefusal(outcomes[0]);
   if (result === undefined) return null;

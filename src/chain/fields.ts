@@ -1,7 +1,7 @@
 import { Contradiction } from './rpc/checked.ts';
 
-// Field by field and by hand: the collector reads thousands of transactions and logs a second while it fills,
-// where a schema library costs several times as much as the parsing of the JSON.
+// Read by hand, because the collector reads thousands of transactions and logs a second during its first fill.
+// A schema library would cost several times as much as parsing the JSON.
 
 type Hex = `0x${string}`;
 export type Fields = Readonly<Record<string, unknown>>;
@@ -42,7 +42,7 @@ export const dataOf = (value: unknown, what: string): Hex => hexOf(value, DATA, 
 /** A number of up to 256 bits. */
 export const bigintOf = (value: unknown, what: string): bigint => BigInt(hexOf(value, QUANTITY, what));
 
-/** A number that counts something; past 2^53 it is refused rather than rounded. */
+/** A quantity as a number. A value above 2^53 - 1 is refused, not rounded. */
 export function countOf(value: unknown, what: string): number {
   const count = Number(hexOf(value, QUANTITY, what));
   return Number.isSafeInteger(count) ? count : refuse(what);

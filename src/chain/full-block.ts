@@ -16,7 +16,7 @@ export interface LinkedHeader extends Header {
   readonly parentHash: Hex;
 }
 
-/** What of a transaction tells its kind. */
+/** The fields of a transaction that decide its kind, with its hash. */
 export interface BlockTransaction {
   readonly hash: Hex;
   readonly from: Hex;
@@ -39,11 +39,11 @@ export interface TransactionCost {
   readonly effectiveGasPrice: bigint;
 }
 
-/** What the receipts of a block told. */
+/** What was read from the receipts of a block. */
 export interface BlockReceipts {
   readonly created: readonly Creation[];
   readonly costs: readonly TransactionCost[];
-  /** The logs whose first topic was asked for, in the block's order. */
+  /** The logs whose first topic the caller asked for, in the block's order. */
   readonly logs: readonly BlockLog[];
 }
 
@@ -58,7 +58,7 @@ export const fullBlockCall = (block: number): RpcCall => ({
   method: 'eth_getBlockByNumber',
   params: [toQuantity(block), true],
 });
-/** The call for all receipts of a block, which not every node has. */
+/** The call for all receipts of a block. Not every node has this method. */
 export const blockReceiptsCall = (block: number): RpcCall => ({
   method: 'eth_getBlockReceipts',
   params: [toQuantity(block)],
@@ -69,19 +69,19 @@ export const receiptCall = (transaction: Hex): RpcCall => ({
   params: [transaction],
 });
 
-/** Reads a header with its parent hash; `transactions` may be hashes or whole. Contradiction when it is another block than `number`. */
+/** Reads a header with its parent hash; `transactions` may be hashes or whole. Throws Contradiction when it is another block than `number`. */
 export function readLinkedHeader(outcome: RpcOutcome | undefined, number: number | 'latest'): LinkedHeader {
   return toHeader(blockFields(outcome, number), number);
 }
 
-/** Reads a block with whole transactions; Contradiction when it is another block, or a transaction says it is in another one. */
+/** Reads a block with whole transactions. Throws Contradiction when it is another block, or when a transaction names another block. */
 export function readFullBlock(outcome: RpcOutcome | undefined, number: number): FullBlock {
   const fields = blockFields(outcome, number);
   const header = toHeader(fields, number);
   const transactions = listOf(fields.transactions, 'transactions').map((entry) => {
     const tx = fieldsOf(entry, 'a transaction');
     if (tx.blockHash != null && wordOf(tx.blockHash, 'blockHash') !== header.hash)
-      throw new Contradiction('foreignReceipt', `block ${number} with a transaction of another one`);
+      throw new Contradiction('foreignReceipt', `block ${number} with a transaction of another block`);
     return {
       hash: wordOf(tx.hash, 'transaction hash'),
       from: accountOf(tx.from, 'from'),
@@ -94,7 +94,7 @@ export function readFullBlock(outcome: RpcOutcome | undefined, number: number): 
 
 function blockFields(outcome: RpcOutcome | undefined, number: number | 'latest'): Fields {
   const result = resultOrRefusal(outcome);
-  // Only blocks at or below a head that a provider showed are asked for.
+  // Callers only ask for blocks at or below a head that a provider reported.
   if (result === null || result === undefined) throw new Contradiction('missing', `no block ${number}`);
   return fieldsOf(result, 'a block');
 }
@@ -117,7 +117,8 @@ function toHeader(fields: Fields, wanted: number | 'latest'): LinkedHeader {
 
 /**
  * Reads all receipts of a block and checks them against it, in this order:
- * 1. as many receipts as transactions; 2. each of its transaction, in order, and of this block; 3. log indices rise through the block.
+ * 1. there are as many receipts as transactions; 2. each receipt is of its transaction, in order, and of this block;
+ * 3. log indices rise through the block.
  */
 export function readBlockReceipts(
   outcome: RpcOutcome | undefined,
@@ -156,7 +157,7 @@ export function readBlockReceipts(
   return { created, costs, logs };
 }
 
-/** The contract that a transaction created, from its own receipt; null when it created none or failed. */
+/** The contract that a transaction created, from its own receipt. Null when the transaction created none or failed. */
 export function readReceiptCreation(
   outcome: RpcOutcome | undefined,
   header: LinkedHeader,

@@ -56,7 +56,7 @@ const BY_CHAIN: Record<number, ReadonlyMap<string, string>> = {
   5042002: new Map(Object.entries({ ...EVERYWHERE, ...TESTNET })),
 };
 
-/** The name under which a contract is known on a chain; null when it is nobody in particular. Addresses are in lower case. */
+/** The name under which a contract is known on a chain; null for an unknown contract. Addresses are in lower case. */
 export function knownContract(chainId: number, address: string): string | null {
   return BY_CHAIN[chainId]?.get(address) ?? null;
 }

@@ -13,13 +13,14 @@ export interface ContractCode {
 const IMPLEMENTATION_SLOT = '0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc';
 /** EIP-1167: the whole code of a minimal proxy, around the address that it stands for. */
 const MINIMAL_PROXY = /^0x363d3d373d3d3d363d73([0-9a-f]{40})5af43d82803e903d91602b57fd5bf3$/;
-/** Reading a symbol takes some ten thousand gas, through a proxy too; more is an attempt to make the node work. */
+/** Gas limit of each call, 1,000,000. Reading a symbol takes some ten thousand gas, through a proxy too; a call that needs more would only load the node. */
 const CALL_GAS = '0xf4240';
 
 /**
- * What each contract seems to be, in words, null where nothing shows:
- * 1. a known contract's name; 2. the target of a proxy (EIP-1167's code, EIP-1967's slot); 3. the symbol that it answers with, which proves nothing.
- * A contract that refuses to answer has no label of that kind; rejects when no provider answers at all.
+ * What each contract seems to be, as text; null when none of these applies:
+ * 1. a known contract's name; 2. the target of a proxy (EIP-1167's code, EIP-1967's slot);
+ * 3. the symbol that the contract reports, which proves nothing.
+ * A contract that refuses a call gets no label of that kind. Rejects when no provider answers.
  */
 export async function labelContracts(
   chain: ChainClient,
@@ -70,7 +71,7 @@ function label(
   return parts.length === 0 ? null : parts.join(', ');
 }
 
-/** The bytes that a node answered, "0x" when it answered with none. */
+/** The bytes that a node answered; "0x" when it gave none. */
 function textOf(outcome: RpcOutcome | undefined): string {
   const result = outcome !== undefined && 'result' in outcome ? outcome.result : null;
   return typeof result === 'string' && /^0x(?:[0-9a-fA-F]{2})*$/.test(result) ? result : '0x';

@@ -7,7 +7,7 @@ import { data, readOutcome, toQuantity } from './rpc/wire.ts';
 
 /** One price that the oracle published; `answer` is positive, in 10^-decimals of the quote currency. */
 export interface Round {
-  /** A proxy's holds the phase in its upper bits. */
+  /** A proxy's round id holds the phase in its upper bits. */
   readonly id: bigint;
   readonly answer: bigint;
   /** Unix seconds. */
@@ -17,9 +17,9 @@ export interface Round {
 /** At least one. */
 export type Rounds = readonly [Round, ...Round[]];
 
-/** What an oracle and its token said at one block. */
+/** What an oracle and its token returned at one block. */
 export interface OracleReading {
-  /** As the oracle tells them; they differ between deployments. */
+  /** As the oracle reports them; they differ between deployments. */
   readonly decimals: number;
   /** Newest first. */
   readonly rounds: Rounds;
@@ -33,18 +33,18 @@ export const ORACLE_SELECTORS = {
   'getRoundData(uint80)': '0x9a6fc8f5',
 } as const;
 
-/** A proxy's round id is its phase, times 2^64, and the round of the oracle behind it in that phase, which begins at 1. */
+/** A proxy's round id is phase · 2^64 + round. The round is that of the oracle behind the proxy in this phase, and begins at 1. */
 const ROUND_IN_PHASE = 2n ** 64n - 1n;
 const UINT80 = 2n ** 80n;
 const INT256_MAX = 2n ** 255n - 1n;
 const MAX_AT = 2n ** 40n;
 
-/** A past round never changes; kept for a day of half-second blocks all the same, so that one wrong answer is not believed for ever. */
+/** A past round never changes. It is cached for a day of half-second blocks only, so that a wrong answer does not stay for ever. */
 const cacheOf = createChainCache<Round>(172_800, 500);
 
 /**
- * Reads a Chainlink-style oracle and the token that it prices at one block: one batch, and a second for those past rounds that are not known yet.
- * At most `maxRounds` (up to 100), ending before the first that the oracle does not give, or with the phase.
+ * Reads a Chainlink-style oracle and the token that it prices, at one block: one batch, and a second one for the past rounds that are not cached.
+ * Returns at most `maxRounds` rounds (up to 100). They end before the first round that the oracle does not give, or at the beginning of the phase.
  * Throws UpstreamFailed when there is no newest price, or when the nodes fail.
  */
 export async function readOracle(
@@ -95,7 +95,7 @@ async function readPast(
   const outcomes = calls.length > 0 ? await chain.batch(calls, options) : [];
   missing.forEach((id, at) => {
     const round = toRound(readWords(outcomes[at]));
-    // An answer about another round is none.
+    // An answer about another round is ignored.
     if (round?.id !== id) return;
     known.set(id, round);
     cache.set(`${oracle}/${id}`, block, round);
@@ -109,9 +109,9 @@ function view(to: string, input: string, block: number): RpcCall {
   return { method: 'eth_call', params: [{ to, data: input }, toQuantity(block)] };
 }
 
-/** The words that a view function returned; none when the contract refused ("No data present"). Other trouble is an upstream failure. */
+/** The 32-byte words that a view function returned; none when the contract reverted ("No data present"). Throws UpstreamFailed for any other failure. */
 function readWords(outcome: RpcOutcome | undefined): bigint[] {
-  // 3: geth and reth on revert; others say it in words.
+  // Code 3: geth and reth on revert. Other nodes say so in the message only.
   if (
     outcome !== undefined &&
     'error' in outcome &&
@@ -123,7 +123,7 @@ function readWords(outcome: RpcOutcome | undefined): bigint[] {
   return (returned.slice(2).match(/.{64}/g) ?? []).map((word) => BigInt(`0x${word}`));
 }
 
-/** roundId, answer, startedAt, updatedAt, answeredInRound. A round without a price or a time is not a round yet. */
+/** roundId, answer, startedAt, updatedAt, answeredInRound. Null for a round without a price or a time: it is not finished. */
 function toRound([id, answer, , updatedAt]: readonly bigint[]): Round | null {
   if (id === undefined || answer === undefined || updatedAt === undefined) return null;
   const isPrice = answer > 0n && answer <= INT256_MAX;

@@ -10,12 +10,12 @@ export interface Outlook {
 
 /** What the outlook starts from. */
 export interface OutlookInput {
-  /** After the newest block: the fee of the next one. */
+  /** The state after the newest block; its `baseFee` is the fee of the next block. */
   readonly state: FeeState;
   readonly rule: FeeRule;
   readonly gasLimit: bigint;
   readonly blockTimeSeconds: number;
-  /** Mean use of gas (0 to 1) of the last day's minutes, oldest first; null where nothing is known of a minute. */
+  /** Mean use of gas (0 to 1) in each minute of the last day, oldest first; null for a minute without data. */
   readonly minutes: readonly (number | null)[];
 }
 
@@ -24,9 +24,9 @@ export const HORIZON_MINUTES = [1, 5, 15, 60];
 const PERCENTS = { low: 5, expected: 50, high: 95 } as const;
 
 /**
- * Runs the chain's own fee rule forward to each horizon, under three assumptions of how full its blocks will be:
- * the 5th, 50th and 95th percentile of what periods of that length were used on average over the last day.
- * A horizon of which the day holds no whole period is left out.
+ * Runs the chain's own fee rule forward to each horizon, under three assumptions about how full the blocks will be:
+ * the 5th, 50th and 95th percentile of the mean use of gas in all periods of that length over the last day.
+ * A horizon is left out when the day's data hold no period of its length without a gap.
  */
 export function forecastFees(input: OutlookInput): Outlook[] {
   return HORIZON_MINUTES.flatMap((minutes) => {
@@ -54,13 +54,13 @@ function nearestRank(ascending: readonly number[], percent: number): number {
   return ascending[Math.max(Math.ceil((percent / 100) * ascending.length) - 1, 0)] ?? 0;
 }
 
-/** The fee after `blocks` blocks of the same use; the one of the next block is given. */
+/** The fee after `blocks` blocks with the same utilisation, the next block's known fee included. */
 function runRule({ state, rule, gasLimit }: OutlookInput, utilisation: number, blocks: number): bigint {
   const gasUsed = toGas(utilisation, gasLimit);
   let now = state;
   for (let block = 1; block < blocks; block++) {
     const next = rule(now, gasUsed);
-    // At the floor or the ceiling with nothing left to smooth: it stays.
+    // Neither value changes any more, so all later blocks have this fee.
     if (next.baseFee === now.baseFee && next.smoothed === now.smoothed) return next.baseFee;
     now = next;
   }

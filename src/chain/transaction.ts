@@ -29,17 +29,17 @@ const receiptSchema = z.object({
 export type Transaction = z.output<typeof transactionSchema>;
 /** An event as its contract wrote it. */
 export type Log = z.output<typeof logSchema>;
-/** What became of a mined transaction. */
+/** The outcome of a mined transaction. */
 export type Receipt = z.output<typeof receiptSchema>;
 
-/** A transaction as one node sees it: `receipt` null while pending; `head` at least the block that holds it. */
+/** A transaction as one node sees it. `receipt` is null while it is pending. `head` is at least the block that holds it. */
 export interface TransactionRead {
   readonly head: number;
   readonly transaction: Transaction;
   readonly receipt: Receipt | null;
 }
 
-/** Reads a transaction with its receipt in one batch, so that both come from one node; null when the node knows no such hash. */
+/** Reads a transaction and its receipt in one batch, so that both come from one node. Null when the node does not know the hash. */
 export async function readTransaction(
   chain: ChainClient,
   hash: `0x${string}`,
@@ -61,7 +61,7 @@ export async function readTransaction(
     throw new UpstreamFailed('chain', 'answered about another transaction');
   }
   if (receipt === null && transaction.blockNumber != null) {
-    throw new UpstreamFailed('chain', 'gave no receipt of a mined transaction');
+    throw new UpstreamFailed('chain', 'gave no receipt for a mined transaction');
   }
   // A block may arrive between two entries of a batch.
   return { head: Math.max(number, receipt?.blockNumber ?? 0), transaction, receipt };
@@ -77,8 +77,8 @@ const TOKEN_TRANSFERS: ReadonlySet<string> = new Set(
 );
 
 /**
- * 1. no recipient: deploy; 2. no input: nativeTransfer; 3. calls one of ERC-20's or EIP-3009's transfers: tokenTransfer; 4. else contractCall.
- * Taken from the transaction alone, so that counting many needs no receipts.
+ * 1. no recipient: deploy; 2. no input: nativeTransfer; 3. a call of one of ERC-20's or EIP-3009's transfer functions: tokenTransfer; 4. else contractCall.
+ * The transaction alone decides, so that counting many needs no receipts.
  */
 export function kindOf({ to, input }: Pick<Transaction, 'to' | 'input'>): TransactionKind {
   if (to == null) return 'deploy';

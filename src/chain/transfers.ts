@@ -1,9 +1,9 @@
 import { TRANSFER_TOPIC } from './abi.ts';
 import type { Log } from './transaction.ts';
 
-/** Arc logs every movement of native USDC from here (EIP-7708), with 18 decimals. */
+/** Arc logs every movement of native USDC from this address (EIP-7708), with 18 decimals. */
 export const ARC_SYSTEM_ADDRESS = '0xfffffffffffffffffffffffffffffffffffffffe';
-/** The ERC-20 face has 6 decimals, the native one 18. */
+/** USDC has 6 decimals through its ERC-20 contract, and 18 as the native currency. */
 const NATIVE_PER_UNIT = 10n ** 12n;
 
 /** One movement of one token; `token` is the log's emitter, `amount` in its base units. */
@@ -16,16 +16,16 @@ export interface Transfer {
 }
 
 /**
- * Every ERC-20 movement in a transaction's logs, each once, in their order.
+ * Every ERC-20 movement in a transaction's logs, each once, in the order of the logs.
  * On Arc a movement through the USDC contract logs twice: the system's log first, then the token's own with the same parties
- * and value / 10^12. Such a pair is reported as the token's; a system log without one (a plain native send) as itself.
+ * and value / 10^12. Such a pair becomes one transfer of the token. A system log without a partner (a plain native send) becomes a transfer of its own.
  */
 export function decodeTransfers(logs: readonly Log[], usdc: string): Transfer[] {
   const kept: Transfer[] = [];
   for (const transfer of logs.map(decodeTransfer)) {
     if (transfer === null) continue;
     if (transfer.token === usdc.toLowerCase()) {
-      // The nearest one before it, so that a native send of the same amount further up stays counted.
+      // The nearest system log before it, so that an earlier native send of the same amount is still counted.
       const mirror = kept.findLastIndex((earlier) => isMirror(earlier, transfer));
       if (mirror !== -1) kept.splice(mirror, 1);
     }

@@ -3,10 +3,10 @@ import type { Clock } from '../lib/clock.ts';
 import type { MetricJson, ToPrimary } from './messages.ts';
 import type { Worker, Workers } from './workers.ts';
 
-/** How long a process is waited for, in milliseconds; its figures are missing from this reading otherwise. */
+/** How long the primary waits for a process, in milliseconds. The figures of a later one are missing from this reading. */
 const WAIT_MS = 1000;
 
-/** The whole service's metrics: the primary's own and those of every worker that answers, put together by the library's rules. */
+/** The whole service's metrics: the primary's own and those of every worker that answers, aggregated by the library's rules. */
 export function createGathering(registry: Registry, workers: Workers, clock: Clock) {
   const waiting = new Map<string, (metrics: readonly MetricJson[]) => void>();
   let asked = 0;

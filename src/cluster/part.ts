@@ -1,6 +1,6 @@
 import type { PrimaryLink } from './primary-link.ts';
 
-/** What a process does of the service: all of it, everything but HTTP for its workers, or HTTP alone as one of them. */
+/** The part of the service that a process runs: all of it, everything but HTTP (the primary), or HTTP only (a worker). */
 export type Part =
   | { readonly kind: 'all' }
   | {
@@ -11,7 +11,7 @@ export type Part =
   | {
       readonly kind: 'worker';
       readonly bootId: string;
-      /** Of the primary's run, the same for all workers. */
+      /** The id of the primary's run, the same for all workers. */
       readonly runId: string;
       readonly link: PrimaryLink;
     };

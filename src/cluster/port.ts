@@ -1,12 +1,12 @@
 import { createServer } from 'node:net';
 
 /**
- * Whether each API process can have a listening socket of its own and the system shares connections out between them. Elsewhere the primary
- * accepts and passes on, and a connection that it is passing to a process which dies is left hanging.
+ * Whether each API process can have its own listening socket and the system distributes connections among them. Otherwise the primary accepts and
+ * passes connections on, and a connection that is being passed to a dying process hangs.
  */
 export const SHARES_PORT = process.platform === 'linux';
 
-/** Rejects when somebody has the port, which sockets that share one would not notice; returns it, or a free one for 0. */
+/** Resolves with the port, or with a free one for 0. Rejects when another program uses the port, which sockets that share a port would not notice. */
 export function claimPort(host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();

@@ -6,9 +6,9 @@ import type { SettlingProcess } from '../payment/settling.ts';
 import type { CollectorView } from '../store/chain/collector-status.ts';
 import type { Heartbeat, ToPrimary, ToWorker } from './messages.ts';
 
-/** Without a message for this long, in milliseconds, the primary hangs: it sends a heartbeat every second. */
+/** Heartbeat time-out, in milliseconds. The primary sends a heartbeat every second, so it hangs when none came for this long. */
 const HEARTBEAT_TIMEOUT_MS = 5000;
-/** How long figures are waited for, in milliseconds: longer than the primary waits for the other workers. */
+/** How long a worker waits for the metrics, in milliseconds: longer than the primary waits for the other workers. */
 const METRICS_MS = 3000;
 
 /** The channel to the primary. */
@@ -23,16 +23,16 @@ export interface PrimaryLink {
   readonly collector: CollectorView;
   /** Resolves with the port to listen on at the first heartbeat. */
   readonly ready: Promise<number>;
-  /** Whether heartbeats come; the detail says since when not. */
+  /** Whether heartbeats arrive; the detail says for how long none did. */
   status(): { ok: boolean; detail?: string };
-  /** Calls back at each heartbeat, which comes after the collector has written. */
+  /** Calls the listener at each heartbeat, which comes after the collector has written. */
   onHeartbeat(listener: () => void): void;
   onStop(listener: () => void): void;
-  /** Answers the primary's questions for this process's registry, and makes its `metrics` those of the whole service. */
+  /** Sends this process's figures when the primary asks for them, and makes the registry's `metrics` return those of the whole service. */
   joinMetrics(registry: Registry): void;
 }
 
-/** Keeps the primary's last heartbeat, and asks the primary for what it alone can do. */
+/** Keeps the primary's last heartbeat, and sends requests to the primary. */
 export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): PrimaryLink {
   const listeners = { heartbeat: new Set<() => void>(), stop: new Set<() => void>() };
   const ended = new Set<(id: string) => void>();
@@ -95,7 +95,7 @@ function createMetricsLink(send: Channel['send'], clock: Clock) {
   let registry: Registry | null = null;
   let asked = 0;
 
-  /** Rejects with Unavailable when the primary does not answer in time, or could not put the figures together. */
+  /** Rejects with Unavailable when the primary does not answer in time or could not aggregate the figures. */
   async function read(): Promise<string> {
     asked += 1;
     const ask = asked;
@@ -111,7 +111,7 @@ function createMetricsLink(send: Channel['send'], clock: Clock) {
   }
 
   return {
-    /** Figures that cannot be read are missing from the whole's. */
+    /** Figures that cannot be read are missing from the total. */
     measure: async (ask: number): Promise<void> => {
       const metrics = (await registry?.getMetricsAsJSON().catch(() => [])) ?? [];
       send({ kind: 'measured', ask, metrics });

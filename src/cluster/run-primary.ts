@@ -8,14 +8,14 @@ import { serveWorkers } from './serve-workers.ts';
 import { createWorkers } from './workers.ts';
 
 interface RunOptions {
-  /** What the API processes' environment has beside this one's. */
+  /** Additional environment variables of the API processes. */
   env: Record<string, string>;
-  /** Ends what stands behind everything else. */
+  /** Closes the parts that all others depend on. */
   close: () => Promise<void>;
   exit: (code: number) => void;
 }
 
-/** The process above the API processes: takes the data directory, does every job that is not HTTP, and ends last. */
+/** Runs the primary: it locks the data directory, does all work except HTTP, and ends after the API processes. */
 export async function runPrimary(config: Config, { env, close, exit }: RunOptions): Promise<void> {
   const log = createLogger(config.logLevel);
   const onHopeless = () => {
@@ -23,7 +23,7 @@ export async function runPrimary(config: Config, { env, close, exit }: RunOption
     exit(1);
   };
   const workers = createWorkers({ size: config.workers, onHopeless, env, clock: systemClock, log });
-  // They load while this process prepares.
+  // The API processes load while this process prepares.
   workers.start();
   const part = { kind: 'primary', living: workers.living } as const;
   const deps = await createDeps(config, log, undefined, systemClock, part);
@@ -31,7 +31,7 @@ export async function runPrimary(config: Config, { env, close, exit }: RunOption
   const served = serveWorkers({
     workers,
     settling: payments.forOthers,
-    // With the data directory held: API processes of a service that has died had the port until then.
+    // After the data directory is locked, because API processes of a dead service use the port until then.
     port: await claimPort(config.host, config.port),
     metrics,
     collector: sources.collector,
@@ -45,7 +45,7 @@ export async function runPrimary(config: Config, { env, close, exit }: RunOption
       log.info({ workers: config.workers, publicOrigin: config.publicOrigin }, 'serving');
     },
   });
-  // The workers first: their last answers wait for settlements of this process.
+  // The workers stop first, because their last answers wait for settlements of this process.
   const closeDeps = async () => {
     try {
       await served.stop();
@@ -57,7 +57,7 @@ export async function runPrimary(config: Config, { env, close, exit }: RunOption
   const stop = createStop({ app: null, closeDeps, log, exit });
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.on(signal, () => {
-      // First: a purchase of our own must not blame the shutdown.
+      // Stopped first, so that a self-test purchase does not fail because of the shutdown.
       void selfTest?.stop();
       void stop(signal);
     });

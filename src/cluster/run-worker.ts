@@ -9,16 +9,16 @@ import { SHARES_PORT } from './port.ts';
 import { type Channel, createPrimaryLink } from './primary-link.ts';
 import { BOOT_ID_KEY, RUN_ID_KEY } from './workers.ts';
 
-/** Leaves the primary a second of the ten that a stop may take. */
+/** Of the ten seconds that a stop may take, one is left for the primary. */
 const GRACE_MS = 9000;
 
-/** An API process: serves until the primary says stop, and not a moment longer than the primary lives. */
+/** Runs an API process: it serves until the primary sends `stop`, and exits when the primary dies. */
 export async function runWorker(config: Config, exit: (code: number) => void): Promise<void> {
   const log = createLogger(config.logLevel);
   const names = { bootId: named(BOOT_ID_KEY), runId: named(RUN_ID_KEY) };
-  // A new primary takes over what the dead left, and must not find us among the living.
+  // A new primary takes over the payments of dead processes, so this process must exit.
   process.on('disconnect', () => exit(1));
-  // A terminal's Ctrl-C reaches us too, and a supervisor's SIGTERM may: the primary decides, because it settles what we still owe.
+  // A terminal's Ctrl-C, or a supervisor's SIGTERM, may reach this process too. The primary decides when it stops, because it settles the open payments.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => {});
   const channel = openChannel();
   const link = createPrimaryLink(channel, systemClock);
@@ -37,7 +37,7 @@ export async function runWorker(config: Config, exit: (code: number) => void): P
 
 function openChannel(): Channel {
   return {
-    // What cannot be sent any more needs no answer: we are about to leave.
+    // An error of sending is ignored: without a channel this process exits.
     send: (message: ToPrimary) => void process.send?.(message, undefined, undefined, () => {}),
     onMessage: (listener) => void process.on('message', (message: ToWorker) => listener(message)),
   };

@@ -7,9 +7,9 @@ import { createGathering } from './gather-metrics.ts';
 import type { Heartbeat } from './messages.ts';
 import type { Worker, Workers } from './workers.ts';
 
-/** How far behind a worker's view of the primary may be, in milliseconds. */
+/** How often the primary checks its state for changes, in milliseconds: a worker's view is at most so old. */
 const TICK_MS = 100;
-/** A heartbeat is sent at least this often, in milliseconds, so that its absence means something. */
+/** A heartbeat is sent at least this often, in milliseconds, so that workers notice a primary that hangs. */
 const HEARTBEAT_MS = 1000;
 
 interface ServeWorkersOptions {
@@ -17,9 +17,9 @@ interface ServeWorkersOptions {
   settling: Pick<SettlesForOthers, 'carry' | 'report'>;
   port: number;
   collector: CollectorView;
-  /** The primary's own figures, with those that are read from the shared files. */
+  /** The primary's own figures, including those that are read from shared files. */
   metrics: Registry;
-  /** Takes over what the dead left: everything of processes that are not workers any more. */
+  /** Takes over the open payments of a dead worker. */
   takeOver(bootId: string): Promise<void>;
   onServing(): void;
   clock: Clock;
@@ -27,8 +27,8 @@ interface ServeWorkersOptions {
 }
 
 /**
- * The primary's side of several processes: it sends heartbeats to the workers, settles what they ask for, takes over what a dead one left, and
- * puts the figures of all together. It serves no HTTP itself.
+ * The primary's part with several processes: it sends heartbeats to the workers, settles their payments, takes over the payments of dead workers,
+ * and aggregates all metrics. It serves no HTTP itself.
  */
 export function serveWorkers({ workers, settling, takeOver, log, ...options }: ServeWorkersOptions) {
   const gathering = createGathering(options.metrics, workers, options.clock);
@@ -37,7 +37,7 @@ export function serveWorkers({ workers, settling, takeOver, log, ...options }: S
 
   async function sendMetrics(worker: Worker, ask: number): Promise<void> {
     const text = await gathering.read().catch((err) => {
-      log.warn({ err }, 'the figures of all processes could not be put together');
+      log.warn({ err }, 'the figures of all processes could not be aggregated');
       return null;
     });
     workers.send(worker, { kind: 'metrics', ask, text });
@@ -61,8 +61,8 @@ export function serveWorkers({ workers, settling, takeOver, log, ...options }: S
       }
     },
     onDeath: (bootId) => {
-      // What fails here is taken over by the next round of maintenance.
-      takeOver(bootId).catch((err) => log.warn({ err }, 'what a dead API process left was not taken over'));
+      // After a failure the next round of maintenance takes them over.
+      takeOver(bootId).catch((err) => log.warn({ err }, 'the payments of a dead API process were not taken over'));
     },
     onFirstListening: options.onServing,
   });
@@ -81,13 +81,13 @@ export function serveWorkers({ workers, settling, takeOver, log, ...options }: S
 
 type HeartbeatsOptions = Pick<ServeWorkersOptions, 'workers' | 'settling' | 'port' | 'collector' | 'clock'>;
 
-/** Sends all workers how the primary stands: at each change, and once a second without one. */
+/** Sends the primary's state to all workers: at each change, and once a second without a change. */
 function createHeartbeats({ workers, settling, port, collector, clock }: HeartbeatsOptions) {
   let sent = '';
   let sentMs = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  /** Null where this process does not settle: its workers then have nothing to count on. */
+  /** Null while this process does not settle. Its workers then get no heartbeat. */
   function now(): Heartbeat | null {
     const report = settling.report();
     return report && { port, report, collector: collector.status() };
@@ -117,7 +117,7 @@ function createHeartbeats({ workers, settling, port, collector, clock }: Heartbe
   };
 }
 
-/** Reports ended rows to the worker that asked; many that end in one block are one message. */
+/** Reports ended payments to the worker that requested them. Payments that end in one event loop turn are one message. */
 function createEndings(workers: Workers): (worker: Worker) => (id: string) => void {
   const bundles = new WeakMap<Worker, (id: string) => void>();
   return (worker) => {

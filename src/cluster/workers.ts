@@ -5,14 +5,14 @@ import type { ToPrimary, ToWorker } from './messages.ts';
 
 /** The environment variable that gives an API process its boot id. */
 export const BOOT_ID_KEY = 'PERCALL_BOOT_ID';
-/** The one that names the run of the primary: the same for all its workers, on no disk. */
+/** The environment variable with the id of the primary's run. It is the same for all its workers, and on no disk. */
 export const RUN_ID_KEY = 'PERCALL_RUN_ID';
 
-/** Back-off of the restarts in a row; one that has served for longer than the longest starts over. */
+/** Back-off of consecutive restarts. A process that has run for longer than the longest pause resets it. */
 const BACK_OFF_MS = 250;
 const MAX_BACK_OFF_MS = 15_000;
 
-/** An API process, from before it runs until it is known to be dead. */
+/** An API process, from before its start until its death is known. */
 export interface Worker {
   readonly bootId: string;
   readonly process: WorkerProcess;
@@ -22,25 +22,25 @@ export interface Worker {
 
 interface WorkersOptions {
   size: number;
-  /** One ended before any has ever served: starting another would not help. */
+  /** Called when a process ended before any process has ever served. Starting another would not help. */
   onHopeless(): void;
-  /** What the API processes' environment has beside this one's. */
+  /** Additional environment variables of the API processes. */
   env: Record<string, string>;
   clock: Clock;
   log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
-/** What the primary does about its workers. Until it listens it is asked for nothing: a worker touches nothing before its first heartbeat. */
+/** The primary's handlers for events of its workers. A worker does nothing before its first heartbeat. */
 export interface WorkerEvents {
   onMessage(worker: Worker, message: Exclude<ToPrimary, { kind: 'listening' }>): void;
-  /** The system says that the process is dead. What it left may be taken over. */
+  /** The system reports that the process is dead. Its payments may be taken over. */
   onDeath(bootId: string): void;
   onFirstListening(): void;
 }
 
 /**
- * The API processes: as many as asked for, each with a boot id that is known before it runs. One that dies is replaced, after a pause
- * that grows while they keep dying.
+ * Runs `size` API processes, each with a boot id that is known before its start. A process that dies is replaced after a pause, which grows with
+ * consecutive deaths.
  */
 export function createWorkers({ size, onHopeless, env, clock, log }: WorkersOptions) {
   const workers = new Set<Worker>();
@@ -59,7 +59,7 @@ export function createWorkers({ size, onHopeless, env, clock, log }: WorkersOpti
       if (message.kind === 'listening') onListening(worker);
       else events?.onMessage(worker, message);
     });
-    // A channel that breaks is followed by the end of the process, which is handled.
+    // After a broken channel the process ends, and `exit` is handled.
     worker.process.on('error', () => {});
     worker.process.once('exit', (code, signal) => void onExit(worker, code, signal));
   }
@@ -94,7 +94,7 @@ export function createWorkers({ size, onHopeless, env, clock, log }: WorkersOpti
     listen: (given: WorkerEvents): void => {
       events = given;
     },
-    /** Lets every process finish its answers; rejects when one did not end well. */
+    /** Lets every process finish its answers. Rejects when a process did not stop in time. */
     stop: async (): Promise<void> => {
       ended.abort();
       await endAll(workers);
@@ -110,7 +110,10 @@ function forkWorker(env: Record<string, string>, bornMs: number): Worker {
   return { bootId, process: cluster.fork({ ...env, [BOOT_ID_KEY]: bootId }), bornMs, isListening: false };
 }
 
-/** The pause before the next restart, in milliseconds, given when the process that ended was born: none after one that ran for longer than the longest. */
+/**
+ * Computes the pause before the next restart, in milliseconds, from the start time of the process that ended. There is none after a process that ran
+ * for longer than the longest pause.
+ */
 function createBackOff(clock: Clock): (bornMs: number) => number {
   let failures = 0;
   return (bornMs) => {
@@ -122,7 +125,7 @@ function createBackOff(clock: Clock): (bornMs: number) => number {
 function mailTo(workers: ReadonlySet<Worker>) {
   return {
     list: (): Worker[] => [...workers],
-    /** Boot ids of all that may be alive: their rows are not taken over. */
+    /** Boot ids of all processes that may be alive. Their payments are not taken over. */
     living: (): string[] => [...workers].map(({ bootId }) => bootId),
     send,
     sendAll: (message: ToWorker): void => {
@@ -131,7 +134,7 @@ function mailTo(workers: ReadonlySet<Worker>) {
   };
 }
 
-/** A worker that is gone by then hears nothing, and needs to hear nothing. */
+/** Sending to a worker that has ended does nothing. */
 function send({ process }: Worker, message: ToWorker): void {
   if (process.isConnected()) process.send(message, () => {});
 }

@@ -11,28 +11,28 @@ import { createSizer } from './sizer.ts';
 import { prepareSpan } from './store-span.ts';
 import { createWindow } from './window.ts';
 
-/** New contracts wait so long for their code, so that one request serves many. */
+/** How often the code of new contracts is read, so that one request serves many contracts. */
 const CODE_EVERY_MS = 5000;
-/** A block that could not be read so often, alone, is taken for pruned: nothing older is asked for until the next start. */
+/** After so many failures to read one block alone, the block counts as pruned. Neither it nor older blocks are asked for until the next start. */
 const GIVE_UP_AFTER = 8;
-/** The head lane asks every second or so. */
+/** The head loop asks about once a second. */
 const HEAD_ANSWERED_MS = 5000;
 
-/** One step of the background; resolves to the milliseconds until the next. `window` is what it fills, for the progress. */
+/** One step of the background loop. `step` resolves to the milliseconds until the next step. `window` is the span that it fills. */
 export interface Backfill {
   step(): Promise<number>;
   window(kind: CoverageKind): Span | null;
 }
 
 /**
- * The background lane, newest first. Each step does the first of these that has something to do, with one request or so:
- * 0. an hour past the retention is rolled up;
- * 1. where the window begins, once: by the time between blocks;
- * 2. base fees of the window, by fee history: with them `/v1/fees` is useful, so they come before everything;
- * 3. logs of the window, by eth_getLogs, when there are scanners;
- * 4. code of new contracts, every few seconds;
- * 5. whole blocks;
- * 6. nothing: wait for a beat.
+ * The background loop, newest blocks first. Each step does the first of these tasks that has work, mostly with one request:
+ * 0. rolls up an hour past the retention;
+ * 1. measures where the window begins, once, by the time between blocks;
+ * 2. reads the base fees of the window by fee history; they come first, because `/v1/fees` needs nothing else;
+ * 3. reads the logs of the window by eth_getLogs, when there are scanners;
+ * 4. reads the code of new contracts, every few seconds;
+ * 5. reads whole blocks;
+ * 6. waits for one poll interval.
  */
 export function createBackfill(context: CollectorContext): Backfill {
   const { clock, limits, state, writes, scanners } = context;
@@ -72,7 +72,7 @@ export function createBackfill(context: CollectorContext): Backfill {
   };
 }
 
-/** Runs steps of variable size, and gives up on a block that cannot be read alone. */
+/** Runs steps of variable size, and gives up a block that cannot be read alone. */
 function createSized(
   { clock, limits, state, signal }: CollectorContext,
   giveUpBelow: (kind: CoverageKind, block: number) => void,
@@ -84,7 +84,7 @@ function createSized(
   };
   let failuresAlone = 0;
 
-  /** Runs a step of variable size: trouble halves it, success doubles it. */
+  /** Runs a step of variable size. A failure halves the size, a success doubles it. */
   async function sized(
     kind: CoverageKind,
     wanted: Coverage,
@@ -101,7 +101,7 @@ function createSized(
     return 0;
   }
 
-  /** As long as the head does not answer either, it is the providers and not the block. */
+  /** While the head cannot be read either, the failure is the providers' and not the block's, so nothing is given up. */
   function giveUp(kind: CoverageKind, wanted: Coverage): void {
     const headAnswers = clock.nowMs() - (state.headCheckedMs ?? 0) < HEAD_ANSWERED_MS;
     failuresAlone = headAnswers ? failuresAlone + 1 : 0;
@@ -114,10 +114,10 @@ function createSized(
 }
 
 /**
- * Reads the newest missing blocks and stores them when they fit what is stored around them. When they do not:
- * 1. the stored neighbour is compared with the chain's, and those beyond it;
- * 2. it is right: the answer was of another chain, is refused, and the span comes again;
- * 3. it is wrong: an alarm; what is wrong is forgotten, and so is missing from now on.
+ * Reads the newest missing blocks and stores them when their hashes fit the stored neighbours. When they do not fit:
+ * 1. the stored neighbour, and the blocks beyond it, are compared with the chain's;
+ * 2. the neighbour is right: the answer was of another chain. It is refused, and the span is read again;
+ * 3. the neighbour is wrong: an alarm. The wrong blocks are deleted, so they are missing from now on.
  */
 async function fillBlocks(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
   const { fillChain, writes } = context;

@@ -21,7 +21,7 @@ import type { Span } from '../lib/coverage.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 import { dedupeLogs, firstTopicsOf } from './scan.ts';
 
-/** A block with everything that is stored of it. */
+/** A block with everything that the collector stores of it. */
 export interface CollectedBlock {
   readonly block: FullBlock;
   readonly created: readonly Creation[];
@@ -29,15 +29,15 @@ export interface CollectedBlock {
   readonly costs: readonly TransactionCost[];
 }
 
-/** An answer about a span, checked against itself; `head` when it was asked for. */
+/** The checked answer about a span; `head` is null when it was not asked for. */
 export interface BlocksRead {
   readonly head: LinkedHeader | null;
   readonly blocks: readonly CollectedBlock[];
-  /** In order; null when they could not be read with the blocks. */
+  /** In the chain's order; null when the logs could not be read with the blocks. */
   readonly logs: readonly BlockLog[] | null;
 }
 
-/** What to read: the head if it is at least `minHead`, and the blocks of `span`, which must be known to exist. */
+/** What to read: the head, which must be at least `minHead`, and the blocks of `span`, which must be known to exist. */
 export interface BlocksWanted {
   readonly span: Span | null;
   readonly minHead: number | null;
@@ -53,7 +53,7 @@ class NoBlockReceipts extends Error {}
 /**
  * Reads whole blocks:
  * 1. blocks and their receipts in one batch, as long as some provider has eth_getBlockReceipts;
- * 2. when none has, that is remembered, and blocks are read with the logs that the scanners want;
+ * 2. when none has it, the collector notes this, and blocks are read with the logs that the scanners want;
  * 3. then, with one more batch for each hundred, the receipts of the transactions that create contracts.
  */
 export async function readBlocks(
@@ -67,7 +67,7 @@ export async function readBlocks(
     } catch (error) {
       if (!(error instanceof NoBlockReceipts)) throw error;
       context.state.hasBlockReceipts = false;
-      context.log.warn({}, 'no provider has eth_getBlockReceipts: logs and creations are read apart');
+      context.log.warn({}, 'no provider has eth_getBlockReceipts: logs and creations are read by separate requests');
     }
   }
   return readWithLogs(context, chain, wanted);
@@ -96,9 +96,9 @@ async function readWithReceipts(
       const block = readFullBlock(rest[at], number);
       const outcome = rest[numbers.length + at];
       if (isMethodNotFound(outcome)) throw new NoBlockReceipts();
-      const told = readBlockReceipts(outcome, block, topics);
-      receipts.push(told);
-      return { block, created: told.created, costs: told.costs };
+      const found = readBlockReceipts(outcome, block, topics);
+      receipts.push(found);
+      return { block, created: found.created, costs: found.costs };
     });
     checkLinks(newest, blocks);
     return { head: newest, blocks, logs: receipts.flatMap(({ logs }) => logs) };
@@ -159,7 +159,7 @@ function knownBlocks(blocks: readonly CollectedBlock[]): KnownBlocks {
   };
 }
 
-/** The head, when it was asked for, and if it is not older than what was shown before. */
+/** The head; null when it was not asked for. Throws Contradiction when it is below `minHead`. */
 function readHead({ minHead }: BlocksWanted, outcome: RpcOutcome | undefined): LinkedHeader | null {
   if (minHead === null) return null;
   const head = readLinkedHeader(outcome, 'latest');
@@ -167,7 +167,7 @@ function readHead({ minHead }: BlocksWanted, outcome: RpcOutcome | undefined): L
   return head;
 }
 
-/** Each block's parent is the one before it, up to the head when that follows. */
+/** Throws Contradiction unless each block is its predecessor's child, up to the head when it follows directly. */
 function checkLinks(head: LinkedHeader | null, blocks: readonly CollectedBlock[]): void {
   let before: LinkedHeader | null = null;
   for (const { block } of blocks) {
@@ -194,7 +194,7 @@ function isMethodNotFound(outcome: RpcOutcome | undefined): boolean {
   );
 }
 
-/** The next base fee as the header itself announces it (Arc); null where it would be our estimate. */
+/** The next base fee that the header announces (Arc). Null on chains where only an estimate is possible. */
 export function announcedFee(header: LinkedHeader): bigint | null {
   const next = nextBaseFee(header);
   return next.exact ? next.wei : null;

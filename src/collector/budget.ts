@@ -1,18 +1,18 @@
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
 
-/** How many unused requests may be kept: enough for a poll and a background request to meet, too few for a burst. */
+/** How many unused requests are saved: enough for a poll and a background request at the same time, too few for a burst. */
 const BURST = 2;
 
 /** A token bucket over the HTTP requests of the collector. */
 export interface Budget {
-  /** Takes one request, waiting until there are `reserve` more to spare for others. */
+  /** Takes one request. Waits until the bucket holds one request and `reserve` more. */
   take(reserve: number, signal: AbortSignal): Promise<void>;
-  /** Books a request that could not be foreseen (a failover); the bucket may go into debt, which later takers wait for. */
+  /** Counts a request that was not planned (a failover). The bucket may go below zero; later callers wait until it is filled again. */
   overdraw(): void;
 }
 
-/** `perSecond` requests in the long run, whatever is asked for: all of the collector's requests go through one of these. */
+/** Allows `perSecond` requests in the long run. All of the collector's requests go through one budget. */
 export function createBudget(perSecond: number, clock: Clock): Budget {
   let tokens = BURST;
   let filledMs = clock.nowMs();
@@ -36,8 +36,8 @@ export function createBudget(perSecond: number, clock: Clock): Budget {
 }
 
 /**
- * The chain behind the budget: each batch (of at most 100 calls) waits for its request; failovers are booked as they happen.
- * `reserve` is what a lane leaves for more urgent ones.
+ * A chain client that keeps the budget: each batch (of at most 100 calls) waits for a request; failovers are counted as they happen.
+ * `reserve` is the number of requests that a loop leaves for more urgent ones.
  */
 export function withinBudget(
   chain: ChainClient,

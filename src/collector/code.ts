@@ -7,7 +7,7 @@ import { type CollectorContext, noteRefused } from './context.ts';
 /** Contracts whose code is read in one request; at 24 KiB each, EIP-170's cap, an answer stays below 2.5 MB. */
 const CONTRACTS_PER_REQUEST = 50;
 
-/** Reads the code of the newest contracts that wait for it, and lets them be described. What no node answers stays pending. */
+/** Reads the code of the newest contracts without code, and describes them. A contract whose code no node gives stays pending. */
 export async function readPendingCode(context: CollectorContext): Promise<void> {
   const { fillChain, lookups, writes, state, describeCode, signal } = context;
   const pending = lookups.pendingCode(CONTRACTS_PER_REQUEST);
@@ -21,7 +21,7 @@ export async function readPendingCode(context: CollectorContext): Promise<void> 
       (outcomes) =>
         outcomes.map((outcome) => {
           const result = resultOrRefusal(outcome);
-          if (result === undefined) throw new Contradiction('missing', 'no code given');
+          if (result === undefined) throw new Contradiction('missing', 'gave no code');
           return dataOf(result, 'code');
         }),
       { onRefused: (reason) => noteRefused(context, reason) },
@@ -44,7 +44,7 @@ export async function readPendingCode(context: CollectorContext): Promise<void> 
         block,
         transactionHash,
         codeBytes: code.length,
-        // A contract that destroyed itself in its own transaction has no code to compare.
+        // A contract that was destroyed in its own transaction has no code to compare.
         codeHash: code.length === 0 ? null : hash,
         label: described?.[at] ?? null,
       })),

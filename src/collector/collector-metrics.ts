@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { CollectorStatus, CollectorView } from '../store/chain/collector-status.ts';
 import type { ProbeReads } from '../store/chain/probe-store.ts';
 
-/** What the metrics tell of. */
+/** The parts that the metrics report on. */
 export interface CollectorMetricsParts {
   readonly collector: CollectorView;
   readonly reads: ProbeReads;
@@ -12,7 +12,7 @@ export interface CollectorMetricsParts {
   readonly clock: Clock;
 }
 
-/** Probes older than this tell nothing of now. */
+/** Older probes are not reported, because they say nothing about the present. */
 const RECENT_MS = 60_000;
 
 const GAUGES: readonly { name: string; help: string; read: (status: CollectorStatus) => number | null }[] = [
@@ -54,7 +54,7 @@ const COUNTERS: readonly { name: string; help: string; read: (counters: Collecto
   },
 ];
 
-/** Publishes what collector and probe know of themselves; it is read when somebody asks for the metrics, and costs nothing before. */
+/** Publishes the state of the collector and the probe. It is read when the metrics are requested, and costs nothing before. */
 export function publishCollector(
   registry: Registry,
   { collector, reads, endpoints, clock }: CollectorMetricsParts,
@@ -64,7 +64,7 @@ export function publishCollector(
     new Gauge({
       ...{ name, help, registers },
       collect() {
-        // Not yet known is no sample, rather than a zero.
+        // An unknown value gives no sample instead of a zero.
         const value = read(collector.status());
         this.remove();
         if (value !== null) this.set(value);

@@ -18,7 +18,7 @@ import type { LogScanner } from './log-scanner.ts';
 import { createProgress } from './progress.ts';
 import { keyOf } from './scan.ts';
 
-/** What the collector is made of. */
+/** What the collector needs. */
 export interface CollectorOptions {
   readonly chain: ChainClient;
   readonly db: Sqlite;
@@ -27,25 +27,25 @@ export interface CollectorOptions {
   readonly limits?: Partial<CollectorLimits>;
   readonly scanners?: readonly LogScanner[];
   readonly describeCode?: DescribeCode | null;
-  /** Websocket endpoints whose `newHeads` tell of blocks before the next poll; polling goes on without them. */
+  /** Websocket endpoints whose `newHeads` announce blocks before the next poll. The collector also polls without them. */
   readonly wsUrls?: readonly string[];
 }
 
-/** The running collector. `start` returns at once; `stop` when nothing of it runs any more, after which the database may be closed. */
+/** The running collector. `start` returns at once. `stop` resolves when no task of it runs any more; then the database may be closed. */
 export interface Collector extends CollectorView {
   start(): void;
   stop(): Promise<void>;
 }
 
-/** Back-off of a lane after failures in a row. */
+/** Back-off of a loop after consecutive failures. */
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 15_000;
-/** Leaves one request for the head lane. */
+/** Leaves one request for the head loop. */
 const BACKGROUND_RESERVE = 1;
 
 /**
- * Reads the chain into the database, in two lanes that share one request budget: the head (see follow.ts) and the past (see backfill.ts).
- * Invariant: what is stored of a span is stored in one transaction with the note that it is, so that a crash at any moment costs requests and nothing else.
+ * Reads the chain into the database, in two loops that share one request budget: the head (follow.ts) and past blocks (backfill.ts).
+ * Invariant: one transaction writes a span's rows and records the span as stored, so that a crash at any moment costs requests and nothing else.
  */
 export function createCollector(options: CollectorOptions): Collector {
   const { clock, log } = options;
@@ -56,20 +56,20 @@ export function createCollector(options: CollectorOptions): Collector {
   const follow = createFollow(context);
   const backfill = createBackfill(context);
   const progress = createProgress(context, backfill);
-  let nap = new AbortController();
-  let lanes: Promise<void>[] = [];
+  let headPause = new AbortController();
+  let loops: Promise<void>[] = [];
   let heads: { close(): void } | null = null;
   let identified = false;
 
-  async function pause(lane: Lane, ms: number): Promise<void> {
+  async function pause(loop: Loop, ms: number): Promise<void> {
     if (ms <= 0) return void (await nextTurn());
-    if (lane === 'head') nap = new AbortController();
-    const signal = lane === 'head' ? AbortSignal.any([ended.signal, nap.signal]) : ended.signal;
+    if (loop === 'head') headPause = new AbortController();
+    const signal = loop === 'head' ? AbortSignal.any([ended.signal, headPause.signal]) : ended.signal;
     await clock.sleep(ms, signal).catch(() => undefined);
   }
 
-  const run = (lane: Lane, step: () => Promise<number>) =>
-    runLane(context, { lane, step, pause: (ms) => pause(lane, ms) });
+  const run = (loop: Loop, step: () => Promise<number>) =>
+    runLoop(context, { loop, step, pause: (ms) => pause(loop, ms) });
 
   async function pollHead(): Promise<number> {
     if (!identified) await checkIdentity();
@@ -78,57 +78,57 @@ export function createCollector(options: CollectorOptions): Collector {
   }
 
   async function fillPast(): Promise<number> {
-    // Until the database is known to be of this chain, nothing may be stored.
+    // Nothing may be stored before the identity check has passed.
     if (!identified) return context.limits.pollIntervalMs;
     const waitMs = await backfill.step();
     progress.note();
     return waitMs;
   }
 
-  /** Between two beats a new head is only noted: a poll for each would take the whole budget. */
+  /** Notes the head. It ends the pause only in the second half of the poll interval: a poll for each head would use the whole budget. */
   function onHead(number: number): void {
     state.hint = number;
-    if (clock.nowMs() - (state.headCheckedMs ?? 0) >= context.limits.pollIntervalMs / 2) nap.abort();
+    if (clock.nowMs() - (state.headCheckedMs ?? 0) >= context.limits.pollIntervalMs / 2) headPause.abort();
   }
 
   return {
     status: () => readStatus(context, progress.read()),
     start() {
-      lanes = [run('head', pollHead), run('background', fillPast)];
+      loops = [run('head', pollHead), run('background', fillPast)];
       heads = watchHeads({ urls: options.wsUrls ?? [], log, onHead });
     },
     async stop() {
       heads?.close();
       ended.abort(new Error('the collector stops'));
-      await Promise.all(lanes);
+      await Promise.all(loops);
       log.info({ commits: writes.version() }, 'the collector has stopped');
     },
   };
 }
 
-type Lane = 'head' | 'background';
+type Loop = 'head' | 'background';
 
-interface LaneParts {
-  readonly lane: Lane;
-  /** Resolves to the milliseconds until the next. */
+interface LoopParts {
+  readonly loop: Loop;
+  /** Resolves to the milliseconds until the next step. */
   readonly step: () => Promise<number>;
   readonly pause: (ms: number) => Promise<void>;
 }
 
-/** Runs a step again and again; a failure is told once and makes the pauses longer, never ends the lane. */
-async function runLane({ log, signal, state }: CollectorContext, { lane, step, pause }: LaneParts): Promise<void> {
+/** Runs a step again and again. The first of consecutive failures is logged. Failures lengthen the pauses and never end the loop. */
+async function runLoop({ log, signal, state }: CollectorContext, { loop, step, pause }: LoopParts): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
     let waitMs: number;
     try {
       waitMs = await step();
-      if (failures > 0) log.info({ lane, failures }, 'the collector reads again');
+      if (failures > 0) log.info({ loop, failures }, 'the collector reads again');
       failures = 0;
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
       state.failures += 1;
-      if (failures === 1) log.warn({ lane, err: error }, 'the collector could not read; it tries again');
+      if (failures === 1) log.warn({ loop, err: error }, 'the collector could not read; it tries again');
       waitMs = Math.min(BACK_OFF_MS * 2 ** (failures - 1), MAX_BACK_OFF_MS);
     }
     await pause(waitMs);
@@ -138,7 +138,7 @@ async function runLane({ log, signal, state }: CollectorContext, { lane, step, p
 function createContext(options: CollectorOptions, signal: AbortSignal): CollectorContext {
   const { db, clock, log, chain, scanners = [], describeCode = null } = options;
   const given = { ...DEFAULT_LIMITS, ...options.limits };
-  // What is filled must not be rolled up at once.
+  // The backfill must end inside the retention, or its blocks would be rolled up at once.
   const limits = { ...given, backfillHours: Math.min(given.backfillHours, given.retentionDays * 24 - 1) };
   const facts = createChainFacts(db);
   const writes = createChainWrites(db);

@@ -13,7 +13,7 @@ export interface CollectorLog extends ChainLog {
   error(fields: Record<string, unknown>, message: string): void;
 }
 
-/** A contract whose code was just read. */
+/** A contract whose code has just been read. */
 export interface DeployedCode {
   readonly address: `0x${string}`;
   readonly code: `0x${string}`;
@@ -21,14 +21,14 @@ export interface DeployedCode {
   readonly codeHash: `0x${string}`;
 }
 
-/** Says in words what each contract seems to be, null where it does not know; `chain` waits for the request budget. */
+/** Describes each contract as text; null when it finds nothing. `chain` waits for the request budget. */
 export type DescribeCode = (
   deploys: readonly DeployedCode[],
   chain: ChainClient,
   signal: AbortSignal,
 ) => Promise<readonly (string | null)[]>;
 
-/** What both lanes share. `signal` ends everything that is under way. */
+/** What both loops share. `signal` ends every running request. */
 export interface CollectorContext {
   readonly limits: CollectorLimits;
   readonly clock: Clock;
@@ -39,9 +39,9 @@ export interface CollectorContext {
   readonly scanners: readonly LogScanner[];
   readonly describeCode: DescribeCode | null;
   readonly signal: AbortSignal;
-  /** For the head, which comes first. */
+  /** For the head loop, which leaves no reserve. */
   readonly headChain: ChainClient;
-  /** For the background, which leaves a request to spare for the head. */
+  /** For the background loop, which leaves one request for the head loop. */
   readonly fillChain: ChainClient;
   readonly state: CollectorState;
 }
@@ -54,19 +54,19 @@ export interface SeenHead {
   readonly at: number;
 }
 
-/** What is known beside the database; the head lane writes `head`, `next` and the times, both lanes the counters. */
+/** State that is not in the database. The head loop writes `head`, `next` and the times. Both loops write the counters. */
 export interface CollectorState {
-  /** The newest block that a provider showed us, in this run or the one before. */
+  /** The newest block that a provider reported, in this run or the one before. */
   head: SeenHead | null;
   headAdvancedMs: number | null;
   headCheckedMs: number | null;
-  /** A higher head that a websocket told of: no proof, but a reason to ask for its blocks. */
+  /** A higher head that a websocket reported. It proves nothing, but the next poll asks for its blocks. */
   hint: number | null;
-  /** The next block that the head lane reads: everything below it is the background's. */
+  /** The next block that the head loop reads. The background loop reads every block below it. */
   next: number | null;
   /** Whether some provider has eth_getBlockReceipts. */
   hasBlockReceipts: boolean;
-  /** Contracts wait for their code to be read. */
+  /** Whether contracts wait for their code to be read. */
   codeIsPending: boolean;
   requests: number;
   failures: number;

@@ -4,13 +4,13 @@ import type { DeployReads } from '../store/chain/deploy-reads.ts';
 import type { DescribeCode } from './context.ts';
 
 /**
- * Labels new contracts once, when their code is read, so that no request has to wait for it:
- * what the contract shows of itself, and another contract with the very same code.
+ * Labels new contracts once, when their code is read, so that no request has to wait for a label.
+ * A label holds what `labelContracts` finds, and another contract with exactly the same code.
  */
 export function createDescribeCode(reads: Pick<DeployReads, 'withCode'>): DescribeCode {
   return async (deploys, chain, signal) => {
     const labels = await labelContracts(chain, deploys, { signal });
-    // Newest first: of several twins at once the oldest is the original.
+    // Newest first, so that the oldest of several contracts with one code stays in the map.
     const oldest = new Map(deploys.map(({ codeHash, address }) => [codeHash, address]));
     return deploys.map(({ address, code, codeHash }, at) => {
       const twin = code === '0x' ? null : (reads.withCode(hexToBytes(codeHash), address) ?? oldest.get(codeHash));

@@ -4,10 +4,10 @@ import { askChecked } from '../chain/rpc/checked.ts';
 import type { Coverage, Span } from '../lib/coverage.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 
-/** What three calls a span are: the history and the headers of both ends. */
+/** Calls for one span: the history and the headers of both ends. */
 const CALLS_PER_SPAN = 3;
 
-/** Fills the newest `blocks` of what is missing with base fees, several spans in one request. False when no provider has fee history. */
+/** Reads and stores base fees of the newest `blocks` missing blocks, several spans in one request. False when no provider has fee history. */
 export async function fillFees(context: CollectorContext, missing: Coverage, blocks: number): Promise<boolean> {
   const length = Math.min(context.limits.feeSpan, blocks);
   const spans = newestSpans(missing, length, Math.floor(blocks / length));
@@ -25,13 +25,13 @@ export async function fillFees(context: CollectorContext, missing: Coverage, blo
     const rows = read[at];
     if (!rows) return false;
     context.writes.storeFees(span, rows);
-    // A thousand rows are some milliseconds; requests of buyers go between.
+    // A thousand rows take some milliseconds. Between spans the event loop serves buyers' requests.
     await nextTurn();
   }
   return true;
 }
 
-/** Up to `count` spans of at most `length`, the newest first. */
+/** Up to `count` spans of at most `length` blocks, the newest first. */
 export function newestSpans(missing: Coverage, length: number, count: number): Span[] {
   const spans: Span[] = [];
   for (const gap of missing.toReversed()) {

@@ -4,34 +4,35 @@ import { alarm, findStale, isStoredAs } from './seams.ts';
 import { createSizer } from './sizer.ts';
 import { prepareSpan } from './store-span.ts';
 
-/** After so long without a good answer a lower head is looked at instead of refused: the chain itself may have gone back. */
-const STALE_PATIENCE_MS = 10_000;
-/** A head that stands still so long is doubted: another provider may be ahead. Far above any pause seen between blocks. */
+/** After so long without a good answer a lower head is accepted instead of refused, because the chain itself may have gone back. */
+const LOWER_HEAD_MS = 10_000;
+/** After so long without a new head the poll asks for a higher one, because another provider may be ahead. Far above any pause seen between blocks. */
 const STUCK_MS = 5000;
-/** More blocks to read than this: the next poll follows at once, as fast as the budget allows. */
+/** With more blocks than this to read, the next poll follows as fast as the budget allows. */
 const BEHIND_BLOCKS = 8;
-/** How far beyond the proven head a websocket's hint is followed. */
+/** How far beyond the known head a websocket's hint is used. */
 const HINT_BLOCKS = 8;
 
 /** One poll; resolves to the milliseconds until the next. */
 export type Poll = () => Promise<number>;
 
 /**
- * The head lane. Each poll asks, in one request, for the head and for the blocks up to the head of the poll before, then:
- * 1. a head below the one that we know is refused, so that another provider is asked; after 10 s of that it is believed;
- * 2. a head that stands still for 5 s is doubted once in a while: a provider that is ahead takes the place of the one that is not;
- * 3. nothing read yet, the gap too wide, or we wait beyond a head that was false: reading goes on at the head, and what is skipped is left to the background;
- * 4. blocks that follow what is stored are stored, a whole span in one transaction;
- * 5. blocks that do not, or a head that differs from the stored block of its number: the stored blocks are compared with the chain's, backwards;
- *    a. none differs: the answer was of another chain; it is refused and asked for again;
- *    b. some differ, which deterministic finality rules out: an alarm; the true blocks are read and take their place, all in one transaction;
- * 6. still far behind: poll again at once; else at the next beat.
+ * The head loop. Each poll asks, in one request, for the head and for the blocks up to the head of the poll before. Then:
+ * 1. a head below the known one is refused, so that another provider is asked; after 10 s of refusals it is accepted;
+ * 2. when the head has not moved for 5 s, the poll asks for a higher head, so that a provider that is ahead replaces the one that is behind;
+ * 3. no block was read yet, the gap is too wide, or the next block lies beyond a head that was false: reading continues at the head, and the
+ *    background loop fills the gap;
+ * 4. blocks that follow the stored ones are stored, a whole span in one transaction;
+ * 5. when blocks do not follow, or the head differs from the stored block of its number, stored blocks are compared with the chain's, backwards:
+ *    a. none differs: the answer was of another chain. It is refused, and the blocks are asked for again;
+ *    b. some differ, which deterministic finality rules out: an alarm. The true blocks are read and replace them, all in one transaction;
+ * 6. still far behind: the next poll follows at once; else after the poll interval.
  */
 export function createFollow(context: CollectorContext): Poll {
   const { clock, limits, state, headChain } = context;
   const sizer = createSizer(limits.blocksPerRequest, 8);
   let lastGoodMs = clock.nowMs();
-  let lastDoubtMs = clock.nowMs();
+  let lastHigherAskMs = clock.nowMs();
 
   /** Cases 1 and 2. */
   async function ask(startedMs: number): Promise<BlocksRead> {
@@ -39,17 +40,17 @@ export function createFollow(context: CollectorContext): Poll {
     const { next } = state;
     const shown = Math.max(known, Math.min(state.hint ?? 0, known + HINT_BLOCKS));
     const to = next === null ? -1 : Math.min(shown, next + sizer.size - 1);
-    const patient = startedMs - lastGoodMs < STALE_PATIENCE_MS;
-    // The head that we know may be what is wrong: then its blocks do not exist.
-    const span = patient && next !== null && to >= next ? { from: next, to } : null;
+    const refusesLower = startedMs - lastGoodMs < LOWER_HEAD_MS;
+    // A lower head is accepted now, so the known head may be false and its blocks may not exist: none is asked for.
+    const span = refusesLower && next !== null && to >= next ? { from: next, to } : null;
     const stuck = span === null && startedMs - (state.headAdvancedMs ?? startedMs) >= STUCK_MS;
-    if (stuck && startedMs - lastDoubtMs >= STUCK_MS) {
-      lastDoubtMs = startedMs;
+    if (stuck && startedMs - lastHigherAskMs >= STUCK_MS) {
+      lastHigherAskMs = startedMs;
       const ahead = await readBlocks(context, headChain, { span, minHead: known + 1 }).catch(() => null);
       if (ahead !== null) return ahead;
       context.signal.throwIfAborted();
     }
-    return readBlocks(context, headChain, { span, minHead: patient ? known : 0 });
+    return readBlocks(context, headChain, { span, minHead: refusesLower ? known : 0 });
   }
 
   return async () => {
@@ -93,18 +94,18 @@ function noteHead({ state, writes, clock }: CollectorContext, head: SeenHead): v
   writes.storeHead({ number: head.number, hash: head.hash, at: head.at, advancedMs: nowMs });
 }
 
-/** Case 3: where reading goes on. */
+/** Case 3: the block at which reading continues. */
 function startAt({ state, limits, log, lookups }: CollectorContext, head: SeenHead): number {
   const { next } = state;
   const beyond = next !== null && next > head.number + 1 && lookups.hashOf(next - 1) === null;
   if (next !== null && head.number - next < limits.jumpBlocks && !beyond) return next;
   if (next !== null && !beyond)
-    log.info({ from: next, to: head.number - 1 }, 'far behind the head; the gap is left to the background');
+    log.info({ from: next, to: head.number - 1 }, 'far behind the head; the background loop fills the gap');
   state.next = Math.max(head.number, 1);
   return state.next;
 }
 
-/** Case 4. The link is looked at again when the scanners are ready: the background may have dropped or stored the block below meanwhile. */
+/** Case 4. The link is checked again after the scanners' preparation, because the background loop may have deleted or stored the block below meanwhile. */
 async function extend(context: CollectorContext, read: BlocksRead): Promise<void> {
   const span = await prepareSpan(context, context.headChain, read);
   const [first, last] = [span?.blocks[0]?.block.header, span?.blocks.at(-1)?.block.header];

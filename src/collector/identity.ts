@@ -3,22 +3,22 @@ import { askChecked, Contradiction, resultOrRefusal } from '../chain/rpc/checked
 import type { RpcOutcome } from '../chain/rpc/client.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 
-/** What the database says about the chain that it was filled from. */
+/** The chain that the database was filled from, as stored in it. */
 interface StoredIdentity {
   readonly chainId: number;
-  /** Null when no provider had genesis to show. */
+  /** Null when no provider had the genesis block. */
   readonly hash: string | null;
 }
 
-/** Rounds over all providers that must agree on another genesis before the database is emptied: rolled-up hours cannot be read again. */
+/** Rounds in which all providers must report another genesis before the database is emptied, because rolled-up hours cannot be read again. */
 const ROUNDS = 3;
 
 /**
- * Makes the check that the database is of this chain, which must pass before anything is stored:
- * 1. it is empty: chain id and genesis are noted (a pruned node gives none: the id alone);
- * 2. both are as noted: go on;
- * 3. genesis differs: the provider is refused and the next one asked; one that agrees with us settles it;
- * 4. every provider differed, several rounds long (a test chain was started anew), or the chain id was changed: everything is dropped and read again.
+ * Creates the check that the database is of this chain. It must pass before anything is stored:
+ * 1. the database is empty: chain id and genesis are stored (only the id when the node has pruned the genesis);
+ * 2. both are as stored: the check passes;
+ * 3. the genesis differs: the provider is refused and the next one is asked; the check passes when one provider agrees;
+ * 4. every provider differed in all rounds (a test chain was restarted), or the chain id was changed: everything is deleted and read again.
  */
 export function createIdentityCheck(context: CollectorContext): () => Promise<void> {
   const { headChain, facts, writes, log, state } = context;
@@ -29,7 +29,7 @@ export function createIdentityCheck(context: CollectorContext): () => Promise<vo
     if (result === undefined) throw new Contradiction('missing', 'no answer about genesis');
     const genesis = result === null ? null : readLinkedHeader(outcome, 0);
     if (stored?.hash && genesis && genesis.hash !== stored.hash) {
-      throw new Contradiction('genesis', 'another genesis than that of the stored chain');
+      throw new Contradiction('genesis', 'another genesis than the stored chain has');
     }
     return genesis;
   }
@@ -50,7 +50,10 @@ export function createIdentityCheck(context: CollectorContext): () => Promise<vo
   }
 
   function startAnew(): void {
-    log.error({ chainId: headChain.chainId }, 'the chain database is of another chain; it is emptied and filled anew');
+    log.error(
+      { chainId: headChain.chainId },
+      'the chain database is of another chain; the collector empties it and fills it again',
+    );
     writes.reset();
     Object.assign(state, { head: null, headAdvancedMs: null, next: null });
   }

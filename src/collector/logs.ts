@@ -7,8 +7,8 @@ import { newestSpans } from './fees.ts';
 import { dedupeLogs, prepareScan } from './scan.ts';
 
 /**
- * Scans the newest of what is missing by one eth_getLogs for each filter, all in one request.
- * Rejects when the node refuses the span (too long, too many results): a shorter one may do.
+ * Scans the newest `size` missing blocks by one eth_getLogs for each filter, all in one request.
+ * Rejects when the node refuses the span (too long, too many results). The caller may try a shorter one.
  */
 export async function fillLogs(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
   const [span] = newestSpans(missing, size, 1);

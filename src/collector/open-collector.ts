@@ -11,14 +11,14 @@ import { createTokenEventScanner } from './token-events.ts';
 import { createTradeScanner } from './trades.ts';
 import type { WatchList } from './watch-list.ts';
 
-/** The operator's part of the collector's limits, and whether it runs at all. */
+/** The collector's limits that the operator sets, and whether it runs at all. */
 export interface CollectorSettings
   extends Pick<CollectorLimits, 'requestsPerSecond' | 'pollIntervalMs' | 'backfillHours' | 'retentionDays'> {
   readonly enabled: boolean;
   readonly wsUrls: readonly string[];
 }
 
-/** What the service's collector is made of. */
+/** What the service's collector needs. */
 export interface OpenCollectorOptions {
   readonly chain: ChainClient;
   readonly db: Sqlite;
@@ -28,7 +28,7 @@ export interface OpenCollectorOptions {
   readonly watch: WatchList;
 }
 
-/** The service's collector with all its scanners, not yet started; null when it is switched off. */
+/** Creates the service's collector with all its scanners, not started; null when it is switched off. */
 export function openCollector(options: OpenCollectorOptions): Collector | null {
   const { settings, watch, db, ...rest } = options;
   const { enabled, wsUrls, requestsPerSecond, pollIntervalMs, backfillHours, retentionDays } = settings;

@@ -19,27 +19,27 @@ export interface KnownPool extends PoolSides {
   readonly token: `0x${string}`;
 }
 
-/** The pools of the watched tokens against USDC, as far as they are known. */
+/** The known pools of the watched tokens against USDC. */
 export interface PoolBook {
   filters(): LogFilter[];
-  /** Reads decimals and asks the venues for their pools, once; throws when the chain does not answer, and is asked again. */
+  /** Reads decimals and asks the venues for their pools, once. Throws when the chain does not answer; the next call tries again. */
   prepare(span: LogSpan, chain: ChainClient, signal: AbortSignal): Promise<void>;
-  /** Adds the pools that the span's logs tell of. Returns what the database lacks, and the first block that was read without them. */
+  /** Adds the pools that the span's logs announce. Returns the pools that the database lacks, and the first block that was scanned without them. */
   learn(span: LogSpan): { pools: PoolRow[]; rescanFrom?: number };
-  /** The pool that an event may be of, by its emitter (v4: and pool id); undefined when it is none of ours. */
+  /** The pool of an event, by its emitter (v4: and pool id); undefined when it is no known pool. */
   poolOf(log: ScanLog): KnownPool | undefined;
 }
 
 /**
- * Anybody can make any number of v4 pools of a token, of any fee; the usual ones are asked for at start, so they are always among the first.
- * Each takes a place in the filters, eight a call.
+ * Most v4 pools of one token. Any account can create any number of v4 pools; the usual ones are asked for at start, so they come first.
+ * Each pool takes a place in the filters, and a call has eight places.
  */
 const MAX_V4_POOLS = 16;
 
-/** The book is kept in memory, begun from the database and the venues themselves; a pool is never forgotten. */
+/** Creates the pools' list in memory. It begins with the pools of the database and of the venues. A pool is never removed. */
 export function createPoolBook(watch: WatchList, reads: TradeReads, warn: (message: string) => void): PoolBook {
   const known = new Map<string, KnownPool>();
-  /** Not yet seen in the database, with the first block whose logs were asked for without it. */
+  /** Pools that are not in the database yet, each with the first block whose logs were requested without it. */
   const pending = new Map<string, { row: PoolRow; from: number }>();
   let decimals: Decimals | null = null;
 
@@ -94,7 +94,7 @@ export function createPoolBook(watch: WatchList, reads: TradeReads, warn: (messa
   };
 }
 
-/** By address; a token that tells none is missing. */
+/** Decimals by address. A token that reports none is missing. */
 type Decimals = ReadonlyMap<string, number>;
 
 async function readDecimals(chain: ChainClient, watch: WatchList, signal: AbortSignal): Promise<Decimals> {
@@ -108,11 +108,12 @@ async function readDecimals(chain: ChainClient, watch: WatchList, signal: AbortS
 
 function warnOfUnread({ tokens }: WatchList, read: Decimals, warn: (message: string) => void): void {
   for (const { address, symbol } of tokens) {
-    if (!read.has(address)) warn(`the watched token ${symbol} (${address}) tells no decimals: its trades are not read`);
+    if (!read.has(address))
+      warn(`the watched token ${symbol} (${address}) reports no decimals: its trades are not read`);
   }
 }
 
-/** The pools that are made in these logs, of watched tokens against USDC. */
+/** The pools of watched tokens against USDC that these logs announce. */
 function createdIn(logs: readonly ScanLog[], watch: WatchList, decimals: Decimals): PoolRow[] {
   return logs.flatMap((log) => {
     const venue = watch.venues.find(({ address }) => address === log.address);
@@ -121,7 +122,7 @@ function createdIn(logs: readonly ScanLog[], watch: WatchList, decimals: Decimal
   });
 }
 
-/** The row of a pool; null when it is not one of a watched token against USDC, on either of its faces. */
+/** The row of a pool; null unless it is a pool of a watched token against USDC (the ERC-20 contract or the native currency). */
 function toRow(
   { kind, id, emitter, token0, token1 }: CreatedPool,
   venue: string,
@@ -145,7 +146,7 @@ function fromRow({ id, emitter, token, kind, tokenFirst, tokenDecimals, usdcDeci
   return { ...sides, kind, idBytes: id, emitter: bytesToHex(emitter), token: bytesToHex(token) };
 }
 
-/** Both tokens are indexed: in the second and third topic, after the id in v4's. */
+/** The filters of creation events. Both tokens are indexed: topics two and three, in v4 after the id. */
 function creationFilters({ venues, tokens, usdc }: WatchList): LogFilter[] {
   const sides = [usdc, ...tokens.map(({ address }) => address)];
   const topics = (addresses: readonly string[]) =>
@@ -170,7 +171,10 @@ function creationFilters({ venues, tokens, usdc }: WatchList): LogFilter[] {
   return filters;
 }
 
-/** v4's are asked for by pool id, as all its swaps come from one contract. What has no pool yet is asked of the USDC contract, which has no swaps. */
+/**
+ * The filters of swaps. v4's name the pool id, because all its swaps come from one contract.
+ * A kind without a pool yet names the USDC contract, which emits no swaps.
+ */
 function swapFilters(pools: readonly KnownPool[], { venues, usdc }: WatchList): LogFilter[] {
   const filters: LogFilter[] = [];
   const kinds = new Set(venues.map(({ kind }) => kind));

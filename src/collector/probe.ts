@@ -1,14 +1,14 @@
 import type { Allowance } from '../chain/rpc/allowance.ts';
-import { type Answer, type FailureKind, judgeError, ProviderFailure } from '../chain/rpc/answers.ts';
+import { type Answer, classifyError, type FailureKind, ProviderFailure } from '../chain/rpc/answers.ts';
 import type { RpcCall } from '../chain/rpc/call.ts';
 import { createProvider, type Provider } from '../chain/rpc/provider.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Probe, ProbeError, ProbeWrites } from '../store/chain/probe-store.ts';
 
-/** Over which probes are judged; older ones are deleted. */
+/** The time over which probes are evaluated; older ones are deleted. */
 export const PROBE_WINDOW_MS = 15 * 60_000;
 
-/** An endpoint as it may be shown: scheme and host only, because keys live in paths. */
+/** An endpoint as it may be published: scheme and host only, because the path may hold a key. */
 export interface ProbedEndpoint {
   /** The host, with a number where several endpoints share it. */
   readonly name: string;
@@ -18,29 +18,29 @@ export interface ProbedEndpoint {
 /** What the probe needs. */
 export interface ProbeOptions {
   readonly rpcUrls: readonly string[];
-  /** What each of them bears, in the same order: a probe is a request like any other. */
+  /** Their allowances, in the same order: a probe counts as a request of its provider. */
   readonly allowances: readonly Allowance[];
   readonly chainId: number;
   readonly writes: ProbeWrites;
   readonly clock: Clock;
-  /** Between the beginnings of two rounds; a round that takes longer is followed at once by the next. */
+  /** The time between the starts of two rounds. After a round that takes longer the next one follows at once. */
   readonly intervalMs: number;
-  /** One endpoint's time in a round. */
+  /** The time-out of one endpoint in a round. */
   readonly timeoutMs: number;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 }
 
 /** The running probe. */
 export interface RpcProbe {
-  /** Asks every endpoint once and stores what came; never rejects. */
+  /** Asks every endpoint once and stores the results. Never rejects. */
   round(): Promise<void>;
-  /** Returns at once; rounds follow until `stop`. */
+  /** Returns at once. Rounds run until `stop`. */
   start(): void;
-  /** Returns when nothing of it runs any more, after which the database may be closed. */
+  /** Resolves when no round runs any more; then the database may be closed. */
   stop(): Promise<void>;
 }
 
-/** The public names of endpoints, in their order: two on one host (with different keys) stay apart. */
+/** The public names of endpoints, in their order. Two on one host (with different keys) get different names. */
 export function nameEndpoints(rpcUrls: readonly string[]): ProbedEndpoint[] {
   const seen = new Map<string, number>();
   return rpcUrls.map((url) => {
@@ -52,9 +52,9 @@ export function nameEndpoints(rpcUrls: readonly string[]): ProbedEndpoint[] {
 }
 
 /**
- * Asks each endpoint for its newest block, apart from the pool that serves the rest: the pool asks whoever is best, and would tell nothing of the others.
- * One HTTP request an endpoint and round. It asks for the chain id too at first and after each failure, unless that was for a limit,
- * so that an endpoint of another chain is an error and its head counts for nothing.
+ * Asks each endpoint for its newest block. It does not use the chain client, which asks only the best provider.
+ * It costs one HTTP request for each endpoint and round. The first request, and each after a failure other than a rate limit, also asks for the
+ * chain id, so that an endpoint of another chain is an error and its head is ignored.
  */
 export function createProbe(options: ProbeOptions): RpcProbe {
   const { clock, writes, intervalMs, log } = options;
@@ -76,7 +76,7 @@ export function createProbe(options: ProbeOptions): RpcProbe {
       const probes = await Promise.all(endpoints.map((endpoint) => endpoint.probe(ended.signal)));
       if (!ended.signal.aborted) writes.record(atMs, probes, atMs - PROBE_WINDOW_MS);
     } catch (error) {
-      if (!ended.signal.aborted) log.warn({ err: error }, 'a round of RPC probes was lost');
+      if (!ended.signal.aborted) log.warn({ err: error }, 'a round of RPC probes could not be stored');
     }
   }
 
@@ -143,15 +143,15 @@ const CHAIN_ID: RpcCall = { method: 'eth_chainId', params: [] };
 
 function readNumber(answer: Answer): number {
   if ('error' in answer) {
-    throw new ProbeFailure(judgeError(answer.error) === 'rateLimited' ? 'rateLimited' : 'rpcError');
+    throw new ProbeFailure(classifyError(answer.error) === 'rateLimited' ? 'rateLimited' : 'rpcError');
   }
   const { result } = answer;
-  // Thirteen hex digits are within 2^53.
+  // Thirteen hex digits are below 2^53.
   if (typeof result !== 'string' || !/^0x[0-9a-fA-F]{1,13}$/.test(result)) throw new ProbeFailure('rpcError');
   return Number(result);
 }
 
-/** The endpoint answered, and not with what was asked for. */
+/** The endpoint answered with something else than a block number. */
 class ProbeFailure extends Error {
   readonly kind: ProbeError;
   constructor(kind: ProbeError) {
@@ -161,7 +161,7 @@ class ProbeFailure extends Error {
   }
 }
 
-/** An HTTP status other than 200 never reached the RPC; what is no JSON-RPC came from it, or from what stands in its place. */
+/** An HTTP status other than 200 comes from a server in front of the RPC. An answer that is not JSON-RPC counts as the RPC's. */
 const KINDS: Record<FailureKind, ProbeError> = {
   timeout: 'timeout',
   rateLimited: 'rateLimited',

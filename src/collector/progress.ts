@@ -4,15 +4,15 @@ import type { CoverageKind } from '../store/chain/facts.ts';
 import type { Backfill } from './backfill.ts';
 import type { CollectorContext } from './context.ts';
 
-/** The rate is taken over this, so that one slow request does not make the time left jump. */
+/** The rate is measured over this time, so that one slow request does not change the remaining time much. */
 const RATE_OVER_MS = 60_000;
-/** How often the first fill is told in the log. */
+/** How often the progress of the first fill is logged. */
 const LOG_EVERY_MS = 5000;
 
-/** How far the background is, as numbers and now and then as a line of the log. */
+/** The progress of the background loop, as numbers and as log lines. */
 export interface Progress {
   read(): CollectorStatus['backfill'];
-  /** Called after each step of the background. */
+  /** Called after each step of the background loop. */
   note(): void;
 }
 
@@ -21,12 +21,12 @@ interface Sample {
   readonly missing: number;
 }
 
-/** Watches how the missing blocks become fewer. */
+/** Measures how fast the number of missing blocks falls. */
 export function createProgress(context: CollectorContext, backfill: Backfill): Progress {
   const { clock, log, writes, scanners } = context;
   let samples: Sample[] = [];
   let loggedMs = clock.nowMs();
-  let told = false;
+  let isLogged = false;
 
   function missingBlocks(): number {
     const window = backfill.window('full');
@@ -61,11 +61,11 @@ export function createProgress(context: CollectorContext, backfill: Backfill): P
       if (Number.isNaN(missing)) return;
       samples = [...samples.filter(({ ms }) => nowMs - ms <= RATE_OVER_MS), { ms: nowMs, missing }].slice(-600);
       if (missing === 0) {
-        if (told) log.info({}, 'the window of past blocks is complete');
-        told = false;
+        if (isLogged) log.info({}, 'the window of past blocks is complete');
+        isLogged = false;
       } else if (nowMs - loggedMs >= LOG_EVERY_MS) {
         loggedMs = nowMs;
-        told = true;
+        isLogged = true;
         log.info({ ...read() }, 'filling the window of past blocks');
       }
     },

@@ -2,12 +2,13 @@ import type { CollectorContext } from './context.ts';
 
 const HOUR_SECONDS = 3600;
 const DAY_SECONDS = 86_400;
-/** How often it is looked whether an hour has passed out of the retention. */
+/** How often the collector checks whether an hour is past the retention. */
 const LOOK_EVERY_MS = 60_000;
 
 /**
- * Makes the step that keeps the database bounded: raw rows past the retention become hours, one hour a step; old hours go.
- * True when it did something and may have more to do. Time is that of the newest block stored whole, so that neither a wrong clock nor a false head deletes anything.
+ * Creates the step that keeps the database bounded: it rolls up raw rows past the retention, one hour a step, and deletes old hours.
+ * Returns true when it did something and may have more to do. The present is the time of the newest block stored whole, so that neither a wrong
+ * clock nor a false head deletes anything.
  */
 export function createRetention({ clock, limits, lookups, writes }: CollectorContext): () => boolean {
   let lookedMs = Number.NEGATIVE_INFINITY;

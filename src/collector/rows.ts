@@ -37,7 +37,7 @@ export function toDeployRows({ block: { header }, created }: CollectedBlock): De
   }));
 }
 
-/** What the transactions of a block cost. */
+/** The costs of a block's transactions. */
 export function toCosts({ block: { header }, costs }: CollectedBlock): OperationCost[] {
   return costs.map((cost) => ({ ...cost, at: header.at }));
 }

@@ -9,10 +9,10 @@ export function firstTopicsOf(scanners: readonly LogScanner[]): ReadonlySet<stri
   return new Set(scanners.flatMap((scanner) => scanner.filters().flatMap(({ topics }) => topics[0] ?? [])));
 }
 
-/** Names all that is looked for; when it changes, what was scanned before has to be scanned again. */
+/** The keys of all scanners. When it changes, all scanned blocks must be scanned again. */
 export const keyOf = (scanners: readonly LogScanner[]): string => scanners.map(({ key }) => key).join('\n');
 
-/** Logs of several filters as one list: sorted, each once. */
+/** Logs of several filters as one sorted list, each log once. */
 export function dedupeLogs(logs: readonly BlockLog[]): BlockLog[] {
   const sorted = [...logs].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex);
   return sorted.filter((log, at) => {
@@ -21,15 +21,15 @@ export function dedupeLogs(logs: readonly BlockLog[]): BlockLog[] {
   });
 }
 
-/** A span that the scanners are ready for. */
+/** A span whose scanners are prepared. */
 export interface PreparedScan {
-  /** To be called inside the span's transaction. */
+  /** The rows of all scanners. Call it inside the span's transaction. */
   rows(): LogRows;
-  /** After it: the lowest block from which scanned blocks must be scanned again, or null. */
+  /** The lowest block from which scanned blocks must be scanned again, or null. Call it after `rows`. */
   rescanFrom(): number | null;
 }
 
-/** Lets every scanner ask what it needs before the transaction. */
+/** Runs every scanner's `prepare` before the transaction. */
 export async function prepareScan(context: CollectorContext, chain: ChainClient, span: LogSpan): Promise<PreparedScan> {
   for (const scanner of context.scanners) await scanner.prepare?.(span, chain, context.signal);
   let writes: ScanWrites[] = [];

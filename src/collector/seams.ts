@@ -7,16 +7,16 @@ import type { Span } from '../lib/coverage.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 
-/** Headers asked for at once while looking for the block where stored and served chain part: more than any reorg seen, in one request. */
+/** Headers in one request of the search for the first block where stored and served chain differ: more than any reorg seen. */
 const STEP = 32;
 
-/** Whether the stored block `number` is the one with this hash; true when it is not stored whole, as nothing contradicts then. */
+/** Whether the stored block `number` has this hash. True when the block is not stored whole, because then nothing contradicts the hash. */
 export function isStoredAs({ lookups }: CollectorContext, number: number, hash: `0x${string}`): boolean {
   const stored = lookups.hashOf(number);
   return stored === null || stored.equals(hexToBytes(hash));
 }
 
-/** The stored neighbour that does not fit blocks `first` to `last`; null when both do, or are not stored. */
+/** The stored neighbour whose hash does not fit blocks `first` to `last`; null when both fit or are not stored. */
 export function misfit(context: CollectorContext, first: LinkedHeader, last: LinkedHeader): number | null {
   if (!isStoredAs(context, first.number - 1, first.parentHash)) return first.number - 1;
   const above = context.lookups.parentOf(last.number + 1);
@@ -24,8 +24,8 @@ export function misfit(context: CollectorContext, first: LinkedHeader, last: Lin
 }
 
 /**
- * The stored blocks from `from` on, downwards or upwards, that are not the chain's any more; null when already `from` is right.
- * Goes on until a stored block's hash is the served one, or nothing is stored: blocks beyond a right one hang on it by their hashes.
+ * The stored blocks from `from` on, downwards or upwards, that differ from the chain's; null when `from` itself is right.
+ * It stops at a stored block whose hash is the served one, or where nothing is stored. Blocks beyond a right one are right, because hashes chain them.
  */
 export async function findStale(
   context: CollectorContext,
@@ -68,7 +68,7 @@ async function readHeaders(
   );
 }
 
-/** Says so, loudly: Arc's finality is deterministic, so a replaced block is a fault of a node or of the chain itself. */
+/** Logs an alarm and counts it. Arc's finality is deterministic, so a replaced block is a fault of a node or of the chain. */
 export function alarm({ log, state }: CollectorContext, stale: Span): void {
   const blocks = stale.to - stale.from + 1;
   state.reorgs += 1;

@@ -1,12 +1,12 @@
-/** How much to ask for at once, learnt from how it goes. */
+/** The size of a request, adapted to successes and failures. */
 export interface Sizer {
   readonly size: number;
   grow(): void;
-  /** False when it is as small as it can be. */
+  /** Returns false when the size is 1 already. */
   shrink(): boolean;
 }
 
-/** Halves on trouble (a time-out, a refused span), doubles on success, between 1 and `max`; starts at `start`. */
+/** A size between 1 and `max` that begins at `start`. `shrink` halves it after a failure (a time-out, a refused span), `grow` doubles it after a success. */
 export function createSizer(max: number, start: number = max): Sizer {
   let size = Math.min(start, max);
   return {

@@ -4,14 +4,14 @@ import type { CollectorContext } from './context.ts';
 import { toBlockRow, toCosts, toDeployRows } from './rows.ts';
 import { type PreparedScan, prepareScan } from './scan.ts';
 
-/** A span ready to be stored; the caller decides at that moment whether it still fits. */
+/** A span that is ready to be stored. The caller checks right before `store` that it still fits. */
 export interface PreparedSpan {
   readonly blocks: readonly CollectedBlock[];
-  /** One transaction: blocks, deploys, and what the scanners make of the logs. */
+  /** Stores blocks, deploys and the scanners' rows in one transaction. */
   store(replaceFrom?: number): void;
 }
 
-/** Lets the scanners prepare for the logs of what was read; null when nothing was read. */
+/** Prepares the scanners for the logs of the blocks that were read; null when none was read. */
 export async function prepareSpan(
   context: CollectorContext,
   chain: ChainClient,
@@ -33,13 +33,13 @@ export async function prepareSpan(
         ...(replaceFrom !== undefined && { replaceFrom }),
       });
       if (deploys.length > 0) context.state.codeIsPending = true;
-      // What was read here came with every log of its first topics: only blocks above may lack something.
+      // This span came with every log of the scanners' first topics, so only blocks above it may lack rows.
       forgetAbove(context, scan, span.to);
     },
   };
 }
 
-/** Blocks that were scanned without what has just been found are scanned again. */
+/** Marks the blocks above `above` that were scanned without a new find, so that they are scanned again. */
 export function forgetAbove({ writes, state }: CollectorContext, scan: PreparedScan | null, above: number): void {
   const rescanFrom = scan?.rescanFrom() ?? null;
   const to = (state.next ?? 0) - 1;

@@ -7,16 +7,16 @@ import { alternatives, type WatchList } from './watch-list.ts';
 
 const NOBODY = '0x0000000000000000000000000000000000000000';
 
-/** Native USDC has 18 decimals, its ERC-20 face 6. */
+/** USDC has 18 decimals as the native currency, and 6 through its ERC-20 contract. */
 const NATIVE_PER_UNIT = 10n ** 12n;
 
-/** Raised when the same logs give other rows than before, so that stored blocks are scanned again. */
+/** Raise it when a change makes the same logs give other rows, so that stored blocks are scanned again. */
 const VERSION = 1;
 
 /**
- * Reads the project token's burns (what somebody sent to a burn address; a mint straight into one is none) and the distributor's payouts.
- * A payout's amount is in the USDC contract's base units whichever way it was made: on Arc a native one is told by the system's log alone, in
- * 18 decimals, and one through the contract by both, which counts once. Without a project token or a distributor there is nothing to find.
+ * Reads the project token's burns (transfers to a burn address; a mint to a burn address is none) and the distributor's payouts.
+ * A payout's amount is in the USDC contract's base units. On Arc a native payout has only the system's log, in 18 decimals. A payout through the
+ * contract has both logs and counts once. Without a project token and a distributor the scanner has no filters.
  */
 export function createTokenEventScanner(watch: WatchList): LogScanner {
   const { projectToken, distributor, burnAddresses, usdc } = watch;

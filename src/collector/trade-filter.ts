@@ -1,11 +1,11 @@
 import type { Quote } from '../store/chain/trade-reads.ts';
 
-/** A trade is compared with so many others: odd, so that one of them is the median; on Arc's EURC some minutes of trade. */
+/** A trade is compared with so many others. It is odd, so that one of them is the median. For Arc's EURC that is some minutes of trading. */
 export const WINDOW = 21;
-/** Fewer to compare with prove nothing: the trade counts. */
+/** With fewer trades to compare with, a trade counts. */
 const MIN_WINDOW = 3;
 
-/** A trade to be judged. */
+/** A trade to be filtered. */
 export interface Candidate extends Quote {
   readonly usdcE9: bigint;
 }
@@ -13,24 +13,24 @@ export interface Candidate extends Quote {
 /** Why a trade does not count towards prices; null when it does. */
 export type Verdict = 'dust' | 'outlier' | null;
 
-/** The limits of the rules below. */
+/** The limits in the rules of `filterTrades`. */
 export interface FilterRules {
   readonly dustE9: bigint;
   readonly outlierPercent: number;
 }
 
 /**
- * Judges one token's trades of a span, in the chain's order, by rules that can be checked by hand:
- * 1. less USDC than the limit is dust;
- * 2. others are compared with the median price of the 21 trades before them, dust and trades of the same transaction left out, one vote a
- *    transaction; where there are fewer, the trades after fill up;
- * 3. with fewer than 3 to compare with, a trade counts;
- * 4. further from the median than the limit, either way, is an outlier: its price above median · (1 + limit) or below median / (1 + limit).
- * Outliers vote like the rest: were they left out, a real jump of the price would be refused for ever, and a verdict would hang on the
- * order in which blocks were read. It takes eleven transactions to move the median.
+ * Filters one token's trades of a span, in the chain's order, by these rules:
+ * 1. a trade of less USDC than the limit is dust;
+ * 2. any other trade is compared with the median price of the 21 trades before it; dust and trades of its own transaction are left out, and each
+ *    transaction has one vote; where there are fewer than 21, trades after it are added;
+ * 3. with fewer than 3 trades to compare with, a trade counts;
+ * 4. a trade is an outlier when its price is above median · (1 + limit) or below median / (1 + limit).
+ * Outliers have a vote. Without it a real jump of the price would be refused for ever, and a verdict would depend on the order in which
+ * blocks were read. Eleven transactions move the median.
  * `before` and `after` are the stored neighbours, nearest first.
  */
-export function judgeTrades(
+export function filterTrades(
   trades: readonly Candidate[],
   before: readonly Quote[],
   after: readonly Quote[],

@@ -4,25 +4,25 @@ import type { TradeRow } from '../store/chain/rows.ts';
 import type { Beside, TradeReads } from '../store/chain/trade-reads.ts';
 import type { LogScanner, LogSpan, ScanLog } from './log-scanner.ts';
 import { createPoolBook, type PoolBook } from './pools.ts';
-import { judgeTrades, WINDOW } from './trade-filter.ts';
+import { filterTrades, WINDOW } from './trade-filter.ts';
 import type { WatchList } from './watch-list.ts';
 
-/** What the trade scanner works with. */
+/** What the trade scanner needs. */
 export interface TradeScannerParts {
   readonly watch: WatchList;
   readonly reads: TradeReads;
   readonly log?: { warn(fields: Record<string, unknown>, message: string): void };
 }
 
-/** Stored trades to compare with, on either side: more than the window, because a transaction has one vote. */
+/** Stored trades to read on each side: more than the window, because a transaction has one vote. */
 const NEIGHBOURS = 3 * WINDOW;
 
-/** Raised when the same logs give other rows than before, so that stored blocks are scanned again. */
+/** Raise it when a change makes the same logs give other rows, so that stored blocks are scanned again. */
 const VERSION = 1;
 
 /**
- * Reads executed trades of the watched tokens against USDC, and the pools in which they happen.
- * The same logs give the same rows, verdicts aside: those hang on the neighbours that are stored when a span is read.
+ * Reads executed trades of the watched tokens against USDC, and the pools of these trades.
+ * The same logs give the same rows, except for `excluded`, which depends on the neighbouring trades that are stored when a span is read.
  */
 export function createTradeScanner({ watch, reads, log }: TradeScannerParts): LogScanner {
   const book = createPoolBook(watch, reads, (message) => log?.warn({}, message));
@@ -33,7 +33,7 @@ export function createTradeScanner({ watch, reads, log }: TradeScannerParts): Lo
     scan(span) {
       const learned = book.learn(span);
       const rows = span.logs.flatMap((entry) => readTrade(entry, book) ?? []);
-      return { ...learned, trades: judge(rows, span, watch, reads) };
+      return { ...learned, trades: filterByToken(rows, span, watch, reads) };
     },
   };
 }
@@ -56,8 +56,13 @@ function readTrade(entry: ScanLog, book: PoolBook): TradeRow | null {
   };
 }
 
-/** Each token's trades against its own neighbours; the order of the rows stays. */
-function judge(rows: readonly TradeRow[], { from, to }: LogSpan, watch: WatchList, reads: TradeReads): TradeRow[] {
+/** Filters each token's trades against that token's neighbouring trades. Keeps the order of the rows. */
+function filterByToken(
+  rows: readonly TradeRow[],
+  { from, to }: LogSpan,
+  watch: WatchList,
+  reads: TradeReads,
+): TradeRow[] {
   const byToken = Map.groupBy(rows, ({ token }) => Buffer.from(token).toString('hex'));
   const verdicts = new Map<TradeRow, string | null>();
   for (const own of byToken.values()) {
@@ -74,7 +79,7 @@ function judge(rows: readonly TradeRow[], { from, to }: LogSpan, watch: WatchLis
       usdcE9,
       transactionHash: `0x${Buffer.from(transactionHash).toString('hex')}`,
     }));
-    const found = judgeTrades(candidates, reads.before(beside(first, from)), reads.after(beside(last, to)), watch);
+    const found = filterTrades(candidates, reads.before(beside(first, from)), reads.after(beside(last, to)), watch);
     for (const [at, row] of own.entries()) verdicts.set(row, found[at] ?? null);
   }
   return rows.map((row) => ({ ...row, excluded: verdicts.get(row) ?? null }));

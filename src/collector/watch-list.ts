@@ -2,33 +2,33 @@ import type { PoolKind } from '../chain/dex.ts';
 
 /** What the collector looks for in the chain's logs; addresses in lower case. */
 export interface WatchList {
-  /** Whose trades against USDC are collected. */
+  /** Tokens whose trades against USDC are collected. */
   readonly tokens: readonly { readonly symbol: string; readonly address: `0x${string}` }[];
-  /** Whose pools count: factories, and v4's pool managers. */
+  /** Contracts whose pools count: factories, and v4's pool managers. */
   readonly venues: readonly { readonly kind: PoolKind; readonly address: `0x${string}`; readonly name: string }[];
   readonly usdc: `0x${string}`;
   readonly projectToken: `0x${string}` | null;
-  /** Whose USDC transfers are the project's payouts. */
+  /** The account whose USDC transfers are the project's payouts. */
   readonly distributor: `0x${string}` | null;
-  /** Where the project token is burned by sending it there. */
+  /** Addresses that burn the project tokens sent to them. */
   readonly burnAddresses: readonly `0x${string}`[];
-  /** Trades of less USDC do not count towards prices; in 10^-9 USDC. */
+  /** Trades of less than this do not count towards prices; in 10^-9 USDC. */
   readonly dustE9: bigint;
-  /** Trades further from the running median do not count towards prices, in percent. */
+  /** Trades further than this from the running median do not count towards prices; in percent. */
   readonly outlierPercent: number;
 }
 
-/** Arc's nodes refuse more alternatives of the first topic (-32012); measured for that one, kept for all. */
+/** Arc's nodes refuse more alternatives of the first topic (-32012, measured). The code keeps the limit for every position. */
 export const MAX_ALTERNATIVES = 8;
 
-/** The values in parts that a filter may name. */
+/** Splits the values into parts that fit a filter. */
 export function inParts<T>(values: readonly T[]): T[][] {
   return Array.from({ length: Math.ceil(values.length / MAX_ALTERNATIVES) }, (_, part) =>
     values.slice(part * MAX_ALTERNATIVES, (part + 1) * MAX_ALTERNATIVES),
   );
 }
 
-/** The values as one position of a filter; null (any) when they are too many, and the reader must look for itself. */
+/** The values as one position of a filter. Null (any) when they are too many; the caller must then filter the logs itself. */
 export function alternatives<T>(values: readonly T[]): readonly T[] | null {
   return values.length <= MAX_ALTERNATIVES ? values : null;
 }

@@ -5,25 +5,25 @@ import type { Span } from '../lib/coverage.ts';
 import type { CoverageKind } from '../store/chain/facts.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
 
-/** Blocks between the two headers whose times give the time between blocks: on Arc some 40 minutes, so that whole-second times do not matter. */
+/** The time between blocks is measured over so many blocks. On Arc that is some 40 minutes, so that rounding to seconds does not matter. */
 const SAMPLE_BLOCKS = 5000;
-/** Block 0 may be much older than the chain's run, and holds no transactions. */
+/** Block 0 is skipped: it may be much older than block 1, and holds no transactions. */
 const FIRST_BLOCK = 1;
-/** What is assumed when the sample spans no time: the fastest that whole seconds show. */
+/** Assumed when the sample spans no time: the shortest time that timestamps in seconds can show. */
 const UNKNOWN_BLOCK_SECONDS = 1;
 const HOUR_SECONDS = 3600;
 
-/** The past blocks that are to be stored: the last hours below where the head lane reads. */
+/** The past blocks to store: the last hours below the block at which the head loop reads. */
 export interface BackfillWindow {
   /** Null until measured. */
   current(kind: CoverageKind): Span | null;
-  /** Measures where the window begins, once; false while the head is not known. */
+  /** Measures where the window begins, once. Resolves to false while the head is unknown. */
   measured(): Promise<boolean>;
-  /** No longer asks for this kind of block `to` and older ones, until the next start. */
+  /** Removes block `to` and older ones from the window of this kind until the next start. */
   giveUp(kind: CoverageKind, to: number): void;
 }
 
-/** The window moves with the head; the time between blocks is measured once a start, since it only decides where the filling ends. */
+/** Creates the window, which moves with the head. The time between blocks is measured once, because it only decides where the filling ends. */
 export function createWindow(context: CollectorContext): BackfillWindow {
   const { state, limits, fillChain, log } = context;
   const floors: Record<CoverageKind, number> = { full: FIRST_BLOCK, fees: FIRST_BLOCK, logs: FIRST_BLOCK };
@@ -41,7 +41,7 @@ export function createWindow(context: CollectorContext): BackfillWindow {
       if (blockSeconds !== null) return true;
       if (head === null || next === null) return false;
       const block = Math.max(FIRST_BLOCK, head.number - sampleBlocks);
-      // Where so old a block is pruned, a younger one tells as well.
+      // When a block this old is pruned, a younger one is used.
       sampleBlocks = Math.ceil(sampleBlocks / 2);
       const call = { method: 'eth_getBlockByNumber', params: [toQuantity(block), false] };
       const first = await askChecked(fillChain, [call], ([outcome]) => readLinkedHeader(outcome, block), {
@@ -53,7 +53,7 @@ export function createWindow(context: CollectorContext): BackfillWindow {
     giveUp(kind, to) {
       log.warn(
         { kind, block: to },
-        'no provider gives this block; it and older ones are given up until the next start',
+        'no provider gives this block; the collector skips it and older blocks until the next start',
       );
       floors[kind] = to + 1;
     },

@@ -8,26 +8,26 @@ const whole = (fallback: number, min: number) =>
     .refine((value) => value >= min, `a whole number from ${min}`)
     .default(fallback);
 
-/** What `/v1/health` calls well. */
+/** The limits of `/v1/health`. */
 export interface HealthLimits {
-  /** Stalled: the head has not moved for longer. */
+  /** The service is stalled when the head has not moved for longer. */
   readonly stalledSeconds: number;
-  /** Lagging: the collector is further behind the head, in either. */
+  /** The service is lagging when the collector is further behind the head, in blocks or in seconds. */
   readonly lagBlocks: number;
   readonly lagSeconds: number;
 }
 
-/** What is said of the collected data, and how its endpoints are watched. */
+/** Settings of the routes over collected data, and of the RPC probes. */
 export interface CollectedConfig {
   readonly health: HealthLimits;
   readonly probeIntervalMs: number;
-  /** The chain's lowest base fee, where it is known better than the last day shows; null: measured. */
+  /** The chain's lowest base fee, when the operator knows it; null: measured over the last day. */
   readonly floorWei: bigint | null;
 }
 
-/** The environment's keys of the above. */
+/** The environment keys of these settings. */
 export const collectedEnvironment = {
-  // Arc makes two blocks a second: sixty of them without one is no accident.
+  // Arc makes two blocks a second, so 30 s without a block are sixty missing blocks.
   HEALTH_STALLED_SECONDS: whole(30, 1),
   HEALTH_LAG_BLOCKS: whole(60, 0),
   HEALTH_LAG_SECONDS: whole(30, 0),

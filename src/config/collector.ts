@@ -4,21 +4,21 @@ import { whole } from './fields.ts';
 
 /** How the collector reads the chain. */
 export interface CollectorConfig {
-  /** Off: nothing is collected; what is served of the chain is read live or null. */
+  /** When false, nothing is collected: routes read the chain live or return null. */
   readonly enabled: boolean;
   readonly requestsPerSecond: number;
   readonly pollIntervalMs: number;
   readonly backfillHours: number;
   readonly retentionDays: number;
-  /** Websocket endpoints that tell of new blocks; none is needed. */
+  /** Websocket endpoints that announce new blocks. May be empty. */
   readonly wsUrls: readonly string[];
-  /** Block 0 of the chain, when a provider with another one must be excluded from the first request on. */
+  /** The hash of block 0. When set, a provider with another one is excluded from the first request on. */
   readonly genesisHash: `0x${string}` | null;
-  /** A copy of another service's chain database, replaced now and then, that is served in place of our own. */
+  /** A copy of another service's chain database, which replaces our own database. The file may be replaced by newer copies. */
   readonly copyFile: string | null;
 }
 
-/** The environment's keys of the above. */
+/** The environment keys of these settings. */
 export const collectorEnvironment = {
   COLLECTOR: z.enum(['on', 'off'], 'on or off').default('on'),
   COLLECTOR_REQUESTS_PER_SECOND: z
@@ -26,7 +26,7 @@ export const collectorEnvironment = {
     .regex(/^\d{1,4}(\.\d{1,3})?$/, 'a number of requests a second')
     .transform(Number)
     .refine((value) => value >= 0.1, 'at least 0.1')
-    // Arc's public endpoint bears about 2 a second, and the rest of the service reads the chain too.
+    // Arc's public endpoint accepts about 2 a second, and the rest of the service reads the chain too.
     .default(1.5),
   COLLECTOR_POLL_MS: whole(1000, 50, 60_000),
   COLLECTOR_BACKFILL_HOURS: whole(24, 1, 24 * 30),
@@ -56,7 +56,7 @@ export const collectorEnvironment = {
 
 type CollectorEnvironment = z.output<z.ZodObject<typeof collectorEnvironment>>;
 
-/** What does not go together, a line each. */
+/** Conflicting settings, one line each. */
 export function collectorProblems(given: Record<string, string | undefined>): string[] {
   return given.CHAIN_DB_URL !== undefined && given.COLLECTOR !== 'off'
     ? ['CHAIN_DB_URL is set without COLLECTOR=off (a copy is only read; collecting needs a database of its own)']

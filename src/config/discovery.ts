@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
-/** Where entries of others are found. */
+/** The source of third parties' entries. */
 export interface DiscoveryConfig {
   /** The third-party catalogue's list; null: none is read. */
   readonly catalogueUrl: string | null;
 }
 
-/** Circle's Agent Marketplace (developers.circle.com/agent-stack/agent-marketplace/discovery-api): the one that lists entries on Arc. */
+/** Circle's Agent Marketplace (developers.circle.com/agent-stack/agent-marketplace/discovery-api): it lists entries on Arc. */
 const CIRCLE = 'https://api.circle.com/v2/x402/discovery/resources';
 const BY_NETWORK: Record<string, string> = { arc: CIRCLE, 'arc-testnet': CIRCLE };
 
@@ -17,7 +17,7 @@ export const discoveryEnvironment = {
     .optional(),
 };
 
-/** The sources as the environment names them; a catalogue lists nothing on a custom chain, so none is read there unasked. */
+/** Builds the settings. On a custom chain no catalogue is read by default, because none lists entries there. */
 export function assembleDiscovery(
   env: z.output<z.ZodObject<typeof discoveryEnvironment>>,
   network: string,

@@ -1,11 +1,11 @@
 import type { z } from 'zod';
 import { whole } from './fields.ts';
 
-/** What the facilitator does for anyone; the defaults are the interface document's. */
+/** The facilitator's limits. The defaults are those of the interface document. */
 export interface FacilitatorConfig {
-  /** Settle calls a minute and client, and four times as many for an IPv6 site; 0 is off. */
+  /** Settle calls a minute for a client, and four times as many for an IPv6 site; 0 is off. */
   readonly perMinute: number;
-  /** Claims a UTC day, for all; one client may have a tenth of them, payees that are new on that day half. */
+  /** Claims a UTC day for all clients together. One client may make a tenth of them; claims for payees that are new on that day may be half. */
   readonly dailyCap: number;
   /** The longest `maxTimeoutSeconds` that is settled. */
   readonly maxTimeoutSeconds: number;

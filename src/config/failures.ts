@@ -1,17 +1,17 @@
 import type { z } from 'zod';
 import { whole } from './fields.ts';
 
-/** How much may fail uncharged before a payer or a client waits; 0 is off. */
+/** Uncharged failures after which a payer or a client has to wait; 0 is off. */
 export interface FailureLimits {
-  /** A minute, for one payer. */
+  /** Failures a minute of one payer. */
   readonly payer: number;
-  /** A minute, for one client. */
+  /** Failures a minute of one client. */
   readonly client: number;
-  /** A day, for one client: settlements that left our hands and moved nothing. */
+  /** Failed settlements a day of one client: settlements that were sent and moved no money. */
   readonly clientSettlements: number;
 }
 
-/** The keys that bound what may fail uncharged. */
+/** The environment keys of these limits. */
 export const failuresEnvironment = {
   PAYER_FAILURES_PER_MINUTE: whole(20),
   CLIENT_FAILURES_PER_MINUTE: whole(60),

@@ -12,7 +12,7 @@ export const whole = (fallback: number, min = 0, max = Number.MAX_SAFE_INTEGER) 
     )
     .default(fallback);
 
-/** An http or https URL without a trailing slash; a query or a fragment would swallow what is appended to it. */
+/** An http or https URL without a trailing slash; a query or a fragment is refused, because paths are appended. */
 export const baseUrl = z
   .string()
   .refine((text) => URL.canParse(text) && /^https?:\/\/[^?#]+$/.test(text), 'an http or https URL')

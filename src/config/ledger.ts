@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { whole } from './fields.ts';
 
-/** Where the ledger is, and how a database is asked. */
+/** The place of the ledger, and the limits of its database's connections. */
 export interface LedgerConfig {
-  /** postgres://…, with a password perhaps: never to be logged. Null: a file in the data directory. */
+  /** postgres://…, never logged because it may hold a password. Null: a file in the data directory. */
   readonly url: string | null;
   /** Connections of one instance. */
   readonly poolSize: number;
   readonly connectTimeoutMs: number;
-  /** For one statement, its wait for locks included. */
+  /** Time-out of one statement, its wait for locks included. */
   readonly statementTimeoutMs: number;
 }
 
@@ -20,7 +20,7 @@ export const ledgerEnvironment = {
   LEDGER_STATEMENT_TIMEOUT_MS: whole(5000, 100, 60_000),
 };
 
-/** What does not go together, a line each. */
+/** Conflicting settings, one line each. */
 export function ledgerProblems(given: Record<string, string | undefined>): string[] {
   const workers = Number(given.WORKERS ?? 1);
   return given.LEDGER_URL !== undefined && workers > 1
@@ -28,7 +28,7 @@ export function ledgerProblems(given: Record<string, string | undefined>): strin
     : [];
 }
 
-/** The ledger as the environment names it. */
+/** Builds the ledger's settings. */
 export function assembleLedger(env: z.output<z.ZodObject<typeof ledgerEnvironment>>): LedgerConfig {
   return {
     url: env.LEDGER_URL ?? null,

@@ -1,25 +1,25 @@
 import { z } from 'zod';
 import { baseUrl, whole } from './fields.ts';
 
-/** The node to sell through, and what opens it. */
+/** The node to sell through, and its credentials. */
 export type ReceiverConfig =
   | { readonly kind: 'lnd'; readonly url: string; readonly macaroon: string; readonly tlsCertFile: string | null }
   | { readonly kind: 'cln'; readonly url: string; readonly rune: string; readonly tlsCertFile: string | null }
   | { readonly kind: 'phoenixd'; readonly url: string; readonly password: string }
   | { readonly kind: 'nwc'; readonly connection: string };
 
-/** How the priced routes are sold over Lightning. */
+/** The settings of the Lightning rail. */
 export interface LightningConfig {
   readonly network: 'mainnet' | 'testnet';
   /** Null: nothing is sold over Lightning. */
   readonly receiver: ReceiverConfig | null;
-  /** The key that the node must have, 66 hex characters; null takes the one it tells. */
+  /** The node's public key, 66 hex characters; null accepts the one that the node reports. */
   readonly nodeKey: string | null;
-  /** Others can make invoices with the node's key: only recorded ones count, and the node confirms each payment. */
+  /** Third parties can also make invoices with the node's key. Then only recorded invoices count, and the node confirms each payment. */
   readonly shared: boolean;
-  /** New invoices a minute, for one client and for all; 0 is off. */
+  /** New invoices a minute, for one client and for all clients; 0 is off. */
   readonly invoicesPerMinute: { readonly client: number; readonly total: number };
-  /** For one question to the node. */
+  /** Time-out of one request to the node. */
   readonly timeoutMs: number;
 }
 
@@ -42,7 +42,7 @@ export const lightningEnvironment = {
     .string()
     .regex(/^(?:[0-9a-fA-F]{2})+$/, 'the macaroon as hex digits')
     .optional(),
-  // It travels in a header as it is.
+  // It is sent in a header unchanged.
   CLN_RUNE: secret.regex(/^[\w=-]+$/, 'the rune as the node printed it').optional(),
   PHOENIXD_PASSWORD: secret.optional(),
   NWC_CONNECTION: z
@@ -54,7 +54,7 @@ export const lightningEnvironment = {
   LIGHTNING_TIMEOUT_MS: whole(5000, 1),
 };
 
-/** NIP-47's connection string: 32 bytes of hex for the wallet and for the secret, and where they meet. */
+/** NIP-47's connection string: 32 bytes of hex for the wallet and for the secret, and the relay's URL. */
 function isWalletConnection(text: string): boolean {
   const url = URL.parse(text);
   if (url?.protocol !== 'nostr+walletconnect:' || !/^[0-9a-f]{64}$/.test(url.host)) return false;
@@ -70,7 +70,7 @@ const NEEDS: Record<string, readonly string[]> = {
   nwc: ['NWC_CONNECTION'],
 };
 
-/** What the chosen receiver lacks, a line each. */
+/** Missing settings of the chosen receiver, one line each. */
 export function lightningProblems(given: Record<string, string | undefined>): string[] {
   const kind = given.LIGHTNING_RECEIVER ?? 'none';
   const missing = (NEEDS[kind] ?? []).filter((key) => given[key] === undefined);
@@ -79,7 +79,7 @@ export function lightningProblems(given: Record<string, string | undefined>): st
 
 type Environment = z.output<z.ZodObject<typeof lightningEnvironment>>;
 
-/** The rail as the environment names it; its problems were told before. */
+/** Builds the rail's settings. `lightningProblems` has found no problem before. */
 export function assembleLightning(env: Environment): LightningConfig {
   return {
     network: env.LIGHTNING_NETWORK,

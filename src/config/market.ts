@@ -1,16 +1,16 @@
 import type { z } from 'zod';
 import { whole } from './fields.ts';
 
-/** How the market of other sellers' routes is kept. */
+/** The settings of the market of other sellers' routes. */
 export interface MarketConfig {
-  /** Between two calls to one listing. */
+  /** The time between two calls to one listing. */
   readonly probeIntervalMs: number;
-  /** Of one client; 0 is off. */
+  /** Submissions an hour of one client; 0 is off. */
   readonly submitsPerHour: number;
   readonly maxListings: number;
-  /** Of one host, with all hosts of the same registered domain. */
+  /** Listings of one host, counted with all hosts of the same registered domain. */
   readonly maxPerHost: number;
-  /** For one call to a seller. */
+  /** Time-out of one call to a seller. */
   readonly timeoutMs: number;
 }
 
@@ -23,7 +23,7 @@ export const marketEnvironment = {
   MARKET_TIMEOUT_MS: whole(8000, 100, 60_000),
 };
 
-/** The settings as the environment names them. */
+/** Builds the settings. */
 export function assembleMarket(env: z.output<z.ZodObject<typeof marketEnvironment>>): MarketConfig {
   return {
     probeIntervalMs: env.MARKET_PROBE_INTERVAL_SECONDS * 1000,

@@ -3,11 +3,11 @@ import { baseUrl } from './fields.ts';
 
 type Address = `0x${string}`;
 
-/** Where the bitcoin price and USYC are read. */
+/** The sources of the bitcoin price and of USYC. */
 export interface MarketsConfig {
-  /** Answer BTC/USD tickers; the paths below them are each exchange's own. */
+  /** Base URLs of the exchanges' BTC/USD tickers, without their paths. */
   readonly exchanges: { readonly coinbase: string; readonly kraken: string; readonly bitstamp: string };
-  /** USYC and its Chainlink-style price oracle on the configured chain; null where there is none. */
+  /** USYC and its Chainlink-style price oracle on the configured chain; null when there is none. */
   readonly usyc: { readonly token: Address; readonly oracle: Address } | null;
 }
 
@@ -34,7 +34,7 @@ const USYC: Record<string, { token: Address; oracle: Address }> = {
   },
 };
 
-/** The sources as the environment names them. */
+/** Builds the sources. */
 export function assembleMarkets(env: z.output<z.ZodObject<typeof marketsEnvironment>>, network: string): MarketsConfig {
   const token = (env.USYC_TOKEN as Address | undefined) ?? USYC[network]?.token;
   const oracle = (env.USYC_ORACLE as Address | undefined) ?? USYC[network]?.oracle;

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { baseUrl } from './fields.ts';
 
-/** Where domains, currencies and encyclopedias are read from; mirrors and stand-ins come in their place. */
+/** The sources of domains, currencies and encyclopedias. A mirror or a test server can replace each. */
 export interface NamesConfig {
   /** Answers `?name=…&type=…` in the JSON form of DNS over HTTPS. */
   readonly dns: string;
@@ -10,7 +10,7 @@ export interface NamesConfig {
   readonly rdapBootstrap: string;
   /** The folder of the ECB's files. */
   readonly ecb: string;
-  /** Asked when the ECB is not to be had; ends with the version. */
+  /** Asked when the ECB fails; ends with the version. */
   readonly frankfurter: string;
   /** `{lang}` stands for the language edition. */
   readonly wikipedia: string;
@@ -26,7 +26,7 @@ export const namesEnvironment = {
   UPSTREAM_WIKIPEDIA_URL: baseUrl.default('https://{lang}.wikipedia.org'),
 };
 
-/** The sources as the environment names them. */
+/** Builds the sources. */
 export function assembleNames(env: z.output<z.ZodObject<typeof namesEnvironment>>): NamesConfig {
   return {
     dns: env.UPSTREAM_DNS_URL,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Where package data is read; base URLs without a slash at their end. */
+/** The sources of package data: base URLs without a trailing slash. */
 export interface PackagesConfig {
   /** null: the default of npm's own client. */
   readonly npmUrl: string | null;
@@ -23,7 +23,7 @@ export const packagesEnvironment = {
   UPSTREAM_OSV_URL: baseUrl.default('https://api.osv.dev'),
 };
 
-/** Reads them. */
+/** Builds the sources. */
 export function assemblePackages(env: z.output<z.ZodObject<typeof packagesEnvironment>>): PackagesConfig {
   return {
     npmUrl: env.UPSTREAM_NPM_URL ?? null,

@@ -1,29 +1,29 @@
 import { z } from 'zod';
 import { baseUrl, whole } from './fields.ts';
 
-/** Somebody else's x402 facilitator, which settles in place of our relayer. */
+/** A third party's x402 facilitator, which settles instead of our relayer. */
 export interface RemoteFacilitatorConfig {
-  /** `circle` is Circle's Facilitator Service, with its pending settlements; `x402` any other. */
+  /** `circle` is Circle's Facilitator Service, which has pending settlements; `x402` is any other. */
   readonly mode: 'x402' | 'circle';
-  /** What `/settle` and `/supported` are appended to. */
+  /** The base URL of `/settle` and `/supported`. */
   readonly url: string;
   /** Sent as a bearer token; null sends none. */
   readonly token: string | null;
   /** The key of SELLER_ADDRESS, for Circle's trial without an API key; null otherwise. */
   readonly sellerKey: `0x${string}` | null;
-  /** For one question. */
+  /** Time-out of one request. */
   readonly timeoutMs: number;
 }
 
 /** Circle's Gateway: payments from deposits, settled in batches. */
 export interface GatewayConfig {
-  /** What `/v1/x402/…` is appended to. */
+  /** The base URL of `/v1/x402/…`. */
   readonly url: string;
-  /** Lower case: the contract that payers sign for. */
+  /** The contract that payers sign for, in lower case. */
   readonly wallet: `0x${string}`;
-  /** Sent as a bearer token; null sends none, as the public service wants it. */
+  /** Sent as a bearer token; null sends none, which the public service expects. */
   readonly token: string | null;
-  /** For one question. */
+  /** Time-out of one request. */
   readonly timeoutMs: number;
 }
 
@@ -35,7 +35,7 @@ export interface RailsConfig {
   readonly gateway: GatewayConfig | null;
 }
 
-// It travels in a header as it is.
+// It is sent in a header unchanged.
 const token = z.string().regex(/^[\x21-\x7e]+$/, 'a token without spaces');
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
 
@@ -71,7 +71,7 @@ const CIRCLE: Record<string, { facilitator: string; gateway: string; wallet: str
   },
 };
 
-/** What the chosen settlers lack or have too much of, a line each. */
+/** Missing or needless settings of the chosen settlers, one line each. */
 export function railsProblems(given: Record<string, string | undefined>): string[] {
   const problems: string[] = [];
   const known = CIRCLE[given.NETWORK ?? ''] !== undefined;
@@ -98,7 +98,7 @@ export function railsProblems(given: Record<string, string | undefined>): string
 
 type Environment = z.output<z.ZodObject<typeof railsEnvironment>>;
 
-/** The settlers as the environment names them; their problems were told before. `network` is the value of NETWORK. */
+/** Builds the settlers' settings. `railsProblems` has found no problem before. `network` is the value of NETWORK. */
 export function assembleRails(env: Environment, network: string): RailsConfig {
   const own = CIRCLE[network];
   const remote: RemoteFacilitatorConfig = {

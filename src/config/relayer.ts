@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import { whole } from './fields.ts';
 
-/** How our own relayer settles. */
+/** The settings of our own relayer. */
 export interface RelayerConfig {
-  /** While a transaction is in flight, payments wait at the most this long to share the next. */
+  /** The batch window: while a transaction is in flight, payments wait at most this long to share the next one. */
   readonly gatherMs: number;
-  /** How much of a block one transaction may take. */
+  /** The share of a block's gas that one transaction may use. */
   readonly blockSharePercent: number;
-  /** What it may spend on gas in a UTC day, in wei of native USDC; null is any amount. */
+  /** The gas budget of a UTC day, in wei of native USDC; null is no limit. */
   readonly dailyGasWei: bigint | null;
-  /** What transactions that settle nothing may cost in a UTC day, in wei of native USDC; then accounts with code are not sold to; null is any amount. */
+  /** The budget of a UTC day for transactions that settle nothing, in wei of native USDC; null is no limit. When it is used up, accounts with code cannot buy. */
   readonly dailyFailuresWei: bigint | null;
 }
 
@@ -23,13 +23,13 @@ export const relayerEnvironment = {
   RELAYER_DAILY_FAILURES_USDC: usdcAmount.default('1'),
 };
 
-/** The relayer as the environment names it. */
+/** Builds the relayer's settings. */
 export function assembleRelayer(env: z.output<z.ZodObject<typeof relayerEnvironment>>): RelayerConfig {
   return {
     gatherMs: env.RELAYER_GATHER_MS,
     blockSharePercent: env.RELAYER_BLOCK_SHARE,
     dailyGasWei: weiOf(env.RELAYER_DAILY_GAS_USDC),
-    // 0 turns this budget off. RELAYER_DAILY_GAS_USDC=0 does not: it lets nothing be spent.
+    // 0 turns this budget off. RELAYER_DAILY_GAS_USDC=0 does not: it forbids any spending.
     dailyFailuresWei: weiOf(env.RELAYER_DAILY_FAILURES_USDC) || null,
   };
 }

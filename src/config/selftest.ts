@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { whole } from './fields.ts';
 
-/** How the service buys its own endpoint, to see that buying works. */
+/** The settings of the self-test, in which the service buys from itself. */
 export interface SelfTestConfig {
-  /** Of the wallet that buys; null: nothing is bought. */
+  /** The private key of the buying wallet; null: no self-test. */
   readonly privateKey: `0x${string}` | null;
   readonly intervalMs: number;
-  /** What it buys: a USDC route, with its query. */
+  /** The route that it buys: a USDC route with its query. */
   readonly path: string;
 }
 
@@ -16,7 +16,7 @@ export const selfTestEnvironment = {
     .string()
     .regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits')
     .optional(),
-  // Runs of a day are counted, so there is at least one; and one takes up to half a minute.
+  // The runs of a day are counted, so there is at least one a day. A run takes up to half a minute.
   SELFTEST_INTERVAL_SECONDS: whole(3600, 30, 86_400),
   SELFTEST_PATH: z
     .string()
@@ -24,7 +24,7 @@ export const selfTestEnvironment = {
     .default('/v1/paid/rpc/health'),
 };
 
-/** Why the wallet cannot be used, a line each. */
+/** The reasons why the wallet cannot be used, one line each. */
 export function selfTestProblems(given: Record<string, string | undefined>): string[] {
   const { SELFTEST_PRIVATE_KEY: key, RELAYER_PRIVATE_KEY: relayer } = given;
   if (key === undefined || key.toLowerCase() !== relayer?.toLowerCase()) return [];
@@ -33,7 +33,7 @@ export function selfTestProblems(given: Record<string, string | undefined>): str
   ];
 }
 
-/** The self-test as the environment names it; its problems were told before. */
+/** Builds the self-test's settings. `selfTestProblems` has found no problem before. */
 export function assembleSelfTest(env: z.output<z.ZodObject<typeof selfTestEnvironment>>): SelfTestConfig {
   return {
     privateKey: (env.SELFTEST_PRIVATE_KEY as `0x${string}` | undefined) ?? null,

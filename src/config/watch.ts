@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A token whose trades against USDC are collected, by the symbol under which it is asked for. */
+/** A token whose trades against USDC are collected, with the symbol that requests use. */
 export interface WatchedToken {
   readonly symbol: string;
   /** Lower case. */
@@ -20,17 +20,17 @@ export interface WatchConfig {
   readonly venues: readonly Venue[];
   /** The project's own token, when one is configured; it is among `tokens` too. */
   readonly projectToken: `0x${string}` | null;
-  /** Whose USDC transfers are the project's payouts. */
+  /** The account whose USDC transfers are the project's payouts. */
   readonly distributor: `0x${string}` | null;
-  /** Where the project token is burned by sending it there. */
+  /** Addresses that burn the project tokens sent to them. */
   readonly burnAddresses: readonly `0x${string}`[];
-  /** Trades of less USDC do not count towards prices; in 10^-9 USDC. */
+  /** Trades of less than this do not count towards prices; in 10^-9 USDC. */
   readonly dustE9: bigint;
-  /** Trades further from the running median do not count towards prices, in percent. */
+  /** Trades further than this from the running median do not count towards prices; in percent. */
   readonly outlierPercent: number;
 }
 
-/** Circle's and the venues' public addresses; a network without a preset watches what it is told. */
+/** Circle's and the venues' public addresses. A network without a preset needs its own settings. */
 const PRESETS: Record<string, { readonly tokens: string; readonly venues: string }> = {
   arc: {
     tokens: [
@@ -51,12 +51,12 @@ const PRESETS: Record<string, { readonly tokens: string; readonly venues: string
   },
 };
 
-/** Transfers to nobody, and to the address that custom takes for a grave. */
-const GRAVES = '0x0000000000000000000000000000000000000000,0x000000000000000000000000000000000000dEaD';
+/** The zero address, and the address that is commonly used for burning. */
+const BURN_ADDRESSES = '0x0000000000000000000000000000000000000000,0x000000000000000000000000000000000000dEaD';
 
 const lowerAddress = (text: string) => text.toLowerCase() as `0x${string}`;
 const entries = (text: string): string[] => text.split(',').flatMap((part) => part.trim() || []);
-/** Every entry read by `pattern`, or a problem that tells the form. */
+/** Parses every entry by `pattern`, or reports a problem that names the form. */
 const listOf = <T>(pattern: RegExp, form: string, read: (groups: readonly string[]) => T) =>
   z.string().transform((text, context): T[] =>
     entries(text).flatMap((entry) => {
@@ -103,7 +103,7 @@ export const watchEnvironment = {
     .string()
     .regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits')
     .optional(),
-  BURN_ADDRESSES: addressList.prefault(GRAVES),
+  BURN_ADDRESSES: addressList.prefault(BURN_ADDRESSES),
   TRADE_DUST_USDC: e9.prefault('1'),
   TRADE_OUTLIER_PERCENT: z
     .string()
@@ -115,7 +115,7 @@ export const watchEnvironment = {
 
 type WatchEnvironment = z.output<z.ZodObject<typeof watchEnvironment>>;
 
-/** The watch list of a network: the environment's, else the preset's; the project's token is always on it when there is one. */
+/** Builds the watch list of a network: the environment's, else the preset's. It always contains the project's token, if there is one. */
 export function assembleWatch(env: WatchEnvironment, network: string, projectToken: string | undefined): WatchConfig {
   const preset = PRESETS[network];
   const tokens = env.WATCH_TOKENS ?? tokenList.parse(preset?.tokens ?? '');

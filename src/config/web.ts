@@ -2,17 +2,17 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { whole } from './fields.ts';
 
-/** How strangers' pages are fetched and read, and how every outgoing request names us. */
+/** Settings for fetching and reading third parties' pages, and for the User-Agent of outgoing requests. */
 export interface WebConfig {
-  /** Where whoever runs a server that we ask can learn who we are; null: the public origin. */
+  /** The contact in the User-Agent, for the operators of the servers that we ask; null: the public origin. */
   readonly contactUrl: string | null;
-  /** For fetching and reading one page, all redirects included. */
+  /** Time-out of fetching and reading one page, all redirects included. */
   readonly timeoutMs: number;
   /** Requests a minute to one host, for all payers together; 0 is off. */
   readonly hostPerMinute: number;
   /** Threads that read pages. */
   readonly pageWorkers: number;
-  /** Host names that lead to a given address and port instead of what DNS says. Empty in production. */
+  /** Host names with an address and a port that replace DNS. Empty in production. */
   readonly testHosts: ReadonlyMap<string, { readonly address: string; readonly port: number }>;
 }
 
@@ -44,7 +44,7 @@ export const webEnvironment = {
   ALLOW_TEST_HOSTS: testHosts,
 };
 
-/** The settings as the environment names them. */
+/** Builds the settings. */
 export function assembleWeb(env: z.output<z.ZodObject<typeof webEnvironment>>): WebConfig {
   return {
     contactUrl: env.CONTACT_URL ?? null,

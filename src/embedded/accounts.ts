@@ -9,8 +9,7 @@ export interface Account {
 }
 
 /**
- * A fresh random account. Never a well-known test key: those are swept within seconds wherever they hold anything,
- * and Arc blocks one of them from genesis.
+ * A fresh random account. Well-known test keys are not used, because bots empty their accounts within seconds, and Arc blocks one of them from genesis.
  */
 export function createAccount(): Account {
   const privateKey: Hex = `0x${randomBytes(32).toString('hex')}`;

@@ -4,12 +4,12 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type GuardedChild, startGuarded } from './child.ts';
 
-/** How the npm packages of the node call this machine. */
+/** The architecture's name in the node's npm packages. */
 const ARCHITECTURES: Partial<Record<NodeJS.Architecture, string>> = { x64: 'amd64', arm64: 'arm64' };
 
 /**
  * The real binary inside the platform's npm package.
- * Not the package's own launcher: that is a Node process in between, and a kill would hit it instead of the node.
+ * The package's own launcher is not used: it is a Node process in between, and a kill would end it instead of the node.
  */
 function anvilBinary(): string {
   const platform = `${process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
@@ -24,10 +24,10 @@ function anvilBinary(): string {
   }
 }
 
-/** Time for a node to say where it listens; it takes about 0.1 s on an idle machine. */
+/** Time-out of a node's start, which takes about 0.1 s on an idle machine. */
 const START_MS = 20_000;
 
-/** Kept in memory: at half-second blocks, reads as of four minutes ago; without the bound a long demo would fill the disk. */
+/** Blocks whose state is kept in memory: four minutes of half-second blocks. Without the limit a long demo would fill the disk. */
 const STATES_KEPT = 500;
 
 /** A started node. */
@@ -37,8 +37,8 @@ export interface Anvil {
 }
 
 /**
- * Starts the node on loopback with no accounts of its own and no mining of its own (the miner drives it).
- * With port 0 the system picks one and the node tells it, so that two starting at once cannot meet.
+ * Starts the node on loopback, without accounts and without mining (the miner makes the blocks).
+ * With port 0 the system chooses a port and the node reports it, so that two nodes that start at once do not collide.
  */
 export async function startAnvil(options: { chainId: number; port: number; baseFeeWei: bigint }): Promise<Anvil> {
   let output = '';

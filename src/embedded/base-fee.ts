@@ -4,7 +4,7 @@ const GWEI = 1_000_000_000n;
 export const MIN_BASE_FEE = 20n * GWEI;
 const MAX_BASE_FEE = 20_000n * GWEI;
 
-/** What the next block's base fee follows from. */
+/** What the next block's base fee is computed from. */
 export interface FeeState {
   readonly baseFee: bigint;
   /** Gas used, smoothed over blocks. */
@@ -14,7 +14,7 @@ export interface FeeState {
 /**
  * The fee state after a block, by Arc's rule: gas used is smoothed (a fifth of the newest block), and the fee moves by at most
  * 2 % towards or away from the floor, as that is above or below the target share of the gas limit. All floor division.
- * The node's own rule (EIP-1559) would let the fee of a quiet chain fall to nothing within a minute, which Arc never does.
+ * The node's own rule (EIP-1559) would let the fee of a quiet chain fall to nearly zero within a minute, which does not happen on Arc.
  */
 export function nextFeeState(
   state: FeeState,

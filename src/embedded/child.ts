@@ -2,23 +2,23 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A process of ours and how to end it. */
+/** A child process. */
 export interface GuardedChild {
   readonly pid: number;
-  /** Null while it runs; then how it ended, in words. */
+  /** Null while it runs; then how it ended, as text. */
   ended(): string | null;
-  /** The last lines it wrote, for telling why it failed. */
+  /** Its last lines of output, for error messages. */
   tail(): string;
-  /** Asks it to end, insists after `graceMs`, and returns when it is gone. Safe to call twice. */
+  /** Sends SIGTERM, after `graceMs` SIGKILL, and resolves when the process has ended. Safe to call twice. */
   stop(graceMs?: number): Promise<void>;
 }
 
-/** What is kept of a child's output; enough for an error with its stack. */
+/** The part of a child's output that is kept: enough for an error with its stack. */
 const TAIL_BYTES = 8192;
 
 /**
- * Starts a program that cannot outlive us: however we end, kill -9 included, it is killed.
- * It gets its own process group, so that Ctrl-C in a terminal reaches only us and we can stop things in order.
+ * Starts a program that is killed when this process ends, also by kill -9.
+ * It has its own process group, so that Ctrl-C in a terminal reaches only this process, which then stops everything in order.
  */
 export async function startGuarded(
   command: string,
@@ -61,8 +61,8 @@ export async function startGuarded(
 }
 
 /**
- * A shell that waits for our end of its input to close, which the system does however we die, and then kills the child.
- * The exit handler alone would leave an orphan behind a kill -9 or an unhandled signal.
+ * A shell that kills the child when its standard input closes. The system closes it whenever this process dies.
+ * The exit handler alone would leave an orphan after a kill -9 or an unhandled signal.
  */
 function startWatchdog(pid: number): ChildProcess | null {
   if (process.platform === 'win32') return null;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What `/readyz` tells of the collector's first fill. */
+/** The progress of the collector's first fill, as `/readyz` reports it. */
 interface Backfill {
   readonly share: number;
   readonly blocksPerSecond: number;
@@ -8,8 +8,8 @@ interface Backfill {
 }
 
 const WIDTH = 24;
-/** A demonstration does not wait for the collector longer than this; it goes on filling by itself. */
-const PATIENCE_MS = 4_000;
+/** How long a demonstration waits for the collector, in milliseconds. The collector goes on filling afterwards. */
+const WAIT_MS = 4_000;
 
 /** One line for a person: a bar with the share of the window, the pace and the time left. */
 export function progressLine({ share, blocksPerSecond, secondsLeft }: Backfill): string {
@@ -19,14 +19,14 @@ export function progressLine({ share, blocksPerSecond, secondsLeft }: Backfill):
   return `  [${bar}] ${Math.floor(share * 100)} % of the window, ${Math.round(blocksPerSecond)} blocks/s, ${left}`;
 }
 
-/** Shows how the collector fills its window, until it is full or the patience is over. */
+/** Prints the collector's progress until the window is full or WAIT_MS is over. */
 export async function showCollecting(
   origin: string,
   say: (line: string) => void,
   stopping: AbortSignal,
 ): Promise<void> {
   let shown = '';
-  for (const until = Date.now() + PATIENCE_MS; Date.now() < until; ) {
+  for (const until = Date.now() + WAIT_MS; Date.now() < until; ) {
     const answer = await fetch(`${origin}/readyz`, { signal: stopping });
     const { checks } = (await answer.json()) as { checks?: { collector?: { backfill?: Backfill } } };
     const backfill = checks?.collector?.backfill;

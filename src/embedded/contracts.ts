@@ -5,7 +5,7 @@ import { type ArtifactName, artifacts } from './contracts/artifacts.ts';
 import type { Miner } from './miner.ts';
 import { type Rpc, toQuantity } from './rpc.ts';
 
-/** Where Arc has USDC's ERC-20 face, its system log and Multicall3. */
+/** Arc's addresses of the USDC contract, the system log and Multicall3. */
 export const USDC: Hex = '0x3600000000000000000000000000000000000000';
 export const SYSTEM_LOG: Hex = '0xfffffffffffffffffffffffffffffffffffffffe';
 export const MULTICALL3: Hex = '0xcA11bde05977b3631167028862bE2a173976CA11';
@@ -18,7 +18,7 @@ export const DEPOSIT_COLLECTOR: Hex = '0x4020806089470a89826cB9fB1f4059150b55000
 const BALANCES_SLOT = 0n;
 const SUPPLY_SLOT = pad('0x01');
 
-/** Puts the contracts that Arc has from its first block, and those of payment channels, at their addresses, as code alone. */
+/** Writes the code of the contracts that Arc has from its first block, and of those of payment channels, to their addresses. */
 export async function placeContracts(rpc: Rpc): Promise<void> {
   const placed: [Hex, ArtifactName][] = [
     [USDC, 'Usdc'],
@@ -31,8 +31,8 @@ export async function placeContracts(rpc: Rpc): Promise<void> {
 }
 
 /**
- * Gives an account USDC (base units of 6 decimals) from nowhere, by writing the token's storage between two blocks.
- * The contract itself has no way to mint, so nothing like it can be done through it; no log tells of it either.
+ * Creates USDC (base units of 6 decimals) for an account, by writing the token's storage between two blocks.
+ * The contract itself cannot mint. The change has no log.
  */
 export function fundUsdc(rpc: Rpc, miner: Miner, address: Hex, units: bigint): Promise<void> {
   const slot = keccak256(encodeAbiParameters([{ type: 'address' }, { type: 'uint256' }], [address, BALANCES_SLOT]));
@@ -44,7 +44,7 @@ export function fundUsdc(rpc: Rpc, miner: Miner, address: Hex, units: bigint): P
   });
 }
 
-/** Gives an account native USDC (wei of 18 decimals) from nowhere, between two blocks. */
+/** Creates native USDC (wei of 18 decimals) for an account, between two blocks. */
 export function fundNative(rpc: Rpc, miner: Miner, address: Hex, wei: bigint): Promise<void> {
   return miner.between(async () => {
     const before = BigInt(await rpc<Hex>('eth_getBalance', [address, 'latest']));
@@ -57,7 +57,7 @@ interface Receipt {
   readonly contractAddress: Hex | null;
 }
 
-/** What an unlocked account asks the node to send. */
+/** A transaction that the node sends from an unlocked account. */
 export interface SentTransaction {
   readonly from: Hex;
   readonly to?: Hex;
@@ -67,18 +67,18 @@ export interface SentTransaction {
 }
 
 /**
- * Offered with every transaction: five times the floor of the base fee, and the tip that the node itself would add.
- * Left to the node it would follow the base fee that the node expects next, which between a block and the setting of Arc's own fee
- * is EIP-1559's and less than the floor: such an offer is never mined, and nothing says so.
+ * The fees of every transaction: five times the floor of the base fee, and the node's own default tip.
+ * The node would use the base fee that it expects next. Right after a block, before Arc's own fee is set, that is EIP-1559's fee, which is below the
+ * floor. Such a transaction is never mined, and the node reports no error.
  */
 const AMPLE_FEES = { maxFeePerGas: toQuantity(5n * MIN_BASE_FEE), maxPriorityFeePerGas: toQuantity(1_000_000_000n) };
 
-/** Sends from an unlocked account, at fees that any block of ours takes, and returns the hash without waiting. */
+/** Sends from an unlocked account, with fees that are enough for every block, and returns the hash without waiting. */
 export function send(rpc: Rpc, transaction: SentTransaction): Promise<Hex> {
   return rpc<Hex>('eth_sendTransaction', [{ ...AMPLE_FEES, ...transaction }]);
 }
 
-/** A deployment of one of our contracts, as the node takes it from an unlocked account. */
+/** The transaction that deploys one of our contracts from an unlocked account. */
 export function deployment(from: Hex, name: ArtifactName, args: readonly unknown[]): SentTransaction {
   const { abi, bytecode } = artifacts[name];
   return { from, data: encodeDeployData({ abi, bytecode, args: [...args] }) };
@@ -89,7 +89,7 @@ const MINED_WITHIN_MS = 15_000;
 
 /**
  * Sends from an unlocked account and returns the receipt once it is mined; throws when it reverts.
- * While mining is paused it makes the one block itself, because nobody else will.
+ * While mining is paused it makes one block itself.
  */
 export async function sendAndWait(rpc: Rpc, miner: Miner, transaction: SentTransaction): Promise<Receipt> {
   const hash = await send(rpc, transaction);

@@ -13,12 +13,12 @@ import {
   uniswapDeployment,
 } from './uniswap.ts';
 
-/** Where Arc has EURC; above USDC's address, so that USDC is every pool's first token. */
+/** Arc's address of EURC. It is above USDC's address, so that USDC is the first token of every pool. */
 export const EURC: Hex = '0xbef5f6d51cb62b58e6a8f77868681825c6fe21c1';
-/** The project's token of this network; below USDC's address, so that it is the first token of its pools. */
+/** The project's token on this network. Its address is below USDC's, so that it is the first token of its pools. */
 export const PROJECT_TOKEN: Hex = '0x1ca1100000000000000000000000000000000001';
 
-/** Pays out USDC for the project; nobody has its key. */
+/** The account that pays out USDC for the project. Its key is unknown. */
 export const DISTRIBUTOR: Hex = `0x${keccak256(stringToHex('distributor')).slice(-40)}`;
 
 const NATIVE: Hex = '0x0000000000000000000000000000000000000000';
@@ -27,14 +27,14 @@ const NATIVE: Hex = '0x0000000000000000000000000000000000000000';
 const FINE = { fee: 500, spacing: 10, end: 887_270 };
 const COARSE = { fee: 3000, spacing: 60, end: 887_220 };
 
-/** More than either factory (24 kB of code) costs to deploy; given, because estimating it means running it many times. */
+/** More gas than the deployment of either factory (24 kB of code) uses. It is fixed, because an estimate would run the deployment many times. */
 const DEPLOY_GAS = toQuantity(7_000_000);
 
-/** Uniswap on this network, and who trades there. */
+/** Uniswap on this network, and the trading contract. */
 export interface Dex {
   readonly factories: { readonly v2: Hex; readonly v3: Hex };
   readonly poolManager: Hex;
-  /** The contract that trades from its own purse when told to. */
+  /** The contract that trades with its own balance when it is called. */
   readonly trader: Hex;
   /** EURC against USDC. */
   readonly v2: Hex;
@@ -58,7 +58,7 @@ const key = (currency0: Hex): PoolKey => ({
 export const eurcWorth = (usdc: bigint): bigint => (usdc * 1000n) / 1165n;
 export const projectWorth = (usdc: bigint): bigint => usdc * 20n * 10n ** 12n;
 
-/** What each pool starts with on its USDC side, in base units of 6 decimals. */
+/** The initial USDC of each pool, in base units of 6 decimals. */
 export const DEPTHS = {
   v2: 200_000n * 10n ** 6n,
   v3: 1_000_000n * 10n ** 6n,
@@ -68,7 +68,7 @@ export const DEPTHS = {
   projectV3: 100_000n * 10n ** 6n,
 } as const;
 
-/** Puts a token of ours at a fixed address: its code, and what its constructor would have stored (name, symbol, decimals). */
+/** Writes one of our tokens to a fixed address: its code, and the storage that its constructor would have set (name, symbol, decimals). */
 export async function placeToken(
   rpc: Rpc,
   address: Hex,
@@ -93,7 +93,7 @@ function shortString(text: string): Hex {
 
 /**
  * Deploys Uniswap v2, v3 and v4 as published, and fills pools of EURC and of the project's token against USDC.
- * The miner must be paused: three blocks are made, one for each thing that the next needs.
+ * The miner must be paused. Three blocks are made, because each step needs the one before it to be mined.
  */
 export async function deployDex(rpc: Rpc, miner: Miner, deployer: Hex): Promise<Dex> {
   const deploy = (data: Hex): SentTransaction => ({ from: deployer, data, gas: DEPLOY_GAS });
@@ -135,7 +135,7 @@ export async function deployDex(rpc: Rpc, miner: Miner, deployer: Hex): Promise<
   return dex;
 }
 
-/** Enough in the trader's purse for the pools and for days of traffic. */
+/** Funds the pools, and the trading contract with a balance for days of traffic. */
 async function fillPools(rpc: Rpc, miner: Miner, deployer: Hex, dex: Dex): Promise<void> {
   const { trader, poolManager } = dex;
   await fundUsdc(rpc, miner, trader, 100_000_000n * 10n ** 6n);
@@ -180,7 +180,7 @@ interface Mined {
   readonly contractAddress: Hex | null;
 }
 
-/** Sends all, makes one block, and returns their receipts; throws when one failed or did not fit. */
+/** Sends all transactions, makes one block, and returns their receipts. Throws when one failed or did not fit into the block. */
 async function mineAll(rpc: Rpc, miner: Miner, transactions: readonly SentTransaction[]): Promise<Mined[]> {
   const hashes: Hex[] = [];
   for (const transaction of transactions) hashes.push(await send(rpc, transaction));

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 export interface Exchanges {
   /** For `UPSTREAM_COINBASE_URL` and its siblings. */
   readonly urls: { readonly coinbase: string; readonly kraken: string; readonly bitstamp: string };
-  /** The price from now on, in decimal dollars, at all three. */
+  /** Sets the price at all three exchanges, in decimal dollars. */
   set(usd: string): void;
   stop(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export async function startExchanges({ usd }: { usd: string }): Promise<Exchange
   };
 }
 
-/** By path and query as they are asked for: another spelling is not found, as at the exchanges themselves. */
+/** The tickers by exact path and query. Any other spelling is 404, as at the exchanges themselves. */
 const TICKERS: Record<string, (usd: string, nowMs: number) => unknown> = {
   '/coinbase/products/BTC-USD/ticker': (usd, nowMs) => ({
     ...{ ask: usd, bid: usd, price: usd },

@@ -2,15 +2,15 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below what the kernels of Linux (32768) and macOS (49152) give to connections going out, and above what well-known services listen on. */
+/** Below the ports of outgoing connections on Linux (from 32768) and macOS (from 49152), and above those of well-known services. */
 const FIRST_PORT = 20_000;
 const LAST_PORT = 32_767;
 const MOST_TRIES = 100;
 
 /**
- * The wanted port of this machine, or a free one for 0, after a look whether it can be had; throws in words when it cannot.
- * For servers that must know their port before they listen; nothing keeps another program from taking it in between. A free one is drawn by
- * chance from those that no connection is given, because one of thousands would take it soon.
+ * Resolves with the wanted port, or with a free one for 0, after checking that it can be used. Rejects with a readable message when it cannot.
+ * It is for servers that must know their port before they listen. Another program may still take the port in between. A free port is drawn at random
+ * from those that outgoing connections do not use, because one of thousands of connections could take it soon.
  */
 export async function freePort(wanted = 0): Promise<number> {
   if (wanted !== 0) return look(wanted);

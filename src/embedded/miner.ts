@@ -1,15 +1,15 @@
 import { type FeeState, MIN_BASE_FEE, nextFeeState } from './base-fee.ts';
 import { type Rpc, toQuantity } from './rpc.ts';
 
-/** Who makes the blocks. Between `pause` and `resume` there are none but those asked for with `mine`. */
+/** Makes the blocks. Between `pause` and `resume` there are only those requested with `mine`. */
 export interface Miner {
-  /** Makes `blocks` blocks now, in whatever state the miner is. */
+  /** Makes `blocks` blocks now, also while the miner is paused. */
   mine(blocks?: number): Promise<void>;
-  /** Returns when no block is under way; none follows. */
+  /** Resolves when no block is being made and none follows. */
   pause(): Promise<void>;
   resume(): void;
   paused(): boolean;
-  /** Runs something while no block is made, so that reading and writing state is one step. */
+  /** Runs `work` while no block is made, so that reading and writing state is one step. */
   between<T>(work: () => Promise<T>): Promise<T>;
 }
 
@@ -47,7 +47,7 @@ export function createMiner(rpc: Rpc, blockTimeMs: number, onError: (error: unkn
 
   const schedule = (): void => {
     const now = performance.now();
-    // An even pace over time: a late block shortens the next wait, but lost time is not made up in a burst.
+    // A late block shortens the next wait, but lost time is not made up by a burst of blocks.
     due = Math.max(due + blockTimeMs, now);
     timer = setTimeout(tick, due - now);
   };

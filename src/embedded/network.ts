@@ -14,15 +14,15 @@ import { createRpc, type Rpc } from './rpc.ts';
 import { startTraffic } from './traffic.ts';
 
 export interface EmbeddedNetworkOptions {
-  /** Arc mainnet's by default, so that signatures are made as they are there. */
+  /** Arc mainnet's chain id by default, so that signatures are the same as there. */
   chainId?: number;
   blockTimeMs?: number;
-  /** Of the node; 0 lets the system choose. */
+  /** The node's port; 0 lets the system choose. */
   port?: number;
-  /** Of the traffic: the same seed gives the same operations in the same order. */
+  /** The seed of the traffic: the same seed gives the same operations in the same order. */
   seed?: number;
   traffic?: boolean;
-  /** Uniswap with pools of EURC and a project token; by default where there is traffic, because payments need none of it. */
+  /** Uniswap with pools of EURC and a project token; by default only with traffic, because payments do not need it. */
   dex?: boolean;
   /** Two Lightning nodes with a channel, to sell and to buy in sats; off by default, because they cost a second and 150 MB. */
   lightning?: boolean | EmbeddedLightningOptions;
@@ -30,7 +30,7 @@ export interface EmbeddedNetworkOptions {
 }
 
 /**
- * A local chain that looks to payments as Arc does.
+ * A local chain that works like Arc for payments.
  * Unlike Arc, native and ERC-20 USDC are two balances here, native movements write no log, and `extraData` holds no next base fee.
  */
 export interface EmbeddedNetwork {
@@ -42,18 +42,18 @@ export interface EmbeddedNetwork {
   readonly eurc: Hex;
   readonly projectToken: Hex;
   readonly multicall3: Hex;
-  /** Uniswap and its pools; null where it was not asked for. */
+  /** Uniswap and its pools; null when it was not requested. */
   readonly pools: Dex | null;
-  /** Null where it was not asked for. */
+  /** Null when it was not requested. */
   readonly lightning: EmbeddedLightning | null;
   /** Holds native USDC, for gas. */
   readonly relayer: Account;
-  /** Holds 10 USDC on the ERC-20 face and nothing for gas, as a buyer over x402 needs. */
+  /** Holds 10 USDC of the ERC-20 contract and no native USDC: an x402 buyer needs no gas. */
   readonly buyer: Account;
-  /** Holds as much, for the service to buy from itself where it is asked to. */
+  /** Holds the same amount, for the self-test. */
   readonly selfTester: Account;
   readonly seller: Hex;
-  /** A directory that is removed with the network: a ledger of this chain means nothing without it. */
+  /** A directory that is deleted with the network, because a ledger of this chain is useless without it. */
   readonly dataDir: string;
   /** The node's own process. */
   readonly pid: number;
@@ -63,10 +63,10 @@ export interface EmbeddedNetwork {
   /** Deploys one of our contracts and returns its address once it is mined. */
   deploy(name: ArtifactName, args?: readonly unknown[]): Promise<Hex>;
   mine(blocks?: number): Promise<void>;
-  /** No block from here on but those asked for; transactions wait. */
+  /** Stops mining; transactions wait. Only `mine` makes blocks. */
   pauseMining(): Promise<void>;
   resumeMining(): Promise<void>;
-  /** Ends the node and whatever else was started; returns when it is gone. Safe to call twice. */
+  /** Ends the node and everything else that was started, and resolves when it has ended. Safe to call twice. */
   stop(): Promise<void>;
 }
 
@@ -75,11 +75,11 @@ const NATIVE_UNIT = 10n ** 18n;
 
 /**
  * Starts a real EVM node with Arc's chain id, block pace, gas limit and base fee rule, Arc's contracts at their addresses,
- * and fresh random accounts. Throws with the node's own words when it does not start.
+ * and fresh random accounts. Rejects with the node's own output when it does not start.
  */
 export async function startEmbeddedNetwork(options: EmbeddedNetworkOptions = {}): Promise<EmbeddedNetwork> {
   const { chainId = 5042, blockTimeMs = 500, port = 0, log = () => {} } = options;
-  // Both at once: each is mostly waiting for what it has started.
+  // Both start in parallel, because each mostly waits for its processes.
   const [chain, lightning] = await Promise.allSettled([
     startChain({ chainId, blockTimeMs, log, ...options }, port),
     startLightning(options.lightning),
@@ -105,7 +105,7 @@ async function startChain(furnishing: Furnishing, port: number): Promise<ChainPa
 
 async function startLightning(wanted: EmbeddedNetworkOptions['lightning']): Promise<EmbeddedLightning | null> {
   if (!wanted) return null;
-  // Loaded only where it is wanted: its WASM alone takes half a second.
+  // Loaded only when it is requested, because its WASM takes half a second.
   const { startEmbeddedLightning } = await import('./lightning/lightning.ts');
   return startEmbeddedLightning(wanted === true ? {} : wanted);
 }
@@ -122,7 +122,7 @@ function withLightning(chain: ChainPart, lightning: EmbeddedLightning | null): E
 
 type Furnishing = EmbeddedNetworkOptions & Required<Pick<EmbeddedNetworkOptions, 'chainId' | 'blockTimeMs' | 'log'>>;
 
-/** Puts Arc's contracts and the tokens at their addresses, and money into the accounts. */
+/** Writes Arc's contracts and the tokens to their addresses, and funds the accounts. */
 async function placeAll(
   rpc: Rpc,
   miner: Miner,
@@ -195,10 +195,10 @@ async function furnish(anvil: Anvil, options: Furnishing): Promise<ChainPart> {
   };
 }
 
-/** Whoever answers must be the node that we started, fresh. */
+/** Throws unless the answering node is the one that was started. */
 async function checkNode(rpc: Rpc, chainId: number): Promise<void> {
   const answered = Number(await rpc<Hex>('eth_chainId'));
   if (answered !== chainId) throw new Error(`the embedded network's node is on chain ${answered}, not ${chainId}`);
-  // Every call would otherwise be a line in the node's output, which nobody reads.
+  // Otherwise the node would write a line for every call.
   await rpc('anvil_setLoggingEnabled', [false]);
 }

@@ -1,11 +1,11 @@
-/** Numbers that look random and follow from a seed, so that a run can be had again. */
+/** Pseudo-random numbers from a seed, so that a run can be repeated. */
 export interface Random {
   /** A whole number from 0 up to, and without, `limit`. */
   below(limit: number): number;
   pick<T>(items: readonly T[]): T;
 }
 
-/** A small generator (mulberry32): good enough to vary traffic, worthless for secrets. */
+/** A small generator (mulberry32) for varying traffic. Not for secrets. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {

@@ -1,4 +1,4 @@
-/** A node's own refusal, or a node that does not answer. */
+/** A node refused a call or did not answer. */
 class RpcFailed extends Error {
   readonly code: number | null;
   readonly data: unknown;
@@ -10,7 +10,7 @@ class RpcFailed extends Error {
   }
 }
 
-/** One JSON-RPC call; throws RpcFailed with the node's own words. */
+/** One JSON-RPC call; throws RpcFailed with the node's own message. */
 export type Rpc = <T>(method: string, params?: readonly unknown[]) => Promise<T>;
 
 interface Reply<T> {

@@ -7,8 +7,8 @@ import type { EmbeddedLightning } from './lightning/lightning.ts';
 import type { EmbeddedNetwork } from './network.ts';
 
 /**
- * The service's configuration for serving on an embedded network: no client limits, data that goes with the network.
- * With `selfTest` it buys from itself every minute; off by default, because whoever counts money wants no other buyer.
+ * The service's environment on an embedded network: no client limits, and a data directory that is deleted with the network.
+ * With `selfTest` it buys from itself every minute. Off by default, because tests that count payments need no other buyer.
  */
 export function embeddedEnvironment(
   network: EmbeddedNetwork,
@@ -31,7 +31,7 @@ export function embeddedEnvironment(
   };
 }
 
-/** What there is to watch, where the network has a DEX. */
+/** The watch list of a network with a DEX. */
 function watchEnvironment({ eurc, projectToken, pools }: EmbeddedNetwork): Record<string, string> {
   if (pools === null) return {};
   return {
@@ -43,7 +43,7 @@ function watchEnvironment({ eurc, projectToken, pools }: EmbeddedNetwork): Recor
   };
 }
 
-/** The seller's node and what a bitcoin costs. */
+/** The settings for the seller's node and for the price of a bitcoin. */
 export function lightningEnvironment(lightning: EmbeddedLightning): Record<string, string> {
   const { networkName, lndUrl, macaroon, nodeId, exchanges } = lightning;
   return {
@@ -65,27 +65,27 @@ export interface EmbeddedService {
   readonly url: string;
   readonly pid: number;
   stop(): Promise<void>;
-  /** Null while it runs; then how it ended, in words. */
+  /** Null while it runs; then how it ended, as text. */
   ended(): string | null;
 }
 
-/** Time until `/readyz` says yes; it takes about a second on an idle machine. */
+/** Time-out until `/readyz` answers 200, which takes about a second on an idle machine. */
 const READY_MS = 30_000;
 
-/** The service is promised to stop within 10 s; a little more before it is made to. */
+/** The service promises to stop within 10 s. It is killed one second later. */
 const STOP_MS = 11_000;
 
 /**
  * Starts the service on an embedded network as a child process and returns when it is ready.
- * Throws with the service's own last lines when it ends first. What the operator's environment holds does not reach it, so that a
- * demonstration is the same everywhere.
+ * Rejects with the service's last lines of output when it ends first. The operator's environment is not passed to it, so that a demonstration is the
+ * same everywhere.
  */
 export async function startEmbeddedService(
   network: EmbeddedNetwork,
   options: { port?: number; onOutput?: (text: string) => void } = {},
 ): Promise<EmbeddedService> {
-  // The service must know its port before it listens, to name it in challenges; and were another program on it, that one would
-  // answer `/readyz` before ours has failed.
+  // The service must know its port before it listens, because challenges contain it. If another program used the port, that program would answer
+  // `/readyz` before the service has failed.
   const port = await freePort(options.port);
   const url = `http://127.0.0.1:${port}`;
   const { PATH, HOME, TMPDIR } = process.env;
@@ -96,7 +96,7 @@ export async function startEmbeddedService(
   };
   const server = fileURLToPath(new URL('../server.ts', import.meta.url));
   const child = await startGuarded(process.execPath, [server], {
-    // Away from any .env file, which the service reads where it stands.
+    // A directory without a .env file, because the service reads .env from its working directory.
     cwd: network.dataDir,
     env,
     ...(options.onOutput && { onOutput: options.onOutput }),
@@ -110,7 +110,7 @@ async function untilReady(child: GuardedChild, url: string): Promise<void> {
   let last = 'no answer';
   while (Date.now() < deadline && child.ended() === null) {
     const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2000) }).catch(() => null);
-    // Whoever holds the port may answer: ours must be alive as well.
+    // Another program on the port may answer, so the service itself must still run.
     if (answer?.status === 200 && child.ended() === null) return;
     if (answer) last = `status ${answer.status}`;
     await delay(50);

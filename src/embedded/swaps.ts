@@ -28,13 +28,13 @@ const UNITS: Record<PoolName, Units> = {
 /** v4 has most of the trades, as on Arc. */
 const PICKS: readonly PoolName[] = ['v4', 'v4', 'v4', 'v4', 'v4Native', 'v3', 'v3', 'v2', 'projectV2', 'projectV3'];
 
-/** Far more than any of the swaps uses; given, because the node would otherwise run each once more to estimate it. */
+/** Far more gas than any of the swaps uses. It is fixed, because an estimate would run each swap once more. */
 const SWAP_GAS = toQuantity(500_000);
 
 /**
  * Makes swaps of every venue, in both directions, for an exact amount in or (v3, v4) out.
- * Sizes are spread evenly over magnitudes, from dust to a fiftieth of the pool's depth; a pool that has gone far one way is traded back,
- * so that prices wander and never run away. The same random numbers give the same swaps.
+ * Sizes are spread evenly over magnitudes, from dust to a fiftieth of the pool's depth. A pool whose price has moved far is traded back, so that prices
+ * vary within bounds. The same random numbers give the same swaps.
  */
 export function createSwaps(dex: Dex): (random: Random, from: Hex) => SentTransaction {
   const net: Record<string, bigint> = {};

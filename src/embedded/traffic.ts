@@ -17,25 +17,25 @@ interface TrafficParts {
   readonly log: (line: string) => void;
 }
 
-/** Enough accounts that transfers look like many people's, few enough to be ready at once. */
+/** Enough accounts for varied transfers, and few enough to be ready at once. */
 const ACCOUNTS = 8;
 
 /** Mean wait between two operations: about three a second, a tenth of Arc's own pace. */
 const MEAN_PAUSE_MS = 330;
 
-/** Of a hundred operations, where there is a DEX: swaps, burns and payouts. Arc has one v4 swap to two or three transactions. */
+/** With a DEX, the share of swaps, burns and payouts in a hundred operations. Arc has one v4 swap to two or three transactions. */
 const DEX_SHARE = 30;
 
-/** Where tokens are sent to be out of the world, by custom. */
+/** The address that is commonly used for burning tokens. */
 const DEAD: Hex = '0x000000000000000000000000000000000000dead';
 
-/** Wait after a failure, so that a node that is gone is not asked in a tight loop. */
+/** Wait after a failure, so that a dead node is not asked in a tight loop. */
 const PAUSE_AFTER_ERROR_MS = 1000;
 
 /**
- * Makes the chain look alive: native, USDC and token transfers, small contracts deployed, swaps, the project token burned and USDC paid out.
+ * Creates traffic on the chain: native, USDC and token transfers, small contracts deployed, swaps, the project token burned and USDC paid out.
  * The same seed gives the same accounts and the same operations in the same order; a failed one is logged and skipped.
- * `stop` returns when nothing more is sent.
+ * `stop` resolves when nothing more is sent.
  */
 export function startTraffic(parts: TrafficParts): { stop(): Promise<void> } {
   const stopping = new AbortController();
@@ -70,12 +70,12 @@ async function run({ rpc, miner, seed, dex, log }: TrafficParts, signal: AbortSi
   }
 }
 
-/** An address that nobody has the key of: the node lets it send because it was told to. */
+/** An address without a known key. The node sends from it by impersonation. */
 function accountOf(seed: number, index: number): Hex {
   return `0x${keccak256(stringToHex(`traffic ${seed} ${index}`)).slice(-40)}`;
 }
 
-/** Funds the accounts and deploys the token that they pass around. */
+/** Funds the accounts and deploys the token that they transfer. */
 async function prepare(
   { rpc, miner, dex }: Pick<TrafficParts, 'rpc' | 'miner' | 'dex'>,
   accounts: readonly Hex[],
@@ -95,7 +95,8 @@ async function prepare(
     return tokens.map((to) => ({ from: first, to, data }));
   });
   for (const mint of mints.slice(0, -1)) await send(rpc, mint);
-  // Waited for: the gas of a transfer cannot be estimated before there is something to transfer. The last is mined after all before it.
+  // The mints must be mined before a transfer, because the gas of a transfer cannot be estimated without a balance. The last one is mined after all
+  // others.
   for (const mint of mints.slice(-1)) await sendAndWait(rpc, miner, mint);
   return contractAddress;
 }

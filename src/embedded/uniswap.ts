@@ -4,7 +4,7 @@ import { encodeAbiParameters, type Hex, keccak256, parseAbi } from 'viem';
 
 const require = createRequire(import.meta.url);
 
-/** Where the Uniswap packages ship the code, each in its own compiler's form. */
+/** The files of the Uniswap packages with the code, each in its compiler's format. */
 const FILES = {
   v2Factory: () => require.resolve('@uniswap/v2-core/build/UniswapV2Factory.json'),
   v3Factory: () => require.resolve('@uniswap/v3-core/artifacts/contracts/UniswapV3Factory.sol/UniswapV3Factory.json'),
@@ -14,8 +14,8 @@ const FILES = {
 type BytecodeField = string | { readonly object: string };
 
 /**
- * What deploys one of Uniswap's own contracts: the published bytecode, followed by the one address that v2 and v4 want (who may set fees).
- * Read when asked for, because most networks need none of it.
+ * The deployment code of one of Uniswap's own contracts: the published bytecode, followed by the address that v2 and v4 take (the account that may set
+ * fees). It is read on demand, because most networks do not need it.
  */
 export function uniswapDeployment(name: keyof typeof FILES, owner: Hex): Hex {
   const { bytecode }: { bytecode: BytecodeField } = JSON.parse(readFileSync(FILES[name](), 'utf8'));
@@ -23,7 +23,7 @@ export function uniswapDeployment(name: keyof typeof FILES, owner: Hex): Hex {
   return `0x${code}${encodeAbiParameters([{ type: 'address' }], [owner]).slice(2)}`;
 }
 
-/** What is called on them. */
+/** The functions that are called on these contracts. */
 export const UNISWAP_ABI = parseAbi([
   'function createPair(address, address) returns (address)',
   'function getPair(address, address) view returns (address)',
@@ -32,13 +32,13 @@ export const UNISWAP_ABI = parseAbi([
   'function initialize(uint160)',
 ]);
 
-/** The same word on another contract: v4 starts a pool by its key. */
+/** v4's `initialize` has the same name, but takes the pool's key. */
 export const POOL_MANAGER_ABI = parseAbi([
   'struct PoolKey { address currency0; address currency1; uint24 fee; int24 tickSpacing; address hooks; }',
   'function initialize(PoolKey key, uint160 sqrtPriceX96) returns (int24)',
 ]);
 
-/** What a v4 pool is: the id is its hash. */
+/** The key of a v4 pool. The pool's id is the key's hash. */
 export interface PoolKey {
   readonly currency0: Hex;
   readonly currency1: Hex;

@@ -4,7 +4,7 @@ import type { EmbeddedNetwork } from './network.ts';
 
 const { abi } = artifacts.Usdc;
 
-/** USDC on the ERC-20 face, in base units, at the end of a block. */
+/** The balance of the USDC contract, in base units, at the end of a block. */
 export async function balanceOf(
   { rpc, usdc }: Pick<EmbeddedNetwork, 'rpc' | 'usdc'>,
   address: Hex,
@@ -15,14 +15,14 @@ export async function balanceOf(
   return BigInt(decodeFunctionResult({ abi, functionName: 'balanceOf', data: answer }) as bigint);
 }
 
-/** A movement by the token's own log, addresses in lower case. */
+/** A transfer from the token's own log; addresses in lower case. */
 export interface UsdcTransfer {
   readonly from: string;
   readonly to: string;
   readonly value: bigint;
 }
 
-/** The token's own transfers in a successful transaction; the system's mirror of each is another emitter's and does not count. */
+/** The token's own transfers in a successful transaction. The system log of each has another emitter and does not count. */
 export async function transfersIn(
   { rpc, usdc }: Pick<EmbeddedNetwork, 'rpc' | 'usdc'>,
   hash: Hex,

@@ -6,11 +6,11 @@ import type { EmbeddedNetwork } from './network.ts';
 const DAY_SECONDS = 86_400;
 /** Nine weeks. */
 const ROUNDS = 45;
-/** What USYC was worth when it came to Arc, in 10^-18 USD, and what it gains on a business day: some 3.5 % a year. */
+/** USYC's price at its start on Arc, in 10^-18 USD, and its gain on a business day: some 3.5 % a year. */
 const FIRST_PRICE = 1_132_000_000_000_000_000n;
 const GAIN_PPM = 137n;
 const SUPPLY = 18_250_433_120_977n;
-/** Mints the supply; nobody has its key. */
+/** The account that mints the supply. Its key is unknown. */
 const ISSUER: Hex = `0x${'15'.repeat(20)}`;
 
 /** USYC and its price oracle (18 decimals) on the embedded network, with a price for each weekday of the last nine weeks. */
@@ -30,7 +30,7 @@ export async function deployUsyc(network: EmbeddedNetwork, nowMs = Date.now()): 
   return { token, oracle };
 }
 
-/** One time a weekday, a day or a weekend apart, oldest first; the last at or before `until`. */
+/** One time for each weekday, oldest first; the last at or before `until`. */
 function weekdaysUntil(until: number, count: number): number[] {
   const times: number[] = [];
   for (let at = until; times.length < count; at -= DAY_SECONDS) {

@@ -3,18 +3,18 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import { setNewest } from '../lib/set-newest.ts';
 
-/** Distinct requests kept for one endpoint; answers are a few KiB. */
+/** The most cached requests of one endpoint; answers have a few KiB. */
 const MAX_ENTRIES = 1000;
-/** Longer URLs are answered, but not remembered as such: they would only be padding. */
+/** The answer to a longer URL is cached under its parameters only, because a long URL is mostly padding. */
 const MAX_KEPT_URL = 256;
-/** What changes with every block may still rest in others' caches for a moment; then they ask whether it changed. */
+/** Clients may cache an answer that changes with every block for this time. Then they revalidate it. */
 const VERSIONED_MAX_AGE_MS = 1000;
 
 /** The bytes of an answer with the headers that belong to them. */
 export interface Answer {
   readonly body: string | Buffer;
   readonly contentType: string;
-  /** Left out where the body is as it is. */
+  /** Missing when the body is not compressed. */
   readonly contentEncoding?: 'br' | 'gzip';
   readonly etag: string;
   readonly cacheControl: string;
@@ -25,7 +25,7 @@ interface Entry extends Answer {
   readonly version: number;
 }
 
-/** Prepares an answer from its JSON. The ETag is strong: a hash of the very bytes. */
+/** Prepares an answer from its JSON. The ETag is strong: a hash of the bytes. */
 export function createAnswer(body: string, maxAgeSeconds: number): Answer {
   return {
     body,
@@ -35,7 +35,7 @@ export function createAnswer(body: string, maxAgeSeconds: number): Answer {
   };
 }
 
-/** Sends an answer, or 304 without it when the caller holds the same bytes already. */
+/** Sends an answer, or 304 when the client has the same bytes already. */
 export function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: Answer): void {
   reply.header('etag', answer.etag);
   reply.header('cache-control', answer.cacheControl);
@@ -56,9 +56,9 @@ function holdsEtag(ifNoneMatch: string, etag: string): boolean {
 }
 
 /**
- * Keeps one free endpoint's answers for `ttlMs` after they were computed, and computes each at most once at a time.
- * Known under the raw URL (a hit parses nothing) and under the parsed parameters (padding a URL computes nothing anew).
- * Only answers are kept: an error is the next caller's chance. Where `version` is given, an answer is also good no longer than it stays the same.
+ * Caches one free endpoint's answers for `ttlMs` after they were computed. Concurrent requests share one computation.
+ * An answer is cached under its raw URL (a hit parses nothing) and under its parsed parameters (a padded URL causes no new computation).
+ * Errors are not cached. With `version`, an answer is also dropped when the version changes.
  */
 export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_ENTRIES, version?: () => number) {
   const maxAgeSeconds = Math.floor(version ? Math.min(ttlMs, VERSIONED_MAX_AGE_MS) / 1000 : ttlMs / 1000);
@@ -71,7 +71,7 @@ export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_
     entry && entry.expiresAtMs > clock.nowMs() && entry.version === versionNow() ? entry : undefined;
 
   async function compute(key: string, produce: () => Promise<string>): Promise<Entry> {
-    // Before the work: what is written meanwhile may be missing from the answer.
+    // Read before the work, because the answer may lack data that is written meanwhile.
     const made = versionNow();
     const body = await produce();
     const answer = createAnswer(body, maxAgeSeconds);
@@ -89,9 +89,9 @@ export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_
   }
 
   return {
-    /** The answer to exactly this URL, when it is still fresh. */
+    /** The fresh cached answer to exactly this URL; undefined when there is none. */
     byUrl: (url: string): Answer | undefined => fresh(byUrl.get(url)),
-    /** The answer to these parameters: the kept one, the one being computed, or a new one. */
+    /** The answer to these parameters: the cached one, the one being computed, or a new one. */
     async answer(url: string, params: unknown, produce: () => Promise<string>): Promise<Answer> {
       const key = JSON.stringify(params);
       const entry = fresh(byParams.get(key)) ?? (await once(key, produce));

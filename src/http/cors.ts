@@ -1,4 +1,4 @@
-/** What a page's script may read of an answer; without this a browser buyer could not see what to pay. */
+/** Headers that a page's script may read. Without them a buyer in a browser could not see the terms of payment. */
 const EXPOSED = [
   'PAYMENT-REQUIRED',
   'PAYMENT-RESPONSE',
@@ -10,7 +10,7 @@ const EXPOSED = [
   'ETag',
 ].join(', ');
 
-/** What a page's script may send. Stock x402 clients put Access-Control-Expose-Headers on the request, so it is allowed too. */
+/** Headers that a page's script may send. Stock x402 clients send Access-Control-Expose-Headers in the request, so it is allowed too. */
 const ALLOWED = [
   'Content-Type',
   'PAYMENT-SIGNATURE',
@@ -24,7 +24,7 @@ const ALLOWED = [
 ].join(', ');
 
 /**
- * The headers of every answer that let pages of any origin read it: nothing here depends on cookies, so an origin proves nothing.
+ * The CORS headers of every answer. Pages of any origin may read it, because nothing here depends on cookies.
  * Two constants do not need @fastify/cors, which copies its options for every request (figures in README.md beside this).
  */
 export const CORS_HEADERS = {
@@ -32,7 +32,10 @@ export const CORS_HEADERS = {
   'access-control-expose-headers': EXPOSED,
 } as const;
 
-/** What a preflight is answered with on top. Every OPTIONS is one to us: a browser cannot attach a payment to it, so no gate may see it first. */
+/**
+ * The additional headers of a preflight's answer. Every OPTIONS request counts as a preflight and passes no gate, because a browser cannot attach a
+ * payment to it.
+ */
 export const PREFLIGHT_HEADERS = {
   'access-control-allow-methods': 'GET, HEAD, POST',
   'access-control-allow-headers': ALLOWED,

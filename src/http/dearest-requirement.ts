@@ -2,7 +2,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn } from '../catalogue/paths.ts';
 import type { Requirement, RequirementOf } from './requirement.ts';
 
-/** What the dearest USDC route asks: a ceiling under which a client can buy any of them. Undefined where none is sold. */
+/** The requirement of the most expensive USDC route: with it as ceiling a client can buy any route. Undefined when no route is sold. */
 export function dearestRequirement(
   catalogue: readonly Endpoint<never>[],
   requirementOf: RequirementOf,

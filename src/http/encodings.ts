@@ -4,35 +4,35 @@ import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'n
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sendAnswer } from './cache.ts';
 
-/** One text in every form in which it can be sent; each form has a strong ETag of its own. */
+/** One text in every encoding; each has its own strong ETag. */
 export interface Encoded {
   readonly contentType: string;
   readonly forms: Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>;
-  /** Of the text itself, for names. */
+  /** The hash of the text itself, for file names. */
   readonly hash: string;
 }
 
-/** A text whose hash is known, and which is compressed when it is first asked for. */
+/** A text whose hash is known, and which is compressed when it is first requested. */
 export interface Encodable {
   readonly hash: string;
   encoded(): Promise<Encoded>;
 }
 
-/** In the order in which we like to send them. */
+/** In the order of preference. */
 const ENCODINGS = ['br', 'gzip', 'identity'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** How hard brotli tries: 9 is within a tenth of the best and twenty times as fast, 4 costs what gzip does. */
+/** Brotli's quality: 9 is within a tenth of the best size and twenty times as fast; 4 costs as much as gzip. */
 const BROTLI = { kept: 9, once: 4 };
 
-/** Compresses a text that will soon be another, at once and without much effort. */
+/** Compresses a text that changes soon, at once and with low quality. */
 export function encode(text: string, contentType: string): Encoded {
   const bytes = Buffer.from(text);
   const br = brotliCompressSync(bytes, brotliOptions('once', bytes));
   return withForms(bytes, hashOf(bytes), contentType, br, gzipSync(bytes));
 }
 
-/** Compresses a text that will be sent many times, once and beside the event loop: no start waits for what nobody may ask for. */
+/** Compresses a text that is sent many times, once, on its first request and outside of the event loop, so that no start waits for it. */
 export function encodeWhenAsked(bytes: Buffer, contentType: string): Encodable {
   const hash = hashOf(bytes);
   const compress = async () => {
@@ -43,7 +43,7 @@ export function encodeWhenAsked(bytes: Buffer, contentType: string): Encodable {
   return {
     hash,
     encoded: () => {
-      // One that failed, as for want of memory, must not fail for ever.
+      // A failed compression (out of memory) is tried again at the next request.
       made ??= compress().catch((error: unknown) => {
         made = undefined;
         throw error;
@@ -73,7 +73,7 @@ function withForms(bytes: Buffer, hash: string, contentType: string, br: Buffer,
   };
 }
 
-/** The best form that an `Accept-Encoding` admits (RFC 9110, 12.5.3); plain bytes where it names none of ours. */
+/** The best encoding that an `Accept-Encoding` allows (RFC 9110, 12.5.3); identity when it names none of ours. */
 export function chooseEncoding(acceptEncoding: string | undefined): Encoding {
   const accepted = new Set(
     (acceptEncoding ?? '').split(',').flatMap((item) => {
@@ -84,7 +84,7 @@ export function chooseEncoding(acceptEncoding: string | undefined): Encoding {
   return ENCODINGS.find((encoding) => accepted.has(encoding)) ?? 'identity';
 }
 
-/** Sends a text in the form that the caller takes, or 304 to who holds that form already. */
+/** Sends a text in the encoding that the client accepts, or 304 when the client has it already. */
 export function sendEncoded(
   request: FastifyRequest,
   reply: FastifyReply,

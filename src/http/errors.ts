@@ -6,8 +6,8 @@ import { asAppError } from './framework-errors.ts';
 import { problemHeaders, renderProblem } from './problem.ts';
 
 /**
- * Installs the one error handler and the one not-found handler: every failure leaves as problem+json with a stable code.
- * `onUnmatched` hears of answers that belong to no route, which per-route counters cannot see.
+ * Installs the error handler and the not-found handler. Every failure is answered as problem+json with a stable code.
+ * `onUnmatched` is called for answers that belong to no route, which the counters of routes do not count.
  */
 export function installErrorHandlers(
   app: FastifyInstance,
@@ -29,14 +29,14 @@ export function installErrorHandlers(
   });
 }
 
-/** Answers with a problem body; `extra` members come on top of the standard ones. */
+/** Answers with a problem body; `extra` adds members to the standard ones. */
 export function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
   error: AppError,
   extra: Record<string, unknown> = {},
 ): void {
-  // A handler that failed late may have described the answer it did not give.
+  // A handler that failed late may have set headers for the answer that it did not give.
   for (const name of ['etag', 'content-length', 'last-modified']) reply.removeHeader(name);
   reply
     .code(error.status)
@@ -44,13 +44,13 @@ export function sendProblem(
     .send(renderProblem(error, { id: request.id, target: request.raw.url ?? '' }, extra));
 }
 
-/** Answers what fails before routing (a URL that cannot be decoded): no hook has run then, so the common headers are set here. */
+/** Answers a request that fails before routing (a URL that cannot be decoded). No hook has run, so the common headers are set here. */
 export function answerBeforeRouting(error: Error, request: FastifyRequest, reply: FastifyReply): void {
   reply.headers({ 'x-request-id': request.id, ...CORS_HEADERS });
   sendProblem(request, reply, asAppError(error));
 }
 
-/** A bug comes with its stack; a failure that we named comes with its code and its cause. */
+/** Logs a bug with its stack, and a named failure with its detail and its cause. */
 function logFailure(log: Logger, request: FastifyRequest, problem: AppError): void {
   const where = { requestId: request.id, method: request.method, route: request.routeOptions.url, code: problem.code };
   if (problem.code === 'internal') log.error({ ...where, err: problem.cause }, 'a request failed on a bug');

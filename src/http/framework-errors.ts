@@ -1,6 +1,6 @@
 import { AppError } from '../errors.ts';
 
-/** Fastify's own errors that a caller can cause, with our stable codes; its messages are not passed on, they change with versions. */
+/** Fastify's own errors that a client can cause, with our stable codes. Its messages are not published, because they change with versions. */
 const KNOWN: Record<string, readonly [status: number, code: string, detail: string]> = {
   FST_ERR_BAD_URL: [400, 'malformed_url', 'The URL is not valid: check its percent-encoding.'],
   FST_ERR_MAX_PARAM_LENGTH: [414, 'url_too_long', 'A segment of the path is too long.'],
@@ -15,15 +15,15 @@ const INTERNAL =
   'This is a fault of the service, logged under the request id. Nothing was charged; the same request may succeed later.';
 
 /**
- * Turns anything thrown while answering into an AppError: ours as it is, the framework's caller errors under our codes,
- * and everything else into a 500 that says nothing of its cause (the log has it), because messages of bugs leak.
+ * Turns any error into an AppError. An AppError stays as it is. The framework's client errors get our codes. Anything else becomes a 500 without its
+ * cause, because messages of bugs may reveal internals. The log has the cause.
  */
 export function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const { code, statusCode } = fieldsOf(error);
   const known = KNOWN[code];
   if (known) return new AppError(...known);
-  // A body that breaks off is an error of the connection, with the status that Fastify gives it.
+  // A truncated body is an error of the connection, to which Fastify has given a status.
   if (code === 'ECONNRESET' && statusCode === 400) return new AppError(400, 'bad_request', 'The body broke off.');
   const fromFramework = code.startsWith('FST_') && statusCode >= 400 && statusCode < 500;
   if (fromFramework) return new AppError(statusCode, 'bad_request', 'The request cannot be read.');

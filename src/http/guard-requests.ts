@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts';
 import { CORS_HEADERS, PREFLIGHT_HEADERS } from './cors.ts';
 import { watchProxies } from './watch-proxies.ts';
 
-/** Longer targets are refused before routes, limits and gates look at them. */
+/** Longer request targets are refused before routes, limits and gates. */
 const MAX_URL_LENGTH = 8192;
 
 const TOO_LONG = new AppError(414, 'url_too_long', `The URL may have at most ${MAX_URL_LENGTH} characters.`);
@@ -21,9 +21,9 @@ declare module 'fastify' {
 }
 
 /**
- * The first hook of every request, and the only one that all of them share, because each hook costs: its id and the CORS headers go on
- * the answer whatever happens next; what is no acceptable request ends here, and a preflight too, before limits and gates.
- * The Host check is Node's own, moved here because Node answers it bare, without id or body.
+ * The first hook of every request, and the only one for all routes, because each hook costs time. It sets the request id and the CORS headers on every
+ * answer. Unacceptable requests and preflights are answered here, before limits and gates.
+ * The Host check is Node's own, done here because Node would answer without id and body.
  */
 export function guardRequests(app: FastifyInstance, log: Logger): void {
   const watch = watchProxies(log);
@@ -41,6 +41,6 @@ export function guardRequests(app: FastifyInstance, log: Logger): void {
     if (raw.method !== 'OPTIONS') return done();
     reply.headers(PREFLIGHT_HEADERS).code(204).send();
   });
-  // A route for OPTIONS must exist, or the not-found handler would count and answer it; the hook above comes first.
+  // Without a route for OPTIONS the not-found handler would count it. The hook above answers it before this handler.
   app.options('*', (_request, reply) => reply.code(204).send());
 }

@@ -1,15 +1,15 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 
-/** What an orchestrator usually grants before it kills (30 s) leaves room; paid requests in flight need some seconds. */
+/** Time for a stop: paid requests in flight need some seconds, and an orchestrator usually kills after 30 s. */
 const GRACE_MS = 10_000;
-/** A connection that goes idle after its last answer would hold the close for its whole keep-alive time. */
+/** Idle connections are closed this often. Otherwise a connection would delay the close for its whole keep-alive time. */
 const IDLE_SWEEP_MS = 100;
 
 interface StopOptions {
   /** Null in a process that serves no HTTP itself. */
   app: FastifyInstance | null;
-  /** Ends everything behind the application; called when the last answer is out. */
+  /** Closes everything behind the application. Called after the last answer was sent. */
   closeDeps: () => Promise<void>;
   log: Logger;
   exit: (code: number) => void;
@@ -17,9 +17,9 @@ interface StopOptions {
 }
 
 /**
- * Makes the function that stops the service: not ready at once, no new connections, answers in flight finish, then the parts close.
- * Exit code 0, or 1 when that takes longer than the grace, fails, or a second signal asks for haste: nothing of a payment is lost
- * either way, the ledger stands on disk.
+ * Creates the function that stops the service: it is not ready at once, takes no new connections, finishes answers in flight, then closes the parts.
+ * The exit code is 0. It is 1 when stopping takes longer than `graceMs`, fails, or a second signal comes. No payment is lost in either case, because
+ * the ledger is on disk.
  */
 export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: StopOptions) {
   let stopping = false;
@@ -59,7 +59,7 @@ export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: St
   };
 }
 
-/** Ends the process on any error that nobody handled: its state is unknown, and a supervisor restarts it into a known one. */
+/** Ends the process on any unhandled error, because its state is then unknown. A supervisor restarts it. */
 export function dieOnUnhandled(log: Logger, exit: (code: number) => void): void {
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {

@@ -11,8 +11,8 @@ interface LlmsTextOptions {
 }
 
 /**
- * What `GET /llms.txt` answers, in Markdown as its convention wants it: what is sold at which price and how to pay, short enough for a
- * model to take in whole (at most 4,000 characters). Links are paths of this server, so that its length does not depend on the address.
+ * The answer of `GET /llms.txt`, in the Markdown of its convention: the routes, their prices and how to pay, short enough for a model to read whole (at
+ * most 4,000 characters). Links are paths, so that the length does not depend on the address.
  */
 export function createLlmsText({ catalogue, requirementOf, publicOrigin }: LlmsTextOptions): string {
   const { network = '', asset = '', amount = '0' } = dearestRequirement(catalogue, requirementOf) ?? {};
@@ -39,7 +39,7 @@ export function createLlmsText({ catalogue, requirementOf, publicOrigin }: LlmsT
   return `${sections.join('\n\n')}\n`;
 }
 
-/** A section, when there is something to list in it. */
+/** A section of the list; empty when there are no entries. */
 function list(heading: string, entries: readonly Endpoint<never>[], surface: Surface): string[] {
   if (entries.length === 0) return [];
   return [[heading, ...entries.map((endpoint) => line(endpoint, surface))].join('\n')];

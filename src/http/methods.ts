@@ -5,7 +5,7 @@ import { AppError } from '../errors.ts';
 /** CONNECT never reaches a route (Node closes the connection); OPTIONS is CORS's. */
 const NEVER_REFUSED = ['CONNECT', 'OPTIONS'];
 
-/** Teaches the router every method that Node parses, so that refusing the others on a path leaves none out. */
+/** Registers every method that Node parses with the router, so that `refuseOtherMethods` covers all of them. */
 export function acceptEveryMethod(app: FastifyInstance): void {
   for (const method of METHODS) {
     if (!app.supportedMethods.includes(method) && method !== 'CONNECT') app.addHttpMethod(method);
@@ -14,8 +14,8 @@ export function acceptEveryMethod(app: FastifyInstance): void {
 
 /**
  * Answers 405 with `Allow` to every method of a mounted path that is not in `allowed`.
- * Registered as a route of the same pattern rather than found out afterwards, so that it holds for parametric paths and every
- * spelling the router folds; refused in onRequest, so that no body is read for it.
+ * It is a route of the same pattern, so that it covers parametric paths and every spelling that the router accepts. It refuses in onRequest, so that no
+ * body is read.
  */
 export function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly string[]): void {
   const allow = [...allowed, 'OPTIONS'].join(', ');

@@ -5,14 +5,14 @@ import { Counter, collectDefaultMetrics, type Metric, Registry } from 'prom-clie
 import { isForwarded } from '../lib/forwarded.ts';
 import { LATENCY_BOUNDS, type RouteCounts } from './request-counts.ts';
 
-/** A registry of this process's own, with Node's default metrics: one for each set of parts, so that two of them do not collide. */
+/** A new registry with Node's default metrics. Each set of parts has its own, so that two sets do not collide. */
 export function createMetrics(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   return registry;
 }
 
-/** Publishes the routes' counters; they are read when somebody asks for the metrics and cost nothing before. */
+/** Publishes the routes' counters. They are read when the metrics are requested, and cost nothing before. */
 export function publishCounts(registry: Registry, routes: ReadonlyMap<string, RouteCounts>): void {
   new Counter({
     name: 'http_requests_total',
@@ -31,7 +31,7 @@ export function publishCounts(registry: Registry, routes: ReadonlyMap<string, Ro
   const name = 'http_request_duration_seconds';
   const help = 'Time from the request to the first byte of its answer, by route pattern';
   const get = async () => ({ name, help, type: 'histogram', aggregator: 'sum', values: latencyValues(name, routes) });
-  // The library's Histogram cannot be filled from counts; what the registry needs of a metric is a name and `get`.
+  // The library's Histogram cannot be filled from counts. The registry only needs a name and `get`.
   registry.registerMetric({ name, help, get } as unknown as Metric<string>);
 }
 
@@ -53,7 +53,7 @@ function latencyValues(name: string, routes: ReadonlyMap<string, RouteCounts>) {
 }
 
 interface MetricsAccess {
-  /** A request that brings it may read from anywhere; null where there is none. */
+  /** A request with this token may read the metrics from anywhere; null without a token. */
   readonly token: string | null;
   /** Whether the operator has named a proxy. */
   readonly hasProxy: boolean;

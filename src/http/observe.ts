@@ -9,9 +9,9 @@ import { createRouteCounts, type RouteCounts } from './request-counts.ts';
 const UNMATCHED = 'unmatched';
 
 /**
- * Counts and logs every answer, for all routes mounted afterwards: by route pattern, without queries or headers.
- * Done in each route's last onSend hook: an onResponse hook would make Fastify add two listeners to every response, which costs
- * 8 % of a bare request. A settled sale and every 5xx are told at `info`, the rest at `debug`.
+ * Counts and logs every answer of all routes mounted afterwards, by route pattern, without queries or headers.
+ * It uses each route's last onSend hook. An onResponse hook would make Fastify add two listeners to every response, which costs 8 % of a bare request.
+ * A settled sale and every 5xx are logged at `info`, the rest at `debug`.
  */
 export function observeRequests(app: FastifyInstance, log: Logger, registry: Registry) {
   const routes = new Map<string, RouteCounts>();
@@ -23,7 +23,13 @@ export function observeRequests(app: FastifyInstance, log: Logger, registry: Reg
     return counts;
   }
 
-  function tell(request: FastifyRequest, route: string, status: number, milliseconds: number, sold: boolean): void {
+  function logAnswer(
+    request: FastifyRequest,
+    route: string,
+    status: number,
+    milliseconds: number,
+    sold: boolean,
+  ): void {
     if (!sold && status < 500 && !log.isLevelEnabled('debug')) return;
     const { method, url = '' } = request.raw;
     const line = {
@@ -44,7 +50,7 @@ export function observeRequests(app: FastifyInstance, log: Logger, registry: Reg
       const { statusCode } = reply.raw;
       const milliseconds = performance.now() - request.startedMs;
       counts.add(request.raw.method ?? '', statusCode, milliseconds / 1000);
-      tell(request, route, statusCode, milliseconds, isSold(reply));
+      logAnswer(request, route, statusCode, milliseconds, isSold(reply));
       done(null, payload);
     };
   }
@@ -54,11 +60,11 @@ export function observeRequests(app: FastifyInstance, log: Logger, registry: Reg
   });
 
   return {
-    /** For answers that no route gives. */
+    /** Counts and logs an answer that no route gives. */
     unmatched(request: FastifyRequest, status: number): void {
       const milliseconds = performance.now() - request.startedMs;
       countsOf(UNMATCHED).add(request.raw.method ?? '', status, milliseconds / 1000);
-      tell(request, UNMATCHED, status, milliseconds, false);
+      logAnswer(request, UNMATCHED, status, milliseconds, false);
     },
   };
 }

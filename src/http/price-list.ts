@@ -10,7 +10,7 @@ interface PriceListOptions {
   readonly nowSeconds: number;
 }
 
-/** What `GET /v1/paid` answers: every route sold for USDC with its price in USD and in base units, in the catalogue's order. */
+/** The answer of `GET /v1/paid`: every route sold for USDC with its price in USD and in base units, in the catalogue's order. */
 export function createPriceList({ catalogue, requirementOf, publicOrigin, nowSeconds }: PriceListOptions) {
   const priced = entriesOn(catalogue, 'paid').flatMap((endpoint) =>
     endpoint.price ? [{ endpoint, price: endpoint.price }] : [],

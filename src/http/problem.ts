@@ -17,18 +17,18 @@ export interface Problem {
   errors?: ParameterError[];
 }
 
-/** Where an answer belongs: its request id and the raw request target. */
+/** The request id and the raw request target of an answer. */
 interface Occasion {
   id: string;
   target: string;
 }
 
-/** Longer paths are cut: a body that echoes kilobytes helps nobody. */
+/** Longer paths are cut in the body. */
 const MAX_INSTANCE = 256;
 
 /**
- * Renders an error as a problem body. `extra` adds members of one route, never replaces the standard ones.
- * The query is left out of `instance`: it is the caller's data, and answers end up in logs.
+ * Renders an error as a problem body. `extra` adds members and never replaces the standard ones.
+ * `instance` has no query, because the query is the client's data and answers may be logged.
  */
 export function renderProblem(error: AppError, { id, target }: Occasion, extra: Record<string, unknown> = {}): string {
   const problem: Problem = {
@@ -45,7 +45,7 @@ export function renderProblem(error: AppError, { id, target }: Occasion, extra: 
   return JSON.stringify({ ...extra, ...problem });
 }
 
-/** The headers that go with a problem: never cached, and `Retry-After` in whole seconds where the error knows it. */
+/** The headers of a problem: it is never cached, and has `Retry-After` in whole seconds when the error defines it. */
 export function problemHeaders(error: AppError): Record<string, string> {
   const { retryAfterSeconds } = error;
   return {

@@ -13,9 +13,9 @@ interface RateLimitOptions {
 }
 
 /**
- * Makes the hook that limits a group of routes per client: `RateLimit-*` on every answer, 429 with `Retry-After` above the limit.
+ * Creates the hook that limits a group of routes per client: `RateLimit-*` on every answer, 429 with `Retry-After` above the limit.
  * A synchronous hook over one Map: @fastify/rate-limit does the same through promises and costs about twice as much a request
- * (figures in README.md beside this). `request.ip` already is the first address no trusted proxy vouches for.
+ * (figures in README.md beside this). With trusted proxies `request.ip` is the client's address that they report.
  */
 export function createRateLimit({ perMinute, clock, maxClients }: RateLimitOptions): onRequestHookHandler {
   const windows = openClientWindows(() => createMinuteWindows(clock, maxClients), 'requests');
@@ -40,9 +40,8 @@ export function rateLimitHeaders({ limit, left, resetSeconds }: Standing): Reado
 }
 
 /**
- * The refusal of one request too many. For a request with a payment it says `charged: "unknown"`: the ledger was not asked, and a buyer presents
- * a payment again when the first answer was lost. A request that is refused for its form (414, 431, unreadable) says `false` instead: it can never
- * have been sold.
+ * The 429 of a request above the limit. With a payment it has `charged: "unknown"`: the ledger was not read, and the payment may be a repeated one whose
+ * first answer was lost. A request that is refused for its form (414, 431, unreadable) has `false`, because it can never have been sold.
  */
 export function rateLimited({ of, limit, resetSeconds }: Standing, isPaid: boolean): AppError {
   const detail = `More than ${limit} requests a minute from one ${of === 'site' ? '/48 network' : 'client'}.`;

@@ -5,7 +5,7 @@ import { AppError } from '../errors.ts';
 import { CORS_HEADERS } from './cors.ts';
 import { problemHeaders, renderProblem } from './problem.ts';
 
-/** The parser's codes that deserve an answer of their own; the rest is no HTTP. */
+/** The parser's codes with their own answer. Any other code means that the request is not HTTP. */
 const KNOWN: Record<string, readonly [status: number, code: string, detail: string]> = {
   HPE_HEADER_OVERFLOW: [431, 'headers_too_large', 'Request line and headers together may have at most 16 KiB.'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'request_timeout', 'The request did not arrive in time.'],
@@ -17,9 +17,9 @@ interface RawErrorOptions {
 }
 
 /**
- * Answers what the HTTP parser refuses, where no route or hook ever runs, and closes the connection.
- * When an earlier request of the same connection is still unanswered nothing is written: the client would take our
- * refusal for that request's answer, which may be a paid one.
+ * Answers a request that the HTTP parser refuses, before any route or hook, and closes the connection.
+ * It writes nothing while an earlier request of the connection is unanswered: the client would read the refusal as the answer to that request, which may
+ * be a paid one.
  */
 export function createClientErrorHandler({ log, nextId }: RawErrorOptions) {
   return (error: Error & { code?: string }, socket: Socket): void => {

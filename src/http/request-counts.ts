@@ -1,4 +1,4 @@
-/** Upper bounds in seconds: from a kept answer to a settlement that is waited for. */
+/** Upper bounds in seconds: from a cached answer to a paid answer that waits for its settlement. */
 const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 
 /** One route's counters. */
@@ -9,10 +9,10 @@ export interface RouteCounts {
   readonly latency: { readonly buckets: readonly number[]; readonly sum: number; readonly count: number };
 }
 
-/** The bounds in order; the counts of `latency.buckets` belong to them, the last one to everything slower. */
+/** The bounds in order. `latency.buckets` has a count for each, and a last one for everything slower. */
 export const LATENCY_BOUNDS: readonly number[] = BUCKETS;
 
-/** Counters of one route as plain numbers: adding to them is two look-ups, where a metric with labels would hash them for every request. */
+/** Counters of one route as plain numbers. Adding costs two look-ups; a metric with labels would hash the labels for every request. */
 export function createRouteCounts(): RouteCounts {
   const answers = new Map<string, Map<number, number>>();
   const latency = { buckets: new Array<number>(BUCKETS.length + 1).fill(0), sum: 0, count: 0 };

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * Returns a maker of request ids: a random prefix of this process and a counter.
- * One random draw a process keeps ids unguessable and unique over restarts at the cost of a string; a caller's own id is never
- * taken over, because it ends up in our log and would let callers forge entries of one another.
+ * Returns a function that creates request ids: a random prefix of this process and a counter.
+ * One random draw for each process makes ids unguessable and unique over restarts. A client's own id is never used, because ids are logged and clients
+ * could forge each other's entries.
  */
 export function createRequestIds(): () => string {
   const prefix = randomBytes(9).toString('base64url');

@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 
-/** The part of a payment requirement that documents repeat; the payment module makes it, documents never restate a term. */
+/** The part of a payment requirement that documents show. The payment module creates it; documents define no term themselves. */
 export interface Requirement {
   readonly scheme: string;
   readonly network: string;

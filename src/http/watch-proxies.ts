@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { hasOwnAddress } from '../lib/limits/client-identity.ts';
 
-const UNTOLD =
+const UNNAMED =
   'a request came through a proxy that does not tell who sent it: name the proxy in TRUSTED_PROXIES and let it send X-Forwarded-For. ' +
   'Until then all of its clients share one rate limit, and a paid reply is fetched again by its payment identifier alone';
 
@@ -11,17 +11,17 @@ const UNTOLD =
  * proxy, or a client wrote the header. The peer's address in the warning shows which.
  */
 export function watchProxies(log: Logger): (request: FastifyRequest) => void {
-  let isTold = false;
-  // Behind a trusted proxy every request has the header: its address is judged once, not each time.
+  let isWarned = false;
+  // Behind a trusted proxy every request has the header, so each peer address is checked once.
   let trusted = '';
   return (request) => {
     const peer = request.raw.socket.remoteAddress ?? '';
-    if (isTold || peer === trusted) return;
+    if (isWarned || peer === trusted) return;
     if (hasOwnAddress(request)) {
       trusted = peer;
       return;
     }
-    isTold = true;
-    log.warn({ peer }, UNTOLD);
+    isWarned = true;
+    log.warn({ peer }, UNNAMED);
   };
 }

@@ -11,8 +11,8 @@ interface WellKnownOptions {
 }
 
 /**
- * What `GET /.well-known/x402` answers: the USDC routes in the form of a facilitator's list of resources, and their addresses alone as
- * older crawlers read them. The drafts are not settled; what binds is the 402 of a route.
+ * The answer of `GET /.well-known/x402`: the USDC routes in the form of a facilitator's list of resources, and a list of addresses for older crawlers.
+ * The drafts are not final. Only the 402 of a route is binding.
  */
 export function createWellKnown({ catalogue, acceptsOf, publicOrigin }: WellKnownOptions) {
   const items = entriesOn(catalogue, 'paid').map((endpoint) => ({

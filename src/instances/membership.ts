@@ -6,22 +6,22 @@ import { type InstancesStore, LIVING_MS, type Standing } from '../store/ports/in
 const HEARTBEAT_MS = 1000;
 /** A leader whose last heartbeat is older may be replaced. */
 const LEASE_MS = 6000;
-/** It steps down by itself so much earlier, so that two lead at most where clocks run at different speeds or a process was paused. */
+/** The leader steps down so much before its lease ends. So two instances lead at once only when clocks run at different speeds or a process was paused. */
 const MARGIN_MS = 1500;
-/** When the ledger has not answered for this long, the leader's last report counts no longer. */
+/** When the ledger has not answered for this long, the leader's last report is no longer valid. */
 const HEARTBEAT_TIMEOUT_MS = 5000;
-/** A heartbeat that takes longer has failed: the lease must not run out behind it, nor a leader go on because it waits. */
-const PATIENCE_MS = 2000;
+/** Time-out of a heartbeat, in milliseconds, so that the lease does not end and a leader does not go on while it waits. */
+const ANSWER_MS = 2000;
 
-/** What an instance does beside serving while it leads. */
+/** The additional work of the leading instance. */
 export interface Leading {
-  /** Begins; the ledger checks the fencing token before anything is sent. A rejection is tried again, after `stepDown`. */
+  /** Begins to lead. The ledger checks the fencing token before each broadcast. After a rejection `stepDown` is called, and `lead` is tried again. */
   lead(fencingToken: number): Promise<void>;
-  /** Ends, whatever is under way; what is left open is the next leader's. */
+  /** Ends leading at once. The next leader takes over open payments. */
   stepDown(): void;
-  /** Takes over what these instances left, beside the heartbeats, however much it is. A rejection is tried again at the next heartbeat. */
+  /** Takes over the open payments of these instances, while heartbeats go on. After a rejection it is tried again at the next heartbeat. */
   takeOver(dead: readonly string[]): Promise<void>;
-  /** What the others must know, as text; null while there is nothing to report. */
+  /** The report for the other instances, as text; null while there is nothing to report. */
   report(): string | null;
 }
 
@@ -34,23 +34,23 @@ interface MembershipOptions {
 
 /** This instance among those that share a ledger. */
 export interface Membership {
-  /** Whether this one leads now, for certain. */
+  /** Whether this instance leads now and its lease has not ended. */
   leads(): boolean;
   living(): readonly string[];
-  /** The leader's last report; null when there is none, or the ledger has not answered for too long. */
+  /** The leader's last report. Null when there is none, or when the ledger has not answered for 5 s. */
   reported(): string | null;
-  /** Resolves after the first heartbeat, rejects when it fails. */
+  /** Resolves after the first heartbeat. Rejects when it fails. */
   start(leading: Leading): Promise<void>;
   /** Steps down and gives the lease up, so that another instance may take it. */
   stop(): Promise<void>;
 }
 
 /**
- * Keeps this instance among the living, and lets one of all lead.
- * 1. A heartbeat a second says that it lives and takes the lease where it may. The lease counts from before the heartbeat was sent.
- * 2. The instance that gains it begins to lead with the lease's fencing token. One that cannot renew it in time steps down by itself.
- * 3. The leader takes over what dead instances left, and strikes them off; the heartbeats go on meanwhile.
- * A paused leader may believe for a moment that it still leads: the ledger then refuses its fencing token.
+ * Sends this instance's heartbeats, and lets one instance lead.
+ * 1. A heartbeat a second marks the instance as living and takes or renews the lease where possible. The lease counts from before the heartbeat was sent.
+ * 2. The instance that gets the lease begins to lead with its fencing token. A leader that cannot renew the lease in time steps down by itself.
+ * 3. The leader takes over the open payments of dead instances and deletes their rows, while heartbeats go on.
+ * A leader that was paused may act as leader for a moment. The ledger then refuses its fencing token.
  */
 export function createMembership({ store, bootId, clock, log }: MembershipOptions): Membership {
   const ended = new AbortController();
@@ -59,12 +59,12 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
   const takeOver = createTakeOver(store, log);
   let loop: Promise<void> | null = null;
 
-  async function turn(leading: Leading): Promise<void> {
+  async function step(leading: Leading): Promise<void> {
     const standing = await lease.renew().catch((err: unknown) => {
       log.warn({ err }, 'the ledger does not hear that this instance lives');
       return null;
     });
-    // Read again: between the answer and this line the process may have been paused.
+    // The lease is checked again, because the process may have been paused after the answer.
     const fencingToken = lease.isHeld() ? (standing?.fencingToken ?? term.token()) : null;
     if (term.token() !== null && fencingToken !== term.token()) {
       log.warn({ fencingToken: term.token() }, 'this instance leads no more');
@@ -74,14 +74,14 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
     if (term.token() === null) await term.begin(leading, fencingToken);
     if (standing.dead.length > 0) takeOver.begin(leading, standing.dead);
     const report = leading.report();
-    if (report !== null) await inPatience(store.report(fencingToken, report), clock);
+    if (report !== null) await inAnswerTime(store.report(fencingToken, report), clock);
   }
 
   async function run(leading: Leading): Promise<void> {
     while (!ended.signal.aborted) {
       await clock.sleep(HEARTBEAT_MS, ended.signal).catch(() => {});
       if (ended.signal.aborted) return;
-      await turn(leading).catch((err: unknown) => log.warn({ err }, 'a turn of leading failed'));
+      await step(leading).catch((err: unknown) => log.warn({ err }, 'a turn of leading failed'));
     }
   }
 
@@ -90,7 +90,7 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
     living: () => lease.standing()?.living ?? [],
     reported: () => (lease.isHeard() ? (lease.standing()?.reported ?? null) : null),
     start: async (leading) => {
-      await turn(leading);
+      await step(leading);
       if (lease.standing() === null) throw new Error('the ledger cannot be reached');
       loop = run(leading).finally(async () => {
         if (term.token() !== null) term.end(leading);
@@ -100,25 +100,25 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
     stop: async () => {
       ended.abort();
       await loop;
-      await inPatience(store.leave(bootId), clock).catch(() => {});
+      await inAnswerTime(store.leave(bootId), clock).catch(() => {});
     },
   };
 }
 
-const inPatience = <T>(asked: Promise<T>, clock: Clock): Promise<T> =>
-  inTime(asked, PATIENCE_MS, clock, () => new Error(`the ledger did not answer in ${PATIENCE_MS} ms`));
+const inAnswerTime = <T>(asked: Promise<T>, clock: Clock): Promise<T> =>
+  inTime(asked, ANSWER_MS, clock, () => new Error(`the ledger did not answer in ${ANSWER_MS} ms`));
 
-/** The lease as the last heartbeat found it. */
+/** The state of the lease after the last heartbeat. */
 function createLease(store: InstancesStore, bootId: string, clock: Clock) {
   let standing: Standing | null = null;
   let heardMs = Number.NEGATIVE_INFINITY;
   let heldUntilMs = Number.NEGATIVE_INFINITY;
 
   return {
-    /** Sends a heartbeat. Rejects when the ledger does not answer in time; then everything is as before. */
+    /** Sends a heartbeat. Rejects without a change of state when the ledger does not answer in time. */
     renew: async (): Promise<Standing> => {
       const askedMs = clock.nowMs();
-      const renewed = await inPatience(store.heartbeat(bootId, LEASE_MS, LIVING_MS), clock);
+      const renewed = await inAnswerTime(store.heartbeat(bootId, LEASE_MS, LIVING_MS), clock);
       standing = renewed;
       heardMs = askedMs;
       heldUntilMs = renewed.fencingToken === null ? Number.NEGATIVE_INFINITY : askedMs + LEASE_MS - MARGIN_MS;
@@ -130,7 +130,7 @@ function createLease(store: InstancesStore, bootId: string, clock: Clock) {
   };
 }
 
-/** One time of leading: the fencing token stands from the beginning of `lead` to `stepDown`. */
+/** One term of leading. `token` returns the fencing token from the start of `lead` to `stepDown`. */
 function createTerm(log: MembershipOptions['log']) {
   let token: number | null = null;
 
@@ -147,7 +147,7 @@ function createTerm(log: MembershipOptions['log']) {
       try {
         await leading.lead(fencingToken);
       } catch (error) {
-        // Half of it may have begun: it ends, so that the next turn begins anew.
+        // A part of it may have begun, so it is ended, and the next step begins again.
         end(leading);
         throw error;
       }
@@ -156,7 +156,7 @@ function createTerm(log: MembershipOptions['log']) {
   };
 }
 
-/** Takes over what dead instances left, once at a time, while the heartbeats go on. */
+/** Takes over the open payments of dead instances, one call at a time, while heartbeats go on. */
 function createTakeOver(store: InstancesStore, log: MembershipOptions['log']) {
   let running: Promise<void> | null = null;
 

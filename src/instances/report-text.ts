@@ -4,7 +4,7 @@ import type { RailProbes, ReportedStatus, SettlingReport } from '../payment/sett
 const payers = z.array(z.tuple([z.string(), z.string()]));
 const status = z.object({ unavailable: z.string().nullable(), codeRefused: z.string().nullable(), payers });
 const shape = z.object({
-  // The five members that the version before reads and writes. An older one than that does not write `codeRefused`.
+  // The five members that the previous version reads and writes. Older versions do not write `codeRefused`.
   unavailable: z.string().nullable(),
   codeRefused: z.string().nullable().default(null),
   payers,
@@ -13,15 +13,15 @@ const shape = z.object({
     z.string(),
     z.object({ ok: z.boolean(), detail: z.string().optional(), sender: z.string().optional() }),
   ),
-  /** By the rail's name; the version before does not write it. */
+  /** The status by the rail's name. The previous version does not write it. */
   status: z.record(z.string(), status).optional(),
 });
 
 const NOTHING: ReportedStatus = { unavailable: null, codeRefused: null, payers: [] };
 
 /**
- * The leader's report as text in the ledger. An instance of the version before reads it too, so the two rails that it knows are also in the
- * members that it reads.
+ * The leader's report as text in the ledger. Instances of the previous version read it too, so it also has the members for the two rails that they
+ * know.
  */
 export function reportText({ status, probes }: SettlingReport): string {
   const { unavailable, codeRefused, payers } = status['usdc-exact'] ?? NOTHING;
@@ -29,7 +29,7 @@ export function reportText({ status, probes }: SettlingReport): string {
   return JSON.stringify({ unavailable, codeRefused, payers, gatewayUnavailable, rails: probes, status });
 }
 
-/** Reads the text of this version or of the one before; null where it is neither. */
+/** Reads a report of this version or of the previous one; null for any other text. */
 export function readReport(text: string): SettlingReport | null {
   try {
     const parsed = shape.safeParse(JSON.parse(text));

@@ -5,7 +5,7 @@ import { readReport } from './report-text.ts';
 
 const NO_LEADER = 'no instance settles just now';
 
-/** The instance that leads, as the others reach it: asked by notifications, and known by its last report. */
+/** The link from the other instances to the leader: they request settlements by notifications and read the leader's last report. */
 export function createSettlingLink(
   membership: Pick<Membership, 'reported'>,
   notifications: Notifications,
@@ -13,7 +13,7 @@ export function createSettlingLink(
   let text: string | null = null;
   let read: ReturnType<SettlingProcess['report']> = null;
 
-  /** Reads each text once: every sale asks for the report. */
+  /** Parses each text once, because every sale reads the report. */
   function report() {
     const reported = membership.reported();
     if (reported === text) return read;

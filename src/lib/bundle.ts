@@ -1,4 +1,4 @@
-/** Collects what is said within one turn of the event loop and sends it as one message. */
+/** Collects the items of one event loop turn and sends them as one message. */
 export function createBundle<T>(send: (items: readonly T[]) => void): (item: T) => void {
   let waiting: T[] = [];
   return (item) => {

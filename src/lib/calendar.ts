@@ -6,15 +6,15 @@ export function isCalendarDate(text: string): boolean {
   return FORM.test(text) && isoDate(Date.parse(`${text}T00:00:00Z`)) === text;
 }
 
-/** The UTC day of Unix milliseconds, or null when they are none. */
+/** The UTC day of a time in Unix milliseconds; null for an invalid time. */
 export function isoDate(ms: number): string | null {
   return Number.isFinite(ms) ? new Date(ms).toISOString().slice(0, 10) : null;
 }
 
-/** The UTC day of a time that a clock told, `YYYY-MM-DD`; throws when it told none. */
+/** The UTC day of a clock's time, `YYYY-MM-DD`. Throws for an invalid time. */
 export function utcDay(ms: number): string {
   const day = isoDate(ms);
-  if (day === null) throw new Error(`the clock tells no time: ${ms}`);
+  if (day === null) throw new Error(`the clock gives no valid time: ${ms}`);
   return day;
 }
 

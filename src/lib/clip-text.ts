@@ -6,7 +6,7 @@ export interface Clipped {
   readonly truncated: boolean;
 }
 
-/** Cuts after `max` code points, so never between the two halves of one; a lone half (which no JSON reader need accept) becomes U+FFFD. */
+/** Cuts after `max` code points, never inside a surrogate pair. A lone surrogate becomes U+FFFD, because JSON parsers may refuse it. */
 export function clipText(text: string, max: number): Clipped {
   let units = 0;
   let characters = 0;

@@ -1,11 +1,11 @@
-/** Where time comes from, so that tests can move it. All times inside the service are Unix milliseconds. */
+/** The source of time, which tests can replace. All times inside the service are Unix milliseconds. */
 export interface Clock {
   nowMs(): number;
   /** Resolves after `ms`; rejects with the signal's reason when it aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The machine's clock. Its timers are plain ones: Node's promised timers make an error with a stack for each sleep that is cut short. */
+/** The machine's clock. It uses plain timers, because Node's promise timers create an error with a stack for each aborted sleep. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   sleep: (ms, signal) =>

@@ -31,14 +31,14 @@ export function uncover(coverage: Coverage, span: Span): Coverage {
   );
 }
 
-/** What of `window` is not in the set, lowest first. */
+/** The parts of `window` that are not in the set, lowest first. */
 export function missingFrom(coverage: Coverage, window: Span): Coverage {
   let missing: Coverage = window.from <= window.to ? [window] : [];
   for (const known of coverage) missing = uncover(missing, known);
   return missing;
 }
 
-/** How much of `window` is in the set, from 0 to 1, `ofNothing` of an empty one. Down to a ten-thousandth, never up: 1 means complete. */
+/** The share of `window` in the set, from 0 to 1; `ofNothing` for an empty window. Rounded down to a ten-thousandth, so that 1 means complete. */
 export function shareOf(coverage: Coverage, window: Span, ofNothing: 0 | 1): number {
   const size = window.to - window.from + 1;
   const share = size <= 0 ? ofNothing : 1 - sizeOf(missingFrom(coverage, window)) / size;

@@ -29,7 +29,7 @@ export function multiply(a: Decimal, b: Decimal): Decimal {
 
 /**
  * The quotient rounded half up, once, to at least `decimals` places and at least `significant` digits, whichever is finer.
- * Throws when `divisor` is zero: a rate of zero is no rate, and whoever read it must have refused it.
+ * Throws RangeError when `divisor` is zero; the reader of a rate must refuse zero before.
  */
 export function divide(
   dividend: Decimal,
@@ -44,7 +44,7 @@ export function divide(
   return { digits: (2n * shifted + denominator) / (2n * denominator), scale };
 }
 
-/** The decimal exponent of a quotient's first digit: 0 for 1 to 9.99…, -1 for 0.1 to 0.99…; of zero, 0. */
+/** The decimal exponent of a quotient's first digit: 0 for 1 to 9.99…, -1 for 0.1 to 0.99…, and 0 for zero. */
 function exponentOf(numerator: bigint, denominator: bigint): number {
   if (numerator === 0n) return 0;
   const guess = numerator.toString().length - denominator.toString().length;

@@ -3,21 +3,21 @@ import { domainToASCII } from 'node:url';
 /** RFC 1035, 2.3.4: 255 octets on the wire are 253 characters of text. */
 const MAX_NAME = 253;
 
-/** Anything that the URL parser behind `domainToASCII` would cut off, decode or drop without a word. */
+/** Characters that the URL parser behind `domainToASCII` would cut off, decode or drop silently. */
 const NOT_IN_NAMES = /[\s\p{Cc}/?#@:\\%[\]<>^|"`{}*]/u;
 
-/** RFC 1035's letters, digits and hyphens; underscores stand in names such as `_dmarc` (RFC 8552). */
+/** RFC 1035's letters, digits and hyphens; underscores occur in names such as `_dmarc` (RFC 8552). */
 const LABEL = /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/;
 
-/** The URL standard's "ends in a number": what a resolver library may take for an IPv4 address, whatever its spelling. */
+/** The URL standard's "ends in a number": a resolver library may read such a name as an IPv4 address. */
 const NUMERIC = /^(\d+|0x[0-9a-f]*)$/;
 
 /** RFC 6761, 6762, 7686, 8375, 9476 and ICANN's private-use `internal`: names that the public DNS never answers for. */
 const SPECIAL_USE = /(^|\.)(localhost|local|internal|onion|test|invalid|alt|home\.arpa)$/;
 
 /**
- * A host name in its one ASCII form (lower case, IDN as A-labels, no trailing dot), or why it is none.
- * Names become parts of requests to others, so what is not plainly a name under a public top-level domain is refused.
+ * A host name in its one ASCII form (lower case, IDN as A-labels, no trailing dot), or the reason why it is invalid.
+ * Names become parts of outgoing requests, so only names under a public top-level domain are accepted.
  */
 export function parseHostName(text: string): { name: string } | { fault: string } {
   if (text === '' || NOT_IN_NAMES.test(text))

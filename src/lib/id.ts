@@ -6,7 +6,7 @@ const IDS_A_DRAW = 64;
 
 /**
  * Ids that sort by the time they were made (milliseconds, then a counter) and end in random bytes.
- * Made here rather than by a database, so that no id is ever given twice, after a delete or by a second adapter.
+ * The process creates them instead of a database, so that no id is used twice, after a delete or with a second adapter.
  */
 export function createIds(clock: Clock): () => string {
   const random = createRandomHex();
@@ -21,7 +21,7 @@ export function createIds(clock: Clock): () => string {
   };
 }
 
-/** Random bytes as hex, drawn for many ids at once: a draw costs as much as all the rest of an id. */
+/** Random bytes as hex, drawn for many ids at once, because one draw costs as much as the rest of an id. */
 function createRandomHex(): () => string {
   let drawn = '';
   return () => {

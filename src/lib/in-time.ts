@@ -1,9 +1,9 @@
 import type { Clock } from './clock.ts';
 
-/** Why a timer is stopped. A reason that is given costs nothing; the one that would be made otherwise has a stack. */
+/** The reason for stopping the timer. Without a given reason an error with a stack would be created. */
 const SETTLED = 'settled';
 
-/** Settles as `asked` does, or rejects with `late` after `ms`. What then comes counts for nothing: it may be older than what was heard since. */
+/** Settles as `asked` does, or rejects with `late` after `ms`. A later result is ignored, because newer results may have arrived since. */
 export async function inTime<T>(asked: Promise<T>, ms: number, clock: Clock, late: () => Error): Promise<T> {
   const timer = new AbortController();
   const over = clock.sleep(ms, timer.signal).then(() => {

@@ -1,8 +1,8 @@
 import type { Clock } from './clock.ts';
 
 /**
- * Makes a costly reading cheap to ask for: callers that ask while one is under way, or within `keptMs` of its beginning, share its result or its
- * failure. So it is made at most once in that time, and never twice at once, however often it is asked for.
+ * Shares a costly reading: callers that ask while one is under way, or within `keptMs` of its start, get its result or its failure.
+ * So it is made at most once in that time, and never twice at once.
  */
 export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Clock): () => Promise<T> {
   let last: { readonly result: Promise<T>; readonly startedMs: number; isUnderWay: boolean } | null = null;
@@ -18,7 +18,7 @@ export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Cl
   }
 
   return () => {
-    // Also backwards: a clock that was set back must not keep a reading until it has caught up.
+    // The absolute difference, so that a clock that was set back does not keep a reading for longer.
     const isFresh = last && (last.isUnderWay || Math.abs(clock.nowMs() - last.startedMs) < keptMs);
     return last && isFresh ? last.result : begin();
   };

@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino, stdSerializers } from 'pino';
 
-/** Lower-case names of what no log line may hold: proofs of payment, credentials, and RPC addresses (their paths carry keys). */
+/** Lower-case names of fields that no log line may hold: proofs of payment, credentials, and RPC URLs (their paths may hold keys). */
 const SECRET_KEYS = new Set([
   'payment-signature',
   'x-payment',
@@ -22,12 +22,12 @@ const SECRET_KEYS = new Set([
   'secret',
 ]);
 const REDACTED = '[redacted]';
-/** Deeper than anything we log on purpose; it bounds the walk over objects that are not ours. */
+/** Deeper than any object that we log on purpose. It limits the walk through foreign objects. */
 const MAX_DEPTH = 8;
 
 /**
  * The process log: JSON lines on standard output, secrets replaced at any depth of what is logged.
- * Replaced by name and not by path, because errors of libraries carry requests in shapes that we do not choose.
+ * Secrets are found by name and not by path, because errors of libraries contain requests in unknown shapes.
  */
 export function createLogger(level: string, destination?: DestinationStream): Logger {
   const options = {
@@ -35,7 +35,7 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
     base: null,
     // Bindings of a child are written before the formatters see them.
     redact: { paths: [...SECRET_KEYS].map((key) => `["${key}"]`), censor: REDACTED },
-    // Errors are plain and redacted by then; pino's own serializer would take them for objects that look like errors.
+    // Errors are plain redacted objects here already. pino's own serializer must not change them.
     serializers: { err: (value: unknown) => value },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: {

@@ -1,9 +1,9 @@
-/** Stands for a property that cannot be read without running the value's own code; equal to nothing that JSON can say. */
+/** Marks a property that cannot be read without running the value's own code. It is equal to no JSON value. */
 export const UNREADABLE: unique symbol = Symbol('unreadable');
 
 /**
- * A value's own data property; undefined where there is none, never one of a prototype, and no accessor is invoked.
- * Untrusted objects are read through this, so that `constructor` or `__proto__` is data like any other. Never throws.
+ * A value's own data property; undefined when there is none. It never reads a prototype and never runs an accessor.
+ * Use it to read untrusted objects, so that `constructor` and `__proto__` are ordinary data. Never throws.
  */
 export function own(value: unknown, key: PropertyKey): unknown {
   if (typeof value !== 'object' || value === null) return undefined;
@@ -15,7 +15,7 @@ export function own(value: unknown, key: PropertyKey): unknown {
   }
 }
 
-/** All own keys of an object, those of symbols and hidden ones too; null for what is no object or will not tell. Never throws. */
+/** All own keys of an object, symbols and non-enumerable ones included. Null for a value that is no object and for a proxy that throws. Never throws. */
 export function ownKeys(value: unknown): readonly PropertyKey[] | null {
   if (typeof value !== 'object' || value === null) return null;
   try {

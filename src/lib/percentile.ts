@@ -8,7 +8,7 @@ export function countOf(histogram: Histogram): number {
   return count;
 }
 
-/** The nearest-rank percentiles (the smallest value that this share does not exceed) in the order of `percents`; null of nothing. */
+/** The nearest-rank percentiles, in the order of `percents`; null for an empty histogram. */
 export function percentilesIn(histogram: Histogram, percents: readonly number[]): bigint[] | null {
   const total = countOf(histogram);
   if (total === 0) return null;
@@ -23,7 +23,7 @@ export function percentilesIn(histogram: Histogram, percents: readonly number[])
   });
 }
 
-/** The same of plain numbers: the nearest rank, or null of nothing. */
+/** The nearest-rank percentile of plain numbers; null for an empty list. */
 export function percentileOf(values: readonly number[], percent: number): number | null {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(Math.ceil((percent / 100) * sorted.length), 1) - 1] ?? null;

@@ -1,4 +1,4 @@
-// RLP, in which Ethereum writes transactions: the yellow paper's appendix B.
+// RLP, the encoding of Ethereum transactions (yellow paper, appendix B).
 
 /** A string of bytes. */
 export function rlpBytes(bytes: Uint8Array): Buffer {

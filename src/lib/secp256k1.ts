@@ -8,8 +8,8 @@ const HALF_ORDER = Buffer.from('7fffffffffffffffffffffffffffffff5d576e7357a4501d
 const hasher = await createKeccak(256);
 
 /**
- * Keccak-256 of bytes. In WebAssembly, because it is hashed several times for each payment, and the relayer's large transactions twice:
- * in JavaScript one of 120 KB blocks the loop for 8 ms (0.5 ms here).
+ * Keccak-256 of bytes, in WebAssembly: each payment needs several hashes, and the relayer hashes its large transactions twice. In JavaScript one of
+ * 120 KB blocks the event loop for 8 ms (0.5 ms here).
  */
 export function keccak256(bytes: Uint8Array): Uint8Array {
   return hasher.init().update(bytes).digest('binary');
@@ -17,8 +17,8 @@ export function keccak256(bytes: Uint8Array): Uint8Array {
 
 /**
  * The address that signed a 32-byte digest with a 65-byte `r ‖ s ‖ v` signature, or null.
- * Null for v outside 27/28, a high s or an impossible point: exactly what FiatToken's ECRecover refuses, so what we accept settles.
- * Native, because recovery in JavaScript blocks the loop for milliseconds (0.1 ms here).
+ * Null for v outside 27/28, a high s or an impossible point. FiatToken's ECRecover refuses exactly the same, so a signature accepted here can settle.
+ * It is native code, because recovery in JavaScript blocks the event loop for milliseconds (0.1 ms here).
  */
 export function recoverAddress(digest: Uint8Array, signature: Uint8Array): Uint8Array | null {
   if (signature.length !== 65) return null;
@@ -35,7 +35,7 @@ export function recoverAddress(digest: Uint8Array, signature: Uint8Array): Uint8
 
 /**
  * The compressed key (33 bytes) that signed a 32-byte digest with a 64-byte `r ‖ s` signature and recovery id 0 to 3, or null.
- * Takes a high s as well: whoever needs one spelling of a signature must check that first.
+ * A high s is accepted too. A caller that needs a unique form of the signature must check s itself.
  */
 export function recoverPublicKey(digest: Uint8Array, signature: Uint8Array, recovery: number): Uint8Array | null {
   try {

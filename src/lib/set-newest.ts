@@ -1,6 +1,6 @@
 /**
- * Sets a key as the newest of a map, which is kept in the order of setting. Where the map then holds more than `most`, its oldest key goes: so a
- * map whose keys strangers choose stays within memory.
+ * Sets a key as the newest of a map, which stays in the order of setting. When the map then has more than `most` keys, the oldest is deleted, so that a
+ * map whose keys third parties choose is bounded.
  */
 export function setNewest<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
   map.delete(key);

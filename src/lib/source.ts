@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Where an answer comes from; every data answer carries one, so that a buyer can check it at its origin. */
+/** The source of an answer. Every data answer has one, so that a buyer can check the data at its origin. */
 export const sourceSchema = z
   .strictObject({
     name: z.string().meta({ description: 'The origin of the data, in words' }),

@@ -1,4 +1,4 @@
-/** Decimals of the chain's native currency: on Arc that is USDC with 18 (facts: native 18, ERC-20 face 6). */
+/** Decimals of the chain's native currency: on Arc that is USDC with 18 (its ERC-20 contract has 6). */
 export const NATIVE_DECIMALS = 18;
 
 /** A gwei is 10^9 wei, the unit in which base fees are published. */
@@ -6,7 +6,7 @@ const GWEI_DECIMALS = 9;
 
 /**
  * The exact decimal string of `value` base units, without trailing zeros: (1500000n, 6) is "1.5".
- * Money never passes through a float, so a buyer can multiply what we print back into what the chain holds.
+ * Money is never a float, so a buyer can compute the exact on-chain amount from the text.
  */
 export function formatUnits(value: bigint, decimals: number): string {
   const sign = value < 0n ? '-' : '';

@@ -11,7 +11,7 @@ export interface InvoiceRow {
   forget_at: number;
 }
 
-/** A row of `lightning_claims` as SQLite gives it; the lease is the store's own business. */
+/** A row of `lightning_claims` as SQLite gives it; without the lease, which only the store reads. */
 export interface ClaimRow {
   network: string;
   payment_hash: Uint8Array;
@@ -25,7 +25,7 @@ export interface ClaimRow {
   answer: 'none' | 'kept' | 'gone' | null;
 }
 
-/** The row in the service's words. */
+/** The row as the port's type. */
 export function invoiceFromRow(row: InvoiceRow): InvoiceRecord {
   return {
     network: row.network,
@@ -38,7 +38,7 @@ export function invoiceFromRow(row: InvoiceRow): InvoiceRecord {
   };
 }
 
-/** The row in the service's words; a claim that grants nothing has a null `grant`. */
+/** The row as the port's type; a claim that grants nothing has a null `grant`. */
 export function claimFromRow(row: ClaimRow): Claim {
   return {
     network: row.network,

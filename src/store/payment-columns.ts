@@ -1,9 +1,9 @@
 import type { PaymentChange } from './ports/sales.ts';
 
-/** The states that are open, in SQL: such a payment may still end in a transfer, so it holds part of the payer's balance. */
+/** The open states, in SQL. A payment in one of them may still end in a transfer, so it counts against the payer's balance. */
 export const OPEN = "('reserved', 'settling', 'unknown')";
 
-/** The column of each thing that a move may change, the same in both databases. */
+/** The column of each field that a move may change, the same in both databases. */
 export const CHANGE_COLUMNS: Record<keyof PaymentChange, string> = {
   bootId: 'boot_id',
   signature: 'signature',

@@ -10,13 +10,13 @@ const VERSION = '0.1.0';
 
 interface OutgoingOptions {
   readonly web: WebConfig;
-  /** Where buyers reach us. */
+  /** The public origin of this service. */
   readonly publicOrigin: string;
   readonly clock: Clock;
   readonly log: UpstreamLog;
 }
 
-/** Everything that sends requests to others than the chain: the client of the upstreams, and the one for strangers' pages. */
+/** Creates everything that sends requests to hosts other than the chain's: the client of the upstreams, and the one for third parties' pages. */
 export function createOutgoing({ web: settings, publicOrigin, clock, log }: OutgoingOptions) {
   const userAgent = `percall/${VERSION} (+${settings.contactUrl ?? publicOrigin})`;
   const { testHosts, timeoutMs, hostPerMinute, pageWorkers } = settings;

@@ -33,7 +33,7 @@ import { openLedger } from './open-ledger.ts';
 import { openSources } from './open-sources.ts';
 import { createReadiness } from './readiness.ts';
 
-/** Chooses the real parts and wires them; nothing else in the service decides what is real. */
+/** Creates all parts of the service from the configuration and connects them. */
 export async function createDeps(
   config: Config,
   log: Logger,
@@ -58,13 +58,13 @@ export async function createDeps(
   const ledger = await openLedger(config, part, clock, log, metrics);
   const { stores, bootId, instance } = ledger;
   const { payments: store, selfTests, spending, transfers } = stores;
-  // What is read from shared files is told by one process.
+  // Only one process publishes the figures that are read from shared files.
   const shared = worker ? new Registry() : metrics;
   const watched = createPaymentMetrics(metrics, { store, clock, storeBytes: config.replies.storeBytes, shared });
   const lightningStore = watched.watchClaims(stores.lightning);
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const sources = openSources({ config, chain, clock, collecting, selfTests, outgoing });
-  // What is free reads the chain after everything that is paid for.
+  // Free routes read the chain with the lowest rank.
   const freeSources: Sources = { ...sources, chain: ranked(chain, 'free') };
   const payments = createPayments<Sources>({
     config,
@@ -164,7 +164,7 @@ export async function createDeps(
   };
 }
 
-/** Where payments are settled that this process sells, if it has the ledger for itself or shares it with processes of this machine. */
+/** Where this process's sales are settled, when the ledger belongs to one process or to the processes of this machine. */
 function placeOf(part: Part): SettlingPlace {
   if (part.kind === 'worker') return { kind: 'remote', process: part.link.settling };
   return part.kind === 'primary' ? { kind: 'local', living: part.living } : { kind: 'local' };

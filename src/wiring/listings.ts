@@ -18,14 +18,14 @@ interface ListingsParts {
   stores: Pick<LedgerStores, 'market' | 'catalogue'>;
   outgoing: ReturnType<typeof createOutgoing>;
   catalogue: readonly Endpoint<Sources>[];
-  /** Whether this process, one of all, calls the listings and reads the catalogue now. */
+  /** Whether this process now calls the listings and reads the catalogue. Only one process does. */
   leads(): boolean;
   isReady(): Promise<boolean>;
   clock: Clock;
   log: Logger;
 }
 
-/** What others sell: the market and the third-party catalogue, with the search over both and our own. */
+/** Opens the market and the third-party catalogue, and the search over both and our own routes. */
 export function openListings({ config, stores, outgoing, catalogue, leads, isReady, clock, log }: ListingsParts) {
   const { publicOrigin, seller: payTo } = config;
   const { caip2: network, usdc } = config.network;

@@ -35,7 +35,7 @@ interface MountsParts {
   log: Logger;
 }
 
-/** How what is sold, shown and called as a tool is hung into the application, each group where `app.ts` wants it. */
+/** Creates the functions that register routes, pages and tools. `app.ts` calls them in its order. */
 export function createMounts({
   config,
   catalogue,

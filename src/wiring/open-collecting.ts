@@ -17,17 +17,17 @@ import type { Sqlite } from '../store/sqlite/database.ts';
 interface CollectingParts {
   config: Config;
   chain: OpenChainClient;
-  /** Null but in a process that only serves. */
+  /** Null, except in a process that only serves. */
   link: PrimaryLink | null;
   clock: Clock;
   log: Logger;
 }
 
-/** Collected chain data as this process has it, wherever it is collected; what collects and probes here is not yet started. */
+/** Opens the collected chain data. The collector and the probe, if this process runs them, are not started yet. */
 export function openCollecting({ config, chain, link, clock, log }: CollectingParts) {
   const data = openChainData(config, link, log);
   const { collector: settings, network, watch } = config;
-  // Written by one process, and never a copy.
+  // Only the process that collects writes to it, and a copy is never written to.
   const db = link ? null : data.db;
   const own = db && openCollector({ chain, db, clock, log, settings, watch: { ...watch, usdc: network.usdc } });
   const probe = db && settings.enabled ? openProbe(config, chain, db, log) : null;
@@ -66,7 +66,7 @@ function openProbe(
   });
 }
 
-/** Where collected data is read: in a copy that is followed, or in our own database, which one process writes to. */
+/** Opens the source of collected data: a copy of another service's database, or our own database, which one process writes to. */
 function openChainData({ collector, dataDir, network: { chainId } }: Config, link: PrimaryLink | null, log: Logger) {
   const { copyFile, backfillHours } = collector;
   if (copyFile !== null) return { db: null, ...openChainCopy({ file: copyFile, chainId, backfillHours, log }) };
@@ -76,7 +76,7 @@ function openChainData({ collector, dataDir, network: { chainId } }: Config, lin
   return { db, reads, collector: null, ...createFeeSteps(db), close: () => void db.close() };
 }
 
-/** What another process collects: read anew at each heartbeat of that process, so that data and freshness move together. */
+/** Reads of the data that another process collects. Their version changes at each heartbeat of that process, so that data and freshness change together. */
 function followReads(reads: ChainReads, link: PrimaryLink): ChainReads {
   let version = reads.version();
   link.onHeartbeat(() => {

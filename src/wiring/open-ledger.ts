@@ -17,20 +17,20 @@ import { openPostgresStores } from '../store/postgres/open-stores.ts';
 import { openSqliteStores } from '../store/sqlite/open-stores.ts';
 import { openSharedWindows, prepareSharedWindows } from '../store/sqlite/shared-windows.ts';
 
-/** The rows of an instance that is not known to live are left alone for this long, in milliseconds: it may have just started. */
-const PATIENCE_MS = 60_000;
+/** Open payments of an unknown instance are not taken over for this long, in milliseconds, because it may have just started. */
+const NEW_INSTANCE_MS = 60_000;
 
-/** The ledger as this process has it: its stores, who else works on them, and what is counted together with those. */
+/** The ledger of this process: its stores, the other instances, and the shared limits. */
 export interface OpenLedger {
   readonly stores: LedgerStores;
   readonly bootId: string;
-  /** Where calls are counted that a limit for all bounds, because money hangs on it; undefined counts in this process's memory. */
+  /** Windows for limits that hold for all instances, because they protect money. Undefined: this process counts in its memory. */
   readonly windows: OpenWindows | undefined;
-  /** Where the others are: in all processes of this machine. */
+  /** Windows for the other limits, which all processes of this machine share. */
   readonly nearWindows: (name: string) => MinuteWindows;
-  /** Null where this process, or the primary above it, has the ledger for itself. */
+  /** Null when only this machine's processes use the ledger. */
   readonly instance: Instance | null;
-  /** Whether this process does now what must be done once. */
+  /** Whether this process now does the work that only one process may do. */
   leads(): boolean;
   close(): Promise<void>;
 }
@@ -38,11 +38,11 @@ export interface OpenLedger {
 /** This process among the instances that share a ledger. */
 export interface Instance {
   readonly membership: Membership;
-  /** For `createPayments`: it settles here while this instance leads. */
+  /** For `createPayments`: this process settles while its instance leads. */
   readonly place: Extract<SettlingPlace, { kind: 'switched' }>;
 }
 
-/** Opens the ledger that the configuration names: a file of this machine, or a database that several instances share, whose retries `registry` counts. */
+/** Opens the ledger of the configuration: a file of this machine, or a database that several instances share. `registry` counts the database's retries. */
 export async function openLedger(
   config: Config,
   part: Part,
@@ -91,8 +91,8 @@ export async function openLedger(
 }
 
 /**
- * Marks the process dead that held this data directory before, because one process at a time holds it. What it left need not wait until its
- * heartbeats are missed.
+ * Marks the last process of this data directory dead. Only one process at a time holds the directory, so its predecessor has ended.
+ * Its payments can then be taken over before its heartbeat time-out.
  */
 async function replacePredecessor(file: string, bootId: string, { store }: InstancesShare, log: Logger): Promise<void> {
   const before = readOr(file, '').trim();
@@ -110,7 +110,7 @@ function readOr(file: string, otherwise: string): string {
   }
 }
 
-/** `onDead` takes over what a dead instance left beside its payments. */
+/** `onDead` takes over the other work of a dead instance, beside its payments. */
 function createInstance(
   membership: Membership,
   { notifications }: InstancesShare,
@@ -137,6 +137,6 @@ function createInstance(
   const process = createSettlingLink(membership, notifications);
   return {
     membership,
-    place: { kind: 'switched', process, living: membership.living, patienceMs: PATIENCE_MS, join },
+    place: { kind: 'switched', process, living: membership.living, patienceMs: NEW_INSTANCE_MS, join },
   };
 }

@@ -17,7 +17,7 @@ interface SourcesParts {
   outgoing: ReturnType<typeof createOutgoing>;
 }
 
-/** What the endpoints read from, under this configuration. */
+/** Creates the sources that the endpoints read. */
 export function openSources({ config, chain, clock, collecting, selfTests, outgoing }: SourcesParts): Sources {
   const { collector, reads, endpoints } = collecting;
   const { health, floorWei } = config.collected;

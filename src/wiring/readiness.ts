@@ -11,18 +11,18 @@ interface ReadinessParts {
   lightning: Pick<Lightning<Sources>, 'status'>;
   collector: Sources['collector'];
   ledger: Pick<OpenLedger, 'instance' | 'leads'>;
-  /** Null but in a process that only serves. */
+  /** Null, except in a process that only serves. */
   link: PrimaryLink | null;
   clock: Clock;
 }
 
-/** How long one reading serves all who ask: a load balancer asks each second. */
+/** How long a reading is reused, in milliseconds: a load balancer asks each second. */
 const KEPT_MS = 1000;
 
 /**
- * Tells whether paid calls can be served now, and why not. Lightning, the collector and the other instances are only told of: paid calls are served
- * from the live chain too, and `/v1/health` is where a lagging collector counts. Each reading asks a provider, and no limit holds those who ask
- * `/readyz`, so that a flood cannot make an instance look unready; it is at most a second old instead, and made at most once a second.
+ * Reports whether paid calls can be served now, and why not. Lightning, the collector and the other instances are reported but do not count: paid
+ * calls can read the live chain, and `/v1/health` covers a lagging collector. `/readyz` has no rate limit, so that a flood cannot make an instance
+ * look unready. Each reading asks a provider, so it is made at most once a second and reused for a second.
  */
 export function createReadiness({ payments, lightning, collector, ledger, link, clock }: ReadinessParts) {
   const read = async () => {

@@ -4,12 +4,12 @@ import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts
 describeLedgers('the catalogue’s copy', (adapter) => {
   const ledger = useLedger(adapter);
 
-  test('is none at first', async () => {
+  test('is null at first', async () => {
     const { catalogue } = ledger.stores;
     expect([await catalogue.load(), await catalogue.readAt()]).toEqual([null, null]);
   });
 
-  test('is the newest, also for another instance and after a restart', async () => {
+  test('is the newest one, also for another instance and after a restart', async () => {
     await ledger.stores.catalogue.save({ readAt: 1, entries: '["a"]' });
     await (await ledger.another()).catalogue.save({ readAt: 2, entries: '["b","é\\u0000"]' });
     const { catalogue } = await ledger.reopen();

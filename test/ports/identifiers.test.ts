@@ -15,7 +15,7 @@ describeLedgers('a payment identifier', (adapter) => {
   };
   const holder = async () => (await store.findByIdentifier(identifierHash))?.id ?? null;
 
-  test('that two authorizations bring at once is given to one of them, over one instance or two', async () => {
+  test('that two authorizations present at once is given to one of them, over one instance or two', async () => {
     const both = [store, (await ledger.another()).payments];
     const tries = Array.from({ length: 64 }, (_, at) => both[at % 2]!.reserve(named(`p${at}`, `n${at}`), 0, null));
     const wins = await Promise.all(tries);
@@ -30,7 +30,7 @@ describeLedgers('a payment identifier', (adapter) => {
     expect(await holder()).toBe('a');
   });
 
-  test('is nobody’s twice, even for a writer that does not ask', async () => {
+  test('never belongs to two payments, even for a writer that does not check', async () => {
     await store.reserve(named('a', 'a'), 0, null);
     await store.reserve(reservation('b', 'b'), 0, null);
     const take =
@@ -50,7 +50,7 @@ describeLedgers('a payment identifier', (adapter) => {
     expect((await store.get('b'))?.identifierHash).toEqual(Buffer.from(identifierHash));
   });
 
-  test('comes with the payment that takes over a reverted one, unless another has it by then', async () => {
+  test('moves to the payment that takes over a reverted one, unless another payment holds it by then', async () => {
     for (const id of ['a', 'b']) {
       await store.reserve(named(id, id), 0, null);
       await end(id, 'failed', 'reverted');

@@ -23,68 +23,69 @@ describePostgres('instances that share a ledger', () => {
   });
   afterEach(() => share.close());
 
-  const beat = (bootId: string, leaseMs = LEASE_MS, livingMs = LIVING_MS) => store.heartbeat(bootId, leaseMs, livingMs);
+  const heartbeat = (bootId: string, leaseMs = LEASE_MS, livingMs = LIVING_MS) =>
+    store.heartbeat(bootId, leaseMs, livingMs);
 
-  test('have one that leads, whoever of many asks first, and the number stays while it does', async () => {
+  test('have exactly one leader when many ask at once, and the fencing token stays while it leads', async () => {
     const names = Array.from({ length: 16 }, (_, at) => `i${at}`);
-    const told = await Promise.all(names.map((name) => beat(name)));
+    const told = await Promise.all(names.map((name) => heartbeat(name)));
     const leading = names.filter((_, at) => told[at]?.fencingToken !== null);
     expect(leading).toHaveLength(1);
-    const again = await Promise.all(names.map((name) => beat(name)));
+    const again = await Promise.all(names.map((name) => heartbeat(name)));
     expect(again.map(({ fencingToken }) => fencingToken)).toEqual(told.map(({ fencingToken }) => fencingToken));
     expect(again.map(({ living }) => living.toSorted())).toEqual(names.map(() => names.toSorted()));
   });
 
-  test('get another one, with a higher number, once the lease is over or given back', async () => {
-    const { fencingToken: first } = await beat('a', 0);
-    const { fencingToken: second } = await beat('b');
+  test('get another leader with a higher fencing token once the lease has ended or was given up', async () => {
+    const { fencingToken: first } = await heartbeat('a', 0);
+    const { fencingToken: second } = await heartbeat('b');
     expect(second).toBeGreaterThan(first ?? Number.POSITIVE_INFINITY);
-    expect((await beat('a')).fencingToken).toBeNull();
+    expect((await heartbeat('a')).fencingToken).toBeNull();
     await store.leave('b');
-    const { fencingToken: third, living } = await beat('a');
+    const { fencingToken: third, living } = await heartbeat('a');
     expect(third).toBeGreaterThan(second ?? Number.POSITIVE_INFINITY);
     expect(living).toEqual(['a']);
   });
 
-  test('hear what the one that leads says, and nothing of one that led before', async () => {
-    const { fencingToken } = await beat('a', 0);
+  test('read the leader’s report, and no report of an earlier leader', async () => {
+    const { fencingToken } = await heartbeat('a', 0);
     expect(await store.report(fencingToken ?? 0, 'too late')).toBe(false);
-    const { fencingToken: next } = await beat('b');
+    const { fencingToken: next } = await heartbeat('b');
     expect(await store.report(fencingToken ?? 0, 'of before')).toBe(false);
-    expect((await beat('a')).reported).toBeNull();
+    expect((await heartbeat('a')).reported).toBeNull();
     expect(await store.report(next ?? 0, 'of now')).toBe(true);
-    expect((await beat('a')).reported).toBe('of now');
+    expect((await heartbeat('a')).reported).toBe('of now');
     await store.leave('b');
-    expect((await beat('a')).reported).toBeNull();
+    expect((await heartbeat('a')).reported).toBeNull();
   });
 
-  test('tell the dead, whether missed or known to be, until they are forgotten', async () => {
-    await Promise.all([beat('leader'), beat('known')]);
-    await beat('missed');
-    expect((await beat('leader', LEASE_MS, 0)).dead.toSorted()).toEqual(['known', 'leader', 'missed']);
+  test('list dead instances, by heartbeat time-out or by markDead, until they are deleted', async () => {
+    await Promise.all([heartbeat('leader'), heartbeat('known')]);
+    await heartbeat('missed');
+    expect((await heartbeat('leader', LEASE_MS, 0)).dead.toSorted()).toEqual(['known', 'leader', 'missed']);
     await store.markDead('known');
-    expect(await beat('leader')).toMatchObject({ dead: ['known'] });
+    expect(await heartbeat('leader')).toMatchObject({ dead: ['known'] });
     await store.forget('known');
-    expect(await beat('leader')).toMatchObject({ dead: [] });
+    expect(await heartbeat('leader')).toMatchObject({ dead: [] });
     await store.markDead('missed');
-    expect((await beat('missed')).living.toSorted()).toEqual(['leader', 'missed']);
+    expect((await heartbeat('missed')).living.toSorted()).toEqual(['leader', 'missed']);
   });
 
-  test('have a free lease when the one that led is known to be dead, and when another one is they have not', async () => {
-    const { fencingToken } = await beat('a');
+  test('have a free lease when the leader is marked dead, but not when another instance is', async () => {
+    const { fencingToken } = await heartbeat('a');
     await store.markDead('b');
-    expect((await beat('c')).fencingToken).toBeNull();
+    expect((await heartbeat('c')).fencingToken).toBeNull();
     await store.markDead('a');
-    expect((await beat('c')).fencingToken).toBeGreaterThan(fencingToken ?? Number.POSITIVE_INFINITY);
+    expect((await heartbeat('c')).fencingToken).toBeGreaterThan(fencingToken ?? Number.POSITIVE_INFINITY);
   });
 
-  test('write nothing down under a number that is over, and everything under the one that holds', async () => {
+  test('note no broadcast under an old fencing token, and each one under the current token', async () => {
     const stores: LedgerStores = await openPostgresStores({ url, ...POSTGRES_LIMITS, clock: systemClock });
     try {
       await stores.payments.reserve(reservation('p', 'n'), 0, null);
       await stores.payments.move('p', ['reserved'], 'settling', {}, { store: Buffer.from('reply') });
-      const { fencingToken: old } = await beat('a', 0);
-      const { fencingToken } = await beat('b');
+      const { fencingToken: old } = await heartbeat('a', 0);
+      const { fencingToken } = await heartbeat('b');
       const note = (under: number | null) =>
         stores.payments.noteBroadcast([{ id: 'p', transaction: hash32('t') }], ['settling'], under ?? -1);
       expect([...(await note(old))]).toEqual([]);
@@ -110,7 +111,7 @@ describePostgres('instances that share a ledger', () => {
     }
   });
 
-  test('hear each other’s notifications, and again after the wire was cut', async () => {
+  test('get each other’s notifications, also after the connection was cut', async () => {
     const other = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: quiet });
     const heard = new Set<string>();
     other.notifications.onAsked((id) => heard.add(id));

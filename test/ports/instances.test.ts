@@ -15,7 +15,7 @@ describeLedgers('two instances over one ledger', (adapter) => {
     both = [ledger.stores, await ledger.another()];
   });
 
-  /** The same call many times at once, from one instance and the other in turn; some a little later, so that they meet in every way. */
+  /** The same call many times at once, alternately from both instances. Some come a little later, so that they interleave in many ways. */
   const race = <T>(call: (stores: LedgerStores, at: number) => Promise<T>, count = CALLS): Promise<T[]> =>
     Promise.all(
       range(count).map(async (at) => {
@@ -46,7 +46,7 @@ describeLedgers('two instances over one ledger', (adapter) => {
     expect(counts).toEqual({ total: ROUNDS, today: ROUNDS, nodes: 1, own: ROUNDS });
   });
 
-  test('claims of many proofs, each tried by both, are won once each and counted exactly', async () => {
+  test('claims of many proofs, each made by both instances, succeed once each and are counted exactly', async () => {
     const told = await race(({ lightning }, at) => lightning.claim(accountedOf(`proof ${at >> 1}`)));
     expect(wins(told, 'claimed')).toBe(CALLS / 2);
     expect((await both[1]!.lightning.facilitatorCounts(TODAY, null)).total).toBe(CALLS / 2);
@@ -74,7 +74,7 @@ describeLedgers('two instances over one ledger', (adapter) => {
     expect([wins(one, 'claimed'), wins(one, 'client_cap')]).toEqual([7, CALLS - 7]);
   });
 
-  test('a payment ends in one way', async () => {
+  test('a payment gets exactly one final state', async () => {
     const { payments } = ledger.stores;
     for (const round of range(ROUNDS)) {
       const id = `p${round}`;
@@ -91,7 +91,7 @@ describeLedgers('two instances over one ledger', (adapter) => {
     }
   });
 
-  test('a reply is given again as often as it may be and no more', async () => {
+  test('a reply is returned again up to its limit and no more often', async () => {
     const { payments } = ledger.stores;
     await payments.reserve(reservation('a', 'a'), 0, null);
     await payments.move('a', ['reserved'], 'settling', {}, { store: Buffer.from('reply') });
@@ -101,7 +101,7 @@ describeLedgers('two instances over one ledger', (adapter) => {
     expect((await payments.get('a'))?.deliveries).toBe(5);
   });
 
-  test('a granted claim is served by one, and answered once', async () => {
+  test('a granted claim is served by one caller, and answered once', async () => {
     await ledger.stores.lightning.claim(grantOf('a'));
     const leases = await race(
       ({ lightning }, at) => lightning.takeLease(keyOf('a'), `boot:${at}`, NOON, NOON + 60_000),
@@ -117,7 +117,7 @@ describeLedgers('two instances over one ledger', (adapter) => {
     expect(await both[1]!.lightning.answer(keyOf('a'))).toEqual(Buffer.from(`${stored.indexOf(true)}`));
   });
 
-  test('of two payments of one payer that are reserved at once, at least one counts the other', async () => {
+  test('when two payments of one payer are reserved at once, at least one counts the other', async () => {
     const ids = range(40).map((at) => `${at}`.padStart(2, '0'));
     // Ids that do not come in the order of the calls, as those of two processes.
     const given = ids.toSorted((a, b) => Buffer.compare(hash32(a), hash32(b)));

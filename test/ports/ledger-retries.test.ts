@@ -29,24 +29,24 @@ const open = (url: string) => {
 };
 const retries = async () => (await registry.getSingleMetric(RETRIES)?.get())?.values.map(({ value }) => value);
 
-test('a ledger in a file tells of no retries, because none can be', async () => {
+test('a ledger in a file reports no retries, because it never retries', async () => {
   const ledger = await open('');
   expect(await retries()).toBeUndefined();
   await ledger.close();
 });
 
 describePostgres('a ledger that is shared', () => {
-  test('tells of each transaction that was run anew, from none on', async () => {
-    const { url, stranger, watcher, close } = await openMeddled();
+  test('counts each retried transaction, starting from 0', async () => {
+    const { url, blocker, watcher, close } = await openMeddled();
     const ledger = await open(url);
     try {
       expect(await ledger.stores.lightning.claim(accountedOf('a'))).toBe('claimed');
       expect(await retries()).toEqual([0]);
-      await stranger.query('BEGIN');
-      await stranger.query('UPDATE lightning_facilitator_totals SET claims = claims + 1');
+      await blocker.query('BEGIN');
+      await blocker.query('UPDATE lightning_facilitator_totals SET claims = claims + 1');
       const claim = ledger.stores.lightning.claim(accountedOf('b'));
       await untilSomebodyWaits(watcher);
-      await stranger.query('COMMIT');
+      await blocker.query('COMMIT');
       expect([await claim, await retries()]).toEqual(['claimed', [1]]);
     } finally {
       await Promise.all([ledger.close(), close()]);

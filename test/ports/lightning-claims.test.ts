@@ -22,14 +22,14 @@ describeLedgers('the Lightning rail', (adapter) => {
   const counts = (day = TODAY) => store.facilitatorCounts(day, nodeOf('ours'));
 
   describe('invoices', () => {
-    test('a record and its reply come back as they went in, whatever the amount', async () => {
+    test('a record and its reply are read as they were written, for any amount', async () => {
       const record = invoiceOf('a', { amountMsat: 2n ** 70n + 1n });
       await store.recordInvoice(record, body('sealed'));
       expect(await store.findInvoice(keyOf('a'))).toEqual(record);
       expect(await store.keptReply(keyOf('a'))).toEqual(body('sealed'));
     });
 
-    test('what was never recorded is null, and so is the same hash on another network', async () => {
+    test('an unknown hash is null, and so is the same hash on another network', async () => {
       await store.recordInvoice(invoiceOf('a'), body('sealed'));
       for (const key of [keyOf('b'), { ...keyOf('a'), network: 'lnbtc:000000000933ea01ad0ee984209779ba' }]) {
         expect([await store.findInvoice(key), await store.keptReply(key)]).toEqual([null, null]);
@@ -45,13 +45,13 @@ describeLedgers('the Lightning rail', (adapter) => {
   });
 
   describe('claims', () => {
-    test('of one proof: exactly one caller hears so in a batch, and nobody later', async () => {
+    test('of one proof: exactly one caller in a batch gets `claimed`, and no later one does', async () => {
       const outcomes = await Promise.all(Array.from({ length: 20 }, () => store.claim(grantOf('a'))));
       expect(outcomes).toEqual(['claimed', ...Array.from({ length: 19 }, () => 'duplicate')]);
       expect(await store.claim(accountedOf('a'))).toBe('duplicate');
     });
 
-    test('one of ours grants its request, a facilitator’s grants nothing', async () => {
+    test('a claim of ours grants its request, and a facilitator’s grants nothing', async () => {
       await Promise.all([
         store.claim(grantOf('ours')),
         store.claim(accountedOf('theirs', {}, { amountMsat: 2n ** 64n })),
@@ -64,7 +64,7 @@ describeLedgers('the Lightning rail', (adapter) => {
       expect(await store.findClaim(keyOf('nobody'))).toBeNull();
     });
 
-    test('one of ours keeps the route that it grants, also where it takes a facilitator’s place, and a facilitator’s keeps none', async () => {
+    test('a claim of ours stores its route, also when it replaces a facilitator’s, and a facilitator’s stores none', async () => {
       const routes = () => ledger.sql('SELECT route FROM lightning_claims');
       await store.claim(accountedOf('a'));
       expect(await routes()).toEqual([{ route: null }]);
@@ -88,14 +88,14 @@ describeLedgers('the Lightning rail', (adapter) => {
       ]);
     });
 
-    test('have been made when they resolve: another instance reads them', async () => {
+    test('are visible to another instance when they resolve', async () => {
       const reader = (await ledger.another()).lightning;
       expect(await reader.findClaim(keyOf('a'))).toBeNull();
       await store.claim(grantOf('a'));
       expect(await reader.findClaim(keyOf('a'))).not.toBeNull();
     });
 
-    test('raced through two instances are won once each, and counted once', async () => {
+    test('that race through two instances succeed once each, and are counted once', async () => {
       const stores = [store, (await ledger.another()).lightning];
       const names = Array.from({ length: 50 }, (_, at) => `n${at}`);
       const outcomes = await Promise.all(
@@ -142,7 +142,7 @@ describeLedgers('the Lightning rail', (adapter) => {
   });
 
   describe('counters', () => {
-    test('count the facilitator’s claims by day, client and node; never ours, duplicates or what is capped', async () => {
+    test('count the facilitator’s claims by day, client and node, but not ours, duplicates or refused ones', async () => {
       const ours = { payTo: nodeOf('ours') };
       await Promise.all([
         store.claim(grantOf('one of our own')),
@@ -161,7 +161,7 @@ describeLedgers('the Lightning rail', (adapter) => {
       expect(await Promise.all(clients.map((client) => store.clientCount(TODAY, client)))).toEqual([2, 1, 0]);
     });
 
-    test('the caps hold within one batch: to the claim, and in their order', async () => {
+    test('the caps hold exactly within one batch, and in their order', async () => {
       const limited = (name: string, client: string) =>
         store.claim(accountedOf(name, { dailyCap: 3, clientCap: 2, clientHash: hashOf(client) }));
       const first = [limited('1', 'x'), limited('2', 'x'), limited('3', 'x'), limited('4', 'y'), limited('5', 'y')];
@@ -174,7 +174,7 @@ describeLedgers('the Lightning rail', (adapter) => {
       expect(await store.claim(accountedOf('5', { day: '2026-03-04', dailyCap: 3, clientCap: 2 }))).toBe('claimed');
     });
 
-    test('payees of this day share a part of it, within one batch and later; those of earlier days do not', async () => {
+    test('payees that are new on this day share a part of the cap, within one batch and later; earlier payees do not', async () => {
       const claim = (name: string, payee: string, more: Partial<ClaimAccount> = {}) =>
         store.claim(accountedOf(name, { dailyCap: 6, newPayeeCap: 2, ...more }, { payTo: nodeOf(payee) }));
       expect(await claim('yesterday’s', 'old', { day: '2026-03-02' })).toBe('claimed');
@@ -205,14 +205,14 @@ describeLedgers('the Lightning rail', (adapter) => {
       ]);
     });
 
-    test('a payee of a day that another instance’s clock has not reached yet is new there', async () => {
+    test('a payee first seen on a later day of another instance’s clock counts as new', async () => {
       const caps = { newPayeeCap: 1 };
       expect(await store.claim(accountedOf('a', { ...caps, day: '2026-03-04' }))).toBe('claimed');
       expect(await store.claim(accountedOf('b', caps))).toBe('claimed');
       expect(await store.claim(accountedOf('c', caps))).toBe('new_payee_cap');
     });
 
-    test('a payee from before its first day was kept counts as seen earlier', async () => {
+    test('a payee without a stored first day counts as seen earlier', async () => {
       await store.claim(accountedOf('a', { day: '2026-03-02' }));
       await ledger.sql('UPDATE lightning_facilitator_nodes SET first_day = NULL');
       expect(await store.claim(accountedOf('b', { newPayeeCap: 0 }))).toBe('claimed');
@@ -241,7 +241,7 @@ describeLedgers('the Lightning rail', (adapter) => {
       expect(outcomes.filter((outcome) => outcome === 'daily_cap')).toHaveLength(23);
     });
 
-    test('outlive the claims, which are forgotten; a client’s row lives for its day', async () => {
+    test('stay when the claims are deleted; a client’s row stays for its day', async () => {
       await Promise.all([store.claim(accountedOf('a')), store.claim(accountedOf('b', {}, { payTo: nodeOf('ours') }))]);
       await store.prune(NOON + 2 * DAY);
       expect(await store.findClaim(keyOf('a'))).toBeNull();

@@ -5,7 +5,7 @@ import { createLightningModel } from '../support/lightning/lightning-model.ts';
 import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
-/** PostgreSQL pays for every reading. */
+/** Readings are slower on PostgreSQL. */
 const DAYS = { sqlite: 40, postgres: process.env.SLOW ? 400 : 12 };
 const BURSTS = 4;
 const NO_CAPS = { dailyCap: 1000, clientCap: 1000, newPayeeCap: 1000 };
@@ -64,7 +64,7 @@ describeLedgers('many facilitator’s claims at once', (adapter) => {
     expect([...seen.keys()].toSorted()).toEqual(OUTCOMES.toSorted());
   });
 
-  test('reject alone where one is malformed, and the others are made and counted once', async () => {
+  test('reject one by one when they are malformed, and the others are made and counted once', async () => {
     const store = ledger.stores.lightning;
     const names = range(8).map((at) => `proof ${at}`);
     const claims = names.map((name, at) => accountedOf(name, {}, at === 3 ? { payTo: Buffer.alloc(32) } : {}));
@@ -77,7 +77,7 @@ describeLedgers('many facilitator’s claims at once', (adapter) => {
     expect(await store.findClaim(keyOf('proof 3'))).toBeNull();
   });
 
-  test('keep what each of them said', async () => {
+  test('store the fields of each claim', async () => {
     const store = ledger.stores.lightning;
     const claims = range(5).map((at) =>
       accountedOf(

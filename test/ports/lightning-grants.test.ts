@@ -14,7 +14,7 @@ describeLedgers('granted claims', (adapter) => {
   describe('leases', () => {
     const take = (name: string, holder: string, now = NOON) => store.takeLease(keyOf(name), holder, now, now + MINUTE);
 
-    test('one presentation at a time, itself not twice, until it gives back or its time is over', async () => {
+    test('are held by one presentation at a time, not twice by the same one, until it releases the lease or the lease ends', async () => {
       await store.claim(grantOf('a'));
       expect(await Promise.all(['p:1', 'p:2', 'p:1'].map((holder) => take('a', holder)))).toEqual([true, false, false]);
       await store.releaseLease(keyOf('a'), 'p:2');
@@ -25,7 +25,7 @@ describeLedgers('granted claims', (adapter) => {
       expect(await take('a', 'p:3', NOON + MINUTE)).toBe(true);
     });
 
-    test('only of a claim that grants something and still does', async () => {
+    test('exist only for a claim with a grant that is still redeemable', async () => {
       await Promise.all([store.claim(grantOf('a')), store.claim(accountedOf('b'))]);
       expect(await take('b', 'p:1')).toBe(false);
       expect(await take('nobody', 'p:1')).toBe(false);
@@ -33,14 +33,14 @@ describeLedgers('granted claims', (adapter) => {
       expect(await take('a', 'p:1', NOON + 7 * DAY - 1)).toBe(true);
     });
 
-    test('of dead processes are given back, those of this one are not', async () => {
+    test('of dead processes are released, and those of this process are not', async () => {
       await Promise.all(['a', 'b', 'c', 'd'].map((name) => store.claim(grantOf(name))));
       await Promise.all([take('a', 'dead:1'), take('b', 'dead:2'), take('c', 'mine:1')]);
       expect(await store.releaseLeasesExcept('mine')).toBe(2);
       expect(await Promise.all(['a', 'b', 'c'].map((name) => take(name, 'mine:2')))).toEqual([true, true, false]);
     });
 
-    test('of one dead process are given back, and no living one’s', async () => {
+    test('of one dead process are released, and those of living ones are not', async () => {
       const names = ['a', 'b', 'c'];
       await Promise.all(names.map((name) => store.claim(grantOf(name))));
       await Promise.all([take('a', 'dead:1'), take('b', 'living:1'), take('c', 'dead:2')]);
@@ -56,7 +56,7 @@ describeLedgers('granted claims', (adapter) => {
       await store.claim(grantOf('a'));
     });
 
-    test('are stored once, by who holds the lease, and take the place of the kept reply', async () => {
+    test('are stored once, by the holder of the lease, and replace the kept reply', async () => {
       await lease('p:1');
       expect(await store.storeAnswer(keyOf('a'), 'p:2', body('not mine'))).toBe(false);
       expect([await store.answer(keyOf('a')), (await grant('a'))?.answered]).toEqual([null, false]);
@@ -67,7 +67,7 @@ describeLedgers('granted claims', (adapter) => {
       expect(await store.keptReply(keyOf('a'))).toBeNull();
     });
 
-    test('are refused to who lost the lease, and to a claim without one', async () => {
+    test('are refused after the lease was lost, and for a claim without a lease', async () => {
       expect(await store.storeAnswer(keyOf('a'), 'p:1', body('x'))).toBe(false);
       await lease('p:1');
       await lease('p:2', NOON + MINUTE);
@@ -86,7 +86,7 @@ describeLedgers('granted claims', (adapter) => {
       expect([await store.bodyBytes(), await store.offeredBytes()]).toEqual([0, 0]);
     });
 
-    test('are delivered once, which ends the seven days and starts the time to fetch them again', async () => {
+    test('are marked delivered once, which ends the seven days and starts the time for fetching them again', async () => {
       const until = NOON + MINUTE + 900_000;
       expect(await store.delivered(keyOf('a'), NOON + MINUTE, until)).toBe(true);
       expect(await store.delivered(keyOf('a'), NOON + HOUR, until + HOUR)).toBe(false);

@@ -131,7 +131,7 @@ describeLedgers('the Lightning rail’s store', (adapter) => {
     const outcomes = new Set<unknown>();
     let now = NOON;
     let equal = 0;
-    // On until everything that can happen has happened, which takes some dozens as a rule.
+    // Goes on until every outcome has occurred, which usually takes some dozens.
     const isOver = (round: number) => round >= bursts && OUTCOMES.every((one) => outcomes.has(one));
     let round = 0;
     for (; !isOver(round) && round < MOST_BURSTS; round += 1) {

@@ -11,7 +11,7 @@ describeLedgers('forgetting', (adapter) => {
   const ledger = useLedger(adapter);
   const store = ofNow(() => ledger.stores.lightning);
 
-  /** What is left of a proof: its record, the kept reply, the claim, the answer. */
+  /** The rows that are left of a proof: record, kept reply, claim, answer. */
   async function left(name: string): Promise<string> {
     const key = keyOf(name);
     const parts = { invoice: store.findInvoice, reply: store.keptReply, claim: store.findClaim, answer: store.answer };
@@ -24,19 +24,19 @@ describeLedgers('forgetting', (adapter) => {
   }
   const record = (name: string, more = {}) => store.recordInvoice(invoiceOf(name, more), Buffer.from('kept'));
 
-  test('an invoice that was not paid goes with its reply at forgetAt, not before', async () => {
+  test('an unpaid invoice is deleted with its reply at forgetAt, not before', async () => {
     await record('a');
     expect(await leftAt(forgetAt - 1, 'a')).toBe('invoice reply');
     expect(await leftAt(forgetAt, 'a')).toBe('');
   });
 
-  test('a facilitator’s claim goes at keepUntil, not before', async () => {
+  test('a facilitator’s claim is deleted at keepUntil, not before', async () => {
     await store.claim(accountedOf('a'));
     expect(await leftAt(keepUntil - 1, 'a')).toBe('claim');
     expect(await leftAt(keepUntil, 'a')).toBe('');
   });
 
-  test('a granted claim without an answer keeps its reply for as long as it is redeemable', async () => {
+  test('the reply of a granted claim without an answer is kept while the claim is redeemable', async () => {
     await record('a');
     await store.claim(grantOf('a'));
     expect(await leftAt(forgetAt + DAY, 'a')).toBe('invoice reply claim');
@@ -44,13 +44,13 @@ describeLedgers('forgetting', (adapter) => {
     expect(await leftAt(REDEEM_UNTIL, 'a')).toBe('');
   });
 
-  test('a claim through the facilitator keeps no reply of ours: it grants nothing', async () => {
+  test('a facilitator’s claim keeps no reply, because it grants nothing', async () => {
     await record('a');
     await store.claim(accountedOf('a'));
     expect(await leftAt(forgetAt, 'a')).toBe('claim');
   });
 
-  test('an answered claim keeps answer and claim for as long as it is redeemable, its invoice no longer than any', async () => {
+  test('an answered claim and its answer are kept while it is redeemable, and its invoice is deleted like any other', async () => {
     await record('a');
     await store.claim(grantOf('a'));
     await store.takeLease(keyOf('a'), 'p:1', NOON, NOON + MINUTE);
@@ -60,7 +60,7 @@ describeLedgers('forgetting', (adapter) => {
     expect(await leftAt(REDEEM_UNTIL, 'a')).toBe('');
   });
 
-  test('a delivered answer goes when its time is over, its claim when the scheme allows, and neither comes back', async () => {
+  test('a delivered answer is deleted when it expires, its claim when the scheme allows, and neither comes back', async () => {
     await store.claim(grantOf('a'));
     await store.takeLease(keyOf('a'), 'p:1', NOON, NOON + MINUTE);
     await store.storeAnswer(keyOf('a'), 'p:1', Buffer.from('answer'));
@@ -74,7 +74,7 @@ describeLedgers('forgetting', (adapter) => {
     expect(await leftAt(keepUntil, 'a')).toBe('');
   });
 
-  test('what is being served at the last moment stays until the lease is over', async () => {
+  test('a claim that is being served at its last moment stays until the lease ends', async () => {
     await record('a');
     await store.claim(grantOf('a'));
     await store.takeLease(keyOf('a'), 'p:1', REDEEM_UNTIL - 1, REDEEM_UNTIL + MINUTE);
@@ -84,7 +84,7 @@ describeLedgers('forgetting', (adapter) => {
     expect(await leftAt(REDEEM_UNTIL + MINUTE, 'a')).toBe('');
   });
 
-  test('a delivery that is told after its answer was forgotten opens nothing again', async () => {
+  test('a delivery that is recorded after its answer was deleted reopens nothing', async () => {
     await store.claim(grantOf('a', { keepUntil: REDEEM_UNTIL + DAY }));
     await store.takeLease(keyOf('a'), 'p:1', NOON, NOON + MINUTE);
     await store.storeAnswer(keyOf('a'), 'p:1', Buffer.from('answer'));
@@ -93,7 +93,7 @@ describeLedgers('forgetting', (adapter) => {
     expect(await store.takeLease(keyOf('a'), 'p:2', REDEEM_UNTIL, REDEEM_UNTIL + 1)).toBe(false);
   });
 
-  test('a claim stays while the record of its invoice does, however long that is', async () => {
+  test('a claim is kept as long as the record of its invoice', async () => {
     const late = keepUntil + DAY;
     await Promise.all([record('a', { forgetAt: late }), record('b', { forgetAt: late })]);
     await store.claim(accountedOf('a'));
@@ -108,7 +108,7 @@ describeLedgers('forgetting', (adapter) => {
     expect([await left('a'), await left('b')]).toEqual(['', '']);
   });
 
-  test('more than one chunk of everything goes in one call, and other writes go on meanwhile', async () => {
+  test('one call deletes more than one chunk of everything, and other writes go on meanwhile', async () => {
     const names = Array.from({ length: 250 }, (_, at) => `n${at}`);
     await Promise.all(names.flatMap((name) => [record(name), store.claim(grantOf(name))]));
     await Promise.all(

@@ -2,14 +2,14 @@ import { expect, test } from 'vitest';
 import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { accountedOf, DAY, grantOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 
-describeLedgers('a claim in the place of another', (adapter) => {
+describeLedgers('a claim that replaces another', (adapter) => {
   const ledger = useLedger(adapter);
   const store = ofNow(() => ledger.stores.lightning);
 
-  // Whoever carried the buyer's payment knows its preimage, and can have his own node's invoice over the same hash claimed by anyone.
+  // A routing node that carried the buyer's payment knows its preimage. It can create its own invoice over the same hash and have it claimed.
   const grantedNow = async (name: string) => (await store.findClaim(keyOf(name)))?.grant ?? null;
 
-  test('a grant of ours takes the place of a facilitator’s claim for another node, once for all', async () => {
+  test('a grant of ours replaces a facilitator’s claim for another node, once and finally', async () => {
     const keepUntil = NOON + 30 * DAY;
     expect(await store.claim(accountedOf('a', {}, { keepUntil }))).toBe('claimed');
     const outcomes = await Promise.all(Array.from({ length: 5 }, () => store.claim(grantOf('a'))));
@@ -27,7 +27,7 @@ describeLedgers('a claim in the place of another', (adapter) => {
     expect(await store.findClaim(keyOf('a'))).toBeNull();
   });
 
-  test('never of a claim for the same node, of a grant, or for a claim that grants nothing', async () => {
+  test('never replaces a claim for the same node or a grant, and needs a grant itself', async () => {
     await store.claim(accountedOf('same', {}, { payTo: nodeOf('ours') }));
     expect(await store.claim(grantOf('same'))).toBe('duplicate');
     expect(await grantedNow('same')).toBeNull();

@@ -24,7 +24,7 @@ describeLedgers('the market’s store', (adapter) => {
   const store = ofNow(() => ledger.stores.market);
 
   describe('listing', () => {
-    test('happens once a place; a second time changes what is known and keeps when it began', async () => {
+    test('happens once for a place; a second time changes the listing and keeps its first time', async () => {
       expect(await store.put(row(), 12.6, BOUNDS)).toBe('listed');
       expect(await store.put(row({ listing: '{"n":2}', checkedAt: 2000, pricedAt: 2000 }), 20, BOUNDS)).toBe('updated');
       expect(await store.find('a.example/x')).toEqual({
@@ -37,7 +37,7 @@ describeLedgers('the market’s store', (adapter) => {
       expect(await store.find('a.example/y')).toBeNull();
     });
 
-    test('is bounded by domain and in all, for new ones alone', async () => {
+    test('is limited by domain and in total, for new listings only', async () => {
       const put = (place: string, domain: string) => store.put(row({ place, domain }), 1, BOUNDS);
       for (const n of [1, 2, 3]) expect(await put(`a.example/${n}`, 'a.example')).toBe('listed');
       expect(await put('a.example/4', 'a.example')).toBe('domain_full');
@@ -49,7 +49,7 @@ describeLedgers('the market’s store', (adapter) => {
       expect(await put('c.example/1', 'c.example')).toBe('listed');
     });
 
-    test('counts hosts of a domain by their names, whatever domain they were stored with', async () => {
+    test('counts hosts of a domain by their names, whatever domain is stored with them', async () => {
       const put = (place: string, domain: string) => store.put(row({ place, domain }), 1, { total: 99, perDomain: 3 });
       for (const [place, domain] of [
         ['one.shared.example/x', 'one.shared.example'],
@@ -69,7 +69,7 @@ describeLedgers('the market’s store', (adapter) => {
   });
 
   describe('calls', () => {
-    test('count towards what is told of a listing while they are kept', async () => {
+    test('count towards a listing’s figures while they are kept', async () => {
       await store.put(row(), 100, BOUNDS);
       await store.record(failed({ checkedAt: 2000 }), null, 0);
       for (const [at, latency] of [
@@ -96,7 +96,7 @@ describeLedgers('the market’s store', (adapter) => {
       });
     });
 
-    test('of a listing that is gone are not kept', async () => {
+    test('of a deleted listing are not kept', async () => {
       await store.put(row(), 1, BOUNDS);
       await store.drop('a.example/x');
       await store.record(row({ checkedAt: 2000 }), 5, 0);
@@ -104,7 +104,7 @@ describeLedgers('the market’s store', (adapter) => {
       expect(await ledger.sql('SELECT place FROM market_calls')).toEqual([]);
     });
 
-    test('that are due are taken once, the longest waiting first, and come back when nobody recorded them', async () => {
+    test('that are due are taken once, the longest waiting first, and are due again when no result was recorded', async () => {
       for (const [place, dueAt] of [
         ['a.example/1', 300],
         ['a.example/2', 100],
@@ -124,7 +124,7 @@ describeLedgers('the market’s store', (adapter) => {
   });
 
   describe('a reader', () => {
-    test('hears what changed since it last asked, and nothing while nothing has', async () => {
+    test('gets the changes since its last revision, and null when there are none', async () => {
       expect(await store.changesSince(0)).toBeNull();
       await store.put(row({ place: 'a.example/1' }), 1, BOUNDS);
       await store.put(row({ place: 'a.example/2' }), 1, BOUNDS);
@@ -167,7 +167,7 @@ describeLedgers('the market’s store', (adapter) => {
       expect([places.length, new Set(places).size]).toEqual([20, 20]);
     });
 
-    test('that write at once leave no revision out', async () => {
+    test('that write at once skip no revision', async () => {
       const both = [store, (await ledger.another()).market];
       for (const n of at(4)) await store.put(row({ place: `a.example/${n}` }), 1, { total: 9, perDomain: 9 });
       const before = (await store.changesSince(0))!.revision;

@@ -88,7 +88,7 @@ function stateSuite(open: () => Promise<Opened>): void {
   afterEach(() => windows?.close());
   const numberOf = async (calls: SharedWindows, client = 'a') => (await calls.count(client)).count;
 
-  test('was never counted, wherever the next one is', async () => {
+  test('does not count, whichever process counts next', async () => {
     expect([await numberOf(here), await numberOf(here)]).toEqual([1, 2]);
     await here.takeBack('a');
     expect(await numberOf(there)).toBe(2);
@@ -109,7 +109,7 @@ function stateSuite(open: () => Promise<Opened>): void {
     expect([await numberOf(here, 'b'), await numberOf(invoices), await numberOf(here)]).toEqual([2, 2, 1]);
   });
 
-  test('takes no more than there is, and makes nothing where nothing was', async () => {
+  test('never goes below zero, and creates no window', async () => {
     await here.takeBack('never');
     expect(await numberOf(here, 'never')).toBe(1);
     await numberOf(here);
@@ -117,7 +117,7 @@ function stateSuite(open: () => Promise<Opened>): void {
     expect([await numberOf(here), await numberOf(there)]).toEqual([1, 2]);
   });
 
-  test('takes nothing of a minute that has begun since', async () => {
+  test('changes nothing in a minute that has begun since', async () => {
     await numberOf(here);
     await windows.endMinute();
     await here.takeBack('a');
@@ -137,7 +137,7 @@ function stateSuite(open: () => Promise<Opened>): void {
     expect(again.resetSeconds).toBeGreaterThan(50);
   });
 
-  test(`is missing in the end, and nothing else, when two places count and take back together (SEED=${seed})`, async () => {
+  test(`is the only one missing in the end when two processes count and take back together (SEED=${seed})`, async () => {
     const random = seededRandom('taken-back');
     const left = { a: 0, b: 0 };
     const work = Array.from({ length: 300 }, async () => {

@@ -51,7 +51,7 @@ describePostgres('minute windows that instances share', () => {
   const rows = async (): Promise<number> =>
     (await sql.query<{ count: number }>('SELECT count(*)::int FROM minute_windows')).rows[0]?.count ?? 0;
 
-  test('give calls that are counted together each a number of its own, in their order, and clients apart', async () => {
+  test('give each of several calls that are counted together its own number, in their order and for each client', async () => {
     const calls = one('calls');
     const clients = range(300).map((at) => (at % 3 === 0 ? 'a' : 'b'));
     const counted = await Promise.all(clients.map((client) => calls.count(client)));
@@ -65,10 +65,10 @@ describePostgres('minute windows that instances share', () => {
 
   test.each([
     'read committed',
-    // Then each undoes the other's counts, which are made anew.
+    // Then each aborts the other's counts, which are retried.
     'serializable',
   ])(
-    `let in exactly the limit from two openers and number no call twice, where transactions are %s (SEED=${seed})`,
+    `admit exactly the limit from two openers and number no call twice, with transactions that are %s (SEED=${seed})`,
     async (isolation) => {
       await sql.query(`ALTER DATABASE ${sql.database} SET default_transaction_isolation = '${isolation}'`);
       const [limit, total] = [40, 400];
@@ -85,7 +85,7 @@ describePostgres('minute windows that instances share', () => {
     },
   );
 
-  test('of many clients are counted by two openers in opposite orders, and neither undoes the other', async () => {
+  test('of many clients are counted by two openers in opposite orders, and neither aborts the other', async () => {
     const clients = range(60).map((at) => `client ${at}`);
     const rounds = 15;
     const ask = async (windows: OpenWindows, order: readonly string[]) => {
@@ -118,7 +118,7 @@ describePostgres('minute windows that instances share', () => {
     }
   });
 
-  test('reject all that waited when they cannot be counted, and none of those is let in or counted', async () => {
+  test('reject all waiting calls when they cannot be counted, and none of these is admitted or counted', async () => {
     const calls = one('calls');
     expect((await calls.count('a')).count).toBe(1);
     await sql.query('ALTER TABLE minute_windows RENAME TO elsewhere');
@@ -145,7 +145,7 @@ describePostgres('minute windows that instances share', () => {
     }
   });
 
-  test('are forgotten when they are over, and those that are not are kept', async () => {
+  test('are deleted when they have ended, and kept before', async () => {
     const countAll = (name: string) => Promise.all(range(TIDY_EVERY).map((at) => one(name).count(`${at}`)));
     await countAll('old');
     // So many counts end with a look for what may be forgotten; it is over when the next one is counted.
@@ -159,7 +159,7 @@ describePostgres('minute windows that instances share', () => {
     expect(await rows()).toBe(TIDY_EVERY + 1);
   });
 
-  test('name nobody: clients are hashes with a salt', async () => {
+  test('identify no client: clients are stored as salted hashes', async () => {
     await one('calls').count('192.0.2.1');
     await open(url, 'other salt')('calls').count('192.0.2.1');
     const { rows: stored } = await sql.query<{ client: Buffer }>('SELECT client FROM minute_windows');
@@ -169,7 +169,7 @@ describePostgres('minute windows that instances share', () => {
     ]);
   });
 
-  test('are on disk when they are told, whatever the database’s own default is', async () => {
+  test('are on disk when a count resolves, whatever the database’s own default is', async () => {
     await sql.query(`
       ALTER DATABASE ${sql.database} SET synchronous_commit = off;
       CREATE TABLE seen (synchronous TEXT);

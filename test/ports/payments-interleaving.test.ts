@@ -157,7 +157,7 @@ describeLedgers('the payments’ store', (adapter) => {
       const ids = ['p000000'];
       const met = new Set<string>();
       let now = 1000;
-      // On until everything that can happen has happened, which takes some dozens as a rule.
+      // Goes on until every outcome has occurred, which usually takes some dozens.
       const isOver = (burst: number) => burst >= bursts && HAPPENED.every((one) => met.has(one));
       for (let burst = 0; !isOver(burst) && burst < MOST_BURSTS; burst++) {
         now += pick([1, 100, 1000]);

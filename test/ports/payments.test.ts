@@ -23,7 +23,7 @@ describeLedgers('payments', (adapter) => {
   };
 
   describe('a reservation', () => {
-    test('comes back as it went in, by its key and by its id', async () => {
+    test('is read as it was written, by its key and by its id', async () => {
       const terms = { amount: 2n ** 53n - 1n, price: 2n ** 53n - 2n };
       const given = reservation('a', 'a', { ...terms, identifierHash: hash32('identifier') });
       expect(await store.reserve(given, 0, null)).toBe(true);
@@ -48,13 +48,13 @@ describeLedgers('payments', (adapter) => {
       expect([await store.get('b'), await store.find({ ...given, nonce: hash32('b') })]).toEqual([null, null]);
     });
 
-    test('of one authorization that 128 ask for at once is the first one’s', async () => {
+    test('of one authorization that 128 callers request at once goes to the first', async () => {
       const wins = await Promise.all(many(128, (at) => store.reserve(reservation(`p${at}`, 'n'), 0, null)));
       expect(wins.map((won, at) => (won ? at : -1)).filter((at) => at >= 0)).toEqual([0]);
       expect((await store.find(reservation('any', 'n')))?.id).toBe('p0');
     });
 
-    test('of one payer’s is refused beyond the cap, within one turn too, until one of them has ended', async () => {
+    test('of one payer is refused above the cap, within one event loop turn too, until one of the payer’s payments has ended', async () => {
       const wins = await Promise.all(many(20, (at) => store.reserve(reservation(`p${at}`, `n${at}`), 3, null)));
       expect(wins).toEqual(many(20, (at) => at < 3));
       expect(await store.reserve(reservation('other', 'other', { payer: Buffer.alloc(20, 7) }), 3, null)).toBe(true);
@@ -80,7 +80,7 @@ describeLedgers('payments', (adapter) => {
       expect(await again('a', 'reverted')).toBe(false);
     });
 
-    test('takes over a row of the very same authorization alone, for what its new request is and costs', async () => {
+    test('takes over only a row of exactly the same authorization, with the new request’s target and price', async () => {
       await store.reserve(reservation('a', 'n'), 0, null);
       await fail('a', 'reverted');
       const other = reservation('b', 'n', { authorizationHash: hash32('another signature') });
@@ -93,7 +93,7 @@ describeLedgers('payments', (adapter) => {
       expect((await store.get('c'))?.payTo).toEqual(Buffer.alloc(20, 1));
     });
 
-    test('keeps the route that it is for, and of a payment that is sold anew the route of the new sale', async () => {
+    test('stores its route, and for a payment that is sold again the route of the new sale', async () => {
       const routes = () => ledger.sql('SELECT id, route FROM usdc_payments ORDER BY id');
       await store.reserve(reservation('a', 'n', { route: '/v1/paid/chain/tx' }), 0, null);
       expect(await routes()).toEqual([{ id: 'a', route: '/v1/paid/chain/tx' }]);
@@ -102,7 +102,7 @@ describeLedgers('payments', (adapter) => {
       expect(await routes()).toEqual([{ id: 'b', route: '/v1/paid/web/check' }]);
     });
 
-    test('takes over no row from before the hash of its authorization was kept', async () => {
+    test('takes over no row without a stored hash of its authorization', async () => {
       await store.reserve(reservation('a', 'n'), 0, null);
       await fail('a', 'reverted');
       await ledger.sql('UPDATE usdc_payments SET authorization_hash = NULL, price = NULL');
@@ -110,7 +110,7 @@ describeLedgers('payments', (adapter) => {
       expect(await store.get('a')).toMatchObject({ state: 'failed', authorizationHash: null, price: null });
     });
 
-    test('that breaks a rule rejects alone, and the rest of its turn is done', async () => {
+    test('that violates a constraint is the only one to reject, and the other writes of its turn are done', async () => {
       const writes = [
         store.reserve(reservation('a', 'a'), 0, null),
         store.reserve(reservation('broken', 'broken', { amount: 0n }), 0, null),
@@ -124,7 +124,7 @@ describeLedgers('payments', (adapter) => {
   });
 
   describe('a move', () => {
-    test('happens only from the given states, and once', async () => {
+    test('is made only from the given states, and once', async () => {
       await store.reserve(reservation('a', 'a'), 0, null);
       expect(await store.move('a', ['settling', 'unknown'], 'settled', {})).toBe(false);
       expect((await store.get('a'))?.state).toBe('reserved');
@@ -134,7 +134,7 @@ describeLedgers('payments', (adapter) => {
       expect(await store.move('nobody', ['reserved'], 'settling', {})).toBe(false);
     });
 
-    test('sets what it is told to, wipes what is null and leaves the rest', async () => {
+    test('sets the given columns, clears those given as null and leaves the others', async () => {
       await store.reserve(reservation('a', 'a'), 0, null);
       const signature = Buffer.alloc(65, 7);
       await store.move('a', ['reserved'], 'settling', { signature, checkedBlock: 12, settlingAt: 5 }, settledReply);
@@ -146,7 +146,7 @@ describeLedgers('payments', (adapter) => {
       expect(await store.get('a')).toMatchObject({ ...end, state: 'settled', checkedBlock: 12 });
     });
 
-    test('keeps what was learned: code at the payer, and what was paid', async () => {
+    test('stores whether the payer has code, and the amount paid', async () => {
       for (const id of ['a', 'b']) await store.reserve(reservation(id, id), 0, null);
       expect(await store.get('a')).toMatchObject({ payerHasCode: null, charged: null });
       await store.move('a', ['reserved'], 'settling', { payerHasCode: true });
@@ -158,7 +158,7 @@ describeLedgers('payments', (adapter) => {
       expect((await store.get('a'))?.payerHasCode).toBe(true);
     });
 
-    test('under a lease that no instance holds happens on SQLite alone, where one process holds the ledger', async () => {
+    test('with a fencing token that no instance holds is made on SQLite only, where one process holds the ledger', async () => {
       await store.reserve(reservation('a', 'a'), 0, null);
       const isAlone = adapter.name === 'sqlite';
       expect(await store.move('a', ['reserved'], 'settling', { checkedBlock: 7 }, settledReply, 1)).toBe(isAlone);
@@ -177,7 +177,7 @@ describeLedgers('payments', (adapter) => {
   });
 
   describe('a broadcast', () => {
-    test('is noted for the rows that await one, all in one step, and only those are told', async () => {
+    test('is noted for the rows that await one, all in one step, and only their ids are returned', async () => {
       for (const id of ['a', 'b', 'c']) await store.reserve(reservation(id, id), 0, null);
       for (const id of ['a', 'b']) await store.move(id, ['reserved'], 'settling', {});
       const entries = ['a', 'b', 'c', 'gone'].map((id) => ({ id, transaction: hash32(`sent ${id}`) }));
@@ -187,7 +187,7 @@ describeLedgers('payments', (adapter) => {
       expect(await store.noteBroadcast([], ['settling'])).toEqual(new Set());
     });
 
-    test('is seen by another instance when it is told, and keeps its row from being forgotten', async () => {
+    test('is visible to another instance when it resolves, and protects its row from being deleted', async () => {
       const other = (await ledger.another()).payments;
       for (const id of ['01', '02']) {
         await store.reserve(reservation(id, id), 0, null);
@@ -203,14 +203,14 @@ describeLedgers('payments', (adapter) => {
   });
 
   describe('a release', () => {
-    test('forgets a reservation, and its authorization may buy again', async () => {
+    test('deletes a reservation, and its authorization may buy again', async () => {
       await store.reserve(reservation('a', 'a'), 0, null);
       expect(await Promise.all(many(8, () => store.release('a', ['reserved'])))).toEqual(many(8, (at) => at === 0));
       expect(await store.reserve(reservation('b', 'a'), 0, null)).toBe(true);
       expect(await store.release('nobody', ['reserved'])).toBe(false);
     });
 
-    test('of one that had failed before makes it failed again, without its reply and its signature', async () => {
+    test('of a payment that had failed before makes it `failed` again, without its reply and its signature', async () => {
       await store.reserve(reservation('a', 'a'), 0, null);
       await fail('a', 'reverted');
       await store.reserve(reservation('a2', 'a'), 0, 'reverted');
@@ -222,7 +222,7 @@ describeLedgers('payments', (adapter) => {
   });
 
   describe('a reply', () => {
-    test('is given again as often as it may be, while it is kept, for a settled payment alone', async () => {
+    test('is returned again up to its limit while it is kept, for a settled payment only', async () => {
       await store.reserve(reservation('a', 'a'), 0, null);
       expect(await store.takeReply('a', 2, 0)).toBeNull();
       await store.move('a', ['reserved'], 'settling', {}, { store: body('bought') });
@@ -235,7 +235,7 @@ describeLedgers('payments', (adapter) => {
       expect(await store.takeReply('nobody', 2, 0)).toBeNull();
     });
 
-    test('goes when its time is over, however many there are, and the others stay', async () => {
+    test('is deleted when it has expired, in any number, and the others stay', async () => {
       const count = 520;
       await Promise.all(many(count, (at) => store.reserve(reservation(`p${at}`, `n${at}`), 0, null)));
       await Promise.all(many(count, (at) => store.move(`p${at}`, ['reserved'], 'settling', {}, { store: body('ab') })));
@@ -247,7 +247,7 @@ describeLedgers('payments', (adapter) => {
       expect([await store.replyBytes(), await store.takeReply('p515', 1, 100)]).toEqual([20, body('ab')]);
     });
 
-    test('that is on its way is in the account of kept bytes, and one that was refused is not after its end', async () => {
+    test('counts towards the kept bytes while it is being written, and not after its write was refused', async () => {
       await store.reserve(reservation('a', 'a'), 0, null);
       const stored = store.move('a', ['reserved'], 'settling', {}, { store: Buffer.alloc(100) });
       const refused = store.move('nobody', ['reserved'], 'settling', {}, { store: Buffer.alloc(7) });
@@ -256,7 +256,7 @@ describeLedgers('payments', (adapter) => {
       expect(await store.replyBytes()).toBe(100);
     });
 
-    test('of any bytes and some size comes back as it was', async () => {
+    test('of any bytes and of a larger size is read as it was written', async () => {
       const bytes = Buffer.from(many(300_000, (at) => (at * 7) % 256));
       await store.reserve(reservation('a', 'a'), 0, null);
       await store.move('a', ['reserved'], 'settling', {}, { store: bytes });
@@ -265,10 +265,10 @@ describeLedgers('payments', (adapter) => {
     });
   });
 
-  describe('what a payer has promised before', () => {
+  describe('the sum of a payer’s earlier reservations', () => {
     const promised = (of: LedgerStore, id: string) => of.openBefore(reservation(id, id), id);
 
-    test('is what was reserved before, in the usual order', async () => {
+    test('is the sum of the earlier reservations when ids are in the order of inserts', async () => {
       const other = (await ledger.another()).payments;
       await store.reserve(reservation('01', '01'), 0, null);
       await other.reserve(reservation('02', '02', { amount: 700n }), 0, null);
@@ -278,7 +278,7 @@ describeLedgers('payments', (adapter) => {
       expect(await promised(store, '03')).toBe(1200n);
     });
 
-    test('counts at least one way where ids do not come in the order of their inserts', async () => {
+    test('counts at least one of two payments for the other when ids are not in the order of inserts', async () => {
       const other = (await ledger.another()).payments;
       // Its id is older, its insert is younger: as when two processes reserve in the same millisecond.
       await store.reserve(reservation('02', '02'), 0, null);
@@ -287,7 +287,7 @@ describeLedgers('payments', (adapter) => {
       expect(await promised(other, '01')).toBe(500n);
     });
 
-    test('is that payer’s alone, on that contract, and only what is still open', async () => {
+    test('contains only open payments of this payer on this contract', async () => {
       await store.reserve(reservation('01', '01'), 0, null);
       await store.reserve(reservation('02', '02', { payer: Buffer.alloc(20, 8) }), 0, null);
       await store.reserve(reservation('03', '03', { contract: Buffer.alloc(20, 8) }), 0, null);
@@ -297,7 +297,7 @@ describeLedgers('payments', (adapter) => {
       expect(await promised(store, '04')).toBe(0n);
     });
 
-    test('counts for a payment that is taken over what was reserved meanwhile', async () => {
+    test('contains, for a payment that is taken over, the reservations made meanwhile', async () => {
       await store.reserve(reservation('01', 'a'), 0, null);
       await fail('01', 'reverted');
       await store.reserve(reservation('02', 'b'), 0, null);
@@ -324,7 +324,7 @@ describeLedgers('payments', (adapter) => {
   });
 
   describe('a payer', () => {
-    test('has settled once one of its payments on that contract and network has, whatever became of others', async () => {
+    test('counts as settled once one of its payments on this contract and network has settled, whatever the others did', async () => {
       for (const id of ['a', 'b', 'c']) await store.reserve(reservation(id, id), 0, null);
       await fail('b', 'reverted');
       expect(await store.hasSettled(reservation('x', 'x'))).toBe(false);
@@ -364,7 +364,7 @@ describeLedgers('payments', (adapter) => {
       expect(await store.countByState()).toEqual({ reserved: 1, settling: 1, unknown: 0, settled: 0, failed: 1 });
     });
 
-    test('what is left behind is what no living process holds', async () => {
+    test('the rows left behind are those that no living process holds', async () => {
       for (const bootId of ['a', 'b', 'c']) await store.reserve(reservation(bootId, bootId, { bootId }), 0, null);
       const left = async (living: string[]) => (await store.listLeftBehind(living, 10)).map(({ bootId }) => bootId);
       expect(await left(['a', 'b', 'c'])).toEqual([]);
@@ -377,7 +377,7 @@ describeLedgers('payments', (adapter) => {
   });
 
   describe('the end', () => {
-    test('does what was asked for before it, which the next start finds', async () => {
+    test('finishes earlier calls, whose results the next start finds', async () => {
       const wins = many(300, (at) => store.reserve(reservation(`p${at}`, `n${at}`), 0, null));
       await store.close();
       expect(await ends(wins)).toEqual(many(300, () => true));
@@ -385,7 +385,7 @@ describeLedgers('payments', (adapter) => {
       expect((await payments.countByState()).reserved).toBe(300);
     });
 
-    test('leaves a store that rejects everything, and one that is open can be pinged', async () => {
+    test('makes the store reject every call, and an open store can be pinged', async () => {
       await expect(store.ping()).resolves.toBeUndefined();
       await store.close();
       const calls = [

@@ -8,70 +8,70 @@ import { type Meddled, openMeddled, untilSomebodyWaits } from '../support/postgr
 const INSERT = `
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
                              request_hash, client_hash, reserved_at, place)
-  SELECT 'stranger', network, contract, payer, request_hash, state, boot_id, amount, pay_to, 0, 1, request_hash, client_hash, 1, 99
+  SELECT 'blocker', network, contract, payer, request_hash, state, boot_id, amount, pay_to, 0, 1, request_hash, client_hash, 1, 99
     FROM usdc_payments LIMIT 1`;
 
-describePostgres('transactions that meet', () => {
+describePostgres('transactions that conflict', () => {
   let stores: Meddled['stores'];
-  let stranger: Meddled['stranger'];
+  let blocker: Meddled['blocker'];
   let watcher: Meddled['watcher'];
   let retries: Meddled['retries'];
   let close: Meddled['close'];
   beforeEach(async () => {
-    ({ stores, stranger, watcher, retries, close } = await openMeddled());
+    ({ stores, blocker, watcher, retries, close } = await openMeddled());
   });
   afterEach(() => close());
 
-  test('are tried again: a claim whose counter another program has changed is made and counted once', async () => {
-    await stranger.query('BEGIN');
-    await stranger.query('UPDATE lightning_facilitator_totals SET claims = claims + 10');
+  test('are retried: a claim whose counter another program has changed is made and counted once', async () => {
+    await blocker.query('BEGIN');
+    await blocker.query('UPDATE lightning_facilitator_totals SET claims = claims + 10');
     const claims = Promise.all(['a', 'b', 'a'].map((name) => stores.lightning.claim(accountedOf(name))));
     await untilSomebodyWaits(watcher);
     expect(retries()).toBe(0);
-    await stranger.query('COMMIT');
+    await blocker.query('COMMIT');
     expect(await claims).toEqual(['claimed', 'claimed', 'duplicate']);
     expect(retries()).toBe(1);
     const counts = await stores.lightning.facilitatorCounts(TODAY, nodeOf('theirs'));
     expect(counts).toEqual({ total: 12, today: 2, nodes: 1, own: 2 });
   });
 
-  test('are not tried again where nothing was in their way', async () => {
-    await stranger.query('BEGIN');
-    await stranger.query('SELECT claims FROM lightning_facilitator_totals FOR UPDATE');
+  test('are not retried when there was no conflict', async () => {
+    await blocker.query('BEGIN');
+    await blocker.query('SELECT claims FROM lightning_facilitator_totals FOR UPDATE');
     const claim = stores.lightning.claim(accountedOf('a'));
     await untilSomebodyWaits(watcher);
-    await stranger.query('ROLLBACK');
+    await blocker.query('ROLLBACK');
     expect([await claim, retries()]).toEqual(['claimed', 0]);
   });
 
-  test('cannot pass a payer’s cap between them: one of both is undone', async () => {
+  test('cannot exceed a payer’s cap together: one of them is aborted', async () => {
     await stores.payments.reserve(reservation('a', 'a'), 0, null);
-    await stranger.query('BEGIN ISOLATION LEVEL SERIALIZABLE');
-    await stranger.query("SELECT count(*) FROM usdc_payments WHERE state = 'reserved'");
-    await stranger.query(INSERT);
+    await blocker.query('BEGIN ISOLATION LEVEL SERIALIZABLE');
+    await blocker.query("SELECT count(*) FROM usdc_payments WHERE state = 'reserved'");
+    await blocker.query(INSERT);
     expect(await stores.payments.reserve(reservation('b', 'b'), 2, null)).toBe(true);
-    await expect(stranger.query('COMMIT')).rejects.toMatchObject({ code: '40001' });
+    await expect(blocker.query('COMMIT')).rejects.toMatchObject({ code: '40001' });
     expect((await stores.payments.countByState()).reserved).toBe(2);
   });
 
-  test('that wait for each other’s locks are told apart by the database, and ours is tried again or goes first', async () => {
+  test('that deadlock are resolved by the database, and ours is retried or goes first', async () => {
     await stores.payments.reserve(reservation('a', 'a'), 0, null);
     await stores.payments.reserve(reservation('b', 'b'), 0, null);
-    await stranger.query('BEGIN');
-    await stranger.query("UPDATE usdc_payments SET checked_block = 1 WHERE id = 'b'");
+    await blocker.query('BEGIN');
+    await blocker.query("UPDATE usdc_payments SET checked_block = 1 WHERE id = 'b'");
     const moves = Promise.all(['a', 'b'].map((id) => stores.payments.move(id, ['reserved'], 'settling', {})));
     await untilSomebodyWaits(watcher);
-    // Now each waits for the other; whichever PostgreSQL ends, ours is done.
-    const theirs = await stranger.query("UPDATE usdc_payments SET checked_block = 1 WHERE id = 'a'").then(
+    // Now each waits for the other. PostgreSQL aborts one of them, and ours is done in either case.
+    const theirs = await blocker.query("UPDATE usdc_payments SET checked_block = 1 WHERE id = 'a'").then(
       () => 'done',
       (error) => error.code,
     );
-    await stranger.query('COMMIT');
+    await blocker.query('COMMIT');
     expect(await moves).toEqual([true, true]);
     expect(theirs === '40P01' || retries() > 0).toBe(true);
   });
 
-  test('share nothing but the time: a write that breaks a rule rejects alone, and is told without its row', async () => {
+  test('have separate outcomes: only a write that violates a constraint rejects, and its error does not contain the row', async () => {
     const secret = Buffer.alloc(32, 0xab);
     const ends = await Promise.allSettled([
       stores.payments.reserve(reservation('a', 'a'), 0, null),
@@ -84,21 +84,21 @@ describePostgres('transactions that meet', () => {
     expect(inspect(told, { depth: 9, showHidden: true })).not.toContain(secret.toString('hex'));
   });
 
-  test('are few where one of many writes breaks a rule: it is looked for by halves', async () => {
+  test('are few when one of many writes violates a constraint, because the batch is split into ever smaller parts', async () => {
     const taken = async () =>
-      Number((await stranger.query("SELECT taken FROM ledger_turns WHERE name = 'lightning'")).rows[0]?.taken);
+      Number((await blocker.query("SELECT taken FROM ledger_turns WHERE name = 'lightning'")).rows[0]?.taken);
     const before = await taken();
     const names = Array.from({ length: 64 }, (_, at) => `proof ${at}`);
     const claims = names.map((name, at) => accountedOf(name, {}, at === 5 ? { payTo: Buffer.alloc(32) } : {}));
     const ends = await Promise.allSettled(claims.map((claim) => stores.lightning.claim(claim)));
     expect(ends.map(({ status }) => status === 'rejected')).toEqual(names.map((_, at) => at === 5));
-    // What fails leaves no trace in the count; of each half one part is done.
+    // A failed transaction does not change the count; one part of each split succeeds.
     expect((await taken()) - before).toBeLessThanOrEqual(Math.log2(64));
   });
 
   test('are SERIALIZABLE and synchronous, whatever the database’s own defaults are', async () => {
-    await stranger.query(`
-      ALTER DATABASE ${stranger.database} SET synchronous_commit = off;
+    await blocker.query(`
+      ALTER DATABASE ${blocker.database} SET synchronous_commit = off;
       CREATE TABLE seen (isolation TEXT, synchronous TEXT);
       CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         INSERT INTO seen VALUES (current_setting('transaction_isolation'), current_setting('synchronous_commit')); RETURN NEW;
@@ -115,7 +115,7 @@ describePostgres('transactions that meet', () => {
     const times = { pricedAt: 1, checkedAt: 1, dueAt: 1, failures: 0, reason: null, offlineAt: null };
     const listing = { place: 'a/x', domain: 'a', listing: '{}', method: 'GET', ...times } as const;
     await stores.market.put(listing, 1, { total: 1, perDomain: 1 });
-    const { rows } = await stranger.query('SELECT isolation, synchronous, count(*)::int FROM seen GROUP BY 1, 2');
+    const { rows } = await blocker.query('SELECT isolation, synchronous, count(*)::int FROM seen GROUP BY 1, 2');
     expect(rows).toEqual([{ isolation: 'serializable', synchronous: 'on', count: 6 }]);
   });
 });

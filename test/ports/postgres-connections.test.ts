@@ -13,7 +13,7 @@ import { freshDatabase } from '../support/postgres/postgres-run.ts';
 
 /** Short, because these tests wait for them. */
 const LIMITS = { poolSize: 5, connectTimeoutMs: 1200, statementTimeoutMs: 1200 };
-/** Far beyond what the limits add up to, and far from for ever. */
+/** Far more than the sum of the time-outs, but limited. */
 const BOUND_MS = 20_000;
 
 describePostgres('a connection to PostgreSQL', () => {
@@ -33,7 +33,7 @@ describePostgres('a connection to PostgreSQL', () => {
   });
 
   const reserve = (id: string, of = stores) => of.payments.reserve(reservation(id, id), 0, null);
-  /** How a call ended, or that it had not within the bound. */
+  /** How a call ended, or that it did not end within the bound. */
   const end = (call: Promise<unknown>): Promise<unknown> =>
     Promise.race([
       call.then(
@@ -53,7 +53,7 @@ describePostgres('a connection to PostgreSQL', () => {
     }
   }
 
-  test('that breaks while nobody uses it costs at most the next call, and no process', async () => {
+  test('that breaks while it is idle fails at most the next call, and ends no process', async () => {
     expect(await reserve('a')).toBe(true);
     expect(await stores.payments.get('a')).not.toBeNull();
     proxy.cut();
@@ -61,7 +61,7 @@ describePostgres('a connection to PostgreSQL', () => {
     expect(await untilItWorks(() => reserve('b'))).toBe(true);
   });
 
-  test('that breaks before COMMIT was answered rejects, is not tried again, and what was done is done once', async () => {
+  test('that breaks before COMMIT was answered rejects its write, which is not retried and is done at most once', async () => {
     await reserve('before');
     await stores.lightning.claim(accountedOf('before'));
     const first = proxy.loseCommit('cut', 'lost-answer');
@@ -79,7 +79,7 @@ describePostgres('a connection to PostgreSQL', () => {
     expect(await stores.lightning.claim(claim)).toBe('duplicate');
   });
 
-  test('that breaks under many writes loses none that was acknowledged and makes none twice', async () => {
+  test('that breaks during many writes loses no acknowledged one and makes none twice', async () => {
     const ids = Array.from({ length: 300 }, (_, at) => `p${at}`);
     const writes = ids.map(async (id, at) => {
       for (let turn = 0; turn < at % 30; turn++) await new Promise((next) => setTimeout(next, 1));
@@ -90,13 +90,13 @@ describePostgres('a connection to PostgreSQL', () => {
     expect(ends).not.toContain('late');
     const there = new Set((await direct.payments.listByState(['reserved'], 1000)).map(({ id }) => id));
     expect(ids.filter((id, at) => ends[at] === true && !there.has(id))).toEqual([]);
-    // Whoever heard nothing asks again; then every one is there once.
+    // Callers without an answer try again; then every payment is there once.
     const again = await Promise.all(ids.map((id) => untilItWorks(() => reserve(id))));
     expect(ids.filter((_, at) => ends[at] === true && again[at] === true)).toEqual([]);
     expect((await direct.payments.listByState(['reserved'], 1000)).map(({ id }) => id)).toEqual(ids.toSorted());
   });
 
-  test('that is half open fails in bounded time, for reads, writes and new connections, and heals', async () => {
+  test('that is half open fails in bounded time, for reads, writes and new connections, and recovers', async () => {
     await reserve('a');
     await stores.payments.get('a');
     proxy.swallow();
@@ -108,42 +108,42 @@ describePostgres('a connection to PostgreSQL', () => {
     expect(await direct.payments.get('b')).toBeNull();
   });
 
-  test('whose statement waits too long for somebody’s lock rejects, and nothing of it was done', async () => {
-    const stranger = new Client({ connectionString: url });
+  test('whose statement waits too long for a lock rejects, and nothing of it was done', async () => {
+    const blocker = new Client({ connectionString: url });
     const watcher = new Client({ connectionString: url });
-    await Promise.all([stranger.connect(), watcher.connect()]);
-    await stranger.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
+    await Promise.all([blocker.connect(), watcher.connect()]);
+    await blocker.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
     const told = await Promise.allSettled([reserve('a'), reserve('b')]);
     expect(told.map((one) => one.status === 'rejected' && inspect(one.reason))).toEqual([
       expect.stringContaining('statement timeout'),
       expect.stringContaining('statement timeout'),
     ]);
-    // The other queue has its own turn.
+    // The other write queue has its own slot.
     expect(await end(stores.lightning.claim(accountedOf('a')))).toBe('claimed');
-    await stranger.query('ROLLBACK');
+    await blocker.query('ROLLBACK');
     expect(await direct.payments.get('a')).toBeNull();
     expect(await reserve('a')).toBe(true);
-    await stranger.end();
+    await blocker.end();
   });
 
   test('left in the middle of a transaction is ended by the server, and its locks with it', async () => {
-    const stranger = new Client({ connectionString: url });
+    const blocker = new Client({ connectionString: url });
     const watcher = new Client({ connectionString: url });
-    await Promise.all([stranger.connect(), watcher.connect()]);
-    await stranger.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
+    await Promise.all([blocker.connect(), watcher.connect()]);
+    await blocker.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
     const stuck = reserve('stuck');
     await untilSomebodyWaits(watcher);
     await watcher.end();
-    // Now the server begins and takes the turn; it hears neither what was to come nor that nobody is there any more.
+    // Now the server begins and takes the slot. It gets neither the statements nor notice of the client's end.
     proxy.swallow();
-    await stranger.query('ROLLBACK');
-    await stranger.end();
+    await blocker.query('ROLLBACK');
+    await blocker.end();
     expect(await end(stuck)).toBe('rejected');
     expect(await end(untilItWorks(() => reserve('next', direct)))).toBe(true);
     expect(await direct.payments.get('stuck')).toBeNull();
   });
 
-  test('is one of a bounded number, named for whoever looks', async () => {
+  test('is one of a bounded number, and has a name in pg_stat_activity', async () => {
     const ample = await openPostgresStores({ ...POSTGRES_LIMITS, url, poolSize: LIMITS.poolSize, clock: systemClock });
     await Promise.all([stores.close(), direct.close()]);
     await Promise.all(
@@ -163,7 +163,7 @@ describePostgres('a connection to PostgreSQL', () => {
     await ample.close();
   });
 
-  test('that cannot be made is told without the password', async () => {
+  test('that cannot be made is reported without the password', async () => {
     await proxy.stop();
     const open = openPostgresStores({
       url: `postgres://user:hunter2@127.0.0.1:${new URL(proxy.url).port}/ledger`,

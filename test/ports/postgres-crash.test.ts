@@ -46,7 +46,7 @@ describePostgres('PostgreSQL that dies under the ledger', () => {
         const first = await ends;
         await server.restart();
         await untilReady();
-        // Whoever heard nothing asks again, and so does everybody else.
+        // All callers try again, with and without an answer.
         const second = await Promise.all(names.map(write));
         for (const [at, name] of names.entries()) {
           const won = (end: unknown) => end === true || end === 'claimed';

@@ -38,7 +38,7 @@ describePostgres('the schema of PostgreSQL', () => {
   const run = (directory: string) =>
     migrate({ url, connectTimeoutMs: 5000, name: 'the ledger x', nowMs: 1, directory });
 
-  test('is made once by instances that start at the same moment, and all of them serve', async () => {
+  test('is created once by instances that start at the same moment, and all of them serve', async () => {
     const opened = await Promise.all(Array.from({ length: 6 }, open));
     expect(await versions()).toEqual(
       filesOf(join(STORE, 'postgres/migrations')).map((name) => Number(name.slice(0, 3))),
@@ -68,7 +68,7 @@ describePostgres('the schema of PostgreSQL', () => {
     expect(more).toEqual(['usdc_payments.place']);
   });
 
-  test('of a newer program is refused, and nothing of it is touched', async () => {
+  test('of a newer program is refused and not changed', async () => {
     await (await open()).close();
     await client.query('INSERT INTO ledger_migrations (version, applied_at) VALUES (999, 1)');
     const newest = Number(filesOf(join(STORE, 'postgres/migrations')).at(-1)?.slice(0, 3));
@@ -78,7 +78,7 @@ describePostgres('the schema of PostgreSQL', () => {
     );
   });
 
-  test('from before authorizations were hashed keeps its payments, and tells nothing that it did not know', async () => {
+  test('from before authorizations were hashed keeps its payments, with null in the new columns', async () => {
     const last = '014-authorizations.sql';
     cpSync(join(STORE, 'postgres/migrations'), folder, { recursive: true, filter: (path) => !path.endsWith(last) });
     await run(folder);
@@ -129,7 +129,7 @@ describePostgres('the schema of PostgreSQL', () => {
     await Promise.all([reports.close(), close()]);
   });
 
-  test('takes what is new, one step after the other, each whole or not at all', async () => {
+  test('gets new migrations one after the other, each whole or not at all', async () => {
     writeFileSync(join(folder, '001-first.sql'), 'CREATE TABLE a (n BIGINT); INSERT INTO a VALUES (1);');
     await run(folder);
     writeFileSync(join(folder, '002-second.sql'), 'INSERT INTO a VALUES (2);');

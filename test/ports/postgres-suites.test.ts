@@ -15,7 +15,7 @@ test('every suite that starts PostgreSQL says when there is none, so that none o
   expect(texts.filter(([, text]) => isSilent(text)).map(([file]) => file)).toEqual([]);
 });
 
-test('one that asks by itself is found', () => {
+test('a suite with its own check is found', () => {
   expect(isSilent("describe.skipIf('missing' in found)('x', () => { startPostgres(); });")).toBe(true);
   expect(isSilent("describePostgres('x', () => { startPostgres(); });")).toBe(false);
 });

@@ -16,19 +16,19 @@ describeLedgers('the self-test’s store', (adapter) => {
   const store = ofNow(() => ledger.stores.selfTests);
   const record = (...runs: SelfTestRun[]) => Promise.all(runs.map((run) => store.record(run, 0)));
 
-  test('gives back what it was given, newest first, as many as asked for', async () => {
+  test('returns the recorded runs, newest first, up to the limit', async () => {
     const runs = [good(10), bad(20), bad(30, { notCharged: false, reason: 'balance_differs' }), good(40)];
     await record(...runs);
     expect(await store.recent(10)).toEqual([...runs].reverse());
     expect(await store.recent(2)).toEqual([runs[3], runs[2]]);
   });
 
-  test('of two runs of one moment the later one is the newer', async () => {
+  test('of two runs at the same time the one recorded later is the newer', async () => {
     await record(good(10), bad(10));
     expect((await store.recent(1))[0]).toEqual(bad(10));
   });
 
-  test('the last checked run is the newest that saw whether the failing call cost anything', async () => {
+  test('the last checked run is the newest whose failing call was checked for a charge', async () => {
     expect(await store.lastChecked()).toBeNull();
     await record(bad(5));
     expect(await store.lastChecked()).toBeNull();
@@ -44,13 +44,13 @@ describeLedgers('the self-test’s store', (adapter) => {
     expect(await store.countSince(21)).toEqual({ runs: 1, ok: 0 });
   });
 
-  test('forgets with each run those before the given moment, and no other', async () => {
+  test('deletes with each run those before the given time, and no others', async () => {
     await record(good(10), good(20));
     await store.record(good(30), 20);
     expect((await store.recent(10)).map(({ at }) => at)).toEqual([30, 20]);
   });
 
-  test('what is recorded is there after a restart', async () => {
+  test('a recorded run is there after a restart', async () => {
     const run = good(10);
     await record(run);
     expect(await (await ledger.reopen()).selfTests.recent(1)).toEqual([run]);

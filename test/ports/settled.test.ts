@@ -38,7 +38,7 @@ describeLedgers('what was earned', (adapter) => {
     ]);
   });
 
-  test('is nothing where nothing was', async () => {
+  test('is empty without payments', async () => {
     expect(await ledger.stores.settled.settledBetween(0, NOON)).toEqual([
       { rail: 'lightning', contract: null, count: 0, amount: 0n },
     ]);

@@ -30,7 +30,7 @@ describeLedgers('the relayer’s spending', (adapter) => {
     });
   });
 
-  test('on a day on which nothing was spent is zeros, and a day that is none is refused', async () => {
+  test('on a day without spending is zero, and an invalid day is refused', async () => {
     const { spending } = ledger.stores;
     expect(await spending.spentOn('2026-11-20')).toEqual({
       wei: 0n,

@@ -17,7 +17,7 @@ describeLedgers('the Gateway’s transfers', (adapter) => {
   const due = async (now: number, limit = 10) =>
     (await stores.transfers.due(now, limit)).map(({ paymentId }) => paymentId);
 
-  test('come in with the move that settles a payment by one, and with no other', async () => {
+  test('are inserted by the move that settles a payment with a transfer, and by no other', async () => {
     await settle('gateway', transferOf('gateway'));
     await settle('chain', hash32('chain'));
     await stores.payments.reserve(reservation('open', 'open'), 0, null);
@@ -27,7 +27,7 @@ describeLedgers('the Gateway’s transfers', (adapter) => {
     ]);
   });
 
-  test('come in once: of many moves at once one settles and one transfer is there', async () => {
+  test('are inserted once: of many concurrent moves one settles, and one transfer is there', async () => {
     await stores.payments.reserve(reservation('a', 'a'), 0, null);
     await stores.payments.move('a', ['reserved'], 'settling', {});
     const move = () => stores.payments.move('a', ['settling'], 'settled', { transaction: transferOf('a'), endedAt: 1 });
@@ -35,7 +35,7 @@ describeLedgers('the Gateway’s transfers', (adapter) => {
     expect(await due(0)).toEqual(['a']);
   });
 
-  test('are looked at when their time has come, the longest due first, until there is nothing more to learn', async () => {
+  test('are checked when they are due, the longest due first, until no more checks are needed', async () => {
     for (const id of ['a', 'b', 'c']) await settle(id, transferOf(id));
     await stores.transfers.note('a', { status: 'received', transaction: null, nextCheckAt: 300 });
     await stores.transfers.note('b', { status: 'received', transaction: null, nextCheckAt: 200 });
@@ -56,7 +56,7 @@ describeLedgers('the Gateway’s transfers', (adapter) => {
     expect(await stores.transfers.batchOf('nobody')).toBeNull();
   });
 
-  test('go with their payment’s row', async () => {
+  test('are deleted with their payment’s row', async () => {
     await settle('a', transferOf('a'));
     await ledger.sql("DELETE FROM usdc_payments WHERE id = 'a'");
     expect(await due(0)).toEqual([]);

@@ -7,7 +7,7 @@ import { configProblems } from '../support/service/config-problems.ts';
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 
 describe('loadConfig', () => {
-  it('needs a network, a seller and a relayer, and nothing else', () => {
+  it('requires a network, a seller and a relayer, and nothing else', () => {
     expect(configProblems({})).toEqual(
       expect.arrayContaining(['NETWORK is missing', 'SELLER_ADDRESS is missing', 'RELAYER_PRIVATE_KEY is missing']),
     );
@@ -20,7 +20,7 @@ describe('loadConfig', () => {
     expect(configProblems({ ...MINIMUM, NETWORK: '' })).toEqual(['NETWORK is missing']);
   });
 
-  it('knows Arc', () => {
+  it('has defaults for Arc', () => {
     const { network, publicOrigin } = loadConfig(MINIMUM);
     expect(network).toMatchObject({
       chainId: 5042,

@@ -1,8 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 
-/** The lowest rate, in requests a second: a provider that refuses everything now may have been repaired, and only a request shows it. */
+/** The lowest rate, in requests a second. It is above zero, because only a request shows that a provider has recovered. */
 const LEAST = 0.2;
-/** Requests a second above which a learned limit is dropped. No public endpoint is known to limit at more; one's own node has no limit. */
+/** Requests a second above which a learned limit is dropped. No public endpoint is known to have a higher limit; an operator's own node has none. */
 const MOST = 100;
 /** Factors of the rate: after a refusal, at most once a second, and after QUIET_MS without one. */
 const FEWER = 0.8;
@@ -12,13 +12,13 @@ const SECOND_MS = 1000;
 /** The bucket holds half a second's requests. */
 const BURST_SECONDS = 0.5;
 
-/** How many requests a provider takes, learned from its refusals alone. */
+/** How many requests a provider accepts, learned from its refusals alone. */
 export interface Allowance {
-  /** Requests that may go now. Infinite while no limit is known: before the first refusal, and after growth past 100 a second. */
+  /** Requests that may be sent now. Infinite while no limit is known: before the first refusal, and after the rate grew past 100 a second. */
   free(): number;
   /** The most that `free` can be. */
   burst(): number;
-  /** Requests a second that the provider is believed to take. Infinite while no limit is known. */
+  /** Estimated requests a second that the provider accepts. Infinite while no limit is known. */
   rate(): number;
   /** Counts a request that is sent, allowed or not. */
   spend(): void;
@@ -29,8 +29,8 @@ export interface Allowance {
 /**
  * A token bucket whose rate is learned from refusals.
  * - The first refusal sets it to the requests of the last second that were not refused.
- * - Each later refusal, at most one a second, takes off a fifth, but never goes below what the provider has just served.
- * - Two seconds without a refusal add a quarter.
+ * - Each later refusal, at most one a second, lowers it by a fifth, but never below what the provider has served in the last second.
+ * - Two seconds without a refusal raise it by a quarter.
  *
  * Public endpoints publish no limits (Arc's takes about 2 requests a second).
  */
@@ -41,14 +41,14 @@ export function createAllowance(clock: Clock): Allowance {
   let level = Number.POSITIVE_INFINITY;
   let filledMs = 0;
   let changedMs = 0;
-  // Times of the last second, oldest first: of requests sent, and of refusals.
+  // Times of the requests sent, and of the refusals, in the last second, oldest first.
   let sent: number[] = [];
   let refusals: number[] = [];
 
   const burst = (): number => Math.max(1, rate * BURST_SECONDS);
 
   function grow(now: number): void {
-    // A slow one is given the time of two requests: fewer would teach nothing.
+    // A slow provider gets the time of two requests, because fewer requests show nothing about its limit.
     if (now - changedMs < Math.max(QUIET_MS, (2 * SECOND_MS) / rate)) return;
     rate = rate * MORE > MOST ? Number.POSITIVE_INFINITY : rate * MORE;
     changedMs = now;
@@ -83,7 +83,7 @@ export function createAllowance(clock: Clock): Allowance {
       // Refusals within one second change the rate once.
       if (rate === Number.POSITIVE_INFINITY || now - changedMs >= SECOND_MS) [before, changedMs] = [rate, now];
       const borne = sent.length - refusals.length;
-      // Never below what the provider has just served.
+      // Never below what the provider has served in the last second.
       const learned = before === Number.POSITIVE_INFINITY ? Math.max(1, borne) : Math.max(LEAST, borne, before * FEWER);
       rate = Math.min(rate, learned);
       [level, filledMs] = [0, now];
@@ -91,7 +91,7 @@ export function createAllowance(clock: Clock): Allowance {
   };
 }
 
-/** Of these times those of the second before `now`. */
+/** Those of the given times that lie in the second before `now`. */
 function lastSecond(times: readonly number[], now: number): number[] {
   return times.filter((atMs) => now - atMs < SECOND_MS);
 }

@@ -1,44 +1,44 @@
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { PooledProvider, ProviderPool } from './provider-pool.ts';
 import { RANKS, type Rank, RESERVE } from './rank.ts';
-import type { Member, Roster } from './roster.ts';
 
-/** How often a used-up allowance is checked again, in milliseconds: short beside a block of half a second. */
-export const LOOK_MS = 25;
+/** How often a used-up allowance is checked again, in milliseconds. Short compared with Arc's block time of half a second. */
+export const RECHECK_MS = 25;
 const CHAIN_BUSY = 'chain_busy';
 
 /**
- * Whether a request of this rank may go: after it the providers still have the share of their burst that RESERVE keeps for more important ranks.
- * True with no provider at all, so that the caller gets "no provider" and not "busy".
+ * Whether a request of this rank may be sent: after it the providers still have the share of their burst that RESERVE keeps for more important ranks.
+ * True when there is no provider, so that the caller gets "no provider" and not "busy".
  */
-function isAllowed(members: readonly Member[], rank: Rank): boolean {
+function isAllowed(entries: readonly PooledProvider[], rank: Rank): boolean {
   let [free, burst, most] = [0, 0, 0];
-  for (const { allowance } of members) {
+  for (const { allowance } of entries) {
     const own = allowance.free();
     free += Math.max(0, own);
     burst += allowance.burst();
     most = Math.max(most, own);
   }
-  if (members.length === 0 || free === Number.POSITIVE_INFINITY) return true;
-  // A full bucket is enough for every rank, also where it is the only one and holds one request.
+  if (entries.length === 0 || free === Number.POSITIVE_INFINITY) return true;
+  // A full bucket is enough for every rank, also when there is only one bucket and it holds one request.
   return most >= 1 && free - 1 >= RESERVE[rank] * (burst - 1);
 }
 
-/** Who waits for the providers of a roster, by rank; of one rank the longest waiting first. */
+/** The requests that wait for the providers of a pool, by rank; within a rank the longest waiting comes first. */
 type Lines = Readonly<Record<Rank, Set<symbol>>>;
 
 const linesOf = new WeakMap<object, Lines>();
 
-function openLines(roster: object): Lines {
-  const lines = linesOf.get(roster) ?? {
+function openLines(pool: object): Lines {
+  const lines = linesOf.get(pool) ?? {
     ...{ settle: new Set<symbol>(), sale: new Set<symbol>(), collect: new Set<symbol>() },
     ...{ offer: new Set<symbol>(), admit: new Set<symbol>(), free: new Set<symbol>() },
   };
-  linesOf.set(roster, lines);
+  linesOf.set(pool, lines);
   return lines;
 }
 
-/** Whether none waits whose turn comes first: of a more important rank, or, where the waiter stands in line, of its own for longer. */
+/** Whether no other request comes first: none of a more important rank waits, and none of the same rank has waited longer. */
 function isNext(lines: Lines, rank: Rank, waiter: symbol): boolean {
   const isFirst = RANKS.slice(0, RANKS.indexOf(rank)).every((before) => lines[before].size === 0);
   const [next] = lines[rank];
@@ -46,28 +46,28 @@ function isNext(lines: Lines, rank: Rank, waiter: symbol): boolean {
 }
 
 /**
- * Waits until a request of this rank may go, for at most `patienceMs`; resolves to false if it may not go then. Rejects with the signal's reason.
- * Those that wait go in turns: a more important rank first, then the one that has waited longest. The reserves alone would not keep that order:
- * where each provider's bucket holds one request, all ranks may go at the moment when one is full. A request without patience passes those of its
- * own rank that wait.
+ * Waits until a request of this rank may be sent, at most `waitMs` milliseconds. Resolves to false when the time is over. Rejects with the signal's
+ * reason. Waiting requests take turns: a more important rank first, then the one that has waited longest. The reserves alone would not keep that
+ * order: where each provider's bucket holds one request, all ranks may send at the moment when one is full. A request that does not wait passes the
+ * waiting ones of its own rank.
  */
 export async function untilAllowed(
-  roster: Pick<Roster, 'inOrder'>,
+  pool: Pick<ProviderPool, 'inOrder'>,
   rank: Rank,
   clock: Clock,
-  patienceMs: number,
+  waitMs: number,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const lines = openLines(roster);
+  const lines = openLines(pool);
   const waiter = Symbol(rank);
-  const until = clock.nowMs() + patienceMs;
-  const mayGo = () => isNext(lines, rank, waiter) && isAllowed(roster.inOrder(), rank);
-  if (patienceMs > 0) lines[rank].add(waiter);
+  const until = clock.nowMs() + waitMs;
+  const mayGo = () => isNext(lines, rank, waiter) && isAllowed(pool.inOrder(), rank);
+  if (waitMs > 0) lines[rank].add(waiter);
   try {
     while (!mayGo()) {
       const leftMs = until - clock.nowMs();
       if (leftMs <= 0) return false;
-      await clock.sleep(Math.min(LOOK_MS, leftMs), signal);
+      await clock.sleep(Math.min(RECHECK_MS, leftMs), signal);
     }
     return true;
   } finally {
@@ -75,12 +75,12 @@ export async function untilAllowed(
   }
 }
 
-/** Whether a call ended because the providers take no more requests now: none of them has answered it. */
+/** Whether a call failed because the providers accept no more requests now. No provider has answered such a call. */
 export function isChainBusy(error: unknown): boolean {
   return error instanceof Unavailable && error.code === CHAIN_BUSY;
 }
 
-/** 503: the providers take no more requests of this rank now. */
+/** 503: the providers accept no more requests of this rank now. */
 export function chainBusy(): Unavailable {
   return new Unavailable(CHAIN_BUSY, 'The chain’s providers take no more requests just now; try again shortly.', 1);
 }

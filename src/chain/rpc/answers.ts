@@ -1,7 +1,7 @@
-/** Why a provider could not be used for a request; the words that its error statistics use. */
+/** Why a provider could not be used for a request. The error statistics use the same names. */
 export type FailureKind = 'timeout' | 'transport' | 'http' | 'rateLimited' | 'malformed' | 'wrongChain';
 
-/** One provider failed, so the next is asked. The message is safe to publish: no URL, no key, nothing the provider wrote. */
+/** One provider failed; the client then asks the next. The message is safe to publish: it holds no URL, no key and nothing that the provider wrote. */
 export class ProviderFailure extends Error {
   readonly kind: FailureKind;
   constructor(kind: FailureKind, message: string, cause?: unknown) {
@@ -26,7 +26,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 /**
  * Reads a JSON-RPC 2.0 answer to `ids` (one plain object for one call, an array for more), in the order of `ids`.
- * Throws ProviderFailure when an id is missing, foreign or given twice: such an answer may belong to another request.
+ * Throws ProviderFailure when an id is missing, unknown or given twice, because such an answer may belong to another request.
  */
 export function readAnswers(body: unknown, ids: readonly number[]): Answer[] {
   const list = ids.length === 1 ? [body] : body;
@@ -35,12 +35,12 @@ export function readAnswers(body: unknown, ids: readonly number[]): Answer[] {
   const byId = new Map<unknown, Answer>();
   for (const entry of list) {
     if (!isObject(entry) || entry.jsonrpc !== '2.0')
-      throw new ProviderFailure('malformed', 'an answer that is no JSON-RPC');
+      throw new ProviderFailure('malformed', 'an answer that is not JSON-RPC');
     byId.set(entry.id, readEntry(entry));
   }
   return ids.map((id) => {
     const answer = byId.get(id);
-    if (answer === undefined) throw new ProviderFailure('malformed', 'an answer with foreign ids');
+    if (answer === undefined) throw new ProviderFailure('malformed', 'an answer with ids of other requests');
     return answer;
   });
 }
@@ -55,29 +55,29 @@ function readEntry(entry: Record<string, unknown>): Answer {
   return { error: { code: error.code, message: String(error.message ?? ''), data: error.data } };
 }
 
-/** A whole batch answered by one object: nodes do so over a limit, or when they take no batches. */
+/** The failure behind one object that answers a whole batch. Nodes answer so over a limit, or when they do not support batches. */
 function asBatchRefusal(body: unknown): ProviderFailure {
   const error = isObject(body) && isObject(body.error) ? body.error : {};
   const limited = isRateLimit(Number(error.code), String(error.message ?? ''));
   return limited
     ? new ProviderFailure('rateLimited', 'rate limited')
-    : new ProviderFailure('malformed', 'no list as the answer to a batch');
+    : new ProviderFailure('malformed', 'an answer to a batch that is no list');
 }
 
 /**
  * What an error means for the choice of provider:
- * `rateLimited` — this provider refuses for now; `notHere` — it lacks the method or the block, another may have it;
- * `final` — every honest node would say the same (a revert, bad parameters, a log range too large).
+ * `rateLimited`: this provider refuses for now; `notHere`: this provider lacks the method or the block, and another may have it;
+ * `final`: every correct node gives the same error (a revert, bad parameters, a log range too large).
  */
-export function judgeError({ code, message }: AnswerError): 'rateLimited' | 'notHere' | 'final' {
+export function classifyError({ code, message }: AnswerError): 'rateLimited' | 'notHere' | 'final' {
   if (code === 3 || /revert/i.test(message)) return 'final';
   if (isRateLimit(code, message)) return 'rateLimited';
   return NOT_HERE.has(code) || LACKS_BLOCK.test(message) ? 'notHere' : 'final';
 }
 
-/** -32005 is EIP-1474's "limit exceeded"; Arc's public endpoint answers -32011 beyond about two requests a second; 429 is seen too. */
+/** -32005 is EIP-1474's "limit exceeded"; Arc's public endpoint answers -32011 beyond about two requests a second; some nodes use 429. */
 const RATE_LIMITS = new Set([-32005, -32011, 429]);
-/** -32601 method not found (JSON-RPC 2.0); -32001 resource not found (EIP-1474), which reth says of a block it has not got yet. */
+/** -32601 method not found (JSON-RPC 2.0); -32001 resource not found (EIP-1474), which reth uses for a block that it does not have yet. */
 const NOT_HERE = new Set([-32601, -32001]);
 const LACKS_BLOCK =
   /unknown block|block ?out ?of ?range|(header|block|state)\b.{0,40}(not found|not available|out of range)|missing trie node/i;

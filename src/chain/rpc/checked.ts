@@ -1,7 +1,7 @@
 import type { RpcCall } from './call.ts';
 import type { ChainClient, RpcOptions, RpcOutcome } from './client.ts';
 
-/** What an answer contradicts: its own shape, the question, or another part of itself. */
+/** What an answer contradicts: its expected shape, the request, or another part of itself. */
 export type RefusalReason =
   | 'shape'
   | 'missing'
@@ -15,7 +15,7 @@ export type RefusalReason =
   | 'feeHistory'
   | 'staleHead';
 
-/** Thrown by a reader of answers that cannot all be true; nothing of them may be stored. */
+/** A reader of answers throws this when they cannot all be true. The caller stores nothing of them. */
 export class Contradiction extends Error {
   readonly reason: RefusalReason;
   constructor(reason: RefusalReason, detail: string) {
@@ -25,14 +25,14 @@ export class Contradiction extends Error {
   }
 }
 
-/** `onRefused` is told of every provider's refused answer. */
+/** `onRefused` is called for each answer that was refused. */
 export interface CheckedOptions extends RpcOptions {
   readonly onRefused?: (reason: RefusalReason) => void;
 }
 
 /**
- * Asks a batch of at most 100 calls and reads its answers; when `read` throws a Contradiction, the next provider is asked for all of it.
- * Rejects like `batch` does when no provider gives answers that `read` accepts.
+ * Sends a batch of at most 100 calls and reads its answers. When `read` throws a Contradiction, the next provider is asked for the whole batch.
+ * Rejects as `batch` does when no provider gives answers that `read` accepts.
  */
 export async function askChecked<T>(
   chain: ChainClient,
@@ -54,7 +54,7 @@ export async function askChecked<T>(
       }
     },
   });
-  if (result === undefined) throw new Error('a client that does not let its answers be judged');
+  if (result === undefined) throw new Error('the chain client did not call `refuse`');
   return result.value;
 }
 

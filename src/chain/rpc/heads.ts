@@ -3,27 +3,29 @@ import type { ChainLog } from './log.ts';
 /** Back-off of a websocket that fails, doubled with each failure in a row. */
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 60_000;
-/** Sixty blocks of Arc: a socket that tells of none in that time is dead, though nobody has closed it. */
-const SILENCE_MS = 30_000;
+/** Idle time-out of a socket, in milliseconds. In this time Arc makes sixty blocks, so a socket that reports none is dead. */
+const IDLE_TIMEOUT_MS = 30_000;
 
 interface HeadWatchOptions {
-  /** ws:// or wss:// endpoints; the first that works is used, none is needed. */
+  /** ws:// or wss:// endpoints; the first that works is used. May be empty. */
   readonly urls: readonly string[];
   readonly log: ChainLog;
   readonly onHead: (number: number) => void;
-  /** How long a socket may be silent before the next endpoint is tried. */
-  readonly silenceMs?: number;
+  /** The next endpoint is tried when a socket has reported nothing for this long. */
+  readonly idleTimeoutMs?: number;
 }
 
 /**
- * Subscribes to `newHeads` at one endpoint at a time and tells of each. What it says is not believed, only taken as a hint of what to ask for:
- * the poll reads and checks the block by itself, so that a dead or lying socket costs nothing but time.
+ * Subscribes to `newHeads` at one endpoint at a time and calls `onHead` for each. A head is only a hint: the poll then reads and checks the
+ * block itself, so that a dead or lying socket costs nothing but time.
  */
-export function watchHeads({ urls, log, onHead, silenceMs = SILENCE_MS }: HeadWatchOptions): { close(): void } {
+export function watchHeads({ urls, log, onHead, idleTimeoutMs = IDLE_TIMEOUT_MS }: HeadWatchOptions): {
+  close(): void;
+} {
   let closed = false;
   let failures = 0;
   let socket: WebSocket | undefined;
-  // The next attempt, or the end of patience with the present one.
+  // Either the next attempt, or the idle time-out of the open socket.
   let timer: NodeJS.Timeout | undefined;
 
   function connect(): void {
@@ -35,11 +37,11 @@ export function watchHeads({ urls, log, onHead, silenceMs = SILENCE_MS }: HeadWa
     const giveUp = () => {
       if (socket !== opened) return;
       socket = undefined;
-      // Its own end may take a while, or never come: nobody waits for it.
+      // The close handshake may take long or never end, so it is not awaited.
       opened.close();
       retry(host);
     };
-    patience(giveUp);
+    restartIdleTimer(giveUp);
     opened.addEventListener('open', () => {
       opened.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['newHeads'] }));
     });
@@ -47,22 +49,22 @@ export function watchHeads({ urls, log, onHead, silenceMs = SILENCE_MS }: HeadWa
       const number = numberOf(String(data));
       if (number === null) return;
       failures = 0;
-      if (socket === opened) patience(giveUp);
+      if (socket === opened) restartIdleTimer(giveUp);
       onHead(number);
     });
     opened.addEventListener('close', giveUp);
   }
 
-  function patience(giveUp: () => void): void {
+  function restartIdleTimer(giveUp: () => void): void {
     clearTimeout(timer);
-    timer = setTimeout(giveUp, silenceMs);
+    timer = setTimeout(giveUp, idleTimeoutMs);
     timer.unref();
   }
 
   function retry(host: string): void {
     if (closed) return;
     failures += 1;
-    if (failures === 1) log.warn({ host }, 'the websocket for new heads is gone; polling goes on');
+    if (failures === 1) log.warn({ host }, 'the websocket for new heads failed; the collector goes on polling');
     clearTimeout(timer);
     timer = setTimeout(connect, Math.min(BACK_OFF_MS * 2 ** (failures - 1), MAX_BACK_OFF_MS));
     timer.unref();
@@ -78,27 +80,27 @@ export function watchHeads({ urls, log, onHead, silenceMs = SILENCE_MS }: HeadWa
   };
 }
 
-/** The number of the block that a notification tells of; null for any other message. */
+/** The block number in a `newHeads` notification; null for any other message. */
 function numberOf(text: string): number | null {
   const found = /"number"\s*:\s*"0x([0-9a-fA-F]{1,12})"/.exec(text);
   return text.includes('eth_subscription') && found !== null ? Number.parseInt(found[1] ?? '', 16) : null;
 }
 
-/** Told heads for whoever listens; the socket is opened for the first and stays open, because opening takes longer than a block. */
+/** Lets callers wait for new heads. The socket is opened for the first listener and stays open, because opening takes longer than a block. */
 export function createHeads(urls: readonly string[], log: ChainLog) {
   const listeners = new Set<() => void>();
   let watch: { close(): void } | null = null;
   return {
-    /** Calls `tell` at every head that is told of; returns how to stop. Without an endpoint nothing is ever told. */
-    listen(tell: () => void): () => void {
-      listeners.add(tell);
+    /** Calls `onHead` for every head that an endpoint reports, until the returned function is called. Without an endpoint it is never called. */
+    listen(onHead: () => void): () => void {
+      listeners.add(onHead);
       if (urls.length > 0) {
-        const onHead = () => {
+        const notifyAll = () => {
           for (const listener of listeners) listener();
         };
-        watch ??= watchHeads({ urls, log, onHead });
+        watch ??= watchHeads({ urls, log, onHead: notifyAll });
       }
-      return () => void listeners.delete(tell);
+      return () => void listeners.delete(onHead);
     },
     close(): void {
       watch?.close();

@@ -4,18 +4,18 @@ import type { RpcCall } from './call.ts';
 
 /** One JSON-RPC endpoint, over its own keep-alive connections. */
 export interface Provider {
-  /** Scheme and host: the only part of its address that may be shown, because keys live in paths. */
+  /** Scheme and host. Only this part of the URL may be published, because the path may hold a key. */
   readonly origin: string;
-  /** One HTTP request for one or more calls, answers in their order; ProviderFailure when it gives none that can be used. */
+  /** Sends one HTTP request for one or more calls, and returns the answers in their order. Throws ProviderFailure when there is no usable answer. */
   call(calls: readonly RpcCall[], signal?: AbortSignal): Promise<Answer[]>;
   close(): Promise<void>;
 }
 
-/** The largest answer that is read; a full block with receipts stays far below it. */
+/** The largest answer that is read. A full block with receipts is far smaller. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
-/** More parallel requests than this queue; public endpoints limit long before. */
+/** More parallel requests than this are queued. Public endpoints limit long before. */
 const MAX_CONNECTIONS = 32;
-/** Longer than undici's 4 s, to spare TLS handshakes between calls; a server that closes earlier costs one repeat (below). */
+/** Longer than undici's default of 4 s, to save TLS handshakes between calls. When a server closes earlier, `withOneRetry` repeats the request. */
 const KEEP_ALIVE_MS = 30_000;
 /** Some endpoints answer 403 to agents that do not look like a browser. */
 const USER_AGENT = 'Mozilla/5.0 (compatible; percall)';
@@ -51,14 +51,14 @@ export function createProvider(url: string, timeoutMs: number): Provider {
       const ids = calls.map(() => ++lastId);
       const requests = calls.map(({ method, params }, at) => ({ jsonrpc: '2.0', id: ids[at], method, params }));
       const body = JSON.stringify(requests.length === 1 ? requests[0] : requests);
-      const text = await withinTime(timeoutMs, signal, (both) => oncemore(() => post(body, both)));
+      const text = await withinTime(timeoutMs, signal, (both) => withOneRetry(() => post(body, both)));
       return readAnswers(parseJson(text), ids);
     },
     close: () => pool.destroy(),
   };
 }
 
-/** Runs `task` under the time-out and the caller's signal; the caller's abort passes through, anything else is the provider's failure. */
+/** Runs `task` under the time-out and the caller's signal. Rethrows the caller's abort; any other error becomes a ProviderFailure. */
 async function withinTime<T>(
   timeoutMs: number,
   signal: AbortSignal | undefined,
@@ -85,10 +85,10 @@ async function withinTime<T>(
 const RESETS = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /**
- * Repeats once what a reset connection swallowed: the server may close an idle connection just as we write to it, which says nothing about its health.
+ * Repeats a request once when its connection was reset. A healthy server may close an idle connection just as we write to it.
  * Safe for every method that we use: reads change nothing, and a raw transaction sent twice is the same transaction.
  */
-async function oncemore<T>(task: () => Promise<T>): Promise<T> {
+async function withOneRetry<T>(task: () => Promise<T>): Promise<T> {
   try {
     return await task();
   } catch (error) {
@@ -110,6 +110,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new ProviderFailure('malformed', 'an answer that is no JSON');
+    throw new ProviderFailure('malformed', 'an answer that is not JSON');
   }
 }

@@ -23,10 +23,10 @@ export const RESERVE: Readonly<Record<Rank, number>> = {
 };
 
 /**
- * How long a request waits for its rank's allowance, in milliseconds. Then a settlement asks providers without an allowance too, and every other
+ * How long a request waits for its rank's allowance, in milliseconds. Then a settlement also asks providers whose allowance is used up, and every other
  * request is refused.
  */
-export const PATIENCE_MS: Readonly<Record<Rank, number>> = {
+export const WAIT_MS: Readonly<Record<Rank, number>> = {
   settle: 3000,
   sale: 2000,
   collect: 2000,

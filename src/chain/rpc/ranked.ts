@@ -1,7 +1,7 @@
 import type { ChainClient } from './client.ts';
 import type { Rank } from './rank.ts';
 
-/** The same chain client. A request that names no rank has this one. */
+/** The same chain client, with this rank for each request that names none. */
 export function ranked(chain: ChainClient, rank: Rank): ChainClient {
   return {
     ...chain,

@@ -8,7 +8,7 @@ export const quantity = z
   .regex(/^0x[0-9a-fA-F]{1,64}$/)
   .transform(BigInt);
 
-/** A quantity that counts something, as a number; past 2^53 it is refused rather than rounded. */
+/** A quantity as a number. A value above 2^53 - 1 is refused, not rounded. */
 export const index = quantity.refine((value) => value <= BigInt(Number.MAX_SAFE_INTEGER)).transform(Number);
 
 /** Hex data of whole bytes. */
@@ -26,21 +26,21 @@ export const account = z
   .regex(/^0x[0-9a-fA-F]{40}$/)
   .transform((text) => text.toLowerCase() as `0x${string}`);
 
-/** What a node answered, checked against its shape; a malformed answer is the provider's failure (502), never a crash of ours. */
+/** Checks a node's answer against a schema. Throws UpstreamFailed (502) for a malformed answer. */
 export function parseAnswer<S extends z.ZodType>(schema: S, raw: unknown, what: string): z.output<S> {
   const parsed = schema.safeParse(raw);
   if (!parsed.success) throw new UpstreamFailed('chain', `malformed ${what}`, parsed.error);
   return parsed.data;
 }
 
-/** The result of one call of a batch; a refusal where the chain had to answer is an upstream failure (502). */
+/** The result of one call of a batch. Throws UpstreamFailed (502) when the node gave none or refused the call. */
 export function resultOf(outcome: RpcOutcome | undefined, what: string): unknown {
   if (outcome === undefined) throw new UpstreamFailed('chain', `no answer about ${what}`);
   if ('error' in outcome) throw new UpstreamFailed('chain', `${what} was refused`, outcome.error);
   return outcome.result;
 }
 
-/** Both of the above: the checked answer to one call of a batch. */
+/** `resultOf`, then `parseAnswer`: the checked answer to one call of a batch. */
 export function readOutcome<S extends z.ZodType>(
   outcome: RpcOutcome | undefined,
   schema: S,

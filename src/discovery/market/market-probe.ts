@@ -1,5 +1,5 @@
 import { NotFound } from '../../errors.ts';
-import { askStranger, type StrangerAnswer, type StrangerOptions } from '../../upstream/guard/ask-stranger.ts';
+import { askThirdParty, type ThirdPartyAnswer, type ThirdPartyOptions } from '../../upstream/guard/ask-third-party.ts';
 import { MAX_REDIRECTS } from '../../upstream/guard/follow.ts';
 import { hostOf } from '../../upstream/guard/guard.ts';
 import type { Payable, Terms } from '../accepts.ts';
@@ -39,7 +39,7 @@ export interface Caller {
   readJson(url: URL, maxBytes: number, options: CallOptions): Promise<unknown>;
 }
 
-interface CallerOptions extends StrangerOptions {
+interface CallerOptions extends ThirdPartyOptions {
   readonly payable: Payable;
   readonly publicOrigin: string;
 }
@@ -77,10 +77,10 @@ export function createCaller({ payable, publicOrigin, ...fetchOptions }: CallerO
       accept: ACCEPT,
       ...body,
       redirects,
-      judge: (hop: URL) => checkUrl(hop, options.limitHost),
+      checkUrl: (hop: URL) => checkUrl(hop, options.limitHost),
     };
-    const read = (answer: StrangerAnswer) => readSeen(answer, method, payable);
-    return askStranger(request, fetchOptions, options.signal, read).catch((error) => {
+    const read = (answer: ThirdPartyAnswer) => readSeen(answer, method, payable);
+    return askThirdParty(request, fetchOptions, options.signal, read).catch((error) => {
       throw namedFailure(error, hostOf(url));
     });
   }
@@ -97,8 +97,8 @@ export function createCaller({ payable, publicOrigin, ...fetchOptions }: CallerO
         if (hop.origin !== url.origin) throw new NotFound('the document is not at its origin');
         checkUrl(hop, limitHost);
       };
-      const request = { url, method: 'GET' as const, accept: 'application/json', redirects: 1, judge: sameOrigin };
-      return askStranger(request, fetchOptions, signal, async (answer) =>
+      const request = { url, method: 'GET' as const, accept: 'application/json', redirects: 1, checkUrl: sameOrigin };
+      return askThirdParty(request, fetchOptions, signal, async (answer) =>
         answer.status === 200 ? (JSON.parse((await answer.read(maxBytes)).toString('utf8')) as unknown) : null,
       ).catch(() => null);
     },
@@ -106,7 +106,7 @@ export function createCaller({ payable, publicOrigin, ...fetchOptions }: CallerO
 }
 
 /** Reads an answer's terms, or returns its status when it demands no payment. */
-async function readSeen(answer: StrangerAnswer, method: Entry['method'], payable: Payable): Promise<Seen | number> {
+async function readSeen(answer: ThirdPartyAnswer, method: Entry['method'], payable: Payable): Promise<Seen | number> {
   const { status, url, latencyMs } = answer;
   if (status !== 402) return status;
   const challenge = await readChallenge(answer);

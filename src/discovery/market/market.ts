@@ -1,7 +1,7 @@
 import { BadParameter, Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { MarketStore, StoredListing } from '../../store/ports/market.ts';
-import { createLimiter, NoRoom } from '../../upstream/client/limiter.ts';
+import { createLimiter, LimiterFull } from '../../upstream/client/limiter.ts';
 import { requirePublicUrl } from '../../upstream/guard/guard.ts';
 import { createHostLimit } from '../../upstream/guard/host-limit.ts';
 import { placeOf, readListedUrl } from '../listed-url.ts';
@@ -84,7 +84,7 @@ export function createMarket(options: MarketOptions): Market {
       const { isNew, place } = await limiter
         .run(signal, () => submitNow(text, signal))
         .catch((error) => {
-          throw error instanceof NoRoom
+          throw error instanceof LimiterFull
             ? new Unavailable('market_busy', 'Many addresses are being looked at; try again shortly.')
             : error;
         });

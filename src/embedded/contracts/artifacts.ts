@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Abi, Hex } from 'viem';
 
-/** A compiled contract: `bytecode` creates it, `runtime` is what stands on the chain afterwards. */
+/** A compiled contract: `bytecode` creates it, `runtime` is the code on the chain afterwards. */
 export interface Artifact {
   readonly abi: Abi;
   readonly bytecode: Hex;

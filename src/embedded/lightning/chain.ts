@@ -2,24 +2,24 @@ import { createHash, randomBytes } from 'node:crypto';
 import { Transaction } from '@scure/btc-signer';
 import * as ldk from 'lightningdevkit';
 
-/** A chain of headers made by hand, as Lightning nodes see one. */
+/** A simulated chain of block headers for Lightning nodes. */
 export interface Chain {
   /** The hash of the newest header. */
   tip(): Uint8Array;
   height(): number;
-  /** Unix seconds of the newest header: what the nodes take for "now". */
+  /** Unix seconds of the newest header, which the nodes use as the present time. */
   time(): number;
-  /** Tells every later block to a node. */
+  /** Reports every later block to a node. */
   follow(confirms: readonly ldk.Confirm[]): void;
   /** Takes a transaction that a node wants mined. */
   broadcast(raw: Uint8Array): void;
   /** Mines one block: with the given transaction, or with none. */
   mine(raw?: Uint8Array): void;
-  /** Mines what was broadcast and returns how much that was. */
+  /** Mines all broadcast transactions and returns their number. */
   mineBroadcast(): number;
   /**
-   * Moves the time forward without a block, so that payments under way do not run out of blocks: the tip is told again with a later
-   * time. Never goes back.
+   * Moves the time forward without a new block, so that payments in flight do not reach their time-out height: the tip is reported again with a later
+   * time. Never moves the time back.
    */
   advanceTo(seconds: number): void;
 }
@@ -27,8 +27,9 @@ export interface Chain {
 const HEADER_BYTES = 80;
 
 /**
- * Starts a chain at a network's genesis block. Headers link up and commit to their transactions, but there is no proof of work, which
- * LDK does not ask for; the time of the newest header is the only clock that LDK's WASM has.
+ * Starts a chain at a network's genesis block. Headers link to each other and commit to their transactions.
+ * There is no proof of work, because LDK does not check it. LDK's WASM has no other
+ * clock than the time of the newest header.
  */
 export function createChain(genesis: Uint8Array, startTime: number): Chain {
   const followers: ldk.Confirm[] = [];

@@ -9,16 +9,16 @@ interface Opening {
   readonly from: LightningNode;
   readonly to: LightningNode;
   readonly capacitySat: bigint;
-  /** Given to the other side at once, so that it could pay too. */
+  /** The amount that the other side gets at once, so that it could pay too. */
   readonly pushMsat: bigint;
-  /** Lets things move until the condition holds. */
+  /** Runs the nodes until the condition holds. */
   readonly until: (what: string, holds: () => boolean) => Promise<void>;
 }
 
-/** Left over for the fee of the funding transaction. */
+/** The fee of the funding transaction. */
 const FEE_SAT = 1000n;
 
-/** Opens a channel, funded by a coin that is mined from nothing, and returns when both sides can use it. */
+/** Opens a channel, funded by a fresh coinbase, and resolves when both sides can use it. */
 export async function openChannel({ chain, from, to, capacitySat, pushMsat, until }: Opening): Promise<void> {
   await until('a connection', () => [from, to].every(({ parts }) => parts.peers.list_peers().length > 0));
   const created = from.parts.manager.create_channel(to.id, capacitySat, pushMsat, 1n, null as never, null as never);
@@ -33,13 +33,13 @@ export async function openChannel({ chain, from, to, capacitySat, pushMsat, unti
   const { temporary_channel_id: channel, counterparty_node_id: peer } = request;
   const taken = from.parts.manager.funding_transaction_generated(channel, peer, funding);
   if (!taken.is_ok()) throw new Error('the funding transaction was refused');
-  // It is broadcast only once the other side has signed for the way back.
+  // It is broadcast only after the other side has signed the refund.
   await until('the funding transaction', () => chain.mineBroadcast() > 0);
   chain.mine();
   await until('a usable channel', () => usable(from, to) && usable(to, from));
 }
 
-/** A signed transaction that pays the channel out of a fresh coinbase, which is mined on the way. */
+/** A signed transaction that pays the channel out of a fresh coinbase, which is mined before. */
 function fundingTransaction(chain: Chain, channelScript: Uint8Array, capacitySat: bigint): Uint8Array {
   const key = randomBytes(32);
   const { script } = p2wpkh(secp256k1.getPublicKey(key, true));

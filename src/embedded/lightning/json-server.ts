@@ -1,12 +1,12 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { type LoopbackServer, listenOnLoopback } from '../loopback.ts';
 
-/** A request as a small JSON service sees it. */
+/** A request to a small JSON service. */
 export interface JsonRequest {
   /** Method and path: `POST /v1/invoices`. */
   readonly line: string;
   readonly headers: IncomingHttpHeaders;
-  /** An empty object where there was no body. */
+  /** The body; an empty object when there was none. */
   readonly body: Record<string, unknown>;
 }
 
@@ -17,7 +17,7 @@ export interface JsonAnswer {
 
 const MAX_BYTES = 65_536;
 
-/** Serves on a free port of 127.0.0.1. What the handler throws is answered 500 with its message: nobody but us is on the other end. */
+/** Serves on a free port of 127.0.0.1. An error of the handler is answered 500 with its message, because only this process's tests and demos call it. */
 export async function startJsonServer(handle: (request: JsonRequest) => Promise<JsonAnswer>): Promise<LoopbackServer> {
   const server = createServer(async (request, response) => {
     let answer: JsonAnswer;

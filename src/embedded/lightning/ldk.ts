@@ -5,7 +5,7 @@ import * as ldk from 'lightningdevkit';
 
 let loaded: Promise<void> | null = null;
 
-/** Makes LDK ready to be used. Its WASM instance is one for the whole process, so it is loaded once, whoever asks. */
+/** Loads LDK. The process has one WASM instance, so it is loaded once. */
 export function loadLdk(): Promise<void> {
   loaded ??= load();
   return loaded;
@@ -15,7 +15,7 @@ async function load(): Promise<void> {
   const entry = createRequire(import.meta.url).resolve('lightningdevkit');
   const wasm = await readFile(join(dirname(entry), 'liblightningjs.wasm'));
   const { log } = console;
-  // Standard output belongs to whoever runs us: LDK's one greeting is dropped, everything else passes.
+  // LDK prints a greeting on standard output, which the caller uses. The greeting is dropped; everything else is printed.
   console.log = (...args: unknown[]) => {
     if (!String(args[0]).startsWith('Loaded LDK')) log(...args);
   };

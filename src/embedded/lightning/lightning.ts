@@ -3,31 +3,31 @@ import { MAINNET, TESTNET } from '../../payment/lnbtc/networks.ts';
 import { startExchanges } from '../exchanges.ts';
 import type { LoopbackServer } from '../loopback.ts';
 import { type JsonAnswer, type JsonRequest, refusal, startJsonServer } from './json-server.ts';
-import { startLndFace } from './lnd-face.ts';
+import { startLndRest } from './lnd-rest.ts';
 import { createWorld, type World } from './world.ts';
 
 export interface EmbeddedLightningOptions {
-  /** Which currency the invoices have; nothing of it is worth anything on either. */
+  /** The currency of the invoices. The coins have no value on either network. */
   network?: 'mainnet' | 'testnet';
-  /** Dollars for a bitcoin, as the exchanges' stand-ins tell it. */
+  /** The price of a bitcoin in dollars at the simulated exchanges. */
   usd?: string;
 }
 
-/** Two Lightning nodes with a channel: the seller's behind an LND face, the buyer's behind a URL that pays. */
+/** Two Lightning nodes with a channel. The seller's node has LND's REST interface; the buyer's node pays by a URL. */
 export interface EmbeddedLightning {
   /** As x402 names it, `lnbtc:…`. */
   readonly network: string;
   readonly networkName: 'mainnet' | 'testnet';
   /** The seller's node: 66 hex characters. */
   readonly nodeId: string;
-  /** Looks like LND's REST interface; opened by `macaroon` (hex), which cannot spend. */
+  /** LND's REST interface of the seller's node. `macaroon` (hex) authorises requests and cannot spend. */
   readonly lndUrl: string;
   readonly macaroon: string;
-  /** POST `{ invoice }` and the buyer's node pays it: `{ preimage }`, or 4xx with `{ error }`. */
+  /** POST `{ invoice }` makes the buyer's node pay it. The answer is `{ preimage }`, or 4xx with `{ error }`. */
   readonly payUrl: string;
   /** Stand-ins for the exchanges that price a bitcoin. */
   readonly exchanges: { readonly urls: { coinbase: string; kraken: string; bitstamp: string }; set(usd: string): void };
-  /** Pays from the buyer's node and returns the preimage in hex; an invoice that is paid already gives the same preimage, and nothing moves. */
+  /** Pays from the buyer's node and resolves with the preimage in hex. For a paid invoice it resolves with the same preimage and pays nothing. */
   pay(invoice: string): Promise<string>;
   /** Moves the nodes' time forward, never back: Unix seconds. Without it they follow the wall clock. */
   setTime(seconds: number): void;
@@ -36,7 +36,7 @@ export interface EmbeddedLightning {
 }
 
 const USD = '64000';
-/** Blocks that open the channel are a second apart: they must lie behind the wall clock. */
+/** The chain starts so long before the present, because the blocks that open the channel are a second apart and must not be in the future. */
 const BEFORE_SECONDS = 3600;
 
 /** Starts the nodes, opens their channel and serves them on loopback; takes about a second, and 150 MB. */
@@ -62,7 +62,7 @@ export async function startEmbeddedLightning(options: EmbeddedLightningOptions =
       world.chain.advanceTo(wallSeconds());
       return world.createInvoice(order);
     };
-    const face = await keep(startLndFace({ nodeId, network, createInvoice, hashOf, received }));
+    const face = await keep(startLndRest({ nodeId, network, createInvoice, hashOf, received }));
     const payer = await keep(startPayer(pay));
     const exchanges = await keep(startExchanges({ usd }));
     return {
@@ -83,7 +83,7 @@ export async function startEmbeddedLightning(options: EmbeddedLightningOptions =
   }
 }
 
-/** The buyer's wallet, which knows what it has paid: asked again, or twice at once, it pays once. */
+/** The buyer's wallet. It pays each invoice once, also for repeated and concurrent calls. */
 function createWallet(world: World): (invoice: string) => Promise<string> {
   const paid = new Map<string, Promise<string>>();
   const payOnce = async (invoice: string): Promise<string> => {

@@ -2,27 +2,27 @@ import { randomBytes } from 'node:crypto';
 import * as ldk from 'lightningdevkit';
 import type { Chain } from './chain.ts';
 
-/** The parts of an LDK node that the rest of it works with. */
+/** The parts of an LDK node. */
 export interface NodeParts {
   readonly manager: ldk.ChannelManager;
   readonly peers: ldk.PeerManager;
-  /** Where events come from, and the handler that queues them. */
+  /** The sources of events, and the handler that queues them. */
   readonly eventSources: readonly ldk.EventsProvider[];
   readonly eventHandler: ldk.EventHandler;
-  /** Everything LDK may call back into. It holds those objects weakly: whoever keeps the node keeps this, or calls go nowhere. */
+  /** The objects that LDK calls. LDK holds them weakly, so the node's owner must keep them. */
   readonly kept: readonly object[];
 }
 
-/** What a satoshi's weight of 1,000 costs: the floor, since nothing competes for blocks. */
+/** Fee rate in sat per 1,000 weight: the minimum, because no transactions compete for blocks. */
 const FEE_PER_1000_WEIGHT = 253;
-/** BOLT2's own limit; LDK's default of 50 is few for payments side by side. */
+/** BOLT2's own limit; LDK's default of 50 is too low for parallel payments. */
 const MAX_HTLCS = 483;
-/** Payments under about 2,310 sat count as dust, and by default only some three of them may fly at once. */
+/** Payments under about 2,310 sat count as dust, and by default only about three of them may be in flight at once. */
 const DUST_LIMIT_MSAT = 10n ** 12n;
 /** 21 million bitcoin; LDK's default is 0.16. */
 const MAX_FUNDING_SAT = 2_100_000_000_000_000n;
 
-/** Puts an LDK node together with a fresh key, in memory alone. Events are handed to `onEvent` one by one and must only be queued there. */
+/** Creates an LDK node with a fresh key, in memory only. LDK passes events to `onEvent` one by one, which may only queue them. */
 export function assembleNode(chain: Chain, network: ldk.Network, onEvent: (event: ldk.Event) => void): NodeParts {
   const callbacks = createCallbacks(chain, onEvent);
   const { fees, broadcaster, logger, persist, eventHandler } = callbacks;
@@ -62,7 +62,7 @@ export function assembleNode(chain: Chain, network: ldk.Network, onEvent: (event
   return { manager, peers, eventSources, eventHandler, kept };
 }
 
-/** What LDK asks of its surroundings: nothing is written, nothing is logged, fees are at the floor. */
+/** The callbacks that LDK needs. They write and log nothing, and return the minimum fee. */
 function createCallbacks(chain: Chain, onEvent: (event: ldk.Event) => void) {
   const done = ldk.ChannelMonitorUpdateStatus.LDKChannelMonitorUpdateStatus_Completed;
   return {
@@ -87,7 +87,7 @@ function createCallbacks(chain: Chain, onEvent: (event: ldk.Event) => void) {
   };
 }
 
-/** Finding a way to the payee; between two neighbours there is one. */
+/** Routing to the payee. Two connected nodes have one route. */
 function assembleRouting(network: ldk.Network, logger: ldk.Logger, keys: ldk.KeysManager) {
   const graph = ldk.NetworkGraph.constructor_new(network, logger);
   const decay = ldk.ProbabilisticScoringDecayParameters.constructor_default();

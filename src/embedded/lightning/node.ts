@@ -7,28 +7,28 @@ export type Outcome =
   | { readonly ok: true; readonly preimage: Uint8Array }
   | { readonly ok: false; readonly reason: string };
 
-/** A Lightning node: LDK's own, driven by the world that it lives in. */
+/** A Lightning node of LDK. `createWorld` runs its events. */
 export interface LightningNode {
   /** Compressed public key. */
   readonly id: Uint8Array;
   readonly parts: NodeParts;
-  /** Payments that arrived and were taken: hash in hex to millisatoshis. */
+  /** Received payments: millisatoshis by payment hash in hex. */
   readonly received: ReadonlyMap<string, bigint>;
-  /** Handles what LDK has to tell; true when there was anything. */
+  /** Handles LDK's pending events. True when there were any. */
   handleEvents(): boolean;
-  /** The output that a channel being opened asks to be funded; once. */
+  /** The request to fund an opening channel, returned once. */
   takeFundingRequest(): ldk.Event_FundingGenerationReady | null;
   /** Why a channel of this node was closed; null while none was. */
   closedBecause(): string | null;
   createInvoice(order: { amountMsat: bigint; descriptionHash: Uint8Array; expirySeconds: number }): string;
-  /** Sets a payment going and returns its outcome, null until there is one. Throws in words when it cannot be sent. */
+  /** Starts a payment and returns a function for its outcome, which is null until there is one. Throws a readable error when it cannot be sent. */
   send(invoice: ldk.Bolt11Invoice): () => Outcome | null;
 }
 
-/** Received payments that are remembered: enough to be asked about, without growing for ever. */
+/** The most received payments that are remembered. */
 const REMEMBERED = 10_000;
 
-/** Makes a node on a chain; it does nothing until the world pumps its events. */
+/** Creates a node on a chain. It does nothing until its events are handled. */
 export function createNode(chain: Chain, network: ldk.Network): LightningNode {
   const queue: ldk.Event[] = [];
   const parts = assembleNode(chain, network, (event) => queue.push(event));
@@ -113,7 +113,7 @@ function makeInvoice(
   throw new Error('the node made no invoice');
 }
 
-/** What a payment of the invoice is sent with. Throws where it names no amount. */
+/** The parameters of a payment of the invoice. Throws when the invoice has no amount. */
 function parametersOf(invoice: ldk.Bolt11Invoice) {
   const read = ldk.UtilMethods.constructor_payment_parameters_from_invoice(invoice);
   if (!(read instanceof ldk.Result_C3Tuple_ThirtyTwoBytesRecipientOnionFieldsRouteParametersZNoneZ_OK)) {
@@ -127,7 +127,7 @@ function failureOf({ reason }: ldk.Event_PaymentFailed): string {
   return known === undefined ? 'unknown' : words(ldk.PaymentFailureReason[known]);
 }
 
-/** LDK's names of constants as a person reads them: `LDKPaymentFailureReason_RouteNotFound` is "route not found". */
+/** LDK's names of constants in readable form: `LDKPaymentFailureReason_RouteNotFound` is "route not found". */
 function words(name = 'unknown'): string {
   const [last = name] = name.split('_').slice(-1);
   return last.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();

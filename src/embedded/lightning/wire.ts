@@ -1,15 +1,15 @@
 import * as ldk from 'lightningdevkit';
 import type { LightningNode } from './node.ts';
 
-/** A cable between two nodes of one process. */
+/** A connection between two nodes of one process. */
 export interface Wire {
-  /** Hands over what was sent since; true when there was anything. */
+  /** Delivers the bytes that were sent since the last call. True when there were any. */
   deliver(): boolean;
-  /** LDK holds the ends weakly: whoever keeps the cable keeps these. */
+  /** The two ends. LDK holds them weakly, so the owner of the connection must keep them. */
   readonly kept: readonly object[];
 }
 
-/** Connects `from` to `to` without a socket. Bytes are queued and handed over by `deliver`, so that no node is called while it calls. */
+/** Connects `from` to `to` without a socket. Bytes are queued and delivered by `deliver`, so that no node is called during its own call. */
 export function connectNodes(from: LightningNode, to: LightningNode): Wire {
   const queue: (() => void)[] = [];
   let connected = true;
@@ -43,7 +43,7 @@ export function connectNodes(from: LightningNode, to: LightningNode): Wire {
 function createEnd(id: bigint, send: (bytes: Uint8Array) => void, close: () => void): ldk.SocketDescriptor {
   return ldk.SocketDescriptor.new_impl({
     send_data: (data) => {
-      // A copy: the bytes stand in memory that LDK uses again.
+      // A copy, because LDK reuses the memory of these bytes.
       send(Uint8Array.from(data));
       return data.length;
     },

@@ -13,20 +13,20 @@ export interface World {
   readonly receiver: LightningNode;
   /** A fresh BOLT11 invoice of the receiver's, created at the chain's time. */
   createInvoice(order: { amountMsat: bigint; descriptionHash: Uint8Array; expirySeconds: number }): string;
-  /** Pays through the channel and returns the preimage; throws in words. Payments run one after another. */
+  /** Pays through the channel and resolves with the preimage. Rejects with a readable error. Payments run one after another. */
   pay(bolt11: string): Promise<Uint8Array>;
 }
 
 const CAPACITY_SAT = 1_000_000_000n;
 const PUSHED_MSAT = 100_000_000_000n;
-/** Everything is in memory: what has not moved by then never will. */
-const PATIENCE_MS = 10_000;
-/** Payments between two ticks of LDK's timer, at which it drops what is finished. */
+/** Time-out of a step. Everything is in memory, so a step that takes longer never ends. */
+const STEP_TIMEOUT_MS = 10_000;
+/** Payments between two ticks of LDK's timer, at which it deletes finished payments. */
 const PAYMENTS_PER_TICK = 50;
 
 const NETWORKS = { mainnet: 'LDKNetwork_Bitcoin', testnet: 'LDKNetwork_Testnet' } as const;
 
-/** Starts both nodes and returns when the channel (10 BTC, 1 of it the receiver's) can be used. Several worlds may live side by side. */
+/** Starts both nodes and returns when the channel (10 BTC, 1 of it the receiver's) can be used. Several pairs may exist at once. */
 export async function createWorld(name: 'mainnet' | 'testnet', startTime: number): Promise<World> {
   await loadLdk();
   const network = ldk.Network[NETWORKS[name]];
@@ -36,7 +36,7 @@ export async function createWorld(name: 'mainnet' | 'testnet', startTime: number
   const nodes = [payer, receiver];
   const wire = connectNodes(payer, receiver);
 
-  /** Moves bytes, events and payments until nothing moves any more. Synchronous, so that nothing sees the nodes half-way. */
+  /** Delivers bytes and handles events until there are none. It is synchronous, so that no code sees the nodes in between. */
   const pump = (): void => {
     for (let moved = true; moved; ) {
       for (const { parts } of nodes) parts.peers.process_events();
@@ -51,7 +51,7 @@ export async function createWorld(name: 'mainnet' | 'testnet', startTime: number
       if (holds()) return;
       const closed = nodes.map((node) => node.closedBecause()).find((reason) => reason !== null);
       if (closed) throw new Error(`the channel was closed: ${closed}`);
-      if (performance.now() - start > PATIENCE_MS) throw new Error(`the Lightning nodes did not come to ${what}`);
+      if (performance.now() - start > STEP_TIMEOUT_MS) throw new Error(`the Lightning nodes did not come to ${what}`);
       await turn();
     }
   };
@@ -66,7 +66,7 @@ export async function createWorld(name: 'mainnet' | 'testnet', startTime: number
     } finally {
       payments += 1;
       if (payments % PAYMENTS_PER_TICK === 0) for (const { parts } of nodes) parts.manager.timer_tick_occurred();
-      // LDK's handles are given back by finalisers, which run only between turns: without this, memory balloons.
+      // Finalisers free LDK's handles and run only between event loop turns. Without this pause memory would grow.
       await turn();
     }
     const outcome = outcomeOf();
@@ -88,7 +88,7 @@ export async function createWorld(name: 'mainnet' | 'testnet', startTime: number
   };
 }
 
-/** LDK would pay an expired invoice; a wallet does not. */
+/** Throws for an expired invoice, which LDK would pay and a wallet would not. */
 function readInvoice(bolt11: string, now: number): ldk.Bolt11Invoice {
   const read = ldk.Bolt11Invoice.constructor_from_str(bolt11);
   if (!(read instanceof ldk.Result_Bolt11InvoiceParseOrSemanticErrorZ_OK)) throw new Error('not a BOLT11 invoice');

@@ -1,33 +1,36 @@
 import { integer, type Json, json, type Operation, object, text } from './openapi-shapes.ts';
 
-const told = (type: string, description: string): Json => ({ type, description });
+const described = (type: string, description: string): Json => ({ type, description });
 const listOf = (items: Json, description: string): Json => ({ type: 'array', items, description });
 const SOURCE = { type: 'string', enum: ['own', 'market', 'catalogue'] };
 const PRICE = { type: 'string', pattern: '^\\d+(\\.\\d+)?$' };
 
 const PARAM = object({
   name: text,
-  in: { ...told('string', '`body`: a field of the JSON body of a POST'), enum: ['path', 'query', 'body', 'header'] },
-  type: told('string', 'JSON Schema’s word; `any` when the seller says none'),
+  in: {
+    ...described('string', '`body`: a field of the JSON body of a POST'),
+    enum: ['path', 'query', 'body', 'header'],
+  },
+  type: described('string', 'JSON Schema’s word; `any` when the seller says none'),
   description: text,
   required: { type: 'boolean' },
   example: { description: 'null when the seller gives none' },
 });
 
-/** One payable route as a search tells it. */
+/** One payable route in a search result. */
 export const ENTRY = object({
-  url: told('string', 'A {placeholder} in it must be replaced'),
+  url: described('string', 'A {placeholder} in it must be replaced'),
   method: { type: 'string', enum: ['GET', 'POST'] },
   priceUsd: { ...PRICE, description: 'What the seller asked when last seen' },
-  name: told('string', 'The seller’s own name of the route'),
-  label: told('string', 'A short name for people'),
+  name: described('string', 'The seller’s own name of the route'),
+  label: described('string', 'A short name for people'),
   description: text,
   params: { type: 'array', items: PARAM },
-  payTo: told('string', 'Address of the seller'),
+  payTo: described('string', 'Address of the seller'),
   host: text,
-  network: told('string', 'CAIP-2; where it is paid here'),
+  network: described('string', 'CAIP-2; where it is paid here'),
   rail: {
-    ...told('string', '`gateway`: the buyer needs a gateway deposit on the chain'),
+    ...described('string', '`gateway`: the buyer needs a gateway deposit on the chain'),
     enum: ['direct', 'gateway'],
   },
   direct: {
@@ -38,20 +41,20 @@ export const ENTRY = object({
   body: { description: 'An example of the JSON body of a POST; else null' },
   source: SOURCE,
   category: text,
-  site: told('string', 'The seller’s web site'),
+  site: described('string', 'The seller’s web site'),
   networks: listOf(text, 'All networks that the seller accepts'),
   plainNetworks: listOf(text, 'Those payable without the gateway'),
-  online: told(
+  online: described(
     'boolean',
     'own: the service is ready; market: by the last hourly calls; catalogue: it is listed there, nobody called it',
   ),
-  score: told('number', 'Relevance; only comparable within one answer, 0 without a query'),
+  score: described('number', 'Relevance; only comparable within one answer, 0 without a query'),
 });
 
 const RESULT = object({
   query: text,
-  network: told('string', 'CAIP-2 of the settlement chain'),
-  count: told('integer', 'Entries in `results`'),
+  network: described('string', 'CAIP-2 of the settlement chain'),
+  count: described('integer', 'Entries in `results`'),
   searched: {
     ...object({ ownRoutes: integer, marketListings: integer, catalogue: integer }),
     description: 'How many entries of each source were looked through; what two sources list counts for the better one',

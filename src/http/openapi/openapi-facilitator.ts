@@ -28,7 +28,7 @@ const descriptor = (operationId: string): Json => ({
   response: { 200: json(DESCRIPTOR, 'The descriptor') },
 });
 
-/** The facilitator's routes: they keep x402's shapes, whatever goes wrong. */
+/** The facilitator's routes: they keep x402's shapes for errors too. */
 export const FACILITATOR_OPERATIONS: readonly Operation[] = [
   { method: 'GET', url: '/facilitator', schema: descriptor('facilitator') },
   { method: 'GET', url: '/v1/facilitator/lightning', schema: descriptor('facilitatorLightning') },

@@ -179,7 +179,7 @@ export const META_OPERATIONS: readonly { readonly url: string; readonly schema: 
   },
 ];
 
-/** The tools server: what its messages hold is MCP's to say. */
+/** The tools server. MCP defines the content of its messages. */
 export const MCP_OPERATION: Json = {
   operationId: 'mcp',
   summary: 'Every route as a tool, over MCP (streamable HTTP, stateless).',

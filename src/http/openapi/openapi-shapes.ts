@@ -20,7 +20,7 @@ export const problemAnswer = (description: string): Json => ({
   content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
 });
 
-/** An object with these members, all of them required unless told otherwise. */
+/** An object with these members; by default all of them are required. */
 export const object = (properties: Json, required = Object.keys(properties)): Json => ({
   type: 'object',
   properties,

@@ -1,6 +1,6 @@
 import type { Requirement } from '../requirement.ts';
 
-/** The longest page of the description: how to pay, and what is never charged. `ceiling` is the dearest route's requirement. */
+/** The main description: how to pay, and what is never charged. `ceiling` is the most expensive route's requirement. */
 export function describeService(ceiling: Requirement | undefined): string {
   const { network = '', asset = '', amount = '0' } = ceiling ?? {};
   return `Data by the call: free summaries under \`/v1\`, priced detail under \`/v1/paid\`. No account, no key.

@@ -22,14 +22,14 @@ export interface OpenApiOptions {
   readonly catalogue: readonly Endpoint<never>[];
   readonly requirementOf: RequirementOf;
   readonly publicOrigin: string;
-  /** Where the operator is reached (http, https, mailto); the service's own address without one. */
+  /** The operator's contact (http, https, mailto). Without one the service's own address is used. */
   readonly contactUrl?: string | null;
 }
 
 /**
- * Makes the OpenAPI 3.1 document of the catalogue: deterministic, from declarations alone.
- * The plugin assembles it on an instance that never listens, so that the served routes carry no schemas: they parse for themselves,
- * and a second validator beside them would cost time and could disagree.
+ * Creates the OpenAPI 3.1 document of the catalogue, deterministically, from declarations only.
+ * The plugin assembles it on an instance that never listens, so that the served routes have no schemas. They parse their parameters themselves; a second
+ * validator would cost time and could disagree.
  */
 export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   const { catalogue, requirementOf, publicOrigin, contactUrl } = options;
@@ -46,7 +46,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
         description: describeService(dearestRequirement(catalogue, requirementOf)),
         contact: describeContact(contactUrl ?? publicOrigin),
         license: { name: 'MIT', identifier: 'MIT' },
-        // Where agents look for a short text to start from.
+        // Agents look here for a short introduction.
         ...{ 'x-guidance': createLlmsText(options) },
       },
       externalDocs: { url: `${publicOrigin}/llms.txt`, description: 'The same in short, for models' },
@@ -54,7 +54,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
       tags: TAGS,
     },
   });
-  // Said of each, because crawlers take silence for "not known": nothing here wants an account or a key.
+  // Stated for each operation, because crawlers treat a missing statement as unknown: no operation needs an account or a key.
   const add = ({ method, url, schema }: Operation) =>
     scribe.route({ method, url, schema: { security: [], ...schema }, handler: () => null });
   for (const endpoint of catalogue) {

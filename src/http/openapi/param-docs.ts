@@ -12,8 +12,8 @@ export interface ParamDoc {
 }
 
 /**
- * Describes an endpoint's query parameters from the very schema that parses them, so that a document cannot promise another bound.
- * Required and default are what parsing nothing says: zod leaves them out of the schema of a value that it transforms.
+ * Describes an endpoint's query parameters from the schema that parses them, so that documents and parser have the same bounds.
+ * Required and default come from parsing an empty query, because zod leaves them out of the schema of a transformed value.
  */
 export function describeParams(endpoint: Pick<Endpoint<never>, 'params' | 'example'>): ParamDoc[] {
   return Object.entries(endpoint.params.shape).map(([name, param]) => {
@@ -21,7 +21,7 @@ export function describeParams(endpoint: Pick<Endpoint<never>, 'params' | 'examp
     const { description, $schema: _dialect, ...schema } = toJsonSchema(param, 'input');
     const example = endpoint.example.params[name];
     const integer = schema.type === 'integer';
-    // A whole number is digits by its type; the pattern of its text form would contradict it.
+    // The type already says that it is a whole number; the pattern of its text form would contradict the type.
     if (integer) delete schema.pattern;
     if (absent.success && absent.data !== undefined) schema.default = absent.data;
     if (example !== undefined) schema.examples = [integer ? Number(example) : example];
@@ -29,7 +29,7 @@ export function describeParams(endpoint: Pick<Endpoint<never>, 'params' | 'examp
   });
 }
 
-/** JSON Schema 2020-12 of a zod type, as OpenAPI 3.1 takes it; bounds that only say "exact in a double" are left out. */
+/** JSON Schema 2020-12 of a zod type, as OpenAPI 3.1 takes it; bounds that only mean "exact in a double" are left out. */
 export function toJsonSchema(type: z.core.$ZodType, io: 'input' | 'output'): JsonSchema {
   const { $schema: _dialect, ...schema } = z.toJSONSchema(type, {
     io,

@@ -4,11 +4,11 @@ import ipaddr from 'ipaddr.js';
 import { isForwarded } from '../forwarded.ts';
 import { clientKey } from './client-key.ts';
 
-/** What is read of a request, under Fastify's names. */
+/** The used fields of a request, under Fastify's names. */
 interface Received {
   /** The peer's address, or the one that a trusted proxy saw. */
   readonly ip: string;
-  /** With trusted proxies alone: the peer's address, and behind it those that trusted proxies named. */
+  /** Only with trusted proxies: the peer's address, followed by the addresses that trusted proxies named. */
   readonly ips?: readonly string[] | undefined;
   readonly headers: IncomingHttpHeaders;
 }
@@ -24,7 +24,7 @@ export function identityOf(request: Received): string {
 
 /**
  * Whether a request came straight from its client, or through trusted proxies that named its address. A forwarding header from any other peer
- * proves nothing, since a client can write one too. A proxy that writes no such header is taken for the client.
+ * proves nothing, because a client can write one too. A proxy that writes no such header counts as the client.
  */
 export function hasOwnAddress({ ip, ips, headers }: Received): boolean {
   if (!ipaddr.isValid(ip)) return false;

@@ -1,13 +1,13 @@
 import ipaddr from 'ipaddr.js';
 
-/** What is no address (a proxy may pass on anything) is kept as text, bounded. */
+/** The length to which a client's text is cut when it is no address. A proxy may pass on any text. */
 const MAX_TEXT = 64;
 const NETWORK_SUFFIX = '::/64';
 
 /**
- * What a site (an IPv6 /48) may do in a minute, as a multiple of what one of its clients may: the one factor of all limits.
- * 4 leaves room for neighbours that do not know each other, as customers of one hosting provider, and bounds a host that owns
- * all 65,536 networks of its /48.
+ * The limit of a site (an IPv6 /48), as a multiple of a client's limit. All limits use this factor.
+ * With 4, independent neighbours such as customers of one hosting provider can share a /48, and a host that owns all 65,536 networks of its /48 is
+ * limited.
  */
 export const CLIENTS_PER_SITE = 4;
 
@@ -33,7 +33,7 @@ export function siteKey(client: string): string | null {
   return `${client.slice(0, -NETWORK_SUFFIX.length).split(':').slice(0, 3).join(':')}::/48`;
 }
 
-/** Every key under which a client is counted: its own, and its site's where it has one. */
+/** Every key under which a client is counted: its own, and its site's for IPv6. */
 export function keysOf(client: string): readonly string[] {
   const site = siteKey(client);
   return site === null ? [client] : [client, site];

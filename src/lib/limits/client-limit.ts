@@ -10,7 +10,7 @@ export interface ClientWindows<W> {
   readonly sites: W;
 }
 
-/** Where a client stands after a call: of its own limit and its site's, the one that it reaches first. */
+/** A client's state after a call, for the limit that it reaches first: its own or its site's. */
 export interface Standing {
   readonly of: 'client' | 'site';
   readonly limit: number;
@@ -25,14 +25,14 @@ export function openClientWindows<W>(open: (name: string) => W, name: string): C
   return { clients: open(name), sites: open(`${name} of sites`) };
 }
 
-/** Counts a call of a client, and of its site unless the client is over its own limit: then it uses up nothing that its neighbours have. */
+/** Counts a call for a client and for its site. A client over its own limit is not counted for its site, so that its neighbours lose nothing. */
 export function countClient(perClient: number, windows: ClientWindows<MinuteWindows>, client: string): Standing {
   const own = standing('client', perClient, windows.clients.count(client));
   const site = own.left < 0 ? null : siteKey(client);
   return site === null ? own : nearer(own, standing('site', perClient * CLIENTS_PER_SITE, windows.sites.count(site)));
 }
 
-/** The same where the windows may be on another machine; rejects when those cannot be asked. */
+/** Like `countClient`, for windows that may be on another machine. Rejects when that machine does not answer. */
 export async function countSharedClient(
   perClient: number,
   windows: ClientWindows<SharedWindows>,
@@ -48,7 +48,7 @@ function standing(of: Standing['of'], limit: number, { count, resetSeconds }: Co
   return { of, limit, left: limit - count, resetSeconds };
 }
 
-/** The one with less left; of two that are alike, the one that lasts longer. */
+/** The limit with fewer calls left; of two equal ones, the one that lasts longer. */
 function nearer(own: Standing, site: Standing): Standing {
   const isAlike = site.left === own.left;
   return site.left < own.left || (isAlike && site.resetSeconds > own.resetSeconds) ? site : own;

@@ -8,11 +8,11 @@ interface TurnLimits {
   readonly waiting: number;
   /** Tasks of one client that wait. */
   readonly waitingPerClient: number;
-  /** How many of the places, and of those that wait, are there only for tasks that may draw on them; none by default. */
+  /** How many of the running and of the waiting places are reserved for tasks with `drawsOnReserve`; none by default. */
   readonly reserved?: { readonly running: number; readonly waiting: number };
 }
 
-/** The task was not started and does not wait: its client, or all clients together, have as many that wait as may. */
+/** The task was not started and does not wait, because its client, or all clients together, have the maximum of waiting tasks. */
 export class TurnRefused extends Error {
   constructor() {
     super('too many tasks wait for their turn');
@@ -20,30 +20,30 @@ export class TurnRefused extends Error {
   }
 }
 
-/** A number of places at which the tasks of many clients run in turns. */
+/** Runs the tasks of many clients in a limited number of places, round robin. */
 export interface ClientTurns {
   /**
-   * Runs a task when a place is free for its client, and settles as the task does. Rejects without running it: with TurnRefused, at once,
-   * when it may not wait; with the signal's reason when that aborts while it waits. The task minds the signal itself once it runs.
-   * `drawsOnReserve`: it may have one of the reserved places.
+   * Runs a task when a place is free for its client, and settles as the task does. Rejects at once with TurnRefused when the task may not wait, and
+   * with the signal's reason when that aborts while it waits; the task is then not run. A running task must watch the signal itself.
+   * `drawsOnReserve`: the task may use a reserved place.
    */
   run<T>(client: string, signal: AbortSignal, task: () => Promise<T>, drawsOnReserve?: boolean): Promise<T>;
 }
 
 interface Waiter {
-  /** Places that it must leave free. */
+  /** Places that this task must leave free. */
   readonly spared: number;
   start(): void;
 }
 
 const NO_RESERVE = { running: 0, waiting: 0 };
 
-/** Who waits: a line for each client, the lines in the order of their turns. */
+/** The waiting tasks: a queue for each client, and the queues in round-robin order. */
 function createLines() {
-  // By site, then by client; who comes first in a map has the next turn.
+  // By site, then by client. The first entry of a map is served next.
   const sites = new Map<string, Map<string, Waiter[]>>();
 
-  /** The line of a client among those of its site; new ones stand behind all others. */
+  /** The queue of a client among those of its site. A new queue is added at the end. */
   function lineOf(client: string) {
     const site = siteKey(client) ?? client;
     const clients = sites.get(site) ?? new Map<string, Waiter[]>();
@@ -55,7 +55,7 @@ function createLines() {
 
   return {
     add: (client: string, waiter: Waiter): void => void lineOf(client).line.push(waiter),
-    /** Takes a waiter out of its line. Where it was served, its client and its site go behind all others. */
+    /** Removes a waiter from its queue. After it was served, its client and its site move to the end. */
     remove(client: string, waiter: Waiter, wasServed: boolean): void {
       const { site, clients, line } = lineOf(client);
       line.splice(line.indexOf(waiter), 1);
@@ -64,7 +64,7 @@ function createLines() {
       if (wasServed || clients.size === 0) sites.delete(site);
       if (clients.size > 0) sites.set(site, clients);
     },
-    /** The first waiter of a line that is let in; null where none is. */
+    /** The first waiter that `letsIn` accepts; null when it accepts none. */
     find(letsIn: (client: string, waiter: Waiter) => boolean): { client: string; waiter: Waiter } | null {
       for (const clients of sites.values()) {
         for (const [client, [waiter]] of clients) if (waiter && letsIn(client, waiter)) return { client, waiter };
@@ -75,9 +75,9 @@ function createLines() {
 }
 
 /**
- * Lets clients take turns, so that the tasks of a few cannot keep the others out:
- * 1. places and waiting room are fair stocks: a client holds no more of them than are left, so the next client finds one at once;
- * 2. where all places are taken the clients that wait are served in turns, each one task, and all of an IPv6 /48 as one client.
+ * Serves clients round robin, so that the tasks of a few clients cannot lock out the others:
+ * 1. running and waiting places are fair stocks: a client holds no more of them than are left, so the next client finds one at once;
+ * 2. when all places are taken, waiting clients are served round robin, one task each; all clients of an IPv6 /48 count as one.
  */
 export function createClientTurns(limits: TurnLimits): ClientTurns {
   const { running, waiting, waitingPerClient, reserved = NO_RESERVE } = limits;

@@ -3,16 +3,16 @@ import { keysOf } from './client-key.ts';
 import { createFairStock } from './fair-stock.ts';
 import { WINDOW_MS } from './minute-windows.ts';
 
-/** A number of events a minute that clients share. */
+/** A limit of events a minute that clients share. */
 export interface FairMinute {
-  /** Counts one more event of a client and returns 0; or counts nothing and returns the seconds until the next minute begins, at least 1. */
+  /** Counts an event of a client and returns 0. Or counts nothing and returns the seconds until the next minute begins, at least 1. */
   take(client: string): number;
 }
 
 /**
- * Lets at most `total` events happen a minute, shared as a fair stock that is full again when the minute ends. The minute is the same for
- * all clients and begins with the first event after the last one. A client, or an IPv6 /48, gets at most `most`: with shares of the rest alone
- * each would take half of what is left, and the eighth would find none. Kept in memory, bounded by `total`: what is counted is forgotten at a restart.
+ * Allows at most `total` events a minute, shared as a fair stock that is refilled when the minute ends. The minute is the same for all clients. It
+ * begins with the first event after the last minute. A client, or an IPv6 /48, gets at most `most`; without this each client could take half of the
+ * rest, and the eighth would find none. The counts are in memory, bounded by `total`, and lost at a restart.
  */
 export function createFairMinute(total: number, clock: Clock, most = total): FairMinute {
   const stock = createFairStock(total);

@@ -1,28 +1,28 @@
 import { keysOf } from './client-key.ts';
 
-/** A bounded stock that clients hold parts of, such as places in a queue or bytes of a store. */
+/** A limited stock that is shared among clients, such as places in a queue or bytes of a store. */
 export interface FairStock {
   /**
-   * Takes an amount for a client; false, and nothing is taken, where the client would hold more than is left for all others.
-   * `spared` of what is left is not this client's to take: a reserve for others.
+   * Takes an amount for a client. Takes nothing and returns false when the client would hold more than is left for all others.
+   * `spared` is a part of the rest that this client may not take: a reserve for others.
    */
   take(client: string, amount?: number, spared?: number): boolean;
-  /** Gives back what was taken. */
+  /** Gives back an amount that was taken. */
   give(client: string, amount?: number): void;
   /** The part that no client holds. */
   free(): number;
   /** What a client holds. */
   held(client: string): number;
-  /** Everything is given back. */
+  /** Gives back everything. */
   clear(): void;
 }
 
 /**
- * Shares a stock so that the client that comes last finds something: a client gets more only while it holds no more than is left.
- * One greedy client ends with half of the stock, n of them with 1/(n+1) each, and as much is left for the next
+ * Shares a stock so that every new client finds something: a client gets more only while it holds no more than is left.
+ * One greedy client gets half of the stock, n of them get 1/(n+1) each, and the same amount is left for the next
  * (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with alpha = 1).
- * An IPv6 client is held to it twice: as its /64, and together with all others of its /48. A total may change with time; what is held is then
- * not taken back, and nothing more is given until it is within the total again.
+ * The rule holds for an IPv6 client twice: for its /64, and for all clients of its /48 together. The total may change with time. Held amounts are
+ * then not taken back, and no more is given until they are within the total again.
  */
 export function createFairStock(total: number | (() => number)): FairStock {
   const size = typeof total === 'number' ? () => total : total;

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import { setNewest } from '../set-newest.ts';
 
 export const WINDOW_MS = 60_000;
-/** Some 2 MB at most. When more clients come in one minute, the one whose window began first is forgotten. */
+/** The most clients, some 2 MB. When more clients come in one minute, the oldest window is dropped. */
 export const MAX_CLIENTS = 10_000;
 
 interface Window {
@@ -10,7 +10,7 @@ interface Window {
   endsAtMs: number;
 }
 
-/** How often a client was counted in its minute; `resetSeconds` is when that ends, rounded up. */
+/** A client's count in its minute. `resetSeconds` is the time until the minute ends, rounded up. */
 export interface Counted {
   readonly count: number;
   readonly resetSeconds: number;
@@ -20,26 +20,26 @@ export interface Counted {
 export interface MinuteWindows {
   /** Counts one more. */
   count(client: string): Counted;
-  /** Takes one back that was counted and did not happen after all; nothing, where the minute has ended. */
+  /** Takes back one counted event that did not happen. Does nothing when the minute has ended. */
   takeBack(client: string): void;
 }
 
-/** Windows that can be looked at as well. */
+/** Windows that can also be read. */
 export interface ReadableWindows extends MinuteWindows {
-  /** How a client stands without counting: 0, and 0 seconds, where its minute has ended or it was never counted. */
+  /** A client's count, without counting. It is 0, with 0 seconds, when its minute has ended or it was never counted. */
   read(client: string): Counted;
 }
 
-/** The same where the place that counts may be another machine; then it rejects when that cannot be asked. */
+/** Windows that may be counted on another machine. Methods reject when it does not answer. */
 export interface SharedWindows {
   count(client: string): Counted | Promise<Counted>;
   takeBack(client: string): void | Promise<void>;
 }
 
-/** Opens the windows of a name: whoever opens the same name in the same place counts the same clients. */
+/** Opens the windows of a name. All that are opened under one name in one place share their counts. */
 export type OpenWindows = (name: string) => SharedWindows;
 
-/** One Map in memory, bounded: what is counted is forgotten at a restart. `windowMs` is for limits of another time than a minute. */
+/** Windows in one bounded Map in memory; the counts are lost at a restart. `windowMs` is for limits over another time than a minute. */
 export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, windowMs = WINDOW_MS): ReadableWindows {
   // Insertion order is the order in which windows began.
   const windows = new Map<string, Window>();

@@ -1,8 +1,8 @@
 import { siteKey } from './client-key.ts';
 
 /**
- * The first `most` of what waits, where clients take turns: one of each site's in a round, sites in the order of their oldest, and within a site
- * its networks in the same way. A client that has much waiting gets no more turns than one that has a single thing waiting.
+ * The first `most` waiting items, round robin: one item of each site in a round, sites in the order of their oldest item, and the networks of a site
+ * in the same way. A client with many waiting items gets no more turns than a client with one.
  * `waiting` is in the order of arrival.
  */
 export function takeFairly<T>(waiting: readonly T[], most: number, clientOf: (one: T) => string): T[] {

@@ -6,7 +6,7 @@ import type { ChainLookups } from './lookups.ts';
 /** Blocks over which the time between blocks is reported: ten minutes on Arc. */
 const BLOCK_TIME_OVER = 1200;
 
-/** What a chain database itself tells of how far its collector has come; `full` is its coverage of whole blocks. */
+/** The collector's progress as its chain database shows it; `full` is the coverage of whole blocks. */
 export function readCollected(
   { facts, lookups }: { readonly facts: ChainFacts; readonly lookups: ChainLookups },
   full: Coverage,

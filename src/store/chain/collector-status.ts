@@ -1,14 +1,14 @@
-/** Where the collector stands, for endpoints, health and metrics; every field is of this moment and costs nothing to read. */
+/** The collector's state, for endpoints, health and metrics. Every field is current and costs nothing to read. */
 export interface CollectorStatus {
-  /** The newest block that a provider showed us; null before the first answer. */
+  /** The newest block that a provider reported; null before the first answer. */
   readonly head: { readonly number: number; readonly hash: `0x${string}`; readonly at: number } | null;
-  /** When we saw the head move to a higher block, Unix milliseconds; survives restarts. */
+  /** When the collector saw the head move to a higher block, Unix milliseconds. Survives restarts. */
   readonly headAdvancedMs: number | null;
-  /** When a provider last answered the question for the head, Unix milliseconds. */
+  /** When a provider last reported its head, Unix milliseconds. */
   readonly headCheckedMs: number | null;
   /** The newest block that is stored whole. */
   readonly collected: { readonly number: number; readonly at: number } | null;
-  /** The oldest block that was ever stored whole (its row may be rolled up by now). */
+  /** The oldest block that was ever stored whole. Its row may be rolled up already. */
   readonly firstCollected: number | null;
   /** Blocks stored whole, the rolled-up ones included. */
   readonly blocksCollected: number;
@@ -18,21 +18,21 @@ export interface CollectorStatus {
   readonly backfill: {
     /** 0 to 1; 1 when the window is complete. */
     readonly share: number;
-    /** Over the last minute; 0 when nothing is being filled. */
+    /** Mean over the last minute; 0 when nothing is being filled. */
     readonly blocksPerSecond: number;
     /** Null while the rate is unknown; 0 when complete. */
     readonly secondsLeft: number | null;
-    /** The same share for base fees and utilisation, which come first, and for logs (trades, token events). */
+    /** The share for base fees and utilisation, which are filled first, and the share for logs (trades, token events). */
     readonly feesShare: number;
     readonly logsShare: number;
   };
-  /** Grows with every commit: an answer made from the database is good until it does. */
+  /** Grows with every commit. An answer made from the database is valid until then. */
   readonly version: number;
   /** Since start. */
   readonly counters: {
     /** HTTP requests to providers. */
     readonly requests: number;
-    /** Answers that contradicted themselves, by reason; each was refused and asked for again. */
+    /** Contradictory answers by reason. Each was refused and asked for again. */
     readonly refused: Readonly<Record<string, number>>;
     /** Parent hashes that did not fit, which deterministic finality rules out: alarms. */
     readonly reorgs: number;
@@ -43,12 +43,12 @@ export interface CollectorStatus {
   };
 }
 
-/** The collector as the rest of the service sees it. */
+/** The part of the collector that the rest of the service uses. */
 export interface CollectorView {
   status(): CollectorStatus;
 }
 
-/** What stands in place of a collector that is switched off: nothing is known. */
+/** Replaces a collector that is switched off: nothing is known. */
 export const NO_COLLECTOR: CollectorView = {
   status: () => ({
     head: null,

@@ -8,8 +8,8 @@ import { createChainLookups } from './lookups.ts';
 const HOUR_SECONDS = 3600;
 
 /**
- * Where the collector stood when its database was copied; `version` tells copies apart. The head counts as heard when the collector last
- * saw it move, so every lag that is told grows from then on, until a newer copy comes.
+ * The collector's state when its database was copied; `version` differs between copies.
+ * The head counts as checked when the collector last saw it move. So every reported lag grows from then on, until a newer copy replaces this one.
  */
 export function readCopiedStatus(db: Sqlite, version: number, backfillHours: number): CollectorStatus {
   const facts = createChainFacts(db);
@@ -37,7 +37,7 @@ export function readCopiedStatus(db: Sqlite, version: number, backfillHours: num
   };
 }
 
-/** Chain id of what was copied; null before its collector had asked. */
+/** The chain id of the copied database; null when its collector had not read it yet. */
 export function readCopiedChainId(db: Sqlite): number | null {
   const facts = createChainFacts(db);
   return (JSON.parse(facts.get('identity') ?? 'null') as { chainId: number } | null)?.chainId ?? null;

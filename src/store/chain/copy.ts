@@ -6,30 +6,30 @@ import { openCopiedChain } from './database.ts';
 import { createFeeSteps, type FeeStepReads } from './fee-steps.ts';
 import { type ChainReads, createChainReads } from './reads.ts';
 
-/** How often the file is looked at: one stat, so that a new copy is served within seconds. */
+/** How often the file is checked by one stat, so that a new copy is served within seconds. */
 const LOOK_MS = 2000;
 
 interface ChainCopyOptions {
   readonly file: string;
   /** A copy of another chain is refused. */
   readonly chainId: number;
-  /** The window whose share is told, as in the collector. */
+  /** The window whose filled share is reported, as in the collector. */
   readonly backfillHours: number;
   readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
   readonly lookMs?: number;
 }
 
-/** A copy of another service's chain database, followed through its replacements. */
+/** A copy of another service's chain database. When the file is replaced, the new copy is served. */
 export interface ChainCopy {
   readonly reads: ChainReads;
   readonly feeSteps: FeeStepReads['feeSteps'];
-  /** What its collector had told of itself when the copy was made. */
+  /** The state of its collector when the copy was made. */
   readonly collector: CollectorView;
   close(): void;
 }
 
 interface Opened {
-  /** Tells the file from any other that was or will be there. */
+  /** Identifies the file among all that are ever at this path. */
   readonly mark: string;
   readonly db: Sqlite;
   readonly reads: ChainReads;
@@ -38,9 +38,8 @@ interface Opened {
 }
 
 /**
- * Serves from a copy that is replaced as a whole, by a rename: data, freshness and version change together, in one turn of the event loop.
- * Throws when the first copy cannot be used; a later one that cannot be is told once and left alone, and the one before it goes on to be
- * served, as old as it says it is.
+ * Serves from a copy that is replaced as a whole, by a rename. Data, freshness and version change together, in one turn of the event loop.
+ * Throws when the first copy cannot be used. A later copy that cannot be used is logged once, and the copy before it is served on.
  */
 export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK_MS }: ChainCopyOptions): ChainCopy {
   let version = 1;
@@ -51,7 +50,7 @@ export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK
     const mark = markOf(file);
     const db = openCopiedChain(file);
     try {
-      // Replaced while it was opened: which of the two is open is not known.
+      // The file was replaced while it was opened, so it is unknown which of the two is open.
       if (markOf(file) !== mark) throw new Error(`${file} is being replaced`);
       const copied = readCopiedChainId(db);
       if (copied !== null && copied !== chainId) throw new Error(`${file} is of chain ${copied}, not ${chainId}`);
@@ -93,7 +92,7 @@ export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK
   };
 }
 
-/** The same methods, each of whatever is current when it is called: whoever took one along keeps no closed connection. */
+/** The same methods. Each call goes to the current copy, so that a stored method never uses a closed connection. */
 function following<T extends object>(current: () => T): T {
   const methods = Object.keys(current()).map((name) => [
     name,

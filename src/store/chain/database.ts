@@ -13,14 +13,14 @@ const WAL_LIMIT_BYTES = 32 * 1024 * 1024;
 
 /**
  * Opens the chain database, creating and migrating it as needed.
- * All of it can be read from the chain again, so a power cut may cost the newest commits (`synchronous=NORMAL`) but never its consistency.
+ * All of it can be read from the chain again. So a power cut may lose the newest commits (`synchronous=NORMAL`), but the file stays consistent.
  */
 export function openChainDatabase(file: string): Sqlite {
   mkdirSync(dirname(file), { recursive: true });
   const db = new Database(file);
   // Readers never wait for the writer, and a commit is one append.
   db.pragma('journal_mode = WAL');
-  // Under WAL a lost commit is all that a power cut can do; the collector reads the block again. A sync for each block would cost more than the block.
+  // Under WAL a power cut can only lose commits, and the collector reads those blocks again. A sync for each block would cost more than the block.
   db.pragma('synchronous = NORMAL');
   // Another process (a copy, tools) may hold the write lock for a moment.
   db.pragma('busy_timeout = 5000');
@@ -30,18 +30,18 @@ export function openChainDatabase(file: string): Sqlite {
   return db;
 }
 
-/** Opens the chain database beside the process that collects into it: nothing can be written through this connection. */
+/** Opens the chain database read-only, beside the process that collects into it. */
 export function openChainReader(file: string): Sqlite {
   const db = new Database(file, { readonly: true });
-  // A checkpoint that resets the log may hold readers up for a moment.
+  // A checkpoint that resets the log may block readers for a moment.
   db.pragma('busy_timeout = 5000');
   db.pragma(`cache_size = -${CACHE_KIB}`);
   return db;
 }
 
 /**
- * Opens a copy of a chain database that somebody else made: nothing can be written through this connection, and nothing in the file changes.
- * Throws for a copy of another version, which cannot be migrated here, and for a database that its service still writes to.
+ * Opens a copy of another service's chain database read-only. Nothing in the file changes.
+ * Throws for a copy of another version, which cannot be migrated here, and for a database that a service still writes to.
  */
 export function openCopiedChain(file: string): Sqlite {
   const db = openChainReader(file);

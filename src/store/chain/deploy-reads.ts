@@ -9,7 +9,7 @@ export interface Deploy {
   readonly block: number;
   /** Unix seconds. */
   readonly at: number;
-  /** Null until its code was read. */
+  /** Null until the contract's code was read. */
   readonly codeBytes: number | null;
   readonly label: string | null;
 }

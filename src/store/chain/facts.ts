@@ -4,7 +4,7 @@ import type { Sqlite } from '../sqlite/database.ts';
 /** What is stored of the chain, by kind. */
 export type CoverageKind = 'full' | 'fees' | 'logs';
 
-/** The newest block that a provider showed us, and when we saw the head advance (Unix milliseconds). */
+/** The newest block that a provider reported, and when the collector saw the head advance (Unix milliseconds). */
 export interface StoredHead {
   readonly number: number;
   readonly hash: `0x${string}`;
@@ -12,10 +12,10 @@ export interface StoredHead {
   readonly advancedMs: number;
 }
 
-/** The table `facts`: read anew each time (microseconds), so that a rolled-back transaction leaves nothing wrong in memory. */
+/** The table `facts`. Each call reads the table (microseconds), so that a rolled-back transaction leaves nothing wrong in memory. */
 export interface ChainFacts {
   get(name: string): string | null;
-  /** Inside a transaction of the caller's, or one of its own. */
+  /** Runs inside the caller's transaction, or in its own. */
   set(name: string, value: string): void;
   coverage(kind: CoverageKind): Coverage;
   cover(kind: CoverageKind, span: Span): void;

@@ -8,7 +8,7 @@ export interface LatestFee {
   readonly at: number;
   /** Wei. */
   readonly baseFee: bigint;
-  /** As the block itself announced it; null when it did not, or only fee history told of it. */
+  /** The fee that the block itself announced; null when it announced none, or when only fee history is known. */
   readonly nextBaseFee: bigint | null;
   /** gasUsed / gasLimit, 0 to 1. */
   readonly utilisation: number;
@@ -16,7 +16,7 @@ export interface LatestFee {
   readonly gasLimit: bigint | null;
 }
 
-/** The mean use of a minute's blocks. */
+/** The mean utilisation of a minute's blocks. */
 export interface MinuteUse {
   /** Unix seconds of its beginning. */
   readonly at: number;
@@ -58,7 +58,7 @@ export function createFeeReads(db: Sqlite): FeeReads {
   };
   const hourOf = createHourMemo(db, (hour) => read(hour, hour + HOUR));
 
-  /** Whole hours from the memo, the two ends from their rows. */
+  /** Takes whole hours from the memo, and the two partial hours at the ends from their rows. */
   const partsOf = (from: number, to: number): Part[] =>
     hoursIn(from, to).map(({ hour, ...part }) =>
       part.from === hour && part.to === hour + HOUR ? hourOf(hour) : read(part.from, part.to),

@@ -11,7 +11,7 @@ export interface FeeStep {
 
 /** Reader of base fees for a line over time. */
 export interface FeeStepReads {
-  /** Since then (Unix seconds), oldest first, in spans of `stepSeconds`; spans without a block are left out. */
+  /** Fees from `from` on (Unix seconds), oldest first, in spans of `stepSeconds`. Spans without a block are left out. */
   feeSteps(from: number, stepSeconds: number): FeeStep[];
 }
 
@@ -24,7 +24,7 @@ export function createFeeSteps(db: Sqlite): FeeStepReads {
   const select = db.prepare<{ from: number; step: bigint }, Row>(STEPS).safeIntegers();
   return {
     feeSteps: (from, step) =>
-      // As an integer, or the database would divide fractions.
+      // Bound as an integer; otherwise the database would divide fractions.
       select
         .all({ from: Math.floor(from / step) * step, step: BigInt(step) })
         .map(({ at, blocks, least, total, most }) => ({

@@ -8,7 +8,7 @@ export interface Amounts {
   readonly usdcE9: bigint;
 }
 
-/** The newest trade of a token that counts. */
+/** The newest counted trade of a token. */
 export interface LastTrade extends Amounts {
   readonly at: number;
   readonly block: number;
@@ -50,7 +50,7 @@ export interface TradeWindow {
 /** Executed trades of watched tokens against USDC. */
 export interface FxReads {
   lastTrade(token: `0x${string}`): LastTrade | null;
-  /** The newest trade at or before a time; null without one, or when blocks after it were not searched, so that a newer one may be missing. */
+  /** The newest trade at or before a time. Null without one, and when blocks after it were not searched, because a newer one may be missing. */
   tradeAsOf(token: `0x${string}`, at: number): LastTrade | null;
   tradesIn(window: TradeWindow): WindowTotals;
   /** The trades below the first bound, from there to the next, and so on; bounds ascend, in 10^-9 USDC. `referenceRate` is in USDC a token. */
@@ -59,7 +59,7 @@ export interface FxReads {
   tradesByVenue(window: TradeWindow): VenueTotals[];
 }
 
-/** 64-bit sums of 10^-9 would overflow at nine billion tokens; summed as billions and rest they hold for any trade that fits a row. */
+/** A 64-bit sum of 10^-9 would overflow at nine billion tokens. Sums of the billions and of the rest do not. */
 const SUMS = `sum(base_e9 / 1000000000), sum(base_e9 % 1000000000), sum(usdc_e9 / 1000000000), sum(usdc_e9 % 1000000000)`;
 const WHERE = 'token = ? AND at > ? AND at <= ?';
 const COUNTED = `${WHERE} AND excluded IS NULL`;
@@ -70,10 +70,10 @@ const lastWhere = (which: string) =>
      ORDER BY at DESC, block DESC, log_index DESC LIMIT 1`;
 const TOTALS = `SELECT count(*), ${SUMS} FROM trades WHERE ${COUNTED}`;
 const EXCLUDED = `SELECT count(*) FROM trades WHERE ${WHERE} AND excluded IS NOT NULL`;
-/** Where an aggregate is min or max alone, SQLite takes the other columns from its row. */
+/** When min or max is the only aggregate, SQLite takes the other columns from the row of that value. */
 const extreme = (which: 'min' | 'max') =>
   `SELECT base_e9, usdc_e9, ${which}(CAST(usdc_e9 AS REAL) / base_e9) FROM trades WHERE ${COUNTED}`;
-/** Which range a trade falls into is how many of the bounds it reaches. */
+/** The number of a trade's range is the number of bounds that it reaches. */
 const sizes = (bounds: number) =>
   `SELECT ${new Array(bounds).fill('(usdc_e9 >= ?)').join(' + ')} AS size, count(*), ${SUMS}, total(abs(usdc_e9 - base_e9 * ?))
      FROM trades WHERE ${COUNTED} GROUP BY size`;

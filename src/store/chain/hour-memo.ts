@@ -3,7 +3,7 @@ import type { Sqlite } from '../sqlite/database.ts';
 import { createChainFacts } from './facts.ts';
 
 export const HOUR = 3600;
-/** An hour is kept once this many blocks lie above it: deeper than any replaced block. */
+/** An hour is cached once this many blocks lie above it: no replaced block is that deep. */
 const DEPTH = 128;
 /** Two days, for windows that overlap. */
 const MAX_HOURS = 48;
@@ -12,7 +12,7 @@ const MAX_HOURS = 48;
 export interface HourFrame {
   /** The highest stored block before it; null when there is none. */
   readonly below: number | null;
-  /** The lowest stored block after it; null while it lasts. */
+  /** The lowest stored block after it; null while the hour lasts. */
   readonly above: number | null;
   readonly complete: boolean;
 }
@@ -24,8 +24,8 @@ interface Kept<T> {
 }
 
 /**
- * Computes something of an hour's rows (`hour` is its first second), and keeps it until what is stored of that hour changes:
- * a day of half-second blocks is 172,800 rows, too many to read for each answer, and a past hour changes only while it is being filled.
+ * Computes a value from an hour's rows (`hour` is its first second), and caches it until the stored rows of the hour change.
+ * A day of half-second blocks is 172,800 rows, too many to read for each answer. A past hour changes only while it is being filled.
  */
 export function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: HourFrame) => T): (hour: number) => T {
   const facts = createChainFacts(db);
@@ -38,7 +38,7 @@ export function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: Hou
     const below = (before.get(hour) ?? null) as number | null;
     const above = (after.get(hour + HOUR) ?? null) as number | null;
     const from = below ?? (after.get(hour) as number | undefined) ?? 0;
-    // Where nothing is stored below, only the chain's own beginning proves that nothing is missing.
+    // Without a stored block below, only the chain's first block proves that nothing is missing.
     const begins = below !== null || from <= 1;
     return { below, above, complete: above !== null && begins && isCovered(full, { from, to: above }) };
   }
@@ -63,7 +63,7 @@ function isCovered(coverage: Coverage, span: Span): boolean {
   return missingFrom(coverage, span).length === 0;
 }
 
-/** What is stored between the neighbours of an hour, as text to compare. */
+/** The coverage between the neighbours of an hour, as text to compare. */
 function storedIn({ below, above }: HourFrame, ...kinds: Coverage[]): string {
   const span = { from: below ?? 0, to: above ?? 0 };
   return JSON.stringify(kinds.map((coverage) => missingFrom(coverage, span)));

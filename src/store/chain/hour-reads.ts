@@ -1,12 +1,12 @@
 import type { Sqlite } from '../sqlite/database.ts';
 import { createHourMemo, HOUR } from './hour-memo.ts';
 
-/** What is known of an hour; `at` is its first second. */
+/** The totals of an hour; `at` is its first second. */
 export interface HourTotals {
   readonly at: number;
-  /** Blocks whose base fee and utilisation are known; the fees below are of these. */
+  /** Blocks whose base fee and utilisation are known. The fees below are of these blocks. */
   readonly blocks: number;
-  /** Blocks whose transactions were counted; the counts below are of these. */
+  /** Blocks whose transactions were counted. The counts below are of these blocks. */
   readonly counted: number;
   /** The hour is over and every block of it was counted. */
   readonly complete: boolean;
@@ -18,7 +18,7 @@ export interface HourTotals {
   readonly utilisation: number;
   readonly transactions: number;
   readonly deploys: number;
-  /** Contracts that were created: `deploys` less those that failed (of rolled-up hours that is not known, and they count as created). */
+  /** Created contracts: `deploys` without failed ones. Rolled-up hours do not keep the failures, so all of their deploys count as created. */
   readonly created: number;
   /** Distinct accounts that created one. */
   readonly deployers: number;
@@ -27,9 +27,9 @@ export interface HourTotals {
   readonly contractCalls: number;
 }
 
-/** Hours of the chain, from raw rows and from those that were rolled up. */
+/** Hours of the chain, from raw rows and from rolled-up rows. */
 export interface HourReads {
-  /** The clock hours that touch `from` up to `to` (Unix seconds, exclusive), oldest first; hours of which nothing is stored are left out. */
+  /** The clock hours that touch `from` up to `to` (Unix seconds, exclusive), oldest first; hours without a stored block are left out. */
   hours(from: number, to: number): HourTotals[];
 }
 
@@ -64,7 +64,7 @@ export function createHourReads(db: Sqlite): HourReads {
   };
 }
 
-/** Sums up the parts of an hour: near the retention's edge a rolled-up row and some blocks. There is at least one. */
+/** Sums up the parts of an hour, at least one. At the edge of the retention there are two: a rolled-up row and some blocks. */
 function toTotals(at: number, parts: readonly Row[], complete: boolean): HourTotals {
   const sum = (column: 0 | 1 | 3 | 6 | 7 | 9 | 10 | 11 | 12) => parts.reduce((total, part) => total + part[column], 0n);
   const sorted = (column: 2 | 4 | 8) => parts.map((part) => part[column]).sort((a, b) => (a < b ? -1 : 1));
@@ -81,7 +81,7 @@ function toTotals(at: number, parts: readonly Row[], complete: boolean): HourTot
     transactions: Number(sum(6)),
     deploys: Number(sum(7)),
     created: Number(sum(12)),
-    // Accounts of both parts cannot be told apart any more.
+    // The parts may share accounts, and the rolled-up row has only a count. So the larger count is used.
     deployers: Number(sorted(8).at(-1) ?? 0n),
     nativeTransfers: Number(sum(9)),
     tokenTransfers: Number(sum(10)),

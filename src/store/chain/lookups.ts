@@ -7,13 +7,13 @@ export interface PendingCode {
   readonly address: Buffer;
 }
 
-/** What the collector itself asks its database. */
+/** The collector's own reads of its database. */
 export interface ChainLookups {
   /** The hash of a block that was read whole; null when it was not. */
   hashOf(block: number): Buffer | null;
   /** The parent hash of such a block. */
   parentOf(block: number): Buffer | null;
-  /** The time of the stored block nearest below or at `block`, else of the lowest one; null when there is none. */
+  /** The time of the nearest stored block at or below `block`, else of the lowest stored one; null when no block is stored. */
   atOf(block: number): number | null;
   /** The time of the newest block read whole. */
   newestAt(): number | null;

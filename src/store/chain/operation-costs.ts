@@ -16,9 +16,9 @@ export interface OperationCost {
 
 /** Writer of `operation_costs`. */
 export interface OperationCosts {
-  /** Counts them; inside a transaction of the caller's, or one of its own. Counting a block twice shifts no percentile, so nobody has to prevent it. */
+  /** Counts them inside the caller's transaction, or in its own. Callers may count a block twice, because that shifts no percentile. */
   record(costs: readonly OperationCost[]): void;
-  /** Forgets hours that began before `before` (Unix seconds). */
+  /** Deletes hours that began before `before` (Unix seconds). */
   prune(before: number): void;
 }
 
@@ -30,7 +30,7 @@ const ADD = `
   INSERT INTO operation_costs (at, kind, measure, value, count) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (at, kind, measure, value) DO UPDATE SET count = count + excluded.count`;
 
-/** Counts go together by value first: thousands of transactions of a span are some dozen statements. */
+/** Adds up equal values first, so that thousands of transactions of a span are some dozen statements. */
 export function createOperationCosts(db: Sqlite): OperationCosts {
   const add = db.prepare(ADD);
   const prune = db.prepare('DELETE FROM operation_costs WHERE at < ?');

@@ -5,7 +5,7 @@ export type ProbeError = 'timeout' | 'rateLimited' | 'rpcError' | 'transport';
 
 /** What one endpoint answered in a round of probes. */
 export interface Probe {
-  /** Its public name, never its URL: keys live in paths. */
+  /** Its public name, never its URL, because the path may hold a key. */
   readonly endpoint: string;
   readonly ok: boolean;
   /** Null when it failed. */
@@ -18,13 +18,13 @@ export interface Probe {
 export interface StoredProbe extends Probe {
   /** Unix milliseconds. */
   readonly atMs: number;
-  /** The best head that any endpoint showed in the same round. */
+  /** The highest head that any endpoint reported in the same round. */
   readonly bestHead: number | null;
 }
 
 /** Writer of `probes`. */
 export interface ProbeWrites {
-  /** One round of probes, in one transaction; rows from before `keepFromMs` go. */
+  /** Stores one round of probes and deletes rows from before `keepFromMs`, in one transaction. */
   record(atMs: number, probes: readonly Probe[], keepFromMs: number): void;
 }
 
@@ -45,7 +45,7 @@ export function createProbeWrites(db: Sqlite): ProbeWrites {
 
 /** Reader of `probes`. */
 export interface ProbeReads {
-  /** Since then (Unix milliseconds), oldest first. */
+  /** Probes from `sinceMs` on (Unix milliseconds), oldest first. */
   probes(endpoint: string, sinceMs: number): StoredProbe[];
 }
 

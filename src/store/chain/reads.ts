@@ -9,13 +9,13 @@ import { createTokenReads, type TokenReads } from './token-reads.ts';
 
 /** Everything that endpoints read from the chain database: synchronous, plain rows, amounts as bigint. */
 export interface ChainReads extends CostReads, DeployReads, FeeReads, FxReads, HourReads, ProbeReads, TokenReads {
-  /** Differs after every write of the collector's: an answer is good until then. */
+  /** Differs after every write of the collector. An answer is valid until then. */
   version(): number;
 }
 
 /**
- * Prepared reads over a connection. SQLite tells of a connection's own writes and of others' in two ways: `writer` says whether the
- * collector writes through this very connection, or through another process's.
+ * Prepared reads over a connection. SQLite reports a connection's own writes and the writes of others in two ways. So `writer` states whether
+ * the collector writes through this connection or in another process.
  */
 export function createChainReads(db: Sqlite, writer: 'here' | 'elsewhere' = 'here'): ChainReads {
   const changes = db.prepare(writer === 'here' ? 'SELECT total_changes()' : 'PRAGMA data_version').pluck();

@@ -3,7 +3,7 @@ import type { ChainFacts } from './facts.ts';
 
 const HOUR = 3600;
 
-/** Adds a part of an hour to what its row holds already: a block near the boundary may come later than the rest, because fee rows have interpolated times. */
+/** Adds a part of an hour to the hour's row. A block near the boundary may come later than the rest, because fee rows have interpolated times. */
 const ROLL_UP = `
   INSERT INTO hours (at, blocks, counted_blocks, min_base_fee, avg_base_fee, max_base_fee, utilisation,
                      transactions, deploys, deployers, native_transfers, token_transfers, contract_calls)

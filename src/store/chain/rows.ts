@@ -68,7 +68,7 @@ export interface BlockRow {
   readonly contractCalls: number;
 }
 
-/** A block of which fee history told the fee and the use of gas; its time is interpolated. */
+/** A block whose fee and gas use come from fee history; its time is interpolated. */
 export interface FeeRow {
   readonly number: number;
   readonly at: number;

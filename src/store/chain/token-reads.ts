@@ -5,7 +5,7 @@ import type { Sqlite } from '../sqlite/database.ts';
 export interface TokenEvent {
   readonly kind: 'burn' | 'payout';
   readonly amount: bigint;
-  /** Who burned, or who was paid. */
+  /** The account that burned, or that was paid. */
   readonly account: `0x${string}`;
   readonly block: number;
   /** Unix seconds. */
@@ -16,7 +16,7 @@ export interface TokenEvent {
 /** Sums of one kind of event. */
 export interface TokenTotals {
   readonly total: bigint;
-  /** The part since the time asked for. */
+  /** The part since the given time. */
   readonly recent: bigint;
   readonly events: number;
   /** Distinct accounts. */
@@ -41,7 +41,7 @@ export function createTokenReads(db: Sqlite): TokenReads {
   return {
     tokenTotals(kind, since) {
       let [total, later, events] = [0n, 0n, 0];
-      // Amounts of 18 decimals are past SQLite's integers.
+      // Amounts with 18 decimals do not fit SQLite's integers.
       for (const row of amounts.iterate(kind)) {
         const [text, at] = row as [string, number];
         const amount = BigInt(text);

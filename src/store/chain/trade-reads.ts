@@ -2,14 +2,14 @@ import { bytesToHex } from '../../lib/hex.ts';
 import type { Sqlite } from '../sqlite/database.ts';
 import type { PoolRow } from './rows.ts';
 
-/** A trade as far as comparing prices needs it. */
+/** The fields of a trade that comparing prices needs. */
 export interface Quote {
   /** USDC for a whole token. */
   readonly price: number;
   readonly transactionHash: string;
 }
 
-/** Where trades are looked for: blocks outside of a span, nearest first; `at` is the time of the span's end on that side. */
+/** The blocks outside of a span that are searched for trades, nearest first. `at` is the time of the span's end on that side. */
 export interface Beside {
   readonly token: Uint8Array;
   readonly block: number;
@@ -17,10 +17,10 @@ export interface Beside {
   readonly limit: number;
 }
 
-/** What judging new trades needs of the stored ones. */
+/** The stored data that filtering new trades needs. */
 export interface TradeReads {
   pools(): PoolRow[];
-  /** The nearest trades before the block, and after it; dust left out. */
+  /** The nearest trades before the block and after it, without dust. */
   before(beside: Beside): Quote[];
   after(beside: Beside): Quote[];
 }
@@ -28,7 +28,7 @@ export interface TradeReads {
 const QUOTE = `
   SELECT CAST(usdc_e9 AS REAL) / base_e9 AS price, transaction_hash AS hash FROM trades
    WHERE token = ? AND (excluded IS NULL OR excluded <> 'dust')`;
-/** By time first, for the index; times and blocks grow together. */
+/** Ordered by time first, to use the index; times and blocks grow together. */
 const BEFORE = `${QUOTE} AND at <= ? AND block < ? ORDER BY at DESC, block DESC, log_index DESC LIMIT ?`;
 const AFTER = `${QUOTE} AND at >= ? AND block > ? ORDER BY at, block, log_index LIMIT ?`;
 const POOLS = `

@@ -5,7 +5,7 @@ import { createOperationCosts, type OperationCost } from './operation-costs.ts';
 import { createRollup } from './rollup.ts';
 import type { BlockRow, DeployRow, FeeRow, PoolRow, TokenEventRow, TradeRow } from './rows.ts';
 
-/** What the logs of a span gave. */
+/** The rows that the logs of a span gave. */
 export interface LogRows {
   readonly trades: readonly TradeRow[];
   readonly tokenEvents: readonly TokenEventRow[];
@@ -16,7 +16,7 @@ export interface LogRows {
 export interface BlockSpanRows {
   readonly blocks: readonly BlockRow[];
   readonly deploys: readonly DeployRow[];
-  /** What their transactions cost, as far as it is known. */
+  /** The costs of their transactions, where known. */
   readonly costs?: readonly OperationCost[];
   /** Called inside the transaction, after the span's old rows are gone. Null when the logs were not read with the blocks. */
   readonly scan: (() => LogRows) | null;
@@ -24,7 +24,7 @@ export interface BlockSpanRows {
   readonly replaceFrom?: number;
 }
 
-/** The code that was found at a new contract. */
+/** The code of a new contract. */
 export interface CodeRow {
   readonly block: number;
   readonly transactionHash: Uint8Array;
@@ -33,7 +33,7 @@ export interface CodeRow {
   readonly label: string | null;
 }
 
-/** What of the chain is stored, by kind. */
+/** The blocks that are stored, by kind. */
 export interface StoredCoverage {
   /** Read whole. */
   readonly full: Coverage;
@@ -51,15 +51,15 @@ export interface ChainWrites {
   storeLogs(span: Span, scan: () => LogRows): void;
   storeCode(rows: readonly CodeRow[]): void;
   storeHead(head: StoredHead): void;
-  /** Forgets that these blocks' logs were scanned; their rows stay until they are read again. */
+  /** Marks these blocks' logs as not scanned. Their rows stay until the blocks are scanned again. */
   forgetLogs(span: Span): void;
-  /** Forgets everything from this block up. */
+  /** Deletes everything from this block up. */
   dropFrom(block: number): void;
-  /** Forgets blocks in the middle of what is stored. */
+  /** Deletes the stored blocks of a span. */
   drop(span: Span): void;
-  /** Rolls whole hours before `before` (Unix seconds) up, one a call; true while there is more. */
+  /** Rolls up one whole hour before `before` (Unix seconds). Returns true while there are more. */
   rollUpHour(before: number): boolean;
-  /** Deletes what is older than the rolled-up hours may become. */
+  /** Deletes rolled-up hours from before `before`. */
   dropHours(before: number): void;
   /** Empties the database for the chain that it now belongs to. */
   reset(): void;
@@ -76,7 +76,7 @@ const INSERT_BLOCK = `
      SET exact = 1, at = @at, hash = @hash, parent_hash = @parentHash, base_fee = @baseFee, next_base_fee = @nextBaseFee,
          utilisation = @utilisation, gas_limit = @gasLimit, transactions = @transactions, deploys = @deploys,
          native_transfers = @nativeTransfers, token_transfers = @tokenTransfers, contract_calls = @contractCalls`;
-/** A block that was read whole knows more than fee history. */
+/** A block that was read whole has more data than fee history, so it is not replaced. */
 const INSERT_FEE = `
   INSERT INTO blocks (number, exact, at, base_fee, utilisation) VALUES (@number, 0, @at, @baseFee, @utilisation)
   ON CONFLICT (number) DO NOTHING`;
@@ -97,7 +97,7 @@ const TABLES = ['blocks', 'deploys', 'pools', 'trades', 'token_events', 'operati
 /** Above every block number. */
 const TOP = Number.MAX_SAFE_INTEGER;
 
-/** The writer of the chain database; there is one of it. */
+/** Creates the writer of the chain database. There must be only one. */
 export function createChainWrites(db: Sqlite): ChainWrites {
   let commits = 0;
   const facts = createChainFacts(db);
@@ -173,7 +173,7 @@ function prepare(db: Sqlite) {
   };
 }
 
-/** What several writes do alike, inside their transactions: the logs of a span, and forgetting all of a span. */
+/** Steps that several writes share, inside their transactions: writing the logs of a span, and deleting all of a span. */
 function createSpanWrites(statements: ReturnType<typeof prepare>, facts: ReturnType<typeof createChainFacts>) {
   function writeLogRows({ from, to }: Span, scan: () => LogRows): void {
     statements.dropTrades.run(from, to);

@@ -1,14 +1,14 @@
-/** What a listing says and how it stands. Times in Unix milliseconds. What sellers said is kept as text that only discovery reads. */
+/** A listing and the results of its calls. Times in Unix milliseconds. The seller's own texts are kept as JSON that only discovery reads. */
 export interface ListingRow {
   /** Host and path: one listing each. */
   readonly place: string;
-  /** The registered domain of its host, under which it is called. */
+  /** The registered domain of its host. */
   readonly domain: string;
   /** JSON. */
   readonly listing: string;
-  /** The method that is called, which may be another one than buyers are told. */
+  /** The method of our test calls. The listing may tell buyers another one. */
   readonly method: 'GET' | 'POST';
-  /** Since when the price is what it is. */
+  /** When the price last changed. */
   readonly pricedAt: number;
   readonly checkedAt: number;
   /** Why the last call failed; null when it did not. */
@@ -18,48 +18,47 @@ export interface ListingRow {
   readonly dueAt: number;
 }
 
-/** A stored listing with what its kept calls show. */
+/** A stored listing with figures from its kept calls. */
 export interface StoredListing extends ListingRow {
   readonly listedAt: number;
-  /** Kept calls, and how many of them were answered as they should be. */
+  /** The number of kept calls, and how many of them were answered correctly. */
   readonly calls: number;
   readonly answered: number;
-  /** The median of the answered ones. */
+  /** The median of the answered calls; null without one. */
   readonly medianLatencyMs: number | null;
 }
 
-/** How many listings there may be. */
+/** The greatest numbers of listings. */
 export interface MarketBounds {
   readonly total: number;
-  /** Of listings whose host is the new one's domain or a name below it, whatever domain they were stored with. */
+  /** For listings whose host is the new listing's domain or a name below it, whatever domain is stored with them. */
   readonly perDomain: number;
 }
 
 /** Everything that changed since a revision. */
 export interface MarketChanges {
   readonly revision: number;
-  /** Of all listings there are. */
+  /** The places of all listings. */
   readonly places: readonly string[];
   readonly changed: readonly StoredListing[];
 }
 
-/** Durable state of the market. What a promise resolves with is on disk; a method that rejects changed nothing. */
+/** Durable state of the market. When a promise resolves, its change is on disk. A method that rejects changed nothing. */
 export interface MarketStore {
   find(place: string): Promise<StoredListing | null>;
   /**
-   * Lists a place, or replaces what is known of it; the bounds are judged in the same transaction, for new ones alone.
-   * Its call is kept with it.
+   * Lists a place, or replaces its row. For a new place the bounds are checked in the same transaction. The call is kept with the listing.
    */
   put(
     row: ListingRow,
     latencyMs: number,
     bounds: MarketBounds,
   ): Promise<'listed' | 'updated' | 'market_full' | 'domain_full'>;
-  /** Null while nothing has changed since. */
+  /** Null when nothing has changed since `revision`. */
   changesSince(revision: number): Promise<MarketChanges | null>;
-  /** Takes listings that are due, the longest waiting first; nobody else gets them before `until`, when they are due again unless they were recorded. */
+  /** Takes due listings, the longest waiting first. No other caller gets them before `until`; then they are due again, unless `record` was called. */
   takeDue(now: number, until: number, limit: number): Promise<StoredListing[]>;
-  /** Keeps a call and how the listing stands after it; calls from before `keepFrom` go. Nothing happens to a listing that is gone. */
+  /** Keeps a call and the listing's new row, and deletes calls from before `keepFrom`. Does nothing when the listing was deleted. */
   record(row: ListingRow, latencyMs: number | null, keepFrom: number): Promise<void>;
   drop(place: string): Promise<void>;
 }

@@ -4,28 +4,28 @@ export interface ProofKey {
   readonly paymentHash: Uint8Array;
 }
 
-/** An invoice that we offered: what a proof of it is judged against. Times in Unix milliseconds. */
+/** An invoice that we offered. A proof of it is checked against this record. Times in Unix milliseconds. */
 export interface InvoiceRecord extends ProofKey {
-  /** SHA-256 of the canonical binding: the request itself is not kept. */
+  /** SHA-256 of the canonical binding. The request itself is not stored. */
   readonly requestHash: Uint8Array;
   readonly amountMsat: bigint;
   /** The node's compressed key, 33 bytes. */
   readonly payTo: Uint8Array;
   readonly issuedAt: number;
-  /** When no proof of it can be accepted any more: creation + expiry + skew, and a margin. */
+  /** From then on no proof of it can be accepted: creation + expiry + skew, and a margin. */
   readonly forgetAt: number;
 }
 
-/** Where a facilitator's claim is counted; the caps are judged in the claim's own transaction. */
+/** The counters of a facilitator's claim. The caps are checked in the claim's own transaction. */
 export interface ClaimAccount {
   /** UTC, `YYYY-MM-DD`. */
   readonly day: string;
-  /** The client, or its site where it is an IPv6 network, hashed with the day. */
+  /** The client (for IPv6 its site, a /48), hashed with the day. */
   readonly clientHash: Uint8Array;
-  /** Claims a day for all. */
+  /** Claims a day for all clients together. */
   readonly dailyCap: number;
   readonly clientCap: number;
-  /** How many of the day's claims may be for payees that were first seen on this day. */
+  /** How many of the day's claims may be for payees that were first seen on this UTC day. */
   readonly newPayeeCap: number;
 }
 
@@ -34,13 +34,13 @@ export interface NewClaim extends ProofKey {
   readonly payTo: Uint8Array;
   readonly amountMsat: bigint;
   readonly claimedAt: number;
-  /** The scheme forbids forgetting the claim before: creation + expiry + skew + 1 h. */
+  /** The scheme forbids deleting the claim before: creation + expiry + skew + 1 h. */
   readonly keepUntil: number;
   /** A claim through our own routes grants this request; null when a facilitator's client claimed it. */
   readonly grant: {
     readonly requestHash: Uint8Array;
     readonly redeemUntil: number;
-    /** The route's listed path without the query, such as `/v1/lightning/chain/wallet`; the operator's reports alone read it. */
+    /** The route's listed path without the query, such as `/v1/lightning/chain/wallet`; only the operator's reports read it. */
     readonly route: string;
   } | null;
   /** Facilitator only. */
@@ -48,13 +48,13 @@ export interface NewClaim extends ProofKey {
 }
 
 /**
- * Exactly one caller hears `claimed` for a key, ever, but for one case: a claim that grants takes the place of a facilitator's for another
- * node. Whoever carries a payment learns its preimage, can sign an invoice of his own over the same hash and claim that; it must not
- * cost the buyer what he has paid our node for. A cap claims nothing.
+ * Exactly one caller ever gets `claimed` for a key, with one exception: a claim of ours (with a grant) replaces a facilitator's claim for another node.
+ * A routing node learns the payment's preimage. It can sign its own invoice over the same payment hash and claim that first. The buyer, who has
+ * paid our node, must not lose by it. A claim that a cap refuses is not made.
  */
 export type ClaimOutcome = 'claimed' | 'duplicate' | 'daily_cap' | 'client_cap' | 'new_payee_cap';
 
-/** A claim as it stands. `grant` is null for the facilitator's. */
+/** A stored claim. `grant` is null for a facilitator's claim. */
 export interface Claim extends ProofKey {
   readonly payTo: Uint8Array;
   readonly amountMsat: bigint;
@@ -62,15 +62,15 @@ export interface Claim extends ProofKey {
   readonly grant: {
     readonly requestHash: Uint8Array;
     readonly state: 'claimed' | 'delivered';
-    /** Until then the claim gets its answer: 7 days from the claim, 15 minutes from the delivery. */
+    /** Until then a presentation gets the answer: 7 days from the claim, or 15 minutes from the delivery. */
     readonly redeemUntil: number;
     readonly deliveredAt: number | null;
-    /** Whether the answer that every later presentation gets is stored; it is until `redeemUntil`, and never made again after. */
+    /** Whether the answer for every later presentation is stored. It is stored once and kept until `redeemUntil`. */
     readonly answered: boolean;
   } | null;
 }
 
-/** Exactly what the facilitator has claimed for its clients: a day's count, and all of it. */
+/** Exact counts of the facilitator's claims for its clients: of one day, and in all. */
 export interface FacilitatorCounts {
   readonly total: number;
   readonly today: number;
@@ -81,39 +81,42 @@ export interface FacilitatorCounts {
 }
 
 /**
- * Durable state of the Lightning rail, shared by our routes and the facilitator. What a promise resolves with is on disk.
- * Bodies arrive sealed; no method ever sees a preimage. Every method rejects when the store cannot answer, and then nothing happened
- * that the caller may count on.
+ * Durable state of the Lightning rail, shared by our routes and the facilitator. When a promise resolves, its change is on disk.
+ * Bodies arrive encrypted, and no method gets a preimage. Every method rejects when the store cannot answer; the caller then does not know whether
+ * the change was made.
  */
 export interface LightningStore {
-  /** Keeps an offered invoice and the reply that was made for it; rejects when the key has a record, since an invoice is offered once. */
+  /** Stores an offered invoice and the reply that was made for it. Rejects when the key has a record, because an invoice is offered once. */
   recordInvoice(record: InvoiceRecord, sealedReply: Uint8Array): Promise<void>;
   findInvoice(key: ProofKey): Promise<InvoiceRecord | null>;
-  /** The reply kept with the invoice, or null when it is lost. */
+  /** The reply kept with the invoice; null when there is none. */
   keptReply(key: ProofKey): Promise<Uint8Array | null>;
-  /** Concurrent claims share one durable transaction (group commit). A spent proof is told before a cap, the day's cap before the client's, that before the new payees'. */
+  /**
+   * Concurrent claims share one durable transaction (group commit).
+   * The outcome names the first that applies: a spent proof, the day's cap, the client's cap, the cap for new payees.
+   */
   claim(claim: NewClaim): Promise<ClaimOutcome>;
   findClaim(key: ProofKey): Promise<Claim | null>;
-  /** Takes the right to serve a granted claim that is still redeemable: false while a lease runs, the same holder's too. */
+  /** Takes the lease of a granted claim that is still redeemable. False while a lease runs, also one of the same holder. */
   takeLease(key: ProofKey, holder: string, now: number, until: number): Promise<boolean>;
   releaseLease(key: ProofKey, holder: string): Promise<void>;
-  /** Gives back every lease that is not of this process: only for a process that knows that all others are dead. Holders begin with their boot id. */
+  /** Releases every lease of other processes. Call it only when all of them are dead. A holder's name begins with its process's boot id. */
   releaseLeasesExcept(bootId: string): Promise<number>;
-  /** Gives back the leases of one process, which must be dead. */
+  /** Releases the leases of one process, which must be dead. */
   releaseLeasesOf(bootId: string): Promise<number>;
-  /** Stores the answer of a granted claim, once: false when there is one or the lease is not the holder's. */
+  /** Stores the answer of a granted claim, once. False when there is one already, or when the holder does not have the lease. */
   storeAnswer(key: ProofKey, holder: string, sealedBody: Uint8Array): Promise<boolean>;
   answer(key: ProofKey): Promise<Uint8Array | null>;
-  /** Marks a granted claim delivered, the first time only; its answer is kept until `keepUntil`. */
+  /** Marks a granted claim delivered; its answer is then kept until `keepUntil`. Only the first call does so and returns true. */
   delivered(key: ProofKey, now: number, keepUntil: number): Promise<boolean>;
   facilitatorCounts(day: string, ownPayTo: Uint8Array | null): Promise<FacilitatorCounts>;
   /** Claims of one day through the facilitator by one client. */
   clientCount(day: string, clientHash: Uint8Array): Promise<number>;
   /** Bytes of kept replies and answers. */
   bodyBytes(): Promise<number>;
-  /** Bytes of kept replies alone: of offers that are unpaid, or paid and not answered yet. */
+  /** Bytes of kept replies only: of offers that are unpaid, or paid and not answered yet. */
   offeredBytes(): Promise<number>;
-  /** Forgets what may be forgotten: invoices past `forgetAt`, claims past `keepUntil` and `redeemUntil`, answers past their time, old days. */
+  /** Deletes invoices past `forgetAt`, claims past `keepUntil` and `redeemUntil`, expired answers, and the counters of old days. */
   prune(now: number): Promise<void>;
   ping(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import type { PaymentState } from './sales.ts';
 
-/** How many payments stand in a state, and their sum in the rail's base units: of USDC, or millisatoshis. */
+/** The number of payments in a state, and their sum in the rail's base units (of USDC, or millisatoshis). */
 export interface StateSum {
   readonly rail: 'usdc' | 'lightning';
   readonly state: string;
@@ -8,17 +8,17 @@ export interface StateSum {
   readonly amount: bigint;
 }
 
-/** Everything at one instant. Times in Unix milliseconds. */
+/** The ledger's status at one instant. Times in Unix milliseconds. */
 export interface LedgerStatus {
   readonly sums: readonly StateSum[];
   readonly oldestOpen: { readonly id: string; readonly state: PaymentState; readonly reservedAt: number } | null;
   /** Kept replies and answers of both rails. */
   readonly replies: { readonly count: number; readonly bytes: number };
-  /** Null in a ledger of before the rail. */
+  /** Null in a ledger from before the Lightning rail. */
   readonly lightning: { readonly invoices: number; readonly facilitatorClaims: number } | null;
 }
 
-/** A payment without its payer, its parameters and its client: what the public lookup shows, when, and the route. */
+/** A payment as the public lookup shows it, with its time and route. Payer, parameters and client are left out. */
 export interface ListedPayment {
   readonly id: string;
   readonly state: PaymentState;
@@ -28,14 +28,14 @@ export interface ListedPayment {
   readonly block: number | null;
   readonly reservedAt: number;
   readonly endedAt: number | null;
-  /** The listed path of what was bought, without the query; null in a row from before it was kept. */
+  /** The listed path of the bought route, without the query. Null in a row from before routes were stored. */
   readonly route: string | null;
 }
 
-/** Money that came in: a settled payment, or a claim through our own routes. */
+/** One income: a settled payment, or a claim through our own routes. */
 export interface Income {
   readonly rail: 'usdc' | 'lightning';
-  /** Null on Lightning, where the payment hash is all there is. */
+  /** Null on Lightning, where the payment hash is the only id. */
   readonly id: string | null;
   /** Base units of USDC, or millisatoshis. */
   readonly amount: bigint;
@@ -47,17 +47,17 @@ export interface Income {
   readonly route: string | null;
 }
 
-/** What an operator may ask a ledger, whichever database holds it, also beside running services: nothing is written, and nobody waits for it. */
+/** The operator's reports over a ledger in either database. They write nothing and block no running service. */
 export interface LedgerReports {
   status(): Promise<LedgerStatus>;
   /** Newest first; null is any state. */
   list(state: PaymentState | null, limit: number): Promise<ListedPayment[]>;
-  /** Oldest first, from `from` (inclusive) to `to` (exclusive), row by row: a ledger need not fit into memory. */
+  /** Income from `from` (inclusive) to `to` (exclusive), oldest first. It is read row by row, because a ledger may not fit into memory. */
   income(from: number, to: number): AsyncIterable<Income>;
   close(): Promise<void>;
 }
 
-/** The states of a payment, in the order in which a status tells them. */
+/** The states of a payment, in the order in which a status lists them. */
 export const PAYMENT_STATES: readonly PaymentState[] = ['reserved', 'settling', 'unknown', 'settled', 'failed'];
-/** The states of a claim through our own routes, likewise. */
+/** The states of a claim through our own routes, in the order in which a status lists them. */
 export const CLAIM_STATES = ['claimed', 'delivered'] as const;

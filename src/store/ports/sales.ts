@@ -1,7 +1,7 @@
-/** Where a USDC payment stands; what each means and which moves are legal is told in `src/payment/README.md`. */
+/** The state of a USDC payment. `src/payment/README.md` says what each means and which moves are legal. */
 export type PaymentState = 'reserved' | 'settling' | 'unknown' | 'settled' | 'failed';
 
-/** What identifies an authorization on its chain, as bytes: never its signature, never a spelling. */
+/** The key of an authorization on its chain, as bytes. The signature is no part of it. */
 export interface PaymentKey {
   readonly network: string;
   readonly contract: Uint8Array;
@@ -20,12 +20,12 @@ export interface Payment extends PaymentKey {
   readonly validAfter: bigint;
   readonly validBefore: bigint;
   readonly signature: Uint8Array | null;
-  /** SHA-256 of all that an authorization is; null in a row from before it was kept. */
+  /** SHA-256 of the whole authorization (contract, signed fields, signature). Null in a row from before it was stored. */
   readonly authorizationHash: Uint8Array | null;
   readonly requestHash: Uint8Array;
-  /** What this request cost when it was reserved; null in a row from before it was kept. */
+  /** The price of the request when it was reserved. Null in a row from before it was stored. */
   readonly price: bigint | null;
-  /** What the evidence says was paid; null before the payment has settled, and in a row from before it was kept. */
+  /** The amount paid, from the evidence. Null before the payment has settled, and in a row from before it was stored. */
   readonly charged: bigint | null;
   /** Whether code stood at the payer's address when the payment was verified; null before that. */
   readonly payerHasCode: boolean | null;
@@ -40,7 +40,7 @@ export interface Payment extends PaymentKey {
   readonly deliveries: number;
 }
 
-/** What a reservation sets; the rest comes with later moves. */
+/** The fields that a reservation sets. Later moves set the others. */
 export interface NewPayment extends Omit<Payment, SetLater | 'authorizationHash' | 'price'> {
   readonly authorizationHash: Uint8Array;
   readonly price: bigint;
@@ -74,29 +74,32 @@ export interface PaymentChange {
   readonly endedAt?: number;
 }
 
-/** What a move does to the kept reply; times in Unix milliseconds. */
+/** The change that a move makes to the kept reply. Times in Unix milliseconds. */
 export type ReplyChange = { readonly store: Uint8Array } | { readonly keepUntil: number } | 'drop';
 
 /**
  * The ledger's store. Every method is one atomic step, durable once it resolves.
- * It knows rows and guards, not rules: which moves are legal is `payment/ledger.ts`'s to say.
+ * It knows rows and guards. `payment/ledger.ts` decides which moves are legal.
  */
 export interface LedgerStore {
   find(key: PaymentKey): Promise<Payment | null>;
   get(id: string): Promise<Payment | null>;
-  /** Payments whose authorization has this nonce or whose transaction has this hash, oldest first, at most `limit`: a batch is one transaction. */
+  /**
+   * Payments whose authorization has this nonce or whose transaction has this hash, oldest first, at most `limit`.
+   * There may be several, because a batch is one transaction.
+   */
   findByHash(hash: Uint8Array, limit: number): Promise<Payment[]>;
-  /** The payment that holds this identifier: there is one at most, and one that failed holds none. */
+  /** The payment that holds this identifier. There is at most one; a failed payment holds none. */
   findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
-   * Inserts a reservation unless the key has a row, another payment holds the identifier or the payer has `maxOpen` open ones already
-   * (0: any number). A row of the very same authorization that failed for `reusableReason` is taken over for this request (null: none is).
+   * Inserts a reservation, unless the key has a row, another payment holds the identifier, or the payer already has `maxOpen` open ones (0: any
+   * number). A row of exactly the same authorization that failed for `reusableReason` is reused for this request (null: no row is reused).
    * True for exactly one caller.
    */
   reserve(payment: NewPayment, maxOpen: number, reusableReason: string | null): Promise<boolean>;
   /**
-   * Sets the state where it is one of `from`, and what becomes of the reply, in one step; false when it was not. With `fencingToken`, false where the
-   * lease of that number is over: a store that one process holds has none.
+   * Sets the state and changes the reply in one step. False when the state was none of `from`.
+   * With `fencingToken`, false also when the lease with this token has ended. A store that one process holds has no lease.
    */
   move(
     id: string,
@@ -106,33 +109,36 @@ export interface LedgerStore {
     reply?: ReplyChange,
     fencingToken?: number,
   ): Promise<boolean>;
-  /** Notes the transactions that are about to be broadcast, all in one step; returns the ids of the rows in one of these states, the only ones noted. With `fencingToken`, none where the lease of that number is over: a store that one process holds has none. */
+  /**
+   * Notes the transactions that are about to be broadcast, in one step. Only rows in one of the states `where` are noted; returns their ids.
+   * With `fencingToken`, notes none when the lease with this token has ended. A store that one process holds has no lease.
+   */
   noteBroadcast(
     entries: readonly { id: string; transaction: Uint8Array }[],
     where: readonly PaymentState[],
     fencingToken?: number,
   ): Promise<ReadonlySet<string>>;
   /**
-   * Forgets a row in one of these states, its reply with it; false when it was not, or when a transaction is noted for it:
-   * whoever settles may note one at any moment, and then the row is owed an end.
-   * One that had failed before becomes `failed` again instead: the chain has its authorization for everybody to see.
+   * Deletes a row in one of these states, and its reply. False when it was in another state, or when a transaction is noted for it: the settler
+   * may note one at any moment, and then the row must be settled or failed. A row that had failed before becomes `failed` again instead, because
+   * its authorization is public on the chain.
    */
   release(id: string, from: readonly PaymentState[]): Promise<boolean>;
-  /** Sum of a payer's other open payments that were reserved before this one; of two processes' at the same moment each counts the other's rather than none. */
+  /** Sum of a payer's other open payments that were reserved before this one. When two processes reserve at the same moment, at least one counts the other. */
   openBefore(key: PaymentKey, id: string): Promise<bigint>;
-  /** Counts one delivery and returns the reply, unless there were `max` already or it is gone at `now`. */
+  /** Counts one delivery and returns the reply. Null when there were `max` deliveries already, or when the reply has expired at `now`. */
   takeReply(id: string, max: number, now: number): Promise<Uint8Array | null>;
-  /** Deletes replies whose time is over at `now`. */
+  /** Deletes replies that have expired at `now`. Returns their number. */
   purgeReplies(now: number): Promise<number>;
   /** Bytes of all kept replies. */
   replyBytes(): Promise<number>;
-  /** Rows in one of these states, oldest first, at most `limit`; with `after`, those whose id comes after it. */
+  /** Rows in one of these states, oldest first, at most `limit`. With `after`, only rows with a greater id. */
   listByState(states: readonly PaymentState[], limit: number, after?: string): Promise<Payment[]>;
   /** Whether a payment of this payer on this key's network and contract has ever settled in this ledger. */
   hasSettled(payer: Omit<PaymentKey, 'nonce'>): Promise<boolean>;
-  /** Open rows of any process but these, oldest first. */
+  /** Open rows of all other processes than these, oldest first. */
   listLeftBehind(living: readonly string[], limit: number): Promise<Payment[]>;
-  /** Rejects when the store cannot be read; costs one row. */
+  /** Rejects when the store cannot be read. Reads one row. */
   ping(): Promise<void>;
   countByState(): Promise<Record<PaymentState, number>>;
   close(): Promise<void>;

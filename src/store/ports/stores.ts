@@ -7,7 +7,7 @@ import type { SettledReads } from './settled.ts';
 import type { RelayerSpendingStore } from './spending.ts';
 import type { GatewayTransferStore } from './transfers.ts';
 
-/** Everything that the ledger's database holds, whichever database that is. */
+/** All stores of the ledger's database, for either database. */
 export interface LedgerStores {
   readonly payments: LedgerStore;
   readonly lightning: LightningStore;
@@ -17,8 +17,8 @@ export interface LedgerStores {
   readonly market: MarketStore;
   readonly catalogue: CatalogueStore;
   readonly settled: SettledReads;
-  /** Rejects when the ledger cannot be read, or would not take a write. */
+  /** Rejects when the ledger cannot be read, or when its database accepts no writes. */
   ping(): Promise<void>;
-  /** Does what was asked for before; afterwards every store rejects. */
+  /** Finishes earlier calls. Afterwards every store rejects. */
   close(): Promise<void>;
 }

@@ -1,23 +1,23 @@
-/** A transfer whose end is not known yet. */
+/** A transfer whose outcome is not known yet. */
 export interface DueTransfer {
   readonly paymentId: string;
   /** 16 bytes, a UUID. */
   readonly transferId: Uint8Array;
-  /** How often it was looked at. */
+  /** How often the transfer was checked. */
   readonly checks: number;
 }
 
-/** What one look at a transfer told; `nextCheckAt` (Unix milliseconds) is null when there is nothing more to learn. */
+/** The result of one check of a transfer. `nextCheckAt` (Unix milliseconds) is null when no more checks are needed. */
 export interface TransferNote {
   readonly status: string | null;
-  /** 32 bytes; the batch's, shared by its transfers. */
+  /** The batch's transaction hash, 32 bytes, shared by its transfers. */
   readonly transaction: Uint8Array | null;
   readonly nextCheckAt: number | null;
 }
 
-/** The Gateway's transfers behind settled payments. They come in with the payment's own move, by a trigger of the database. */
+/** The Gateway's transfers of settled payments. A row is inserted in the same transaction as the payment's move to `settled`. */
 export interface GatewayTransferStore {
-  /** Those whose time has come at `now`, the longest due first. */
+  /** Transfers whose check is due at `now`, the longest due first. */
   due(now: number, limit: number): Promise<DueTransfer[]>;
   note(paymentId: string, note: TransferNote): Promise<void>;
   /** The batch's transaction behind a payment, or null while it is not known. */

@@ -4,17 +4,17 @@ import type { CopyColumn, CopyTable } from './copy-columns.ts';
 /** A value as SQLite gives it, whole numbers as bigint. */
 export type SourceValue = string | bigint | number | Uint8Array | null;
 
-/** The rows of a table, or of one state in it, and a sum over each column: of numbers, or of what texts and bytes are long. */
+/** The number of rows of a table, or of one state in it, and a sum over each column: of the numbers, or of the lengths of texts and bytes. */
 export interface Tally {
   readonly state: string | null;
   rows: number;
   readonly sums: bigint[];
 }
 
-/** Counts what is read; one for each state where the table's are told apart. */
-export function createTally(columns: readonly CopyColumn[], { stateIsTold }: CopyTable) {
+/** Counts the rows that are read; by state for tables with `hasStates`. */
+export function createTally(columns: readonly CopyColumn[], { hasStates }: CopyTable) {
   const tallies = new Map<string | null, Tally>();
-  const stateAt = stateIsTold ? columns.findIndex(({ name }) => name === 'state') : -1;
+  const stateAt = hasStates ? columns.findIndex(({ name }) => name === 'state') : -1;
   return {
     add: (row: readonly SourceValue[]): void => {
       const state = stateAt < 0 ? null : ((row[stateAt] ?? null) as string | null);
@@ -27,14 +27,14 @@ export function createTally(columns: readonly CopyColumn[], { stateIsTold }: Cop
   };
 }
 
-/** The same of the target, counted there. */
+/** The tallies of the target, counted by its database. */
 export async function tallyTarget(
   client: ClientBase,
   columns: readonly CopyColumn[],
-  { name, stateIsTold }: CopyTable,
+  { name, hasStates }: CopyTable,
 ): Promise<readonly Tally[]> {
   const sums = columns.map((column, at) => `(${sumOf(column)})::text AS s${at}`);
-  const state = stateIsTold ? 'state' : 'NULL::text';
+  const state = hasStates ? 'state' : 'NULL::text';
   const { rows } = await client.query<Record<string, string | null>>(
     `SELECT ${state} AS state, count(*)::text AS rows, ${sums.join(', ')} FROM ${name} GROUP BY 1`,
   );
@@ -47,7 +47,7 @@ export async function tallyTarget(
     .sort(byState);
 }
 
-/** Throws unless both hold the same, with the first table and column that differ. */
+/** Throws unless both tallies are equal. The message names the first table and column that differ. */
 export function checkTallies(
   table: string,
   columns: readonly CopyColumn[],

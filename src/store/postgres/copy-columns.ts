@@ -1,34 +1,34 @@
 import type { ClientBase } from 'pg';
 import type { Sqlite } from '../sqlite/database.ts';
 
-/** How a column of the ledger is held there; each of them has its own way through an array parameter and into a sum. */
+/** The types of the ledger's columns on PostgreSQL. Each has its own form as an array parameter and in a sum. */
 type ColumnType = 'text' | 'bytea' | 'bigint' | 'integer' | 'numeric' | 'boolean';
 
 /** A column of a table that is copied. */
 export interface CopyColumn {
   readonly name: string;
-  /** What is read for it here. */
+  /** The expression that reads it from SQLite. */
   readonly source: string;
   readonly type: ColumnType;
 }
 
-/** A table, parents before their children. `own`: what tells that the one row which the migrations made is not as they made it. */
+/** A table that is copied. `own`: the SQL condition that the one row of the migrations was changed. */
 export interface CopyTable {
   readonly name: string;
   readonly own?: string;
-  readonly stateIsTold?: true;
-  /** Whose sum is told: money. */
+  readonly hasStates?: true;
+  /** The column whose sum is reported: money, or a count. */
   readonly amount?: string;
 }
 
-/** Everything that a ledger holds. */
+/** Every table of a ledger, parents before their children. */
 export const COPY_TABLES: readonly CopyTable[] = [
-  { name: 'usdc_payments', stateIsTold: true, amount: 'amount' },
+  { name: 'usdc_payments', hasStates: true, amount: 'amount' },
   { name: 'usdc_replies' },
   { name: 'gateway_transfers' },
   { name: 'lightning_invoices', amount: 'amount_msat' },
   { name: 'lightning_kept_replies' },
-  { name: 'lightning_claims', stateIsTold: true, amount: 'amount_msat' },
+  { name: 'lightning_claims', hasStates: true, amount: 'amount_msat' },
   { name: 'lightning_answers' },
   { name: 'lightning_facilitator_totals', own: 'claims <> 0 OR nodes <> 0', amount: 'claims' },
   { name: 'lightning_facilitator_nodes', amount: 'claims' },
@@ -42,11 +42,11 @@ export const COPY_TABLES: readonly CopyTable[] = [
   { name: 'market_state', own: 'revision <> 0' },
 ];
 
-/** What is there and not here: the place of a payment among its payer's, which is the order of its reservation. */
+/** Columns that only PostgreSQL has: a payment's place among its payer's payments, which is the order of reservation. */
 const DERIVED: Record<string, string> = { 'usdc_payments.place': 'rowid' };
 const TYPES: readonly string[] = ['text', 'bytea', 'bigint', 'integer', 'numeric', 'boolean'] satisfies ColumnType[];
 
-/** The columns of a table in the order of the target; throws where the two do not hold the same, which a new migration may have forgotten. */
+/** The columns of a table in the order of the target. Throws when source and target have different columns, for example after a one-sided migration. */
 export async function readColumns(source: Sqlite, target: ClientBase, table: string): Promise<readonly CopyColumn[]> {
   const { rows } = await target.query<{ name: string; type: string }>(
     `SELECT column_name AS name, data_type AS type FROM information_schema.columns

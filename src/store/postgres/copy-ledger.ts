@@ -11,14 +11,14 @@ import { countLivingInstances } from './living-instances.ts';
 import { migrate } from './migrate.ts';
 
 const SQLITE_MIGRATIONS = join(import.meta.dirname, '../sqlite/migrations');
-/** One statement carries so many rows or bytes at the most: no reply is near it, and neither side holds much in memory. */
+/** The most rows and bytes in one statement. No reply is nearly as large, and neither side holds much in memory. */
 const CHUNK_ROWS = 1000;
 const CHUNK_BYTES = 4 * 1024 * 1024;
-/** Whoever writes to the target holds a turn for milliseconds. */
+/** A service that writes to the target holds a queue slot for milliseconds only. */
 const LOCK_TIMEOUT_MS = 5000;
 
 interface CopyOptions {
-  /** A ledger in a file, which nobody writes to: that is the caller's to see to. */
+  /** A ledger in a file. The caller makes sure that no process writes to it. */
   readonly source: string;
   readonly url: string;
   readonly connectTimeoutMs: number;
@@ -26,25 +26,25 @@ interface CopyOptions {
   readonly onProgress?: (table: string, copied: number, total: number) => void;
 }
 
-/** What stands in the target now. */
+/** The rows that are in the target now. */
 export interface CopiedTable {
   readonly table: string;
   readonly state: string | null;
   readonly rows: number;
-  /** Of the table's money or counts; null where it has none. */
+  /** The sum of the table's money or counts; null when it has none. */
   readonly sum: bigint | null;
 }
 
 /**
- * Copies a ledger from a file into an empty one on PostgreSQL, which it migrates first, and returns what was counted in both and found the same.
- * All of it is one transaction, which holds every turn to write: the target has everything or nothing, and no service sells over half a ledger.
- * Rejects, having changed nothing but the schema, where the source is damaged or of another version, and where the target has rows or is served.
+ * Copies a ledger from a file into an empty one on PostgreSQL, which it migrates first. Returns the counts, which are equal in both.
+ * It is one transaction that holds every queue slot. So the target has everything or nothing, and no service sells over half a ledger.
+ * Rejects, with nothing changed but the schema, when the source is damaged or of another version, or when the target has rows or a running service.
  */
 export async function copyLedger(options: CopyOptions): Promise<readonly CopiedTable[]> {
   const { url, connectTimeoutMs, nowMs } = options;
   const source = new Database(options.source, { readonly: true, fileMustExist: true, timeout: 5000 });
   const client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true });
-  // Told by the statement that it breaks.
+  // A broken connection also rejects its statement, so the event needs no handling.
   client.on('error', () => {});
   try {
     source.exec('BEGIN');
@@ -61,7 +61,7 @@ export async function copyLedger(options: CopyOptions): Promise<readonly CopiedT
   } catch (error) {
     throw asLedgerError(error);
   } finally {
-    // What was begun and not committed is undone by the server.
+    // The server rolls back an uncommitted transaction.
     await client.end().catch(() => {});
     source.close();
   }
@@ -90,7 +90,7 @@ function checkSource(source: Sqlite, file: string): void {
 
 async function begin(client: Client): Promise<void> {
   await client.query('SET synchronous_commit = on');
-  // A table takes what it takes; and while it is read here, the server hears nothing.
+  // Copying a large table may take long, and the server gets nothing while SQLite is read. So there are no time-outs.
   for (const limit of ['statement_timeout', 'idle_in_transaction_session_timeout'])
     await client.query(`SET ${limit} = 0`);
   await client.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
@@ -137,10 +137,10 @@ async function copyTable(
   const wanted = tally.read();
   if (copied !== total) throw new Error(`${table.name} gave ${copied} rows instead of ${total}`);
   checkTallies(table.name, columns, wanted, await tallyTarget(client, columns, table));
-  return told(table, columns, wanted);
+  return copiedTables(table, columns, wanted);
 }
 
-function told(table: CopyTable, columns: readonly CopyColumn[], tallies: readonly Tally[]): CopiedTable[] {
+function copiedTables(table: CopyTable, columns: readonly CopyColumn[], tallies: readonly Tally[]): CopiedTable[] {
   const at = columns.findIndex(({ name }) => name === table.amount);
   const groups = tallies.map(({ state, rows, sums }) => ({ table: table.name, state, rows, sum: sums[at] ?? null }));
   return groups.length > 0 ? groups : [{ table: table.name, state: null, rows: 0, sum: at < 0 ? null : 0n }];

@@ -18,7 +18,7 @@ const PAYMENTS_IN = statement<{ transaction: Uint8Array; limit: number }>(
   'SELECT payment_id AS id FROM gateway_transfers WHERE transaction_hash = @transaction ORDER BY payment_id LIMIT @limit',
 );
 
-/** The store of Gateway transfers on PostgreSQL; they come in with the payment's own move. The queue is that of the payments. */
+/** The store of Gateway transfers on PostgreSQL. The payment's move inserts a transfer in its own statement. `queue` is the payments' write queue. */
 export function createGatewayTransferStore({ read }: Pools, queue: WriteQueue): GatewayTransferStore {
   return {
     due: (now, limit) => read<DueTransfer>(DUE({ now, limit })),

@@ -1,4 +1,4 @@
-/** Where a ledger is, for people: a URL may hold a password, and whatever else it carries stays out too. */
+/** The place of a ledger for messages: host, port and database only, because a URL may hold a password. */
 export function ledgerPlace(url: string): string {
   const { hostname, port, pathname } = new URL(url);
   return `${hostname}${port && `:${port}`}${pathname}`;

@@ -16,11 +16,11 @@ import { countLivingInstances } from './living-instances.ts';
 import { openPools } from './pool.ts';
 import { withClient } from './transaction.ts';
 
-/** A look over a large ledger takes what it takes; one that hangs must end all the same. */
+/** A report over a large ledger may take minutes, but a statement that hangs must end. */
 const STATEMENT_TIMEOUT_MS = 600_000;
 const ROWS_AT_ONCE = 1000;
 const UNDEFINED_TABLE = '42P01';
-/** One instant for all that is read, and nothing that others could be made to try again for. */
+/** All reads see one instant, and the transaction conflicts with no other. */
 const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
 const USDC_SUMS = 'SELECT state, count(*) AS count, sum(amount) AS amount FROM usdc_payments GROUP BY state';
@@ -45,12 +45,12 @@ interface ReportsOptions {
   readonly connectTimeoutMs: number;
 }
 
-/** The reports of a ledger on PostgreSQL; `living` tells how many services work on it. */
+/** The reports of a ledger on PostgreSQL. `living` is the number of running services on it. */
 export interface PostgresReports extends LedgerReports {
   living(): Promise<number>;
 }
 
-/** Opens a ledger on PostgreSQL for looking: it is not migrated, and what is asked rejects with a sentence where there is none. */
+/** Opens a ledger on PostgreSQL for reports. It is not migrated. Without a ledger every method rejects with a message that says so. */
 export function openPostgresReports({ url, connectTimeoutMs }: ReportsOptions): PostgresReports {
   const pools = openPools({
     ...{ url, connectTimeoutMs, size: 4, statementTimeoutMs: STATEMENT_TIMEOUT_MS },
@@ -63,7 +63,7 @@ export function openPostgresReports({ url, connectTimeoutMs }: ReportsOptions): 
       await client.query('COMMIT');
       return found;
     }).catch((error: unknown) => {
-      throw told(error, url);
+      throw readableError(error, url);
     });
 
   return {
@@ -82,10 +82,10 @@ export function openPostgresReports({ url, connectTimeoutMs }: ReportsOptions): 
           more = rows.length === ROWS_AT_ONCE;
         }
       } catch (error) {
-        throw told(error, url);
+        throw readableError(error, url);
       } finally {
         client.off('error', ignore);
-        // In the middle of its transaction: whoever comes next gets another.
+        // The connection is inside a transaction, so it is closed and not used again.
         client.release(true);
       }
     },
@@ -119,12 +119,12 @@ function sumsOf(rail: StateSum['rail'], states: readonly string[], rows: readonl
   });
 }
 
-/** What is read for a route: the ledger is not migrated for a look, and one from before routes were kept has no such column. */
+/** The SQL expression for a route. A ledger from before routes were stored has no such column, and reports do not migrate it. */
 async function routeOf(client: PoolClient): Promise<string> {
   return (await client.query(HAS_ROUTE)).rowCount === 1 ? 'route' : 'NULL::text';
 }
 
-/** A cursor takes no parameters everywhere, so the bounds stand in its text: whole numbers. */
+/** Not every server supports parameters in a cursor, so the text contains the bounds, which are integers. */
 function incomeSql(from: number, to: number, route: string): string {
   const [first, end] = [BigInt(from), BigInt(to)];
   return `SELECT 'usdc' AS rail, id, amount, ended_at AS at, transaction_hash AS hash, block, ${route} AS route
@@ -135,7 +135,7 @@ function incomeSql(from: number, to: number, route: string): string {
           ORDER BY at, hash, id`;
 }
 
-function told(error: unknown, url: string): Error {
+function readableError(error: unknown, url: string): Error {
   const plain = asLedgerError(error);
   return plain instanceof LedgerDatabaseError && plain.code === UNDEFINED_TABLE
     ? new Error(`there is no ledger in ${ledgerPlace(url)}`)

@@ -41,17 +41,17 @@ const COUNT = fixed('SELECT state, count(*) AS count FROM usdc_payments GROUP BY
 interface LedgerStoreOptions {
   readonly pools: Pools;
   readonly queue: WriteQueue;
-  /** Asked for by whoever closes the ledger through its payments, as it can be on SQLite. */
+  /** Closes the whole ledger, as the payments' store does on SQLite. */
   close(): Promise<void>;
   ping(): Promise<void>;
 }
 
 /**
- * The ledger's store on PostgreSQL. Writes of one turn share a transaction and have each its own outcome, as if they had come one after the
- * other in the order of the calls; reads see what is committed.
+ * The ledger's store on PostgreSQL. Writes of one event loop turn share a transaction. Each has its own outcome, as if the calls had come one after
+ * the other. Reads see committed data.
  */
 export function createLedgerStore({ pools, queue, close, ping }: LedgerStoreOptions): LedgerStore {
-  // Replies on their way into the store, so that the account of its bytes misses none.
+  // Bytes of replies that wait to be written, so that `replyBytes` includes them.
   let waitingBytes = 0;
   const all = (query: Statement): Promise<Payment[]> => pools.read<Payment>(query);
   const one = async (query: Statement): Promise<Payment | null> => (await all(query))[0] ?? null;
@@ -62,16 +62,17 @@ export function createLedgerStore({ pools, queue, close, ping }: LedgerStoreOpti
     findByHash: (hash, limit) => all(BY_HASH({ hash, limit })),
     findByIdentifier: (identifierHash) => one(BY_IDENTIFIER({ identifierHash })),
     reserve: (payment, maxOpen, reusableReason) => queue.write(ledgerWrites.reserve(payment, maxOpen, reusableReason)),
-    move: async (id, from, to, change, reply, fence) => {
+    move: async (id, from, to, change, reply, fencingToken) => {
       const bytes = reply && reply !== 'drop' && 'store' in reply ? reply.store.length : 0;
       waitingBytes += bytes;
       try {
-        return await queue.write(ledgerWrites.move(id, from, to, change, reply, fence ?? null));
+        return await queue.write(ledgerWrites.move(id, from, to, change, reply, fencingToken ?? null));
       } finally {
         waitingBytes -= bytes;
       }
     },
-    noteBroadcast: (entries, where, fence) => queue.write(ledgerWrites.noteBroadcast(entries, where, fence ?? null)),
+    noteBroadcast: (entries, where, fencingToken) =>
+      queue.write(ledgerWrites.noteBroadcast(entries, where, fencingToken ?? null)),
     release: (id, from) => queue.write(ledgerWrites.release(id, from)),
     openBefore: async ({ network, contract, payer }, id) => {
       const [row] = await pools.read<{ total: bigint }>(OPEN_BEFORE({ network, contract, payer, id }));
@@ -86,7 +87,7 @@ export function createLedgerStore({ pools, queue, close, ping }: LedgerStoreOpti
       }
     },
     replyBytes: async () => {
-      // What arrives while the sum is read is counted twice rather than not at all.
+      // A reply that is written while the sum is read is counted twice; otherwise it could be missed.
       const waiting = waitingBytes;
       const [row] = await pools.read<{ bytes: number }>(REPLY_BYTES);
       return (row?.bytes ?? 0) + waiting;

@@ -3,8 +3,8 @@ import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../po
 import { type Statement, statement } from './statement.ts';
 import type { Write } from './write-queue.ts';
 
-// A row that failed holds no identifier; the words are those of the index, which decides between two that race.
-// A place is free again when its payment has ended, so the next one is after all that are open, which is all that is asked of it.
+// A failed row holds no identifier. The condition is that of the unique index, which decides between two concurrent reservations.
+// A place is free again when its payment has ended. A new place only has to come after those of all open payments.
 const RESERVE = statement<NewPayment & { maxOpen: number; reusableReason: string | null }>(`
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
                              authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route, place)
@@ -27,21 +27,21 @@ const REPLIES = {
   store: 'INSERT INTO usdc_replies (payment_id, body) SELECT id, @body::bytea FROM moved',
   keep: 'UPDATE usdc_replies SET keep_until = @keepUntil WHERE payment_id IN (SELECT id FROM moved)',
 };
-/** A transfer of the Gateway's is known by its 16 bytes; it comes in with the payment's own move. */
+/** A Gateway transfer is recognised by its id of 16 bytes. The payment's own move inserts it. */
 const ACCEPT = `INSERT INTO gateway_transfers (payment_id, transfer_id, next_check_at)
                 SELECT id, transaction_hash, 0 FROM moved WHERE length(transaction_hash) = 16`;
 
-// True for the instance that holds the lease of this number, and where nothing asks for one. The lease is held until the write is on disk: no other
-// instance takes it meanwhile, and where one has taken it since this transaction began, the transaction is undone and tried anew.
-const HOLDS_LEASE = `(@fence::bigint IS NULL
-      OR EXISTS (SELECT 1 FROM instance_lease WHERE instance_lease.id = 1 AND fence = @fence::bigint FOR KEY SHARE))`;
+// True when the lease has this fencing token, and when no token is given. The lease's row stays locked until the write is on disk, so no other
+// instance takes the lease meanwhile. When another instance has taken it since this transaction began, the transaction is rolled back and retried.
+const HOLDS_LEASE = `(@fencingToken::bigint IS NULL
+      OR EXISTS (SELECT 1 FROM instance_lease WHERE instance_lease.id = 1 AND fence = @fencingToken::bigint FOR KEY SHARE))`;
 
-// Nothing leaves without this, so an instance whose lease has gone to another one sends nothing any more.
+// No transaction is broadcast without this note. So an instance that has lost the lease broadcasts nothing any more.
 const NOTE = statement<{
   ids: string[];
   transactions: Uint8Array[];
   where: readonly PaymentState[];
-  fence: number | null;
+  fencingToken: number | null;
 }>(`
   UPDATE usdc_payments SET transaction_hash = noted.transaction_hash
     FROM ROWS FROM (unnest(@ids::text[]), unnest(@transactions::bytea[])) AS noted (id, transaction_hash)
@@ -66,20 +66,25 @@ const TAKE_REPLY = statement<{ id: string; max: number; now: number }>(`
     RETURNING id)
   SELECT body FROM usdc_replies WHERE payment_id IN (SELECT id FROM counted)`);
 
-/** Replies that one statement lets go of, so that no transaction is long. */
+/** The most replies that one statement deletes, so that no transaction is long. */
 export const PURGE_CHUNK = 500;
 const PURGE = statement<{ now: number }>(`
   DELETE FROM usdc_replies WHERE payment_id IN (
     SELECT payment_id FROM usdc_replies WHERE keep_until <= @now ORDER BY keep_until LIMIT ${PURGE_CHUNK})`);
 
 type Values = Record<string, unknown>;
-// One for each set of columns that a move sets: a handful.
+// One statement for each set of columns that a move sets.
 const moves = new Map<string, (values: Values) => Statement>();
 
-function moveStatement(to: PaymentState, change: PaymentChange, reply: ReplyChange | undefined, isFenced: boolean) {
+function moveStatement(
+  to: PaymentState,
+  change: PaymentChange,
+  reply: ReplyChange | undefined,
+  hasFencingToken: boolean,
+) {
   const keys = (Object.keys(change) as (keyof PaymentChange)[]).filter((key) => change[key] !== undefined).sort();
   const sets = ['state = @to', ...keys.map((key) => `${CHANGE_COLUMNS[key]} = @${key}`)].join(', ');
-  const where = `id = @id AND state = ANY(@from::text[])${isFenced ? ` AND ${HOLDS_LEASE}` : ''}`;
+  const where = `id = @id AND state = ANY(@from::text[])${hasFencingToken ? ` AND ${HOLDS_LEASE}` : ''}`;
   const steps = [
     `moved AS (UPDATE usdc_payments SET ${sets} WHERE ${where} RETURNING id, transaction_hash)`,
     ...(reply ? [`reply AS (${REPLIES[reply === 'drop' ? reply : 'store' in reply ? 'store' : 'keep']})`] : []),
@@ -105,26 +110,26 @@ export const ledgerWrites = {
     to: PaymentState,
     change: PaymentChange,
     reply: ReplyChange | undefined,
-    fence: number | null,
+    fencingToken: number | null,
   ): Write<boolean> => {
     const body = reply && reply !== 'drop' && 'store' in reply ? { body: reply.store } : {};
     const keepUntil = reply && reply !== 'drop' && 'keepUntil' in reply ? { keepUntil: reply.keepUntil } : {};
     const { payerHasCode, ...rest } = change;
     const columns = payerHasCode === undefined ? rest : { ...rest, payerHasCode: Number(payerHasCode) };
-    const values = { ...columns, ...body, ...keepUntil, id, from, to, fence };
-    return { statements: [moveStatement(to, change, reply, fence !== null)(values)], read: changedOne };
+    const values = { ...columns, ...body, ...keepUntil, id, from, to, fencingToken };
+    return { statements: [moveStatement(to, change, reply, fencingToken !== null)(values)], read: changedOne };
   },
   noteBroadcast: (
     entries: readonly { id: string; transaction: Uint8Array }[],
     where: readonly PaymentState[],
-    fence: number | null,
+    fencingToken: number | null,
   ): Write<ReadonlySet<string>> => ({
     statements: [
-      NOTE({ ids: entries.map(({ id }) => id), transactions: entries.map((e) => e.transaction), where, fence }),
+      NOTE({ ids: entries.map(({ id }) => id), transactions: entries.map((e) => e.transaction), where, fencingToken }),
     ],
     read: ([noted]) => new Set(noted?.rows.map(({ id }) => id)),
   }),
-  // Of the two at most one finds its row.
+  // At most one of the two statements finds a row.
   release: (id: string, from: readonly PaymentState[]): Write<boolean> => ({
     statements: [RELEASE_FAILED({ id, from }), RELEASE({ id, from })],
     read: changedOne,

@@ -12,7 +12,7 @@ type GrantRow = Omit<NewClaim, 'grant' | 'account'> & {
   route: string | null;
 };
 
-// Of a facilitator's claim for another node, a grant of ours takes the place.
+// A claim with a grant replaces a facilitator's claim for another node.
 const CLAIM = statement<GrantRow>(`
   INSERT INTO lightning_claims (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until,
                                 request_hash, state, redeem_until, answer, route)
@@ -41,7 +41,7 @@ const COUNTS = statement<{ day: string; ownPayTo: Uint8Array | null }>(`
 
 const NO_GRANT = { requestHash: null, state: null, redeemUntil: null, answer: null, route: null };
 
-/** A claim that nobody counts as one statement, which decides it. */
+/** A claim without counters, decided by one statement. */
 export function claimWrite({ grant, account: _, ...proof }: NewClaim): Write<ClaimOutcome> {
   const row = { ...proof, ...(grant ? { ...grant, state: 'claimed', answer: 'none' } : NO_GRANT) };
   return { statements: [CLAIM(row)], read: ([made]) => (made?.rowCount === 1 ? 'claimed' : 'duplicate') };

@@ -2,7 +2,7 @@ import type { ClaimAccount, ClaimOutcome, NewClaim } from '../ports/proofs.ts';
 import { statement } from './statement.ts';
 import type { Kind } from './write-queue.ts';
 
-/** A facilitator's claim: it is counted, and grants nothing. */
+/** A facilitator's claim. It is counted and grants nothing. */
 interface CountedClaim {
   readonly claim: NewClaim;
   readonly account: ClaimAccount;
@@ -19,23 +19,23 @@ interface Columns {
   clientHashes: Uint8Array[];
 }
 
-interface Told {
+interface CountedRow {
   readonly claimed: boolean;
   readonly spent: boolean;
   /** Whether its client has reached its cap. */
   readonly isFull: boolean;
-  /** What the day had before this claim. */
+  /** The day's claims before this one. */
   readonly today: number;
 }
 
-// Each claim finds what it would find if those before it had been made one by one. A spent proof is told first, whatever the caps say: it will
-// never be claimed, tomorrow either. Then the cap for all, then the client's own, then the one for payees that are new today; a claim that
-// one of them refuses counts towards none. A cap that is reached stays reached, so each is found by counting the claims before:
-// 1. `early` counts as if there were no cap for new payees. It is right up to the claim that reaches that cap, which it therefore finds:
-// 2. `late` are the new payees' claims from there on. Without them, the client's count is right to the end.
-// 3. What fits so far is claimed until the day is full; from there on, everything is refused for that.
-// Everything here sees what was there before the statement, and what the first insert returns. A row is looked up by a subquery of its own, which
-// takes the primary key; a join would read the table where the planner thinks that it is small.
+// Each claim has the outcome that it would have if the claims before it had been made one by one. The first that applies is its outcome: a spent
+// proof (it can never be claimed), the cap for all, the client's cap, the cap for payees that are new today. A claim that a cap refuses counts
+// towards none. A cap that is reached stays reached, so each is found by counting the claims before:
+// 1. `early` counts without the cap for new payees. It is right up to the claim that reaches this cap, so it finds that claim.
+// 2. `late` are the new payees' claims after it. Without them the client's count is right to the end.
+// 3. The remaining claims are made until the day's cap is reached. Every later claim is refused for this cap.
+// All parts see the state before the statement, and the rows that the first insert returns. Each row is looked up by a subquery, which uses the
+// primary key. A join would read the whole table when the planner thinks that it is small.
 const CLAIM = statement<Columns & Omit<ClaimAccount, 'clientHash'>>(`
   WITH looked AS MATERIALIZED (
     SELECT given.*,
@@ -70,38 +70,38 @@ const CLAIM = statement<Columns & Omit<ClaimAccount, 'clientHash'>>(`
      WHERE NOT spent AND NOT late AND NOT is_full AND today < @dailyCap::bigint
     ON CONFLICT (network, payment_hash) DO NOTHING
     RETURNING network, payment_hash),
-  told AS (
+  counted AS (
     SELECT place, pay_to, client_hash, first_day, is_new, spent, is_full, today,
            (network, payment_hash) IN (SELECT network, payment_hash FROM claimed) AS claimed
       FROM judged),
   day AS (
     INSERT INTO lightning_facilitator_days (day, claims, new_payee_claims)
-    SELECT @day::text, count(*), count(CASE WHEN is_new THEN 1 END) FROM told WHERE claimed HAVING count(*) > 0
+    SELECT @day::text, count(*), count(CASE WHEN is_new THEN 1 END) FROM counted WHERE claimed HAVING count(*) > 0
     ON CONFLICT (day) DO UPDATE SET claims = lightning_facilitator_days.claims + excluded.claims,
                                     new_payee_claims = lightning_facilitator_days.new_payee_claims + excluded.new_payee_claims),
   client AS (
     INSERT INTO lightning_facilitator_clients (day, client_hash, claims)
-    SELECT @day::text, client_hash, count(*) FROM told WHERE claimed GROUP BY client_hash
+    SELECT @day::text, client_hash, count(*) FROM counted WHERE claimed GROUP BY client_hash
     ON CONFLICT (day, client_hash) DO UPDATE SET claims = lightning_facilitator_clients.claims + excluded.claims),
   node AS (
     INSERT INTO lightning_facilitator_nodes (pay_to, claims, first_day)
-    SELECT pay_to, count(*), @day::text FROM told WHERE claimed GROUP BY pay_to
+    SELECT pay_to, count(*), @day::text FROM counted WHERE claimed GROUP BY pay_to
     ON CONFLICT (pay_to) DO UPDATE SET claims = lightning_facilitator_nodes.claims + excluded.claims),
   totals AS (
     UPDATE lightning_facilitator_totals
-       SET claims = claims + (SELECT count(*) FROM told WHERE claimed),
-           nodes = nodes + (SELECT count(DISTINCT pay_to) FROM told WHERE claimed AND first_day IS NULL)
-     WHERE id = 1 AND EXISTS (SELECT 1 FROM told WHERE claimed))
-  SELECT claimed, spent, is_full AS "isFull", today FROM told ORDER BY place`);
+       SET claims = claims + (SELECT count(*) FROM counted WHERE claimed),
+           nodes = nodes + (SELECT count(DISTINCT pay_to) FROM counted WHERE claimed AND first_day IS NULL)
+     WHERE id = 1 AND EXISTS (SELECT 1 FROM counted WHERE claimed))
+  SELECT claimed, spent, is_full AS "isFull", today FROM counted ORDER BY place`);
 
-/** Claims of different proofs under the same caps share one statement, which decides and counts each as if it came alone. */
+/** Claims of different proofs under the same caps share one statement. It decides and counts each as if it came alone. */
 export const COUNTED_CLAIMS: Kind<CountedClaim, ClaimOutcome> = {
   admits: (items, next) => items.every(({ key, account }) => key !== next.key && isSameDay(account, next.account)),
   write: (items) => {
     const [{ day, dailyCap, clientCap, newPayeeCap }] = items.map(({ account }) => account) as [ClaimAccount];
     return {
       statements: [CLAIM({ ...columnsOf(items), day, dailyCap, clientCap, newPayeeCap })],
-      read: ([made]) => ((made?.rows ?? []) as Told[]).map((told) => outcomeOf(told, dailyCap)),
+      read: ([made]) => ((made?.rows ?? []) as CountedRow[]).map((counted) => outcomeOf(counted, dailyCap)),
     };
   },
 };
@@ -117,7 +117,7 @@ function isSameDay(one: ClaimAccount, other: ClaimAccount): boolean {
   return one.day === other.day && isSameCap && one.newPayeeCap === other.newPayeeCap;
 }
 
-function outcomeOf({ claimed, spent, isFull, today }: Told, dailyCap: number): ClaimOutcome {
+function outcomeOf({ claimed, spent, isFull, today }: CountedRow, dailyCap: number): ClaimOutcome {
   if (claimed) return 'claimed';
   if (spent) return 'duplicate';
   if (today >= dailyCap) return 'daily_cap';

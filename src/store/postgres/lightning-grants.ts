@@ -4,7 +4,7 @@ import type { Write } from './write-queue.ts';
 
 const KEY = 'network = @network AND payment_hash = @paymentHash';
 
-// No re-entrance: the holder is one presentation, and a lease that it still has is as taken as another's.
+// Not re-entrant: a holder is one presentation, and its own running lease counts as taken.
 const TAKE = statement<ProofKey & { holder: string; now: number; until: number }>(`
   UPDATE lightning_claims SET lease_holder = @holder, lease_until = @until::bigint
    WHERE ${KEY} AND request_hash IS NOT NULL AND redeem_until > @now::bigint
@@ -19,7 +19,7 @@ const RELEASE_THEIRS = statement<{ bootId: string }>(
   `${GIVE_BACK} WHERE lease_holder IS NOT NULL AND ${BOOT} = @bootId::text`,
 );
 
-// A lease that ran out unnoticed still is the holder's: nobody else has begun.
+// A holder keeps an expired lease until another one takes it.
 const STORE_ANSWER = statement<ProofKey & { holder: string; body: Uint8Array }>(`
   WITH marked AS (
     UPDATE lightning_claims SET answer = 'kept' WHERE ${KEY} AND lease_holder = @holder AND answer = 'none'
@@ -30,7 +30,7 @@ const STORE_ANSWER = statement<ProofKey & { holder: string; body: Uint8Array }>(
     DELETE FROM lightning_kept_replies WHERE ${KEY} AND EXISTS (SELECT 1 FROM marked))
   SELECT network FROM marked`);
 
-// A claim whose answer is gone is over; a late note must not open it again with nothing to give.
+// A claim whose answer was deleted is over. A late call must not reopen it, because there is nothing to deliver.
 const DELIVERED = statement<ProofKey & { now: number; keepUntil: number }>(`
   UPDATE lightning_claims SET state = 'delivered', delivered_at = @now, redeem_until = @keepUntil
    WHERE ${KEY} AND state = 'claimed' AND answer <> 'gone'`);
@@ -42,7 +42,7 @@ const keyOf = ({ network, paymentHash }: ProofKey): ProofKey => ({ network, paym
 const changedOne: Write<boolean>['read'] = ([result]) => result?.rowCount === 1;
 const changes: Write<number>['read'] = ([result]) => result?.rowCount ?? 0;
 
-/** What happens to a granted claim: who serves it, its one answer, its delivery. A row's guard stands in the statement that changes it. */
+/** The writes of a granted claim: its lease, its one answer, its delivery. Each statement contains its guard. */
 export const grantWrites = {
   takeLease: (key: ProofKey, holder: string, now: number, until: number): Write<boolean> => ({
     statements: [TAKE({ ...keyOf(key), holder, now, until })],

@@ -17,14 +17,14 @@ const FIND = statement<ProofKey>(
      FROM lightning_invoices WHERE ${KEY}`,
 );
 const REPLY = statement<ProofKey>(`SELECT body FROM lightning_kept_replies WHERE ${KEY}`);
-// The length stands beside the body, so the bodies themselves are not read.
+// The row holds the body's length, so the bodies themselves are not read.
 const BYTES = fixed(
   `SELECT (SELECT coalesce(sum(length(body)), 0) FROM lightning_kept_replies)
         + (SELECT coalesce(sum(length(body)), 0) FROM lightning_answers) AS bytes`,
 );
 const OFFERED_BYTES = fixed('SELECT coalesce(sum(length(body)), 0) AS bytes FROM lightning_kept_replies');
 
-/** Keeps an invoice and its reply in one statement; rejects where the key has a record: an invoice is never offered twice. */
+/** Stores an invoice and its reply in one statement. Rejects when the key has a record, because an invoice is never offered twice. */
 export function recordInvoiceWrite(record: InvoiceRecord, body: Uint8Array): Write<void> {
   return { statements: [RECORD({ ...record, body })], read: () => {} };
 }

@@ -2,14 +2,14 @@ import { utcDay } from '../../lib/calendar.ts';
 import { statement } from './statement.ts';
 import type { Write } from './write-queue.ts';
 
-/** Rows that one step forgets at most, so that no transaction is long. */
+/** The most rows that one step deletes, so that no transaction is long. */
 export const PRUNE_CHUNK = 100;
 
 const DAY_MS = 86_400_000;
-/** A client's row is read on its own day only; two more spare us every question of when a day ends. */
+/** A client's row is read on its own day only. It is kept two days longer, so that clock differences do not matter. */
 const CLIENT_DAYS_MS = 2 * DAY_MS;
 
-/** A grant that may still be served: it is redeemable, or somebody is at it. */
+/** A grant that may still be served: it is redeemable, or a lease on it runs. */
 const LIVE = '(c.redeem_until > @now::bigint OR coalesce(c.lease_until, 0) > @now::bigint)';
 
 type AtNow = { now: number };
@@ -43,9 +43,9 @@ const CLIENTS = statement<{ before: string }>(`
 const forgotten: Write<number>['read'] = ([result]) => result?.rowCount ?? 0;
 
 /**
- * What may be forgotten at `now`, each step one chunk: it tells how many rows it forgot, and is over when that is less than a chunk.
- * The rules are those of the steps on SQLite: a claim goes only when its proof has long ceased to be valid, no record of its invoice is left and
- * its grant, if any, is over and nobody is serving it; an invoice goes at `forgetAt` unless a granted claim may still need its kept reply.
+ * The steps of `prune`. Each deletes one chunk and returns the number of deleted rows; a step is finished when that is less than a chunk.
+ * The rules are those on SQLite: a claim is deleted only when its proof has long expired, its invoice has no record any more, and its grant, if
+ * any, is over and not being served. An invoice is deleted at `forgetAt`, unless a granted claim may still need its kept reply.
  */
 export const pruneSteps: readonly ((now: number) => Write<number>)[] = [
   (now) => ({ statements: [ANSWERS({ now })], read: forgotten }),

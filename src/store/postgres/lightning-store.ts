@@ -13,7 +13,7 @@ interface LightningStoreOptions {
   ping(): Promise<void>;
 }
 
-/** The Lightning rail's store on PostgreSQL, where the routes and facilitators of all instances spend every proof in one place. */
+/** The Lightning rail's store on PostgreSQL. The routes and facilitators of all instances claim every proof here. */
 export function createLightningStore({ pools, queue, ping }: LightningStoreOptions): LightningStore {
   const invoices = createInvoiceReads(pools);
   const claims = createClaimReads(pools);
@@ -37,7 +37,7 @@ export function createLightningStore({ pools, queue, ping }: LightningStoreOptio
     clientCount: claims.clientCount,
     bodyBytes: invoices.bodyBytes,
     offeredBytes: invoices.offeredBytes,
-    // Each chunk is a write like any other: what came in meanwhile goes first.
+    // Each chunk is a write of the queue, so that writes which arrived meanwhile come first.
     prune: async (now) => {
       for (const step of pruneSteps) {
         while ((await write(step(now))) === PRUNE_CHUNK);

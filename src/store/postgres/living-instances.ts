@@ -4,7 +4,7 @@ import { NOW } from './database-clock.ts';
 
 const COUNT = `SELECT count(*) AS living FROM instances WHERE seen_at > ${NOW} - ${LIVING_MS}`;
 
-/** How many services work on this ledger now, by the database's own clock; one that was killed counts for 15 seconds more. */
+/** The number of services on this ledger now, by the database's own clock. A killed service counts for 15 more seconds. */
 export async function countLivingInstances(client: Pick<ClientBase, 'query'>): Promise<number> {
   const { rows } = await client.query<{ living: string | number }>(COUNT);
   return Number(rows[0]?.living ?? 0);

@@ -16,7 +16,7 @@ const DUE = statement<{ now: number; limit: number }>(
   `${SELECT} WHERE due_at <= @now ORDER BY due_at, place LIMIT @limit`,
 );
 const PLACES = fixed('SELECT place FROM market_listings ORDER BY place');
-/** By the host and not by the stored domain, which may be of another rule. A host may end with a dot. */
+/** Counted by host, because the stored domain may come from an older rule. A host may end with a dot. */
 const COUNTS = statement<{ below: string }>(`
   SELECT count(*) AS total,
          count(CASE WHEN right('.' || rtrim(split_part(place, '/', 1), '.'), length(@below::text)) = @below::text THEN 1 END) AS "ofDomain"
@@ -40,7 +40,7 @@ const KEEP_CALL = statement<Place & { at: number; latencyMs: number | null }>(`
 const FORGET_CALLS = statement<Place & { keepFrom: number }>(
   'DELETE FROM market_calls WHERE place = @place AND at < @keepFrom',
 );
-/** The nearest-rank median: of an even number the lower of the two in the middle. */
+/** The nearest-rank median: for an even number, the lower of the two middle values. */
 const SUMMARISE = statement<Place & { revision: number }>(`
   UPDATE market_listings
      SET (calls, answered, median_latency_ms) = (
@@ -51,7 +51,7 @@ const SUMMARISE = statement<Place & { revision: number }>(`
 const REVISION = fixed('SELECT revision FROM market_state WHERE id = 1');
 const ADVANCE = fixed('UPDATE market_state SET revision = revision + 1 WHERE id = 1 RETURNING revision');
 const WRITE = fixed('BEGIN ISOLATION LEVEL SERIALIZABLE');
-/** All of it is of one moment, and nothing waits for it. */
+/** All reads see one instant, and no other transaction waits. */
 const SNAPSHOT = fixed('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
 
 /** The market's listings on PostgreSQL. */

@@ -5,9 +5,9 @@ import { readMigrations } from '../schema-version.ts';
 import { asLedgerError } from './errors.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
-/** Another instance got there first: the table, its type or the version's row was there when ours came, or the transactions met. */
+/** SQLSTATEs of a lost race: another instance has created the table, its type or the version's row, or the transactions conflicted. */
 const RACED = new Set(['23505', '42P07', '42710', '40001', '40P01']);
-/** Each lost race means that somebody else has done a step. */
+/** The most lost races. In each, another instance has done a step. */
 const MAX_RACES = 50;
 
 const VERSIONS = `CREATE TABLE IF NOT EXISTS ledger_migrations (
@@ -18,16 +18,16 @@ const VERSIONS = `CREATE TABLE IF NOT EXISTS ledger_migrations (
 interface MigrateOptions {
   readonly url: string;
   readonly connectTimeoutMs: number;
-  /** Told in errors; without a password. */
+  /** The ledger's name in error messages, without a password. */
   readonly name: string;
   readonly nowMs: number;
   readonly directory?: string;
 }
 
 /**
- * Applies the numbered files that this database has not seen, each in one transaction that begins with the version's own row: of several
- * instances that start at once, one inserts it and the others wait for its end. A database of a newer program is refused: its rows may mean
- * something that this one does not know. No statement has a time limit here, because an index on a large table takes what it takes.
+ * Applies the numbered files that this database lacks. Each is one transaction that begins with the version's own row: of several instances that
+ * start at once, one inserts the row and the others wait for it. Throws for a database of a newer program, because its rows may have a meaning that
+ * this program does not know. Statements have no time-out here, because an index on a large table may take long.
  */
 export async function migrate({
   url,
@@ -71,7 +71,7 @@ async function apply(client: Client, version: number, sql: string, nowMs: number
   await unlessRaced(client, `BEGIN ISOLATION LEVEL SERIALIZABLE`, row, sql, 'COMMIT');
 }
 
-/** Runs statements one after the other; where another instance was first, nothing of them is done. */
+/** Runs statements one after the other. When another instance was first, none of them is done. */
 async function unlessRaced(client: Client, ...statements: readonly string[]): Promise<void> {
   try {
     for (const one of statements) await client.query(one);

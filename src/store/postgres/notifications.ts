@@ -3,28 +3,28 @@ import { createBundle } from '../../lib/bundle.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Notifications } from '../ports/instances.ts';
 
-const [ASK, TELL] = ['percall_ask', 'percall_tell'];
+const [ASK, ENDED] = ['percall_ask', 'percall_tell'];
 /** A notification holds less than 8,000 bytes; an id has 36. */
 const MOST_IDS = 150;
 const RECONNECT_MS = 1000;
-/** How often the connection is asked whether it still hears, and how long an answer may take: one that went deaf tells nobody. */
+/** How often the connection is checked by a statement, and how long its answer may take. A half-open connection reports no error by itself. */
 const [LISTENING_MS, ANSWER_MS] = [5000, 2000];
 
 interface NotificationsOptions {
   readonly url: string;
   readonly connectTimeoutMs: number;
-  /** Over which notifications are sent. */
+  /** The connections that send notifications. */
   readonly pool: Pool;
   readonly clock: Clock;
   readonly log: { warn(detail: object, message: string): void };
 }
 
 /**
- * Words over LISTEN and NOTIFY, on a connection of their own that is opened anew when it breaks. What is said while it is broken is lost, and
- * on a database without them everything is: then the rows are found by looking. Ids of one turn of the event loop travel together.
+ * Notifications over LISTEN and NOTIFY, on a connection of its own that is opened again when it breaks. Notifications are lost while it is broken,
+ * and always on a database without LISTEN. The receivers then find the rows by polling. Ids of one event loop turn are sent together.
  */
 export function openNotifications({ url, connectTimeoutMs, pool, clock, log }: NotificationsOptions): Notifications {
-  const listeners = { [ASK]: new Set<(id: string) => void>(), [TELL]: new Set<(id: string) => void>() };
+  const listeners = { [ASK]: new Set<(id: string) => void>(), [ENDED]: new Set<(id: string) => void>() };
   const ended = new AbortController();
 
   async function listen(): Promise<void> {
@@ -42,20 +42,20 @@ export function openNotifications({ url, connectTimeoutMs, pool, clock, log }: N
     client.on('error', end);
     client.on('end', end);
     client.on('notification', ({ channel, payload }) => {
-      for (const id of payload?.split(',') ?? []) for (const hear of listeners[channel] ?? []) hear(id);
+      for (const id of payload?.split(',') ?? []) for (const listener of listeners[channel] ?? []) listener(id);
     });
     ended.signal.addEventListener('abort', end);
     try {
       await client.connect();
       await client.query(`LISTEN ${ASK}`);
-      await client.query(`LISTEN ${TELL}`);
+      await client.query(`LISTEN ${ENDED}`);
       while (!over.signal.aborted) {
         await clock.sleep(LISTENING_MS, over.signal).catch(() => {});
         if (!over.signal.aborted) await client.query('SELECT 1');
       }
     } finally {
       ended.signal.removeEventListener('abort', end);
-      // Not waited for: nobody answers on a connection that is deaf.
+      // Not awaited, because a half-open connection never answers.
       void client.end().catch(() => {});
     }
   }
@@ -69,10 +69,10 @@ export function openNotifications({ url, connectTimeoutMs, pool, clock, log }: N
 
   const running = keepListening();
   return {
-    ask: speaker(pool, ASK),
-    reportEnded: speaker(pool, TELL),
+    ask: createSender(pool, ASK),
+    reportEnded: createSender(pool, ENDED),
     onAsked: (listener) => void listeners[ASK]?.add(listener),
-    onEnded: (listener) => void listeners[TELL]?.add(listener),
+    onEnded: (listener) => void listeners[ENDED]?.add(listener),
     close: async () => {
       ended.abort();
       await running;
@@ -80,11 +80,11 @@ export function openNotifications({ url, connectTimeoutMs, pool, clock, log }: N
   };
 }
 
-function speaker(pool: Pool, channel: string) {
+function createSender(pool: Pool, channel: string) {
   return createBundle<string>((ids) => {
     for (let at = 0; at < ids.length; at += MOST_IDS) {
       const text = ids.slice(at, at + MOST_IDS).join(',');
-      // Lost where the database is away: whoever waits looks at the row.
+      // Lost while the database is unavailable. The receivers also poll the row.
       pool.query('SELECT pg_notify($1, $2)', [channel, text]).catch(() => {});
     }
   });

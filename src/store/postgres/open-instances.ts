@@ -10,11 +10,11 @@ import { openPostgresWindows } from './shared-windows.ts';
 import { fixed } from './statement.ts';
 import { createRun, createTransact } from './transaction.ts';
 
-/** A beat that takes longer is as good as none: the lease must not run out behind it. */
-const BEAT_TIMEOUT_MS = 1500;
+/** A heartbeat that takes longer fails, so that the lease does not end while it waits. */
+const HEARTBEAT_TIMEOUT_MS = 1500;
 /** Each of the two pools; connections are made when they are needed. */
 const POOL_SIZE = 5;
-/** One statement decides each of these; what two instances write is never the same row but the lease, whose condition is judged again. */
+/** One statement decides each of these writes. Two instances write the same row only for the lease, whose condition is then evaluated again. */
 const BEGIN = fixed('BEGIN ISOLATION LEVEL READ COMMITTED');
 
 interface OpenInstancesOptions {
@@ -24,7 +24,7 @@ interface OpenInstancesOptions {
   readonly log: { warn(detail: object, message: string): void };
 }
 
-/** What instances share beside the ledger's rows, on connections of their own, so that no burst of sales keeps a beat waiting. */
+/** What instances share beside the ledger's rows. It has its own connections, so that no burst of sales delays a heartbeat. */
 export interface InstancesShare {
   readonly store: InstancesStore;
   readonly notifications: Notifications;
@@ -34,23 +34,23 @@ export interface InstancesShare {
 
 export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstancesOptions): InstancesShare {
   const limits = {
-    ...{ url, size: POOL_SIZE, connectTimeoutMs: Math.min(connectTimeoutMs, BEAT_TIMEOUT_MS) },
-    statementTimeoutMs: BEAT_TIMEOUT_MS,
+    ...{ url, size: POOL_SIZE, connectTimeoutMs: Math.min(connectTimeoutMs, HEARTBEAT_TIMEOUT_MS) },
+    statementTimeoutMs: HEARTBEAT_TIMEOUT_MS,
   };
-  // Each its own, because counts come as fast as strangers call.
-  const beats = openPools({ ...limits, applicationName: 'percall instances' });
+  // Counts have their own pool, because clients decide how fast they come.
+  const heartbeats = openPools({ ...limits, applicationName: 'percall instances' });
   const counts = openPools({ ...limits, applicationName: 'percall limits' });
   const retry = createRetry(clock);
-  const notifications = openNotifications({ url, connectTimeoutMs, pool: beats.reads, clock, log });
-  // What every instance knows and no row holds.
+  const notifications = openNotifications({ url, connectTimeoutMs, pool: heartbeats.reads, clock, log });
+  // A secret that every instance knows and no row holds.
   const salt = createHash('sha256').update(url).digest('hex');
   return {
-    store: createInstancesStore(createTransact(beats.writes, retry, BEGIN)),
+    store: createInstancesStore(createTransact(heartbeats.writes, retry, BEGIN)),
     notifications,
     windows: openPostgresWindows(createRun(counts.writes, retry), salt),
     close: async () => {
       await notifications.close();
-      await Promise.all([beats.close(), counts.close()]);
+      await Promise.all([heartbeats.close(), counts.close()]);
     },
   };
 }

@@ -18,24 +18,24 @@ import { createWriteQueue } from './write-queue.ts';
 
 const ANY_PAYMENT = fixed('SELECT id FROM usdc_payments LIMIT 1');
 const READ_ONLY = fixed('SHOW transaction_read_only');
-/** Load balancers ask every few seconds, and wait about as long. */
+/** Time-out of a ping. Load balancers ask every few seconds and wait about as long. */
 const PING_MS = 2000;
 
 interface PostgresStoresOptions {
   /** postgres://user:password@host:port/database, with the client's parameters (`sslmode`, `options`) as its query. */
   readonly url: string;
-  /** Connections in all, at least 4: three for writing, the others for reading. */
+  /** The number of connections, at least 4: three for writing, the others for reading. */
   readonly poolSize: number;
   readonly connectTimeoutMs: number;
   readonly statementTimeoutMs: number;
   readonly clock: Clock;
-  /** Told of each transaction that is run anew because another's undid it. */
+  /** Called for each transaction that is run again because another one aborted it. */
   readonly onRetry?: () => void;
 }
 
 /**
- * Opens the ledger on PostgreSQL, or what speaks its protocol, and migrates it as needed: for several instances over one ledger.
- * Rejects when the database cannot be reached or is of a newer program; a database that is away later is reached again by itself.
+ * Opens the ledger on PostgreSQL, or a database with its protocol, for several instances, and migrates it as needed.
+ * Rejects when the database cannot be reached or is of a newer program. After a later failure of the database the pools reconnect.
  */
 export async function openPostgresStores(options: PostgresStoresOptions): Promise<LedgerStores> {
   const { url, connectTimeoutMs, statementTimeoutMs, clock } = options;
@@ -46,7 +46,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     applicationName: 'percall',
   });
   const retry = createRetry(clock, options.onRetry);
-  const queue = (turn: string) => createWriteQueue({ pool: pools.writes, retry, turn });
+  const queue = (slot: string) => createWriteQueue({ pool: pools.writes, retry, slot });
   const queues = { payments: queue('payments'), lightning: queue('lightning'), others: queue('others') };
   const ping = createPing(pools, clock);
   let closed: Promise<void> | null = null;
@@ -70,8 +70,8 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
 }
 
 /**
- * Rejects where nothing can be read, where that takes too long for whoever asks whether to send calls here, and where a replica answers that
- * takes no writes, as after a failover. Who asks meanwhile hears the same answer: many that ask must not use up the connections.
+ * Rejects when nothing can be read within PING_MS, and when a read-only replica answers, as after a failover.
+ * Concurrent calls share one answer, so that many of them do not use up the connections.
  */
 function createPing({ read }: Pools, clock: Clock): () => Promise<void> {
   let asking: Promise<void> | null = null;

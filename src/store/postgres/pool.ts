@@ -4,24 +4,24 @@ import type { Statement } from './statement.ts';
 
 /** Connections for the write queues: one each, and one for transactions of several steps. */
 const WRITERS = 3;
-/** The server gives up on a client that it cannot reach within about 10 s + 3 × 5 s, and with it on the locks of its transaction. */
+/** The server drops a client that it cannot reach, with the locks of its transaction, after about 10 s + 3 × 5 s. */
 const KEEP_ALIVE = { tcp_keepalives_idle: 10, tcp_keepalives_interval: 5, tcp_keepalives_count: 3 };
 const [BIGINT, NUMERIC] = [20, 1700];
 
 export interface PoolOptions {
-  /** postgres://… with everything that the client needs to know, its password too. */
+  /** postgres://… with all connection parameters, the password included. */
   readonly url: string;
-  /** Connections in all, at least 4. */
+  /** The number of connections, at least 4. */
   readonly size: number;
-  /** For a connection to be made, or to become free. */
+  /** Time-out to make a connection, or to get a free one. */
   readonly connectTimeoutMs: number;
-  /** For one statement, its wait for locks included. */
+  /** Time-out of one statement, its wait for locks included. */
   readonly statementTimeoutMs: number;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
 }
 
-/** Connections to the ledger's database: reads never wait behind writes, nor writes behind reads. */
+/** Connections to the ledger's database. Reads and writes have separate pools and never wait for each other. */
 export interface Pools {
   readonly writes: Pool;
   readonly reads: Pool;
@@ -31,8 +31,8 @@ export interface Pools {
 }
 
 /**
- * Opens both pools; connections are made when they are needed. Every wait ends: to connect, by the server (a statement, a transaction
- * that its client has left open), and by the client where the server does not answer at all.
+ * Opens both pools; connections are made when they are needed. Every wait has a time-out: for a connection, on the server for a statement and for
+ * a transaction that its client has left open, and on the client for a missing answer.
  */
 export function openPools(options: PoolOptions): Pools {
   const { statementTimeoutMs } = options;
@@ -52,11 +52,11 @@ export function openPools(options: PoolOptions): Pools {
       pipeline: true,
       onConnect: prepareSession,
     });
-    // A connection that breaks while nobody uses it is taken out of the pool; whoever asks next gets another or hears why not.
+    // The pool drops an idle connection that breaks. The next caller gets another one, or an error.
     pool.on('error', () => {});
     return pool;
   };
-  // Two statements of writers may wait for the same lock one after the other before the server ends either; readers wait for none.
+  // Two pipelined statements of a writer may each wait for a lock up to their time-out. Readers wait for no lock.
   const writes = open(WRITERS, 2 * statementTimeoutMs);
   const reads = open(options.size - WRITERS, statementTimeoutMs);
 
@@ -76,7 +76,7 @@ export function openPools(options: PoolOptions): Pools {
   };
 }
 
-/** BIGINT holds times and counts and reads as a number, NUMERIC holds money and reads as a bigint; what would be rounded throws. */
+/** BIGINT holds times and counts and is read as a number. NUMERIC holds money and is read as a bigint. A value that would be rounded throws. */
 const getTypeParser = ((oid: number, format: 'text' | 'binary') => {
   if (oid === BIGINT) return toNumber;
   if (oid === NUMERIC) return BigInt;
@@ -93,7 +93,7 @@ async function prepareSession(client: ClientBase): Promise<void> {
   // An acknowledged write must survive a power cut, whatever the server's or the role's own default.
   await client.query('SET synchronous_commit = on');
   for (const [name, value] of Object.entries(KEEP_ALIVE)) {
-    // A server that does not know them keeps its own.
+    // A server without this setting keeps its own.
     await client.query(`SET ${name} = ${value}`).catch(() => {});
   }
 }

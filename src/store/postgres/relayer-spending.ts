@@ -15,7 +15,7 @@ const READ = statement<{ day: string }>(
   'SELECT wei, failed_wei AS "failedWei", gas, transactions, payments FROM relayer_spending WHERE day = @day',
 );
 
-/** The relayer's spending on PostgreSQL: added up by the database, whichever instance adds. */
+/** The relayer's spending on PostgreSQL: the database adds up the amounts of all instances. */
 export function createRelayerSpending({ read }: Pools, queue: WriteQueue): RelayerSpendingStore {
   return {
     add: (day, spending) => queue.write({ statements: [ADD({ ...spending, day })], read: () => {} }),

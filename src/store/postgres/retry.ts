@@ -1,16 +1,16 @@
 import type { Clock } from '../../lib/clock.ts';
 import { isConflict } from './errors.ts';
 
-/** How long a transaction is tried anew, counted from its first attempt. Long enough for hundreds of turns, short enough for a waiting buyer. */
+/** How long a transaction is retried, counted from its first attempt. Long enough for hundreds of queue slots, short enough for a waiting buyer. */
 const GIVE_UP_MS = 5000;
 const LONGEST_PAUSE_MS = 50;
 
-/** Runs a whole transaction, and runs it again while the database undoes it because of another one's. */
+/** Runs a whole transaction, and runs it again while the database aborts it because of another one. */
 export type Retry = <T>(transaction: () => Promise<T>) => Promise<T>;
 
 /**
- * Retries what the database has told to be undone, and that alone: after a lost connection or a COMMIT without an answer nobody
- * knows what happened, so it is the caller's to hear. Pauses are random and double, so that two that met do not meet again.
+ * Retries only transactions that the database reported as aborted. After a lost connection, or a COMMIT without an answer, the outcome is unknown,
+ * so the error goes to the caller. Pauses are random and double each time, so that two conflicting transactions do not conflict again.
  */
 export function createRetry(clock: Clock, onRetry: () => void = () => {}): Retry {
   return async (transaction) => {
@@ -21,7 +21,7 @@ export function createRetry(clock: Clock, onRetry: () => void = () => {}): Retry
       } catch (error) {
         if (!isConflict(error) || clock.nowMs() >= giveUpAt) throw error;
         onRetry();
-        // The first one at once: whoever was in the way has committed.
+        // The first retry has no pause, because the conflicting transaction has committed.
         if (attempt > 0) await clock.sleep(Math.random() * Math.min(LONGEST_PAUSE_MS, 2 ** attempt));
       }
     }

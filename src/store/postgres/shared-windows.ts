@@ -4,11 +4,11 @@ import { NOW } from './database-clock.ts';
 import { fixed, statement } from './statement.ts';
 import type { Run } from './transaction.ts';
 
-/** How many windows this process counts in between two looks for what may be forgotten. */
+/** Expired windows are deleted after this process has counted in so many windows. */
 const TIDY_EVERY = 1000;
 
-// A count's moment is read once: it is what its own window would end at, less a window. Rows come in one order everywhere, so that instances
-// that count the same clients never wait for each other in a ring.
+// A count reads the time once: the end of its own new window, less a window. All instances write rows in one order, so that two that count the same
+// clients never deadlock.
 const IS_OPEN = `minute_windows.ends_at > excluded.ends_at - ${WINDOW_MS}`;
 const COUNT = statement<{ names: string[]; clients: Uint8Array[]; calls: number[] }>(
   `INSERT INTO minute_windows (name, client, ends_at, calls)
@@ -31,23 +31,23 @@ const TAKE_BACK = statement<{ names: string[]; clients: Uint8Array[]; calls: num
               FOR UPDATE OF minute_windows) AS back
     WHERE minute_windows.name = back.name AND minute_windows.client = back.client AND minute_windows.ends_at > ${NOW}`,
 );
-// Waits for nobody's row: what is counted just now need not be forgotten.
+// Skips locked rows: a window that is being counted need not be deleted now.
 const FORGET = fixed(`
   DELETE FROM minute_windows WHERE (name, client) IN
     (SELECT name, client FROM minute_windows WHERE ends_at <= (SELECT ${NOW}) FOR UPDATE SKIP LOCKED)`);
 
 type Key = { readonly name: string; readonly client: Buffer };
-/** Calls that wait to be counted in one window, or taken back, in their order. */
+/** Calls that wait to be counted or taken back in one window, in their order. */
 type Waiting<T> = Key & { readonly calls: PromiseWithResolvers<T>[] };
 type Batch<T> = ReadonlyMap<string, Waiting<T>>;
 
 const keyOf = ({ name, client }: Key): string => `${client.toString('base64')} ${name}`;
 
 /**
- * Minute windows that all instances count in. What waits is counted in one statement, each call with a number of its own, and one statement
- * runs at a time. It is on disk before anybody is let in: shared by all that wait the sync costs little, and without it a crash of the database
- * would let a client begin anew. Where the ledger cannot be asked all counts of a statement reject, and so does what they protect: nothing is
- * sold or claimed without the ledger either. Clients stand there as hashes with `salt`, so that a row names nobody to who has the ledger alone.
+ * Minute windows that all instances count in. One statement counts all waiting calls and gives each its own number; one statement runs at a time.
+ * The count is on disk before a call is admitted: the waiting calls share the sync, and without it a crash of the database would let a client start
+ * from zero. When the ledger does not answer, all counts of a statement reject, and so do the calls that they limit: nothing is sold or claimed
+ * without the ledger either. Clients are stored as hashes with `salt`, so that the ledger alone identifies no client.
  */
 export function openPostgresWindows(run: Run, salt: string): OpenWindows {
   let counts = new Map<string, Waiting<Counted>>();
@@ -72,13 +72,13 @@ export function openPostgresWindows(run: Run, salt: string): OpenWindows {
     while (counts.size + backs.size > 0) {
       const [taken, counted] = [backs, counts];
       [backs, counts] = [new Map(), new Map()];
-      // What is taken back was counted before: who is counted now finds it taken back.
+      // Calls are taken back first, so that the counts after them do not include these calls.
       if (taken.size > 0) await takeAllBack(taken).catch(rejectAll(taken));
       if (counted.size > 0) await countAll(counted).catch(rejectAll(counted));
       sinceTidied += counted.size;
       if (sinceTidied < TIDY_EVERY) continue;
       sinceTidied = 0;
-      // What cannot be forgotten now is forgotten the next time.
+      // A failed deletion is made up for by the next one.
       await run(FORGET).catch(() => {});
     }
     isRunning = false;

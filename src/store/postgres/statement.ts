@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** A statement and its values. A connection prepares it once, under its name. */
+/** A statement and its values. Each connection prepares it once, under its name. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -8,8 +8,8 @@ export interface Statement {
 }
 
 /**
- * Reads a text with `@names`, as the statements of SQLite have them, and returns what fills in their values. A name that occurs twice
- * is one parameter; where the database cannot tell a parameter's type from its place, the text says it (`@name::text`).
+ * Parses a text with `@names`, as in the statements for SQLite. The returned function takes their values. A name that occurs twice is one parameter.
+ * Where the database cannot infer a parameter's type, the text states it (`@name::text`).
  */
 export function statement<Values extends object>(text: string): (values: Values) => Statement {
   const names: string[] = [];
@@ -17,7 +17,7 @@ export function statement<Values extends object>(text: string): (values: Values)
     if (!names.includes(name)) names.push(name);
     return `$${names.indexOf(name) + 1}`;
   });
-  // By its text, so that every process calls it the same and no two texts share a name.
+  // The hash of the text, so that every process uses the same name and no two texts share one.
   const name = createHash('sha256').update(numbered).digest('hex').slice(0, 32);
   return (values) => ({ name, text: numbered, values: names.map((one) => (values as Record<string, unknown>)[one]) });
 }

@@ -8,10 +8,10 @@ const [COMMIT, ROLLBACK] = [fixed('COMMIT'), fixed('ROLLBACK')];
 /** Runs one statement and resolves with its rows. */
 export type Run = <Row extends object>(statement: Statement) => Promise<Row[]>;
 
-/** Runs steps in one transaction, whole or not at all, and resolves once they are on disk; they are run anew when another's transaction undid them. */
+/** Runs steps in one transaction and resolves once they are on disk. They are run again when another transaction aborts them. */
 export type Transact = <T>(steps: (run: Run) => Promise<T>) => Promise<T>;
 
-/** For writes of several steps in which a later one depends on what an earlier one found; `begin` tells the isolation. */
+/** For writes whose later steps depend on the results of earlier ones. `begin` sets the isolation level. */
 export function createTransact(pool: Pool, retry: Retry, begin: Statement): Transact {
   return async <T>(steps: (run: Run) => Promise<T>): Promise<T> => {
     const attempt = () =>
@@ -35,8 +35,8 @@ export function createTransact(pool: Pool, retry: Retry, begin: Statement): Tran
 }
 
 /**
- * Runs one statement as a transaction of its own, anew when another's undid it. The server ends it without hearing from us again, so whoever
- * falls asleep in the middle holds no lock.
+ * Runs one statement as its own transaction, and again when another transaction aborts it. The server commits it without another message from us,
+ * so a paused process holds no lock.
  */
 export function createRun(pool: Pool, retry: Retry): Run {
   return async <Row extends object>(one: Statement): Promise<Row[]> => {
@@ -48,25 +48,25 @@ export function createRun(pool: Pool, retry: Retry): Run {
   };
 }
 
-/** Lends a connection, and throws it away when it comes back in the middle of a transaction or deaf: the server then undoes what was begun. */
+/** Lends a connection. Closes it when it comes back inside a transaction or without an answer; the server then rolls back. */
 export async function withClient<T>(pool: Pool, use: (client: PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
-  // A connection that breaks tells every statement of it; told to nobody it would end the process.
+  // A broken connection also rejects its statements. An error event without a listener would end the process.
   client.on('error', ignore);
-  let deaf = false;
+  let isLost = false;
   try {
     return await use(client);
   } catch (error) {
-    // What it last told of its transaction is not what holds now; whoever got it next would wait as long.
-    deaf = isUnanswered(error);
+    // After a missing answer the known transaction status is stale, and the next user of the connection would wait as long.
+    isLost = isUnanswered(error);
     throw error;
   } finally {
     client.off('error', ignore);
-    client.release(deaf || client.getTransactionStatus() !== 'I');
+    client.release(isLost || client.getTransactionStatus() !== 'I');
   }
 }
 
-/** Undoes what was begun, unless nobody answers: that connection is thrown away. */
+/** Rolls back, unless the server does not answer; `withClient` then closes the connection. */
 export async function rollback(client: PoolClient, why: unknown): Promise<void> {
   if (!isUnanswered(why)) await client.query(ROLLBACK).catch(() => {});
 }

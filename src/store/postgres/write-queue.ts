@@ -4,38 +4,38 @@ import type { Retry } from './retry.ts';
 import { fixed, type Statement, statement } from './statement.ts';
 import { commit, rollback, withClient } from './transaction.ts';
 
-/** Writes of one transaction at most: what waits for it must not wait long. */
+/** The most writes in one transaction, so that waiting writes do not wait long. */
 const MAX_BATCH = 128;
 
-const [LOOK, LEAVE] = [fixed('BEGIN ISOLATION LEVEL READ COMMITTED'), fixed('ROLLBACK')];
+const [BEGIN_READ, ROLL_BACK] = [fixed('BEGIN ISOLATION LEVEL READ COMMITTED'), fixed('ROLLBACK')];
 const BEGIN = fixed('BEGIN ISOLATION LEVEL SERIALIZABLE');
-const AWAIT_TURN = statement<{ turn: string }>('SELECT name FROM ledger_turns WHERE name = @turn FOR UPDATE');
-const TAKE_TURN = statement<{ turn: string }>('UPDATE ledger_turns SET taken = taken + 1 WHERE name = @turn');
+const AWAIT_SLOT = statement<{ slot: string }>('SELECT name FROM ledger_turns WHERE name = @slot FOR UPDATE');
+const TAKE_SLOT = statement<{ slot: string }>('UPDATE ledger_turns SET taken = taken + 1 WHERE name = @slot');
 
 /** What a statement changed or returned. */
 export type Result = Pick<QueryResult, 'rows' | 'rowCount'>;
 
-/** Statements whose outcome tells the write's. Each of them is legal by itself: what must happen whole is one statement. */
+/** Statements and how to read the write's result from theirs. A part that must be atomic is one statement. */
 export interface Write<T> {
   readonly statements: readonly Statement[];
   read(results: readonly Result[]): T;
 }
 
-/** Writes that can share one statement where they come one after the other; each must end as it would by itself. */
+/** Writes that can share one statement when they are neighbours. Each must have the result that it would have alone. */
 export interface Kind<Item, T> {
-  /** Whether one more may come into the statement of these. */
+  /** Whether `next` may join the statement of `items`. */
   admits(items: readonly Item[], next: Item): boolean;
-  /** All of them, which tells how each went. */
+  /** One write for all items, which reads one result for each. */
   write(items: readonly Item[]): Write<readonly T[]>;
 }
 
-/** A write that shares nothing. */
+/** The kind of a write that shares no statement. */
 const ALONE: Kind<Write<unknown>, unknown> = {
   admits: () => false,
   write: ([only]) => ({ statements: only?.statements ?? [], read: (results) => [only?.read(results)] }),
 };
 
-/** Runs writes, in the order in which they came; each resolves once it is on disk. */
+/** Runs writes in the order of the calls. Each resolves once it is on disk. */
 export interface WriteQueue {
   write<T>(write: Write<T>): Promise<T>;
   /** Runs one write of a kind. */
@@ -51,29 +51,29 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-interface LaneOptions {
+interface WriteQueueOptions {
   readonly pool: Pool;
   readonly retry: Retry;
-  /** Whose turns it takes: queues of one name in all instances write one after the other. */
-  readonly turn: string;
+  /** The name of the slot. Queues with the same slot, in all instances, write one after the other. */
+  readonly slot: string;
 }
 
 /**
  * Lets concurrent writes share one durable SERIALIZABLE transaction and two round trips, as group commit does on SQLite.
- * 1. Writes wait for the end of the event loop's turn, or of the transaction before theirs; one transaction runs at a time. Neighbours of one
- *    kind become one statement: what each statement costs both sides is most of what a short write costs.
- * 2. It waits for its turn among the instances, begins, takes the turn and sends everything up to COMMIT at once. The wait is outside of the
- *    transaction, because what a transaction sees is what was there when it began: two that overlap are told to try again, and pages that both
- *    touch are enough for that. A turn makes a queue of it; what the turn does not cover is what SERIALIZABLE is for.
- * 3. A transaction that another one's undid is tried again, whole. One that breaks a rule is undone, and its writes run in halves, and halves of
- *    those, so that the one at fault rejects alone.
- * 4. Nothing resolves before COMMIT was answered. Where the connection is lost before that, all of its writes reject, and whether they are in the
- *    database is not known.
+ * 1. Writes wait for the end of the event loop turn, or of the transaction before theirs. One transaction runs at a time. Neighbours of one kind
+ *    become one statement, because the cost of a short write is mostly that of its statement.
+ * 2. The queue waits for its slot among the instances, begins, takes the slot and sends everything up to COMMIT at once. It waits before BEGIN,
+ *    because a snapshot is taken at BEGIN: of two overlapping transactions that touch the same pages the database aborts one. The slot avoids
+ *    that; SERIALIZABLE protects against what the slot does not cover.
+ * 3. A transaction that the database aborted is run again as a whole. One that violates a constraint is rolled back, and its writes run in ever
+ *    smaller parts, so that only the faulty write rejects.
+ * 4. Nothing resolves before COMMIT was answered. When the connection is lost before, all of its writes reject, and it is unknown whether they are
+ *    in the database.
  */
-export function createWriteQueue({ pool, retry, turn }: LaneOptions): WriteQueue {
+export function createWriteQueue({ pool, retry, slot }: WriteQueueOptions): WriteQueue {
   let waiting: Waiting[] = [];
   let running: Promise<void> | null = null;
-  const turns = { await: AWAIT_TURN({ turn }), take: TAKE_TURN({ turn }) };
+  const slots = { await: AWAIT_SLOT({ slot }), take: TAKE_SLOT({ slot }) };
 
   async function drain(): Promise<void> {
     await new Promise(setImmediate);
@@ -89,7 +89,7 @@ export function createWriteQueue({ pool, retry, turn }: LaneOptions): WriteQueue
     try {
       const steps = stepsOf(batch);
       const statements = steps.flatMap(({ write }) => write.statements);
-      settle(steps, await retry(() => transact(pool, turns, statements)));
+      settle(steps, await retry(() => transact(pool, slots, statements)));
     } catch (error) {
       const half = Math.ceil(batch.length / 2);
       if (isOwnFault(error) && batch.length > 1)
@@ -100,7 +100,7 @@ export function createWriteQueue({ pool, retry, turn }: LaneOptions): WriteQueue
 
   const share = <Item, T>(kind: Kind<Item, T>, item: Item): Promise<T> =>
     new Promise<T>((resolve, reject) => {
-      // Items of a kind meet no other kind's.
+      // `admits` and `write` of a kind only get items of this kind.
       waiting.push({
         kind: kind as Kind<unknown, unknown>,
         item,
@@ -124,7 +124,7 @@ interface Step {
   readonly waiting: readonly Waiting[];
 }
 
-/** The batch in its order, neighbours of one kind together. */
+/** Groups neighbours of one kind; keeps the order of the batch. */
 function stepsOf(batch: readonly Waiting[]): Step[] {
   const groups: { kind: Waiting['kind']; items: unknown[]; waiting: Waiting[] }[] = [];
   for (const one of batch) {
@@ -141,21 +141,20 @@ function settle(steps: readonly Step[], results: readonly Result[]): void {
   const left = [...results];
   for (const { write, waiting } of steps) {
     try {
-      const told = write.read(left.splice(0, write.statements.length));
-      for (const [at, { resolve }] of waiting.entries()) resolve(told[at]);
+      const outcomes = write.read(left.splice(0, write.statements.length));
+      for (const [at, { resolve }] of waiting.entries()) resolve(outcomes[at]);
     } catch (error) {
       for (const { reject } of waiting) reject(error);
     }
   }
 }
 
-type Turns = Record<'await' | 'take', Statement>;
+type SlotStatements = Record<'await' | 'take', Statement>;
 
-function transact(pool: Pool, turns: Turns, statements: readonly Statement[]): Promise<Result[]> {
+function transact(pool: Pool, slots: SlotStatements, statements: readonly Statement[]): Promise<Result[]> {
   return withClient(pool, async (client) => {
-    // The wait is undone rather than ended, because a row lock that is committed costs a sync to disk. Whoever waited too long hears it where
-    // the turn is taken.
-    const beginning = [LOOK, turns.await, LEAVE, BEGIN, turns.take];
+    // The waiting transaction is rolled back, because committing a row lock costs a sync to disk. When the wait was too long, taking the slot fails.
+    const beginning = [BEGIN_READ, slots.await, ROLL_BACK, BEGIN, slots.take];
     const [, , ...begun] = await Promise.allSettled(beginning.map((one) => client.query(one)));
     try {
       throwFirst(begun);

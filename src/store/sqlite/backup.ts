@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Sqlite } from './database.ts';
 
-/** Pages copied before whoever watches is told: 1 MiB of SQLite's default pages. */
+/** Pages that are copied between two calls of `onProgress`: 1 MiB of SQLite's default pages. */
 const PAGES_PER_STEP = 256;
 
 interface BackupOptions {
@@ -20,8 +20,8 @@ interface Contents {
 }
 
 /**
- * Copies a database while others write to it, and returns the rows of each table in the copy. The target appears whole or not at all:
- * consistent, checked against the instant that was copied, on disk, one file that only its owner may read. Throws, and leaves nothing,
+ * Copies a database while other processes write to it, and returns the number of rows of each table in the copy. The target appears whole or not
+ * at all: consistent, checked against the source at the copied instant, on disk, one file that only its owner may read. Throws and leaves no file
  * when the target exists, the source is damaged or the disk is full.
  */
 export async function backUpDatabase({ source, target, onProgress }: BackupOptions): Promise<Contents['rows']> {
@@ -29,7 +29,8 @@ export async function backUpDatabase({ source, target, onProgress }: BackupOptio
   const draft = `${target}.part`;
   try {
     mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
-    // Whoever makes the draft owns the target's name, so that looking for the target and renaming cannot be raced. Signatures are in it.
+    // Creating the draft reserves the target's name, so that no other process comes between the check for the target and the rename.
+    // Only the owner may read it, because it holds signatures.
     closeSync(openSync(draft, 'wx', 0o600));
     try {
       if (existsSync(target)) throw new Error(`${target} exists; it is not overwritten`);
@@ -66,7 +67,7 @@ async function copy(db: Sqlite, draft: string, onProgress: BackupOptions['onProg
 function checkCopy(draft: string, expected: Contents): void {
   const db = new Database(draft, { fileMustExist: true });
   try {
-    // A single file until somebody opens it as a ledger again: no log beside it that could be left behind.
+    // Without WAL the copy is a single file until it is opened as a ledger again.
     db.pragma('journal_mode = DELETE');
     const faults = db.pragma('integrity_check(1)', { simple: true });
     if (faults !== 'ok') throw new Error(`the copy is damaged, and so may be its source: ${faults}`);
@@ -93,7 +94,7 @@ function readContents(db: Sqlite): Contents {
   return { version: Number(db.pragma('user_version', { simple: true })), rows: Object.fromEntries(rows) };
 }
 
-/** Returns when a file or a directory is on disk. */
+/** Syncs a file or a directory to disk. */
 export function flush(path: string): void {
   const file = openSync(path, 'r');
   try {

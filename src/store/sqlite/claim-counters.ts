@@ -9,13 +9,13 @@ const COUNT_CLIENT = `
   INSERT INTO lightning_facilitator_clients (day, client_hash, claims) VALUES (?, ?, 1)
   ON CONFLICT (day, client_hash) DO UPDATE SET claims = lightning_facilitator_clients.claims + 1`;
 
-/** What is known of a payee when a claim for it is judged. `isNew`: it was first seen on the claim's day, or is not known at all. */
+/** What the ledger knows of a claim's payee. `isNew`: first seen on the claim's day, or unknown. */
 interface Payee {
   readonly isKnown: boolean;
   readonly isNew: boolean;
 }
 
-/** The facilitator's counters. Everything is synchronous and belongs into the transaction of the claim that is judged and counted. */
+/** The facilitator's counters. Everything is synchronous; call it inside the claim's transaction. */
 export function createClaimCounters(db: Sqlite) {
   const number = (sql: string) => {
     const statement = db.prepare<unknown[], number>(sql).pluck();
@@ -61,7 +61,7 @@ export function createClaimCounters(db: Sqlite) {
 
   return {
     payeeOf,
-    /** The first cap that refuses a claim: for all, of the client, for payees that are new today. Null where none does. */
+    /** The first cap that refuses a claim: the day's, the client's, that of new payees. Null when none does. */
     capOf,
     /** Counts a claim. */
     count,

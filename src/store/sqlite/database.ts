@@ -10,21 +10,21 @@ const MIGRATIONS = join(import.meta.dirname, 'migrations');
 
 /**
  * Opens the ledger, creating and migrating it as needed.
- * It is the one store that nothing can rebuild, so an acknowledged write must survive a power cut: `synchronous=FULL`.
+ * Nothing can rebuild the ledger, so an acknowledged write must survive a power cut: `synchronous=FULL`.
  */
 export function openLedgerDatabase(file: string): Sqlite {
   mkdirSync(dirname(file), { recursive: true });
   const db = new Database(file);
   // Readers never wait for the writer, and a commit is one append.
   db.pragma('journal_mode = WAL');
-  // WAL alone syncs at checkpoints only; a reservation or an intent that a crash forgets could charge twice.
+  // WAL alone syncs at checkpoints only, and a lost reservation or intent could charge a buyer twice.
   db.pragma('synchronous = FULL');
-  // 16 MB of log: under load the default would copy the same pages into the file after nearly every commit, while everybody waits.
+  // 16 MB of log. Under load the default would copy the same pages into the file after nearly every commit, and all requests would wait.
   db.pragma('wal_autocheckpoint = 4000');
   db.pragma('foreign_keys = ON');
   // Another process (backup, tools) may hold the write lock for a moment.
   db.pragma('busy_timeout = 5000');
-  // A wiped signature or reply must not linger in free pages.
+  // A deleted signature or reply must not stay in free pages.
   db.pragma('secure_delete = ON');
   migrate(db, MIGRATIONS);
   return db;

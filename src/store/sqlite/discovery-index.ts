@@ -12,7 +12,7 @@ export interface IndexedDocument {
   readonly place: string;
 }
 
-/** How much a word counts where it stands: BM25's weights, in the order of the columns. */
+/** BM25's weight of each column, in the order of the columns. */
 const WEIGHTS: Record<keyof IndexedDocument, number> = {
   name: 5,
   label: 6,
@@ -23,13 +23,13 @@ const WEIGHTS: Record<keyof IndexedDocument, number> = {
 };
 const FIELDS = Object.keys(WEIGHTS) as (keyof IndexedDocument)[];
 
-/** Documents added before others have a turn: some milliseconds. */
+/** Documents that are added before the event loop may serve requests: some milliseconds. */
 const CHUNK = 20;
-/** Matches that are kept for phrases asked before; 12 bytes each. The index never changes, so they stay right. */
+/** Matches that are cached for earlier phrases, 12 bytes each. The index never changes, so they stay valid. */
 const KEPT_MATCHES = 1_000_000;
 const KEPT_PHRASES = 5000;
 
-/** The documents that hold a phrase, by their places in the list that was indexed, and their BM25 scores, more for a better match. */
+/** The documents that hold a phrase, as indices into the indexed list, and their BM25 scores; a higher score is a better match. */
 export interface Matches {
   readonly ids: Int32Array;
   readonly scores: Float64Array;
@@ -40,21 +40,21 @@ export interface DiscoveryIndex {
   /** How many documents there are. */
   readonly size: number;
   /**
-   * Every document that holds the words of a phrase in this order; with `prefix` the last of them may go on. The words are data: letters and
-   * digits, everything else is taken for what separates them.
+   * Every document that holds the words of a phrase in this order. With `prefix` the last word may be the beginning of a word.
+   * All characters other than letters, marks and digits separate words, so no phrase is FTS5 syntax.
    */
   match(phrase: string, prefix?: boolean): Matches;
   close(): void;
 }
 
-/** What a phrase is worth that more than half of all documents hold: next to nothing, by BM25 too, which would take milliseconds to say so. */
+/** The score of a phrase that more than half of all documents hold. BM25 gives about the same, but takes milliseconds. */
 const COMMON = 0.01;
 
 const NONE: Matches = { ids: new Int32Array(0), scores: new Float64Array(0) };
 
 /**
- * Indexes documents by SQLite's FTS5 in memory, in slices, so that requests are served meanwhile. Words are compared by their stems and
- * without accents. The index is whole or not there at all: whoever replaces one by another swaps a reference.
+ * Indexes documents by SQLite's FTS5 in memory, in slices, so that requests are served meanwhile. Words are compared by their stems and without
+ * accents. Resolves with a complete index that never changes.
  */
 export async function buildDiscoveryIndex(documents: readonly IndexedDocument[]): Promise<DiscoveryIndex> {
   const db = new Database(':memory:');
@@ -101,7 +101,7 @@ export async function buildDiscoveryIndex(documents: readonly IndexedDocument[])
   };
 }
 
-/** A text's words in lower case: runs of letters, marks and digits. Nothing that means anything to FTS5's query syntax is left. */
+/** A text's words in lower case: runs of letters, marks and digits. The result contains no syntax of FTS5. */
 export function wordsOf(text: string): string[] {
   return (
     text
@@ -111,7 +111,7 @@ export function wordsOf(text: string): string[] {
   );
 }
 
-/** Keeps matches, bounded in number; what was kept longest goes first. Scoring a word that stands in most documents takes milliseconds. */
+/** Caches matches, bounded in number; the oldest are dropped first. Scoring a word that most documents hold takes milliseconds. */
 function createKept() {
   const kept = new Map<string, Matches>();
   let matches = 0;

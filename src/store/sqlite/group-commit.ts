@@ -1,23 +1,23 @@
 import Database from 'better-sqlite3';
 import type { Sqlite } from './database.ts';
 
-/** Writes of one transaction at most: a burst must not hold the event loop for long. */
+/** The most writes in one transaction, so that a burst does not block the event loop for long. */
 const MAX_BATCH = 256;
 
-/** Runs a write within the next shared transaction and resolves with its result once that is on disk. */
+/** Runs a write in the next shared transaction, and resolves with its result once the transaction is on disk. */
 export type GroupCommit = <T>(write: () => T) => Promise<T>;
 
 interface Waiting {
-  /** Runs the write, within a savepoint of its own or not; throws when the whole transaction cannot go on. */
+  /** Runs the write, with `apart` in its own savepoint. Throws when the whole transaction must be rolled back. */
   attempt(apart: boolean): void;
-  /** Tells how the write went, after the commit. */
+  /** Settles the write's promise, after the commit. */
   settle(): void;
   fail(error: unknown): void;
 }
 
 const ofDatabases = new WeakMap<Sqlite, GroupCommit>();
 
-/** The one group commit of a connection: stores on the same database share their transactions too. */
+/** The group commit of a connection. All stores on the connection share it, and so share transactions. */
 export function groupCommitOf(db: Sqlite): GroupCommit {
   const known = ofDatabases.get(db) ?? createGroupCommit(db);
   ofDatabases.set(db, known);
@@ -25,11 +25,11 @@ export function groupCommitOf(db: Sqlite): GroupCommit {
 }
 
 /**
- * Lets concurrent writes share one durable transaction, because the sync to disk is what a write costs.
+ * Lets concurrent writes share one durable transaction, because the sync to disk is most of a write's cost.
  * 1. Writes that arrive in one turn of the event loop wait for its end; those that arrive while a commit blocks the loop form the next batch.
- * 2. They run in the order of their arrival, in one immediate transaction. Where one of them violates a constraint or throws, all are undone
- *    and run again, each within its own savepoint, so that it is undone and rejects alone: savepoints cost a tenth of a write, and nearly
- *    all go well. So a write may run twice, and must do nothing but write.
+ * 2. They run in the order of their arrival, in one immediate transaction. When one of them violates a constraint or throws, all are rolled back and
+ *    run again, each in its own savepoint, so that only the faulty write rejects. Savepoints cost a tenth of a write, so the first attempt has none.
+ *    A write may therefore run twice, and must have no other effect.
  * 3. Nothing resolves before COMMIT has returned. When the disk is full, the database locked or closed, every write of the batch rejects,
  *    and none of them is in the database.
  */
@@ -68,7 +68,7 @@ export function createGroupCommit(db: Sqlite): GroupCommit {
       const attempt = (apart: boolean) => {
         try {
           const result = apart ? (alone(write) as T) : write();
-          // The wrapper of a savepoint says so; here it only has to come to that.
+          // The savepoint's wrapper reports this error; here it only has to trigger the second attempt.
           if (!apart && result instanceof Promise) throw new Error('a write that is not synchronous');
           settle = () => resolve(result);
         } catch (error) {
@@ -81,7 +81,7 @@ export function createGroupCommit(db: Sqlite): GroupCommit {
     });
 }
 
-/** Whether an error is of the write itself; whatever else the database reports (full, locked, unreadable) is everybody's. */
+/** Whether the write itself caused the error. Any other error of the database (full, locked, unreadable) concerns the whole transaction. */
 function isOwnFault(error: unknown): boolean {
   return !(error instanceof Database.SqliteError) || error.code.startsWith('SQLITE_CONSTRAINT');
 }

@@ -2,13 +2,13 @@ import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 
-/** API processes leave as soon as they notice that the one above them is gone; one that waits for a disk notices when the disk answers. */
+/** How long a start waits for the API processes of a dead primary. They exit when they notice its death; one that waits for the disk notices late. */
 const ORPHANS_MS = 10_000;
 
 /**
- * Holds a data directory for this process alone, or throws: a process that starts takes over what another left, which must be dead,
- * its API processes too; those get some seconds to leave.
- * The lock is SQLite's own on a file beside the ledger: the system gives it back when a process dies, however it dies.
+ * Locks a data directory for this process, or throws. A starting process takes over the work of the process before it, so that process and its API
+ * processes must be dead; the API processes get `orphansMs` to exit. It is an SQLite lock on a file beside the ledger, which the system releases
+ * when a process dies.
  */
 export function holdLedger(file: string, orphansMs = ORPHANS_MS): { release(): void } {
   mkdirSync(dirname(file), { recursive: true });
@@ -24,7 +24,7 @@ export function holdLedger(file: string, orphansMs = ORPHANS_MS): { release(): v
   return { release: () => void db.close() };
 }
 
-/** Shares a data directory with the process that holds it and its other API processes: until release or death, no later start gets it. */
+/** Shares a data directory with the process that has locked it and its other API processes. Until release or death no later start can lock it. */
 export function joinLedger(file: string): { release(): void } {
   const db = hold(workersFile(file), 0, 'DEFERRED', `the ledger beside ${file} is being taken over`);
   return { release: () => void db.close() };

@@ -19,8 +19,8 @@ const claimedSql = (route: string): string => `
     FROM lightning_claims WHERE request_hash IS NOT NULL AND claimed_at >= @from AND claimed_at < @to`;
 
 /**
- * Opens a ledger in a file for looking; throws where there is none. It reads what is there, so a ledger from before the Lightning rail
- * has none of that, and one from before routes were kept tells none.
+ * Opens a ledger in a file for reports, without migrating it. Throws when there is no file. A ledger from before the Lightning rail is reported
+ * without it, and one from before routes were stored without routes.
  */
 export function openLedgerReports(file: string): LedgerReports {
   const db = new Database(file, { readonly: true, fileMustExist: true, timeout: 5000 });
@@ -99,7 +99,7 @@ function readLightning(db: Sqlite) {
       'SELECT state, amount_msat AS amount FROM lightning_claims WHERE request_hash IS NOT NULL',
     )
     .all();
-  // Added here: the amounts are text, because SQLite's integers end at 64 bits.
+  // Added up in JavaScript: the amounts are text, because SQLite's integers have 64 bits.
   const sums = CLAIM_STATES.map((state): StateSum => {
     const amounts = claims.filter((claim) => claim.state === state).map(({ amount }) => BigInt(amount));
     return { rail: 'lightning', state, count: amounts.length, amount: amounts.reduce((a, b) => a + b, 0n) };

@@ -7,15 +7,15 @@ import { type PaymentRow, paymentFromRow } from './payment-row.ts';
 import { createStatements, marks } from './statements.ts';
 
 /**
- * The ledger's store on SQLite. Concurrent writes share durable transactions, because a sale makes four of them and the sync to disk is
- * what they cost; each has its own savepoint and its own outcome, as if they had come one after the other in the order of the calls.
- * Reads see what is committed, so a write that was acknowledged is seen and one that waits is not: the write's own guard decides, not a read before it.
+ * The ledger's store on SQLite. Concurrent writes share durable transactions, because a sale makes four writes and the sync to disk is most of their
+ * cost. Each write has its own outcome, as if the calls had come one after the other.
+ * Reads see committed data: acknowledged writes and not waiting ones. So each write contains its guard and does not rely on an earlier read.
  */
 export function createLedgerStore(db: Sqlite): LedgerStore {
   const sql = createStatements(db);
   const commit = groupCommitOf(db);
   const writes = createLedgerWrites(db);
-  // Replies on their way into the store, so that the account of its bytes misses none.
+  // Bytes of replies that wait to be written, so that `replyBytes` includes them.
   let waitingBytes = 0;
   const one = (row: unknown): Payment | null => (row ? paymentFromRow(row as PaymentRow) : null);
   const all = (rows: unknown[]): Payment[] => rows.map((row) => paymentFromRow(row as PaymentRow));
@@ -51,7 +51,7 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
     noteBroadcast: (entries, where) => commit(() => writes.noteBroadcast(entries, where)),
     release: (id, from) => commit(() => writes.release(id, from)),
     openBefore: async ({ network, contract, payer }, id) => {
-      // By id and by row: ids of several processes need not come in the order of their inserts, and a row that is taken over keeps its place.
+      // Compared by id and by rowid: ids of several processes may not be in the order of inserts, and a reused row keeps its rowid.
       const row = sql(
         `SELECT coalesce(sum(amount), 0) AS total FROM usdc_payments INDEXED BY usdc_payments_open
           WHERE network = ? AND contract = ? AND payer = ? AND id <> ? AND state IN ${OPEN}
@@ -95,7 +95,7 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
       return counts;
     },
     close: async () => {
-      // What was asked for before is done before; if it cannot be, its own caller hears so.
+      // Waits for earlier writes. When one fails, its own promise rejects.
       await commit(() => {}).catch(() => {});
       db.close();
     },

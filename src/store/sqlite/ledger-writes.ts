@@ -3,7 +3,7 @@ import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../po
 import type { Sqlite } from './database.ts';
 import { createStatements, marks } from './statements.ts';
 
-// A row that failed holds no identifier; the words are those of the index, which decides between two that race.
+// A failed row holds no identifier. The condition is that of the unique index, which decides between two concurrent reservations.
 const RESERVE = `
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
                              authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route)
@@ -17,7 +17,7 @@ const RESERVE = `
          identifier_hash = @identifierHash, reserved_at = @reservedAt, route = @route, transaction_hash = NULL, block = NULL, ended_at = NULL
    WHERE state = 'failed' AND reason = @reusableReason AND authorization_hash = @authorizationHash`;
 
-/** The port's writes, synchronous; each belongs into a transaction that took the write lock when it began. */
+/** The port's writes, synchronous. Call each inside a transaction that took the write lock when it began. */
 export function createLedgerWrites(db: Sqlite) {
   const sql = createStatements(db);
 

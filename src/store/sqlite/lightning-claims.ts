@@ -9,7 +9,7 @@ const INSERT = `
   VALUES (@network, @paymentHash, @payTo, @amountMsat, @claimedAt, @keepUntil,
           @requestHash, @state, @redeemUntil, @answer, @route)`;
 
-/** Of a facilitator's claim for another node, the one that a grant of ours may take the place of. */
+/** A claim with a grant replaces a facilitator's claim for another node. */
 const TAKE_OVER = `
   UPDATE lightning_claims
      SET pay_to = @payTo, amount_msat = @amountMsat, claimed_at = @claimedAt, keep_until = max(keep_until, @keepUntil),
@@ -18,7 +18,7 @@ const TAKE_OVER = `
 
 const NO_GRANT = { requestHash: null, state: null, redeemUntil: null, answer: null, route: null };
 
-/** Spent proofs. Everything is synchronous: `claim` belongs into a transaction that took the write lock when it began. */
+/** Spent proofs. Everything is synchronous. Call `claim` inside a transaction that took the write lock when it began. */
 export interface LightningClaims {
   claim(claim: NewClaim): ClaimOutcome;
   find(key: ProofKey): Claim | null;
@@ -46,8 +46,8 @@ export function createLightningClaims(db: Sqlite): LightningClaims {
   }
 
   return {
-    // A spent proof is told first, whatever the caps say: it will never be claimed, tomorrow either. Then the cap for all, the client's own, and the
-    // one for payees that are new today.
+    // The first that applies is the outcome: a spent proof (it can never be claimed), the cap for all, the client's cap, the cap for payees that
+    // are new today.
     claim: (claim) => {
       const { grant, account, payTo } = claim;
       const granted = grant ? { ...grant, state: 'claimed', answer: 'none' } : NO_GRANT;

@@ -3,7 +3,7 @@ import type { Sqlite } from './database.ts';
 
 const KEY = 'network = @network AND payment_hash = @paymentHash';
 
-/** What happens to a granted claim: who serves it, its one answer, its delivery. Everything is synchronous. */
+/** The writes of a granted claim: its lease, its one answer, its delivery. Everything is synchronous. */
 export interface LightningGrants {
   takeLease(key: ProofKey, holder: string, now: number, until: number): boolean;
   releaseLease(key: ProofKey, holder: string): void;
@@ -14,9 +14,9 @@ export interface LightningGrants {
   delivered(key: ProofKey, now: number, keepUntil: number): boolean;
 }
 
-/** Granted claims on SQLite. A row's guard stands in the statement that changes it, so no two callers pass it. */
+/** Granted claims on SQLite. Each statement contains its guard, so no two callers pass it. */
 export function createLightningGrants(db: Sqlite): LightningGrants {
-  // No re-entrance: the holder is one presentation, and a lease that it still has is as taken as another's.
+  // Not re-entrant: a holder is one presentation, and its own running lease counts as taken.
   const take = db.prepare(
     `UPDATE lightning_claims SET lease_holder = @holder, lease_until = @until
       WHERE ${KEY} AND request_hash IS NOT NULL AND redeem_until > @now
@@ -33,7 +33,7 @@ export function createLightningGrants(db: Sqlite): LightningGrants {
     `UPDATE lightning_claims SET lease_holder = NULL, lease_until = NULL
       WHERE lease_holder IS NOT NULL AND substr(lease_holder, 1, length(@bootId)) = @bootId`,
   );
-  // A lease that ran out unnoticed still is the holder's: nobody else has begun.
+  // A holder keeps an expired lease until another one takes it.
   const markAnswered = db.prepare(
     `UPDATE lightning_claims SET answer = 'kept' WHERE ${KEY} AND lease_holder = @holder AND answer = 'none'`,
   );
@@ -42,7 +42,7 @@ export function createLightningGrants(db: Sqlite): LightningGrants {
   );
   const dropKept = db.prepare(`DELETE FROM lightning_kept_replies WHERE ${KEY}`);
   const answer = db.prepare<ProofKey, Uint8Array>(`SELECT body FROM lightning_answers WHERE ${KEY}`).pluck();
-  // A claim whose answer is gone is over; a late note must not open it again with nothing to give.
+  // A claim whose answer was deleted is over. A late call must not reopen it, because there is nothing to deliver.
   const deliver = db.prepare(
     `UPDATE lightning_claims SET state = 'delivered', delivered_at = @now, redeem_until = @keepUntil
       WHERE ${KEY} AND state = 'claimed' AND answer <> 'gone'`,

@@ -6,7 +6,7 @@ const KEY = 'network = @network AND payment_hash = @paymentHash';
 
 /** Offered invoices and the replies made for them. Everything is synchronous. */
 export interface LightningInvoices {
-  /** Throws where the key has a record: an invoice is never offered twice. */
+  /** Throws when the key has a record, because an invoice is never offered twice. */
   record(record: InvoiceRecord, sealedReply: Uint8Array): void;
   find(key: ProofKey): InvoiceRecord | null;
   keptReply(key: ProofKey): Uint8Array | null;
@@ -27,7 +27,7 @@ export function createLightningInvoices(db: Sqlite): LightningInvoices {
   );
   const find = db.prepare<ProofKey, InvoiceRow>(`SELECT * FROM lightning_invoices WHERE ${KEY}`);
   const reply = db.prepare<ProofKey, Uint8Array>(`SELECT body FROM lightning_kept_replies WHERE ${KEY}`).pluck();
-  // The length stands in a row's head, so the bodies themselves are not read.
+  // A row's header holds the length, so the bodies themselves are not read.
   const bytes = db
     .prepare<[], number>(
       `SELECT (SELECT coalesce(sum(length(body)), 0) FROM lightning_kept_replies)

@@ -2,24 +2,24 @@ import { utcDay } from '../../lib/calendar.ts';
 import type { ProofKey } from '../ports/proofs.ts';
 import type { Sqlite } from './database.ts';
 
-/** Rows that one step forgets at most, so that no commit holds the event loop for long. */
+/** The most rows that one step deletes, so that no commit blocks the event loop for long. */
 export const PRUNE_CHUNK = 100;
 
 const DAY_MS = 86_400_000;
-/** A client's row is read on its own day only; two more spare us every question of when a day ends. */
+/** A client's row is read on its own day only. It is kept two days longer, so that clock differences do not matter. */
 const CLIENT_DAYS_MS = 2 * DAY_MS;
 
-/** A grant that may still be served: it is redeemable, or somebody is at it. */
+/** A grant that may still be served: it is redeemable, or a lease on it runs. */
 const LIVE = '(c.redeem_until > @now OR coalesce(c.lease_until, 0) > @now)';
 const SAME_KEY = 'network = c.network AND payment_hash = c.payment_hash';
 
 /**
- * What may be forgotten at `now`, each step one chunk: it returns how many rows it forgot, and is over when that is less than a chunk.
- * What must never happen is that a claim is forgotten while its proof could be claimed again. So a claim goes only when all of this holds:
- * 1. `keepUntil` is past, an hour after the proof has ceased to be valid, which covers proofs without a record;
- * 2. no record of its invoice is left, since a record is what a proof is judged against, and `forgetAt` is the caller's word;
- * 3. its grant, if any, is over and nobody is serving it.
- * An invoice goes at `forgetAt`, and its kept reply with it, unless a granted claim that has no answer yet may still need that reply.
+ * The steps of `prune`. Each deletes one chunk and returns the number of deleted rows; a step is finished when that is less than a chunk.
+ * A claim must never be deleted while its proof could be claimed again. So a claim is deleted only when all of this holds:
+ * 1. `keepUntil` is past, which is an hour after the proof expired; this covers proofs without a record;
+ * 2. its invoice has no record any more, because a proof is checked against the record, and only the caller sets `forgetAt`;
+ * 3. its grant, if any, is over and not being served.
+ * An invoice and its kept reply are deleted at `forgetAt`, unless a granted claim without an answer may still need the reply.
  */
 export function createPruneSteps(db: Sqlite): readonly ((now: number) => number)[] {
   const overdueAnswers = db.prepare<{ now: number }, ProofKey>(
@@ -27,7 +27,7 @@ export function createPruneSteps(db: Sqlite): readonly ((now: number) => number)
       WHERE c.answer = 'kept' AND c.redeem_until <= @now AND NOT ${LIVE}
       ORDER BY c.redeem_until LIMIT ${PRUNE_CHUNK}`,
   );
-  const markGone = db.prepare(
+  const markForgotten = db.prepare(
     "UPDATE lightning_claims SET answer = 'gone' WHERE network = @network AND payment_hash = @paymentHash",
   );
   const dropAnswer = db.prepare(
@@ -58,7 +58,7 @@ export function createPruneSteps(db: Sqlite): readonly ((now: number) => number)
       const over = overdueAnswers.all({ now });
       for (const key of over) {
         dropAnswer.run(key);
-        markGone.run(key);
+        markForgotten.run(key);
       }
       return over.length;
     },

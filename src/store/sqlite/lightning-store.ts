@@ -7,8 +7,8 @@ import { createLightningInvoices } from './lightning-invoices.ts';
 import { createPruneSteps, PRUNE_CHUNK } from './lightning-prune.ts';
 
 /**
- * The Lightning rail's store on the ledger's database, so that our routes and the facilitator spend every proof in one place.
- * Concurrent writes of all kinds share durable transactions; what reads see is committed.
+ * The Lightning rail's store on the ledger's database. Our routes and the facilitator claim every proof here.
+ * Concurrent writes of all kinds share durable transactions. Reads see committed data.
  */
 export function createLightningStore(db: Sqlite): LightningStore {
   const commit = groupCommitOf(db);
@@ -34,7 +34,7 @@ export function createLightningStore(db: Sqlite): LightningStore {
     clientCount: async (day, clientHash) => claims.clientCount({ day, clientHash }),
     bodyBytes: async () => invoices.bodyBytes(),
     offeredBytes: async () => invoices.offeredBytes(),
-    // Each chunk is a write like any other: what came in meanwhile goes first.
+    // Each chunk is a write of the group commit, so that writes which arrived meanwhile come first.
     prune: async (now) => {
       for (const step of pruneSteps) {
         while ((await commit(() => step(now))) === PRUNE_CHUNK);

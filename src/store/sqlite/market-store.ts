@@ -17,7 +17,7 @@ const UPDATE = `
          failures = @failures, offline_at = @offlineAt, due_at = @dueAt
    WHERE place = @place`;
 
-/** The nearest-rank median: of an even number the lower of the two in the middle. */
+/** The nearest-rank median: for an even number, the lower of the two middle values. */
 const SUMMARISE = `
   UPDATE market_listings
      SET calls = (SELECT count(*) FROM market_calls WHERE place = @place),
@@ -28,12 +28,12 @@ const SUMMARISE = `
          revision = @revision
    WHERE place = @place`;
 
-/** By the host and not by the stored domain, which may be of another rule. A host may end with a dot. */
+/** Counted by host, because the stored domain may come from an older rule. A host may end with a dot. */
 const COUNT_DOMAIN = `
   SELECT count(*) FROM market_listings
    WHERE substr('.' || rtrim(substr(place, 1, instr(place, '/') - 1), '.'), -length(@below)) = @below`;
 
-/** The market's listings on the ledger's database: they come from strangers once and nothing can rebuild them. */
+/** The market's listings on the ledger's database. Third parties submit them once, and nothing can rebuild them. */
 export function createMarketStore(db: Sqlite): MarketStore {
   const find = db.prepare<[string], StoredListing>(`${SELECT} WHERE place = ?`);
   const changed = db.prepare<[number], StoredListing>(`${SELECT} WHERE revision > ?`);

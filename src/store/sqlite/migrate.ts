@@ -3,8 +3,8 @@ import type Database from 'better-sqlite3';
 import { readMigrations } from '../schema-version.ts';
 
 /**
- * Applies the numbered files of a directory that this database has not seen, each in one transaction.
- * A database of a newer program is refused: its rows may mean something that this one does not know.
+ * Applies the numbered files of a directory that this database lacks, each in one transaction.
+ * Throws for a database of a newer program, because its rows may have a meaning that this program does not know.
  */
 export function migrate(db: Database.Database, directory: string): void {
   const done = Number(db.pragma('user_version', { simple: true }));

@@ -14,7 +14,7 @@ export function openSqliteStores(file: string): LedgerStores {
   return createSqliteStores(openLedgerDatabase(file));
 }
 
-/** The stores of a ledger that is open; closing them closes it. */
+/** The stores of an open ledger. Closing them closes the database. */
 export function createSqliteStores(db: Sqlite): LedgerStores {
   const payments = createLedgerStore(db);
   return {

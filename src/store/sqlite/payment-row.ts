@@ -1,6 +1,6 @@
 import type { Payment, PaymentState } from '../ports/sales.ts';
 
-/** A row of `usdc_payments` as SQLite gives it, with integers as bigint where money is meant. */
+/** A row of `usdc_payments` as SQLite gives it, with amounts as bigint. */
 export interface PaymentRow {
   id: string;
   network: string;
@@ -30,7 +30,7 @@ export interface PaymentRow {
   deliveries: number;
 }
 
-/** The row in the service's words. */
+/** The row as the port's type. */
 export function paymentFromRow(row: PaymentRow): Payment {
   return {
     id: row.id,

@@ -40,8 +40,8 @@ export function createRelayerSpending(db: Sqlite): RelayerSpendingStore {
 
   const commit = groupCommitOf(db);
   return {
-    // In a transaction that has the write lock from the start, because another process may add to the same day; and in the one that
-    // notes what was settled, because each sync to disk holds up everybody.
+    // The group commit's transaction has the write lock from the start, because another process may add to the same day. It also notes the
+    // settlement, because each sync to disk blocks all requests.
     add: (day, spending) => commit(() => add(day, spending)),
     spentOn: async (day) => spentOn(day),
   };

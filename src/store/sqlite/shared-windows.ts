@@ -3,9 +3,9 @@ import Database from 'better-sqlite3';
 import type { Clock } from '../../lib/clock.ts';
 import { createMinuteWindows, MAX_CLIENTS, type MinuteWindows, WINDOW_MS } from '../../lib/limits/minute-windows.ts';
 
-/** How many counts of this process lie between two looks for what may be forgotten. */
+/** Expired windows are deleted after this process has made so many counts. */
 const TIDY_EVERY = 1000;
-/** A count takes some microseconds; whoever waits longer than this counts in its own memory. */
+/** A count takes some microseconds. A process that waits longer than this for the file counts in its own memory. */
 const BUSY_MS = 50;
 
 const SCHEMA = `CREATE TABLE IF NOT EXISTS minute_windows (
@@ -26,9 +26,9 @@ const TAKE_BACK = `UPDATE minute_windows SET count = count - 1
   WHERE name = @name AND client = @client AND ends_at > @now AND count > 0`;
 
 /**
- * Minute windows that all processes of one machine count in, so that a limit is the same however many of them serve.
- * Nothing in the file is worth a sync to disk: losing it forgives a minute. Where it cannot be written, a process counts by itself.
- * Clients stand there as hashes with `salt`, which all of them know and no file holds.
+ * Minute windows that all processes of one machine count in, so that a limit does not depend on the number of processes.
+ * The file is not synced to disk, because losing it forgives only a minute. When it cannot be written, a process counts by itself.
+ * Clients are stored as hashes with `salt`, which all processes know and no file holds.
  */
 export function openSharedWindows(
   file: string,
@@ -76,8 +76,8 @@ export function openSharedWindows(
 }
 
 /**
- * Makes the file, before any of the processes that share it opens it: of two that turn a new one into a WAL database at once, SQLite tells one at
- * once that it is locked, however long it would have waited.
+ * Creates the file. Call it before the processes that share the file open it: when two processes turn a new file into a WAL database at once, SQLite
+ * reports "locked" to one of them without waiting.
  */
 export function prepareSharedWindows(file: string): void {
   openFile(file).close();

@@ -1,6 +1,6 @@
 import type { Sqlite, Statement } from './database.ts';
 
-/** Prepares each text once and keeps it, so that a statement whose text is put together costs no more than a fixed one. */
+/** Prepares each text once and caches it, so that a generated statement costs no more than a fixed one. */
 export function createStatements(db: Sqlite): (text: string) => Statement {
   const prepared = new Map<string, Statement>();
   return (text) => {
@@ -12,5 +12,5 @@ export function createStatements(db: Sqlite): (text: string) => Statement {
   };
 }
 
-/** As many marks as there are values, for an `IN (…)`. */
+/** One `?` for each value, for an `IN (…)`. */
 export const marks = (values: readonly unknown[]): string => values.map(() => '?').join(', ');

@@ -1,13 +1,13 @@
 import type { Clock } from '../../lib/clock.ts';
 import { setNewest } from '../../lib/set-newest.ts';
 
-/** Enough that a handful of unlucky calls does not cut a source off. */
+/** Consecutive failures that open the breaker. A few random failures do not cut a source off. */
 const FAILURES = 10;
-/** Short: a source that is back is asked again soon, and a dead one costs a time-out only so often. */
+/** Short, so that a source that has recovered is asked again soon, and a dead one costs one time-out in this time. */
 const REST_MS = 5000;
-/** The longest rest that a server can ask for with Retry-After; a larger value would put us out of business. */
+/** The longest pause that a server can set with Retry-After, so that no server stops a route for long. */
 const MAX_REST_MS = 60_000;
-/** Origins remembered; past it the oldest is forgotten. */
+/** The most origins that are remembered; the oldest is dropped first. */
 const MAX_ORIGINS = 1000;
 
 interface State {
@@ -16,8 +16,8 @@ interface State {
 }
 
 /**
- * Stops asking an origin that has failed ten times running, for five seconds, and one that named a time in Retry-After until then.
- * After the rest one call at a time goes through until one succeeds. By origin, because one RDAP registry that is down says nothing about the others.
+ * Stops requests to an origin for five seconds after ten consecutive failures, and until the time of its Retry-After.
+ * After the pause one call at a time goes through until one succeeds. It works by origin, because one dead RDAP registry says nothing about the others.
  */
 export function createBreaker(clock: Clock) {
   const states = new Map<string, State>();
@@ -29,7 +29,7 @@ export function createBreaker(clock: Clock) {
   }
 
   return {
-    /** Whether the origin may be asked now. A yes after a rest is a probe: the next caller gets a no until it is known how it went. */
+    /** Whether the origin may be asked now. The first `true` after a pause is a probe: other callers get `false` until the probe has ended. */
     allows(origin: string): boolean {
       const state = states.get(origin);
       if (!state || state.restUntilMs === 0) return true;
@@ -41,7 +41,7 @@ export function createBreaker(clock: Clock) {
     succeeded(origin: string): void {
       states.delete(origin);
     },
-    /** `restMs` is what the server itself asked for. */
+    /** `restMs` is the pause that the server itself has set. */
     failed(origin: string, restMs = 0): void {
       const state = stateOf(origin);
       state.failures += 1;

@@ -4,8 +4,8 @@ import { ExchangeFailed } from './failure.ts';
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Runs `task` with a signal that aborts after `timeoutMs` or when the caller's own does, and settles by then even if the task does not listen.
- * The caller's abort passes through with its own reason; the deadline is ExchangeFailed.
+ * Runs `task` with a signal that aborts after `timeoutMs` or when the caller's signal does. Settles by then, even if the task ignores the signal.
+ * Rejects with the caller's own reason after its abort, and with ExchangeFailed after the deadline.
  */
 export async function withinDeadline<T>(
   timeoutMs: number,
@@ -26,7 +26,7 @@ export async function withinDeadline<T>(
   }
 }
 
-/** The promise, or the signal's reason if it aborts first; what the promise does then is nobody's concern. */
+/** The promise, or a rejection with the signal's reason if it aborts first. The promise's later result is ignored. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

@@ -10,10 +10,10 @@ import {
 } from 'node:zlib';
 import { describeFailure, ExchangeFailed } from './failure.ts';
 
-/** What we can undo, as offered to servers. */
+/** The content codings that we decode, as offered to servers. */
 export const ACCEPT_ENCODING = 'gzip, deflate, br, zstd';
 
-/** RFC 9110 sets no bound; two is one more than any honest server uses, and each costs a window of memory. */
+/** RFC 9110 sets no bound. Two is one more than real servers use, and each costs a window of memory. */
 const MAX_CODINGS = 2;
 /** RFC 9659: decoders of HTTP content must take windows up to 8 MB and need take no more. */
 const ZSTD_WINDOW_LOG = 23;
@@ -22,8 +22,8 @@ type Chunks = AsyncIterable<Buffer>;
 type Decoder = Transform | ((source: Chunks) => Chunks);
 
 /**
- * Reads a body to its end with its content codings undone, or fails as soon as it holds more than `maxBytes`, before or after decoding.
- * Streamed and counted, so that a bomb costs one chunk more than the cap, whatever it would have grown to.
+ * Reads and decodes a body to its end. Fails as soon as it holds more than `maxBytes`, before or after decoding.
+ * It counts while it streams, so that a decompression bomb costs at most one chunk more than the cap.
  */
 export async function readBody(
   raw: Readable,
@@ -58,7 +58,7 @@ async function* capped(source: Chunks, maxBytes: number): AsyncGenerator<Buffer>
   }
 }
 
-/** In the order in which they are undone: the one named last was applied last (RFC 9110, 8.4). */
+/** The decoders in the order of decoding: the coding named last was applied last (RFC 9110, 8.4). */
 function decodersOf(contentEncoding = ''): Decoder[] {
   const names = contentEncoding
     .split(',')

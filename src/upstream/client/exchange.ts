@@ -10,20 +10,20 @@ export interface Exchange {
   readonly body?: string | undefined;
 }
 
-/** A status with its headers, before its body was read. */
+/** A response whose body is not read yet. */
 export interface Opened {
   readonly status: number;
   /** Names in lower case; a repeated header is joined with commas. */
   readonly headers: Record<string, string>;
-  /** The whole body, decoded and within the cap; ExchangeFailed otherwise. */
+  /** Reads the whole body, decoded. Throws ExchangeFailed when it is larger than `maxBytes` or broken. */
   read(maxBytes: number): Promise<Buffer>;
-  /** Lets the body go unread, at the price of the connection. */
+  /** Drops the body unread, which closes the connection. */
   discard(): void;
 }
 
 /**
- * Sends one request and returns when the status is there; redirects are not followed.
- * Throws ExchangeFailed for what the network or the server did, and the signal's own reason when it aborts.
+ * Sends one request and resolves when the status has arrived. Redirects are not followed.
+ * Throws ExchangeFailed for a failure of the network or the server, and the signal's reason when it aborts.
  */
 export async function openExchange(dispatcher: Dispatcher, exchange: Exchange, signal: AbortSignal): Promise<Opened> {
   const { url, method, headers, body } = exchange;
@@ -39,7 +39,7 @@ export async function openExchange(dispatcher: Dispatcher, exchange: Exchange, s
     .catch((error: unknown) => {
       throw signal.aborted ? signal.reason : describeFailure(error, false);
     });
-  // A body that is dropped may still fail; nobody is interested any more.
+  // A dropped body may still emit an error, which is ignored.
   response.body.on('error', () => undefined);
   const flat = flatten(response.headers);
   const empty = method === 'HEAD' || response.statusCode === 204 || response.statusCode === 304;

@@ -1,13 +1,13 @@
-/** Where an exchange broke: only before a status is it certain that the server has not begun to answer. */
+/** The step at which an exchange failed. Only before a status is it certain that the server has not begun to answer. */
 export type FailedAt = 'connecting' | 'answering' | 'reading';
 
 /**
- * Why an exchange gave no usable answer, in words that may be shown: never an address, a path or a library's message.
- * Kept apart from UpstreamFailed because only the caller knows the upstream's name and whether the call may be repeated.
+ * Why an exchange gave no usable answer. The message may be published: it holds no address, no path and no library's message.
+ * It is no UpstreamFailed, because only the caller knows the upstream's name and whether the call may be repeated.
  */
 export class ExchangeFailed extends Error {
   readonly at: FailedAt;
-  /** The connection ended before a status came: what also happens to a kept connection that the server closes as it is used again. */
+  /** The connection ended before a status came. This also happens when a server closes a kept connection just as it is used again. */
   get connectionLost(): boolean {
     return this.at === 'answering' && this.message === CONNECTION_LOST;
   }
@@ -37,7 +37,7 @@ const ANSWERING: Record<string, string> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'its answer was cut short',
 };
 
-/** Puts what undici, a socket or TLS threw into words; `headersSeen` says whether a status had come. */
+/** Turns an error of undici, a socket or TLS into an ExchangeFailed. `headersSeen` says whether a status had come. */
 export function describeFailure(error: unknown, headersSeen: boolean): ExchangeFailed {
   if (error instanceof ExchangeFailed) return error;
   const code = codeOf(error);
@@ -55,7 +55,7 @@ export function describeFailure(error: unknown, headersSeen: boolean): ExchangeF
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   if ('code' in error && typeof error.code === 'string') return error.code;
-  // Node tries several addresses of a name and wraps what they said.
+  // Node tries several addresses of a name and wraps their errors.
   return error instanceof AggregateError ? codeOf(error.errors[0]) : codeOf(error.cause);
 }
 

@@ -1,8 +1,8 @@
 import { AppError, UpstreamFailed } from '../../errors.ts';
 
 /**
- * The first answer that one of the attempts gives, tried in order; all failing is one UpstreamFailed that tells of each.
- * Only failures that are named pass to the next: an abort or a bug of ours is no reason to ask somebody else.
+ * The result of the first attempt that succeeds, tried in order. When all fail, throws one UpstreamFailed that names each failure.
+ * Only named failures lead to the next attempt. An abort or a bug is thrown at once.
  */
 export async function firstToAnswer<T>(what: string, attempts: readonly (() => Promise<T>)[]): Promise<T> {
   const failures: string[] = [];

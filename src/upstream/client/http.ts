@@ -10,31 +10,31 @@ import { withinDeadline } from './deadline.ts';
 import type { Exchange } from './exchange.ts';
 import { ExchangeFailed } from './failure.ts';
 import { parseJson } from './json.ts';
-import { createLimiter, NoRoom } from './limiter.ts';
+import { createLimiter, LimiterFull } from './limiter.ts';
 import { type CacheOptions, createResponseCache } from './response-cache.ts';
 import { createSingleFlight } from './single-flight.ts';
 
-/** One request to an upstream; what is left out is the upstream's own. */
+/** One request to an upstream. Missing options are the upstream's defaults. */
 export interface UpstreamRequest {
   readonly url: string;
   readonly method?: 'GET' | 'HEAD' | 'POST';
   readonly headers?: Record<string, string>;
   readonly body?: string;
-  /** Bounds the whole call, redirects, retry, queue and body included; never above the upstream's own. */
+  /** The time-out of the whole call: redirects, retry, queue and body included. It can only shorten the upstream's own. */
   readonly timeoutMs?: number;
   readonly maxBytes?: number;
   readonly accept?: string;
   readonly signal?: AbortSignal;
 }
 
-/** A whole answer: the body decoded, `url` where it came from after redirects. */
+/** A whole answer with its decoded body; `url` is the address after redirects. */
 export interface UpstreamResponse {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Record<string, string>;
   readonly body: Buffer;
   readonly url: string;
-  /** When it was read: earlier than now when it was kept. */
+  /** When it was read, which is earlier than now for a cached answer. */
   readonly retrievedAtMs: number;
 }
 
@@ -45,19 +45,19 @@ export interface Dated<T> {
   readonly url: string;
 }
 
-/** One source of data behind the client; every failure names it. */
+/** One source of data. Every failure names it. */
 export interface Upstream {
   /** Named in errors and logs, for example `osv`. */
   readonly name: string;
-  /** The answer whatever its status; UpstreamFailed (502) when there is none, Unavailable (503) when too many wait already. */
+  /** Resolves with the answer, whatever its status. Rejects with UpstreamFailed (502) when there is none, and with Unavailable (503) when the queue is full. */
   fetch(request: UpstreamRequest): Promise<UpstreamResponse>;
-  /** 2xx JSON that fits the schema; null for 404; UpstreamFailed for anything else. */
+  /** Resolves with 2xx JSON that fits the schema, or null for 404. Rejects with UpstreamFailed for anything else. */
   json<T>(request: UpstreamRequest, schema: z.ZodType<T>): Promise<T | null>;
-  /** The same with the time of reading. */
+  /** Like `json`, with the time of reading. */
   jsonDated<T>(request: UpstreamRequest, schema: z.ZodType<T>): Promise<Dated<T> | null>;
 }
 
-/** How one upstream is treated. A cache says that requests are reads, POST included: they are shared and kept. */
+/** The options of one upstream. With a cache all requests count as reads, POST included: they are shared and cached. */
 export interface UpstreamOptions {
   readonly name: string;
   readonly timeoutMs: number;
@@ -65,9 +65,9 @@ export interface UpstreamOptions {
   readonly concurrency: number;
   readonly retries: 0 | 1;
   readonly cache?: CacheOptions;
-  /** The one certificate authority (PEM) that may vouch for this upstream, in place of the public ones: a node with a certificate of its own. */
+  /** The only certificate authority (PEM) that is trusted for this upstream, instead of the public ones: for a node with its own certificate. */
   readonly ca?: string;
-  /** Only where a library must do the talking; queue, breaker, deadline, cache and retry stay ours. */
+  /** Only for a library that must send the request itself. Queue, breaker, deadline, cache and retry still apply. */
   readonly transport?: Transport;
 }
 
@@ -78,7 +78,7 @@ export type Transport = (
   signal: AbortSignal,
 ) => Promise<Omit<UpstreamResponse, 'retrievedAtMs'>>;
 
-/** The one level of a pino-like logger that is needed. */
+/** The log levels that are used. */
 export interface UpstreamLog {
   warn(fields: Record<string, unknown>, message: string): void;
 }
@@ -88,19 +88,19 @@ interface UpstreamsDeps {
   /** Names the service, its version and a contact. */
   readonly userAgent: string;
   readonly log?: UpstreamLog;
-  /** How hosts are reached that an upstream redirects to. */
+  /** How hosts are connected to that an upstream redirects to. */
   readonly dial?: DialOptions;
 }
 
-/** Every upstream of the service. `close` ends all connections; calls under way fail. */
+/** Every upstream of the service. `close` ends all connections, so running calls fail. */
 export interface Upstreams {
   open(options: UpstreamOptions): Upstream;
   close(): Promise<void>;
 }
 
-/** Connecting takes one or two round trips; past this the host is down or drops our packets. */
+/** Time-out of connecting, which takes one or two round trips. */
 const CONNECT_MS = 3000;
-/** Waiting calls for each running one: with calls of a second, no more wait than can be served before they time out. */
+/** Waiting calls for each running one. With calls of a second each, every waiting call can be served before it times out. */
 const WAITING_PER_RUNNING = 16;
 
 /** Opens nothing until the first request. */
@@ -138,7 +138,7 @@ function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upst
   const share = createSingleFlight<UpstreamResponse>();
   const exchange = createExchange(options, agent, deps);
 
-  /** The order of a call: a place in the queue, the breaker, the exchange with its one retry. All of it under one deadline. */
+  /** A call in order: a place in the queue, the breaker, the exchange with its one retry. One deadline covers all of it. */
   async function ask(request: UpstreamRequest, signal: AbortSignal | undefined): Promise<UpstreamResponse> {
     const timeoutMs = Math.min(request.timeoutMs ?? options.timeoutMs, options.timeoutMs);
     const { origin } = new URL(request.url);
@@ -146,7 +146,7 @@ function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upst
       limiter.run(within, async () => {
         if (!breaker.allows(origin))
           throw new ExchangeFailed('connecting', 'has failed too often and is left alone for now');
-        return judged(breaker, origin, clock, () => exchange(request, within));
+        return reported(breaker, origin, clock, () => exchange(request, within));
       });
     try {
       return await withinDeadline(timeoutMs, signal, work);
@@ -186,9 +186,10 @@ function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upst
   return { name, fetch, jsonDated, json: async (request, schema) => (await jsonDated(request, schema))?.data ?? null };
 }
 
-/** What went wrong, in the words of an answer. */
+/** The error for the caller, with the upstream's name. */
 function named(name: string, error: unknown): unknown {
-  if (error instanceof NoRoom) return new Unavailable('upstream_busy', `${name}: too many calls are waiting for it`, 2);
+  if (error instanceof LimiterFull)
+    return new Unavailable('upstream_busy', `${name}: too many calls are waiting for it`, 2);
   return error instanceof ExchangeFailed ? new UpstreamFailed(name, error.message, error) : error;
 }
 
@@ -206,7 +207,7 @@ function createExchange(options: UpstreamOptions, agent: Agent, { clock, userAge
     const once = () => transport(sent, Math.min(maxBytes, options.maxBytes), signal);
     const repeatable = options.retries === 1 && method !== 'POST';
     const got = await once().catch((error: unknown) => {
-      // Once, and only while the server cannot have begun to answer; a second read of the same thing changes nothing.
+      // Retries once, and only when the server cannot have begun to answer. Repeating a read is safe.
       if (!repeatable || signal.aborted || !(error instanceof ExchangeFailed) || error.at === 'reading') throw error;
       return once();
     });
@@ -214,8 +215,8 @@ function createExchange(options: UpstreamOptions, agent: Agent, { clock, userAge
   };
 }
 
-/** Tells the breaker how it went; what the caller broke off says nothing about the server. */
-async function judged(
+/** Reports the result to the breaker. A call that the caller aborted does not count. */
+async function reported(
   breaker: Breaker,
   origin: string,
   clock: Clock,
@@ -232,7 +233,7 @@ async function judged(
   }
 }
 
-/** The server is overloaded or broken, whatever was asked. */
+/** Whether the status means an overloaded or broken server. */
 function isTrouble(status: number): boolean {
   return status === 429 || status >= 500;
 }

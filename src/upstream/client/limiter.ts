@@ -1,25 +1,25 @@
 import { orAborted } from './deadline.ts';
 
-/** Thrown when too many wait already, or when one's turn did not come in time; nothing was begun. */
-export class NoRoom extends Error {
+/** Thrown when the queue is full, or when a task has waited for `waitMs`. The task was not started. */
+export class LimiterFull extends Error {
   constructor() {
-    super('no room');
-    this.name = 'NoRoom';
+    super('the queue is full');
+    this.name = 'LimiterFull';
   }
 }
 
 interface LimiterOptions {
   /** Tasks that run at the same time. */
   readonly running: number;
-  /** Tasks that may wait for their turn. */
+  /** Tasks that may wait. */
   readonly waiting: number;
-  /** How long one may wait; unset: until its signal aborts. */
+  /** How long a task may wait. Unset: until its signal aborts. */
   readonly waitMs?: number;
 }
 
-/** Runs at most so many tasks at once, the others in the order in which they came; a task that can't wait throws NoRoom. */
+/** Runs at most `running` tasks at once, and the others in the order of the calls. Rejects with LimiterFull for a task that cannot wait. */
 export function createLimiter({ running, waiting, waitMs }: LimiterOptions) {
-  // Invariant: nobody waits while a slot is free.
+  // Invariant: no task waits while a place is free.
   let free = running;
   const queue = new Set<() => void>();
 
@@ -38,19 +38,19 @@ export function createLimiter({ running, waiting, waitMs }: LimiterOptions) {
       free -= 1;
       return;
     }
-    if (queue.size >= waiting) throw new NoRoom();
+    if (queue.size >= waiting) throw new LimiterFull();
     let timer: NodeJS.Timeout | undefined;
-    let turn: (() => void) | undefined;
+    let start: (() => void) | undefined;
     const granted = new Promise<void>((resolve, reject) => {
-      turn = resolve;
+      start = resolve;
       queue.add(resolve);
-      if (waitMs !== undefined) timer = setTimeout(() => reject(new NoRoom()), waitMs);
+      if (waitMs !== undefined) timer = setTimeout(() => reject(new LimiterFull()), waitMs);
     });
     try {
       await orAborted(granted, signal);
     } catch (error) {
-      // Its turn may have come in the same moment in which it gave up: then the slot goes to the next.
-      if (turn && !queue.delete(turn)) leave();
+      // The task may have got its place in the moment in which it gave up. Then the place goes to the next task.
+      if (start && !queue.delete(start)) leave();
       throw error;
     } finally {
       clearTimeout(timer);

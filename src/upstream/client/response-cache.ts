@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 /** How long answers are kept, and how many. */
 export interface CacheOptions {
   readonly ttlMs: number;
-  /** How long past its time an answer may still stand in for one that cannot be had. */
+  /** How long after `ttlMs` an answer may still be used when the source fails. */
   readonly staleIfErrorMs: number;
   readonly maxEntries: number;
 }
@@ -14,12 +14,12 @@ interface Sized {
   readonly retrievedAtMs: number;
 }
 
-/** Room for the bodies of one upstream; with a dozen upstreams the service stays well below its memory limit. */
+/** Memory for the bodies of one upstream. With a dozen upstreams the service stays well below its memory limit. */
 const MAX_BYTES = 32 * 1024 * 1024;
 /** One large answer must not push out all others. */
 const MAX_ENTRY_BYTES = MAX_BYTES / 4;
 
-/** Keeps answers by request, bounded in number and in bytes; the one kept longest goes first. */
+/** Caches answers by request, bounded in number and in bytes. The oldest is dropped first. */
 export function createResponseCache<T extends Sized>(options: CacheOptions, clock: Clock) {
   const entries = new Map<string, T>();
   let bytes = 0;
@@ -36,7 +36,7 @@ export function createResponseCache<T extends Sized>(options: CacheOptions, cloc
 
   return {
     fresh: (key: string): T | undefined => within(key, options.ttlMs),
-    /** What may be given when the source fails: fresh or not. */
+    /** The answer for a source that fails, fresh or stale. */
     stale: (key: string): T | undefined => within(key, options.ttlMs + options.staleIfErrorMs),
     keep(key: string, entry: T): void {
       drop(key);

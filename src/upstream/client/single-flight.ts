@@ -7,8 +7,8 @@ interface Flight<T> {
 }
 
 /**
- * Runs one task for all who ask for the same key at the same time.
- * A caller who leaves takes nothing from the others: the task is aborted only when the last of them has left.
+ * Runs one task for all callers that ask for the same key at the same time.
+ * A caller's abort does not affect the others: the task is aborted only when the last caller has aborted.
  */
 export function createSingleFlight<T>() {
   const flights = new Map<string, Flight<T>>();
@@ -39,7 +39,7 @@ export function createSingleFlight<T>() {
     } finally {
       flight.waiters -= 1;
       if (flight.waiters === 0 && flights.get(key) === flight) {
-        // Nobody joins a task that is being aborted.
+        // No caller may join a task that is being aborted.
         flights.delete(key);
         flight.control.abort(signal?.reason);
       }

@@ -1,9 +1,9 @@
 import { BlockList, isIP } from 'node:net';
 
 /**
- * IPv4 that no stranger may make us talk to: every row of IANA's special-purpose registry
- * (https://www.iana.org/assignments/iana-ipv4-special-registry), "globally reachable" ones included, since no web page lives there;
- * multicast; and the one public-looking address that clouds serve to their guests.
+ * IPv4 ranges to which a third party's URL must not lead: every row of IANA's special-purpose registry
+ * (https://www.iana.org/assignments/iana-ipv4-special-registry), "globally reachable" ones included, because they hold no web pages;
+ * multicast; and Azure's platform address, which looks public.
  */
 const CLOSED_V4 = [
   '0.0.0.0/8',
@@ -22,17 +22,20 @@ const CLOSED_V4 = [
   '198.18.0.0/15',
   '198.51.100.0/24',
   '203.0.113.0/24',
-  // Multicast (RFC 5771), then what is reserved with the broadcast address.
+  // Multicast (RFC 5771), then the reserved range with the broadcast address.
   '224.0.0.0/4',
   '240.0.0.0/4',
-  // Azure's platform services answer every guest here (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
+  // Azure's platform services answer every virtual machine here (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
   '168.63.129.16/32',
 ];
 
-/** All global unicast IPv6 there is (RFC 4291; IANA allocates from nothing else): the rest, mapped, NAT64 and ULA included, is closed by not being here. */
+/** All global unicast IPv6 (RFC 4291; IANA allocates from this range only). Everything else is closed, mapped, NAT64 and ULA included. */
 const OPEN_V6 = '2000::/3';
 
-/** What of it IANA's registry sets apart (https://www.iana.org/assignments/iana-ipv6-special-registry). Teredo and 6to4 carry IPv4 addresses: closed whole. */
+/**
+ * Special ranges inside it, from IANA's registry (https://www.iana.org/assignments/iana-ipv6-special-registry).
+ * Teredo and 6to4 contain IPv4 addresses, so they are closed.
+ */
 const CLOSED_V6 = [
   '2001::/23',
   '2001:db8::/32',
@@ -47,7 +50,7 @@ const closedV4 = blockListOf(CLOSED_V4, 'ipv4');
 const openV6 = blockListOf([OPEN_V6], 'ipv6');
 const closedV6 = blockListOf(CLOSED_V6, 'ipv6');
 
-/** Whether an address is one that the public internet routes to a host. Anything that is no plain IP address, a zone id included, is not. */
+/** Whether the public internet routes an address to a host. False for anything but a plain IP address, and for one with a zone id. */
 export function isPublicAddress(address: string): boolean {
   if (address.includes('%')) return false;
   switch (isIP(address)) {

@@ -5,29 +5,29 @@ import { describeFailure, ExchangeFailed } from '../client/failure.ts';
 import { hostOf, requirePublicAddresses, requirePublicUrl } from './guard.ts';
 import type { Resolve } from './resolve.ts';
 
-/** Where a host name leads in tests and demonstrations, in place of DNS and its check. Never in production. */
+/** Addresses for host names in tests and demonstrations, instead of DNS and its check. Never in production. */
 export type TestHosts = ReadonlyMap<string, { readonly address: string; readonly port: number }>;
 
-/** How strangers' URLs are connected to. */
+/** How third parties' URLs are connected to. */
 export interface DialOptions {
   readonly resolve: Resolve;
-  /** Host names of this service: a URL that leads back to it would have it call itself. */
+  /** Host names of this service. They are refused, so that the service does not call itself. */
   readonly ownHosts?: ReadonlySet<string>;
   readonly testHosts?: TestHosts;
-  /** For tests alone: the port that stands for 80 and 443, since both need privileges. */
+  /** For tests only: the port instead of 80 and 443, which need privileges. */
   readonly portFor?: (port: number) => number;
-  /** For tests alone: a certificate authority of their own. */
+  /** For tests only: their own certificate authority. */
   readonly ca?: string;
 }
 
-/** How long each step took, in milliseconds; null is a step that was not needed. */
+/** The time of each step, in milliseconds; null for a step that was not needed. */
 export interface Phases {
   readonly dnsMs: number | null;
   readonly connectMs: number;
   readonly tlsMs: number | null;
 }
 
-/** What the server's side of TLS said. */
+/** Facts about the server's TLS. */
 export interface TlsFacts {
   readonly protocol: string;
   readonly issuer: string | null;
@@ -42,14 +42,14 @@ export interface Dialled {
   readonly tls: TlsFacts | null;
 }
 
-/** Past a few, a name's addresses belong to one dead network. */
+/** The most addresses that are tried: further addresses of a name are mostly in the same dead network. */
 const MAX_ADDRESSES = 4;
-/** One address that drops our packets must not use up the time of the others. */
+/** Time-out of one address, so that an address that drops our packets leaves time for the others. */
 const ATTEMPT_MS = 2500;
 
 /**
- * Connects to a URL's host, or throws `url_not_public`. The addresses that were checked are the very ones that are connected to, as
- * literals: no second look-up can come in between, so a name that changes its answer gains nothing.
+ * Connects to a URL's host, or throws `url_not_public`. It connects to the checked addresses, as literals, without a second resolution.
+ * So a name that changes its answer (DNS rebinding) does not help an attacker.
  */
 export async function dial(url: URL, options: DialOptions, signal: AbortSignal): Promise<Dialled> {
   const started = performance.now();
@@ -98,7 +98,7 @@ function connectOne(host: string, port: number, signal: AbortSignal): Promise<So
 function secure(raw: Socket, host: string, ca: string | undefined, signal: AbortSignal): Promise<TLSSocket> {
   const socket = connectTls({
     socket: raw,
-    // A server name is a name: RFC 6066 allows no address in it. The certificate is checked against `host` either way.
+    // RFC 6066 allows no address as server name. The certificate is checked against `host` in both cases.
     host,
     ...(isIP(host) === 0 && { servername: host }),
     ALPNProtocols: ['http/1.1'],
@@ -107,7 +107,7 @@ function secure(raw: Socket, host: string, ca: string | undefined, signal: Abort
   return opened(socket, 'secureConnect', signal);
 }
 
-/** Waits for the socket's event; whatever comes first instead destroys it. */
+/** Waits for the socket's event. An error, a close or an abort before it destroys the socket. */
 function opened<T extends Socket>(socket: T, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const onAbort = () => socket.destroy(signal.reason);
@@ -116,7 +116,7 @@ function opened<T extends Socket>(socket: T, event: 'connect' | 'secureConnect',
     const settle = () => {
       signal.removeEventListener('abort', onAbort);
       socket.off('error', onError).off('close', onClose);
-      // Until it has a new owner, an error must not bring the process down.
+      // Without a listener an error would end the process. The caller adds its own.
       socket.on('error', () => undefined);
     };
     const fail = (error: unknown) => {

@@ -5,21 +5,21 @@ import { ExchangeFailed } from '../client/failure.ts';
 import type { DialOptions } from './dial.ts';
 import { type GuardedOpened, openGuarded } from './guarded-exchange.ts';
 
-/** A browser would follow 20; honest servers of data and pages need two or three. */
+/** A browser follows 20. Real servers of data and pages need two or three. */
 export const MAX_REDIRECTS = 5;
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-/** Where an answer points, or null when it is no redirect or names no place. */
+/** The target of a redirect. Null when the answer is no redirect or has no usable location. */
 export function redirectTarget(status: number, location: string | undefined, from: URL): URL | null {
   if (!REDIRECTS.has(status) || location === undefined) return null;
-  // Header bytes come as Latin-1; servers that put a name or path there unescaped mean UTF-8, and browsers read it so.
+  // Header bytes come as Latin-1. Servers that send a location unescaped mean UTF-8, and browsers read it as UTF-8.
   return URL.parse(Buffer.from(location, 'latin1').toString('utf8'), from.href);
 }
 
 /**
- * Follows an upstream's redirects by hand, for GET and HEAD. The first origin is the operator's choice; any other one goes through the
- * guard, as a stranger's would, never from https to http, and without the credentials that were meant for the first.
+ * Follows an upstream's redirects by hand, for GET and HEAD. The operator has chosen the first origin.
+ * Any other one passes the guard like a third party's URL, never from https to http, and gets no credentials.
  */
 export async function followRedirects(
   dispatcher: Dispatcher,
@@ -46,7 +46,7 @@ export async function followRedirects(
   throw new ExchangeFailed('reading', 'redirects too often');
 }
 
-/** What the guard says of a buyer's URL would be the buyer's fault; here it is the upstream's. */
+/** The guard's errors blame the buyer's URL. Here the upstream chose the URL, so they become ExchangeFailed. */
 async function openElsewhere(exchange: Exchange, guard: DialOptions, signal: AbortSignal): Promise<GuardedOpened> {
   try {
     return await openGuarded(exchange, guard, signal);
@@ -62,7 +62,7 @@ function moved(exchange: Exchange, target: URL): Exchange {
   if (exchange.url.protocol === 'https:' && target.protocol !== 'https:') {
     throw new ExchangeFailed('reading', 'redirects from https to http');
   }
-  // Whatever else it was, it was meant for the first host: keys travel under many names.
+  // All other headers were meant for the first host, and any of them may hold a key.
   const kept = ['user-agent', 'accept'].flatMap((name) => {
     const value = exchange.headers[name];
     return value === undefined ? [] : [[name, value] as const];

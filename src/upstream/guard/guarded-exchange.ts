@@ -4,7 +4,7 @@ import { type Exchange, type Opened, openExchange } from '../client/exchange.ts'
 import { ExchangeFailed } from '../client/failure.ts';
 import { type DialOptions, dial, type Phases, type TlsFacts } from './dial.ts';
 
-/** A status from a stranger's host, with how long each step to it took. Read or not, it must be closed. */
+/** A response from a third party's host, with the time of each step. The caller must close it, read or not. */
 export interface GuardedOpened extends Opened {
   readonly timings: Phases & { readonly firstByteMs: number };
   readonly tls: TlsFacts | null;
@@ -12,7 +12,7 @@ export interface GuardedOpened extends Opened {
 }
 
 /**
- * One exchange through the whole guard, over a connection of its own: nothing that was checked for one request is used for another.
+ * One exchange through the whole guard, over its own connection, so that no request relies on the checks of another.
  * Throws `url_not_public` (400), NotFound for a host that does not exist, or ExchangeFailed. No proxy from the environment.
  */
 export async function openGuarded(
@@ -24,11 +24,11 @@ export async function openGuarded(
   const sent = performance.now();
   let used = false;
   const client = new Client(exchange.url.origin, {
-    // The one socket that was checked; a second one would not have been.
+    // Only the checked socket may be used; a second socket would not be checked.
     connect: (_options, callback) => {
       const given = used;
       used = true;
-      // Not at once: undici expects to have returned to its loop by then, and would wait for ever.
+      // Called later, because undici would wait for ever when the callback runs synchronously.
       queueMicrotask(() =>
         given ? callback(new ExchangeFailed('answering', 'the connection was lost'), null) : callback(null, socket),
       );

@@ -3,8 +3,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { createMinuteWindows } from '../../lib/limits/minute-windows.ts';
 
 /**
- * Bounds the requests a minute that all payers together may have us send to one host (0 is off): what is never charged must not make
- * us anybody's means of flooding somebody. Throws TooMany (429), which costs the buyer nothing.
+ * Limits the requests a minute to one host, for all payers together (0 is off). Failed calls are not charged, so without the limit an attacker
+ * could use this service to flood a host for free. Throws TooMany (429), which costs the buyer nothing.
  */
 export function createHostLimit(perMinute: number, clock: Clock): (host: string) => void {
   const windows = createMinuteWindows(clock);

@@ -3,16 +3,16 @@ import { NotFound } from '../../errors.ts';
 import { orAborted } from '../client/deadline.ts';
 import { ExchangeFailed } from '../client/failure.ts';
 
-/** Two tries of 1.5 s: inside the time-out for connecting, past it the name's servers are down. */
+/** Time-out of each of the two tries, 1.5 s. Both fit into the time-out for connecting. */
 const QUERY_MS = 1500;
 const TRIES = 2;
 
-/** Turns a host name into all its addresses, IPv4 first (not every machine can reach IPv6). */
+/** Resolves a host name to all its addresses, IPv4 first, because not every machine can reach IPv6. */
 export type Resolve = (host: string, signal: AbortSignal) => Promise<string[]>;
 
 /**
- * Asks the machine's name servers directly. Not the system's `getaddrinfo`: that runs in the four threads which Node shares with
- * file access and compression, so a name server that a stranger keeps silent would stall the whole service.
+ * Asks the machine's name servers directly. The system's `getaddrinfo` runs in the four threads that Node also uses for files and compression,
+ * so a third party's silent name server could stall the whole service.
  */
 export function createResolve(servers?: readonly string[]): Resolve {
   const resolver = new Resolver({ timeout: QUERY_MS, tries: TRIES });
@@ -29,7 +29,7 @@ export function createResolve(servers?: readonly string[]): Resolve {
   };
 }
 
-/** The name does not exist, or has no address of that kind: both are answers. */
+/** Whether the name does not exist or has no address of that kind. Both are answers and no failures. */
 function isAbsent(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : '';
   return code === 'ENOTFOUND' || code === 'ENODATA';

@@ -5,14 +5,14 @@ import { MAX_REDIRECTS, redirectTarget } from './follow.ts';
 import { hostOf } from './guard.ts';
 import { type GuardedOpened, openGuarded } from './guarded-exchange.ts';
 
-/** One answer that led elsewhere. */
+/** One redirect that was followed. */
 export interface Hop {
   readonly url: string;
   readonly status: number;
   readonly latencyMs: number;
 }
 
-/** The answer at the end of the redirects; its timings are those of the last hop. It must be closed. */
+/** The answer after all redirects, with the timings of the last hop. The caller must close it. */
 export interface Landing extends GuardedOpened {
   readonly url: URL;
   readonly hops: readonly Hop[];
@@ -23,19 +23,19 @@ export interface Landing extends GuardedOpened {
 /** What a visit needs besides its URL. */
 export interface VisitOptions extends DialOptions {
   readonly userAgent: string;
-  /** Throws when the host has had enough requests. */
+  /** Throws TooMany when the host's limit is reached. */
   readonly limitHost: (host: string) => void;
 }
 
-/** What we can read, and English where there is a choice. */
+/** The content types that we can read, and English as the preferred language. */
 const WANTED = {
   accept: 'text/html, application/xhtml+xml, text/plain;q=0.8, */*;q=0.1',
   'accept-language': 'en, *;q=0.5',
 };
 
 /**
- * Gets a stranger's page, following its redirects; every hop goes through the whole guard.
- * Throws what the guard throws, TooMany for a host that has had enough, or ExchangeFailed. No cookies, no referrer, no credentials.
+ * Requests a third party's page and follows its redirects. Every hop passes the whole guard.
+ * Throws the guard's errors, TooMany for a host whose limit is reached, or ExchangeFailed. No cookies, no referrer, no credentials.
  */
 export async function visit(start: URL, options: VisitOptions, signal: AbortSignal): Promise<Landing> {
   const started = performance.now();

@@ -5,7 +5,7 @@ export const DNS_TYPES = { A: 1, AAAA: 28, CNAME: 5, MX: 15, TXT: 16, NS: 2, SOA
 
 export type DnsType = keyof typeof DNS_TYPES;
 
-/** A record's data as fields; `ttl` is added by whoever has the row. Names carry no trailing dot, except the root itself. */
+/** A record's data as fields, without `ttl`. Names have no trailing dot, except the root itself. */
 export interface DnsFields {
   A: { address: string };
   AAAA: { address: string };
@@ -83,7 +83,7 @@ function parseText(data: string): string {
   return unescapeText(strings.join(''));
 }
 
-/** Undoes RFC 1035's `\"` and `\DDD` (a byte in decimal); the bytes are read as UTF-8. */
+/** Decodes RFC 1035's `\"` and `\DDD` (a byte in decimal). The bytes are read as UTF-8. */
 function unescapeText(text: string): string {
   const parts = text.split(/(\\\d{3}|\\.)/s).map((part) => {
     if (!part.startsWith('\\')) return Buffer.from(part, 'utf8');

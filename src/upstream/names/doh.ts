@@ -5,7 +5,7 @@ import type { Dated, Upstream } from '../client/http.ts';
 import { parseJson } from '../client/json.ts';
 import { DNS_TYPES, type DnsFields, type DnsType, parseRecordData, plainName } from './dns-records.ts';
 
-/** The JSON form that Cloudflare and Google answer DNS over HTTPS in; what a resolver adds beyond it is left out. */
+/** The JSON form of DNS over HTTPS that Cloudflare and Google use. Additional fields are ignored. */
 const answerSchema = z.object({
   Status: z.int(),
   TC: z.boolean().optional(),
@@ -19,14 +19,14 @@ const answerSchema = z.object({
 });
 type Answer = z.output<typeof answerSchema>;
 
-/** The type that Cloudflare must be asked for; without it, it answers in the wire format. */
+/** The media type to ask Cloudflare for; otherwise it answers in the wire format. */
 const DNS_JSON = 'application/dns-json';
 
-/** RFC 1035 response codes, as far as they mean an answer. */
+/** The RFC 1035 response codes that are answers. */
 const NOERROR = 0;
 const SERVFAIL = 2;
 const NXDOMAIN = 3;
-/** RFC 8914: the extended errors that say why validation failed, 1 and 2 (unsupported algorithms) and 5 to 12. */
+/** RFC 8914's extended errors for a failed validation: 1 and 2 (unsupported algorithms) and 5 to 12. */
 const BOGUS_REASONS = new Set([1, 2, 5, 6, 7, 8, 9, 10, 11, 12]);
 
 /** One resolver: `url` answers `?name=…&type=…` in the JSON form. */
@@ -36,13 +36,13 @@ export interface Resolver {
   readonly upstream: Upstream;
 }
 
-/** What the DNS says of a name, as one resolver saw it. */
+/** The DNS answer about a name from one resolver. */
 export interface DnsAnswer {
-  /** SERVFAIL stands only where validation failed; any other server failure is an error. */
+  /** SERVFAIL only means a failed validation. Any other server failure is an error. */
   readonly status: 'NOERROR' | 'NXDOMAIN' | 'SERVFAIL';
   /** Whether the asked name itself exists; null when validation failed. */
   readonly exists: boolean | null;
-  /** Every answer, or proof of absence, was signed and validated. */
+  /** True when every answer, or proof of absence, was signed and validated. */
   readonly validated: boolean;
   /** One list for each type that was asked. */
   readonly records: { readonly [T in DnsType]?: readonly (DnsFields[T] & { ttl: number })[] };
@@ -59,8 +59,8 @@ export interface Dns {
 }
 
 /**
- * DNS over HTTPS through the first resolver that answers all of the types; one resolver for a whole answer, so that it names one source.
- * The resolvers' JSON form is used because their answers are readable by a buyer who checks them at the origin.
+ * DNS over HTTPS through the first resolver that answers for all of the types. One resolver gives the whole answer, so that it names one source.
+ * The resolvers' JSON form is used because a buyer can read it when checking an answer at the origin.
  */
 export function createDns(resolvers: readonly Resolver[]): Dns {
   return {
@@ -107,12 +107,12 @@ async function query(
   const request = { url: `${url}?${new URLSearchParams(params)}`, accept: DNS_JSON, ...(signal && { signal }) };
   const { status, headers, body, retrievedAtMs } = await upstream.fetch(request);
   if (status !== 200) throw new UpstreamFailed(name, `answered HTTP ${status}`);
-  // Cloudflare's type is JSON under a name that does not say so by the usual suffix.
+  // Cloudflare's media type is JSON without the usual suffix `+json`.
   const type = headers['content-type']?.replace(DNS_JSON, 'application/json');
   return { data: parseJson(name, type, body, answerSchema), retrievedAtMs };
 }
 
-/** A failure that the resolver puts down to DNSSEC, or that goes away when it is asked not to validate (`cd=1`). */
+/** Whether a failure is one of DNSSEC: the resolver says so, or a query without validation (`cd=1`) succeeds. */
 async function isBogus(resolver: Resolver, name: string, type: DnsType, answer: Answer, signal?: AbortSignal) {
   const codes = extendedErrors(answer);
   if (codes.length > 0) return codes.some((code) => BOGUS_REASONS.has(code));
@@ -120,7 +120,7 @@ async function isBogus(resolver: Resolver, name: string, type: DnsType, answer: 
   return data.Status === NOERROR || data.Status === NXDOMAIN;
 }
 
-/** Google lists them as objects, Cloudflare in words: `EDE(9): …`. */
+/** Google lists them as objects, Cloudflare as text: `EDE(9): …`. */
 function extendedErrors({ extended_dns_errors, Comment = [] }: Answer): number[] {
   if (extended_dns_errors) return extended_dns_errors.map(({ info_code }) => info_code);
   const comments = typeof Comment === 'string' ? [Comment] : Comment;
@@ -142,7 +142,7 @@ function combine(name: string, asked: readonly Asked[]) {
 }
 
 function recordsOf(name: string, { type, resolver, answer }: Asked) {
-  // The chain's own rows are told as aliases: of CNAME only the asked name's is the answer.
+  // CNAME rows of the chain are reported as aliases. Only the CNAME of the asked name itself is a record.
   const rows = answer.Answer.filter((row) => row.type === DNS_TYPES[type]).filter(
     (row) => type !== 'CNAME' || plainName(row.name) === name,
   );
@@ -157,7 +157,7 @@ function followAliases(name: string, asked: readonly Asked[]) {
   const rows = asked.flatMap(({ answer }) => answer.Answer).filter((row) => row.type === DNS_TYPES.CNAME);
   const byOwner = new Map(rows.map((row) => [plainName(row.name), row]));
   const chain: { name: string; target: string; ttl: number }[] = [];
-  // Each owner is taken out as it is passed, so that a loop ends.
+  // Each owner is removed when it is passed, so that a loop ends.
   for (let owner = name, row = byOwner.get(owner); row !== undefined; row = byOwner.get(owner)) {
     byOwner.delete(owner);
     const target = plainName(row.data);

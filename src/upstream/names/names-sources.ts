@@ -23,11 +23,11 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /**
- * Wires them. A call that has to go to its second source, or whois that has to ask the DNS too, still ends within an endpoint's 15 seconds:
- * that is what the time-outs add up to.
+ * Creates the sources. Their time-outs add up to less than an endpoint's 15 seconds, also for a call that needs its second source and for whois,
+ * which may ask the DNS too.
  */
 export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, clock: Clock): NamesSources {
-  // A call asks for up to eight types at once. Not cached: records are sold as live.
+  // A call asks for up to eight types at once. Answers are not cached, because records are sold as live.
   const resolver = (name: string, url: string) => {
     const bounds = { timeoutMs: 3000, maxBytes: 256 * KIB, concurrency: 32, retries: 0 } as const;
     return { name, url, upstream: upstreams.open({ name, ...bounds }) };
@@ -36,7 +36,7 @@ export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, cloc
 
   const bootstrap = upstreams.open({ name: 'IANA', timeoutMs: 3000, maxBytes: 1024 * KIB, concurrency: 1, retries: 0 });
   const registries = upstreams.open({
-    // Registries block addresses after 10 to 100 questions a minute; kept answers spare them.
+    // Registries block addresses after 10 to 100 questions a minute; cached answers reduce them.
     ...{ name: 'RDAP', timeoutMs: 5000, maxBytes: 512 * KIB, concurrency: 16, retries: 0 },
     cache: { ttlMs: 10 * MINUTE_MS, staleIfErrorMs: 0, maxEntries: 2000 },
   });

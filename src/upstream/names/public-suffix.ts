@@ -2,8 +2,8 @@ import { getDomain } from 'tldts';
 
 /**
  * The part of a host name that is registered with a registry, or null when there is none (`co.uk` itself).
- * By the ICANN section of the Public Suffix List (https://publicsuffix.org) alone: in its private section stand names such as `github.io`,
- * which are domains like any other to the registry that we ask. The list comes with the library; a top-level domain that is not on it counts as a suffix.
+ * It uses the ICANN section of the Public Suffix List (https://publicsuffix.org) only. Names in the private section, such as `github.io`, are
+ * ordinary domains to the registry that we ask. The list comes with the library. A top-level domain that is not on it counts as a suffix.
  */
 export function registrableDomain(hostName: string): string | null {
   return getDomain(hostName, { allowPrivateDomains: false });

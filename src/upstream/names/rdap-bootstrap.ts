@@ -12,24 +12,24 @@ const bootstrapSchema = z.object({
 
 /** IANA sends `max-age=86400`; entries change a few times a month. */
 const FRESH_MS = 24 * 3_600_000;
-/** After a failed read the copy in hand serves for a while, so that not every call waits for a dead host. */
+/** After a failed read the current copy is used for this time, so that not every call waits for a dead host. */
 const RETRY_MS = 10 * 60_000;
 
-/** A registry's server: `vouched` when IANA's list names it. */
+/** A registry's server; `vouched` is true when IANA's list names it. */
 export interface RdapServer {
   readonly url: string;
   readonly vouched: boolean;
 }
 
-/** Tells which server answers for a domain name. */
+/** Finds the server that answers for a domain name. */
 export interface RdapBootstrap {
-  /** Null: the registry publishes no RDAP. UpstreamFailed when that cannot be known, because only the shipped copy is at hand. */
+  /** Null when the registry publishes no RDAP. Rejects with UpstreamFailed when this is unknown, because only the shipped copy is available. */
   serverFor(domain: string, signal?: AbortSignal): Promise<RdapServer | null>;
 }
 
 /**
- * IANA's list of RDAP servers, read once a day; the last good copy outlives any failure, and a shipped one stands in before the first read.
- * `url` is that of the file.
+ * IANA's list of RDAP servers, read once a day. After a failure the last good copy is used, and before the first read a shipped copy.
+ * `url` is the file's URL.
  */
 export function createRdapBootstrap(upstream: Upstream, url: string, clock: Clock): RdapBootstrap {
   let servers: ServersByTld | null = null;
@@ -70,7 +70,7 @@ function serversOf(services: z.output<typeof bootstrapSchema>['services']): Serv
   );
 }
 
-/** https where it is offered; two country codes have http alone, which is better than nothing for a public record. */
+/** Prefers https. Two country codes offer only http, which is acceptable for a public record. */
 function bestOf(urls: readonly string[]): string | null {
   const usable = urls.filter((url) => /^https?:/.test(url) && URL.canParse(url) && !url.includes('%'));
   const url = usable.find((candidate) => candidate.startsWith('https:')) ?? usable[0];

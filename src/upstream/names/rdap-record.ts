@@ -7,8 +7,8 @@ const link = z.object({ href: z.string().optional() });
 const property = z.tuple([z.string(), z.unknown(), z.string(), z.unknown()], z.unknown());
 
 /**
- * RFC 9083's domain object, as far as it is used. Contacts of persons are not among it: we do not pass them on.
- * Members are lenient where registries are; that it is a domain object at all is not negotiable.
+ * The used fields of RFC 9083's domain object. Contacts of persons are left out, because we do not publish them.
+ * Most fields accept the variants that registries send. The object class must be `domain`.
  */
 export const rdapDomainSchema = z.object({
   objectClassName: z.string().regex(/^domain$/i),
@@ -34,7 +34,7 @@ export const rdapDomainSchema = z.object({
 });
 type RdapDomain = z.output<typeof rdapDomainSchema>;
 
-/** A registration as the registry tells it; what it does not tell, or redacts, is null. Times are Unix seconds. */
+/** A registration as the registry reports it. A field that it omits or redacts is null. Times are Unix seconds. */
 export interface Registration {
   readonly registrar: { readonly name: string | null; readonly ianaId: string | null } | null;
   readonly createdAt: number | null;
@@ -43,11 +43,11 @@ export interface Registration {
   readonly status: string[] | null;
   readonly nameServers: string[] | null;
   readonly dnssecSigned: boolean | null;
-  /** Where the registry's terms of use stand. */
+  /** URL of the registry's terms of use. */
   readonly termsUrl: string | null;
 }
 
-/** Whether the record is that of the domain that was asked for (ASCII); registries write names in any letter case. */
+/** Whether the record is of the given domain (ASCII). Registries write names in any letter case. */
 export function isRecordOf(domain: string, { ldhName, unicodeName }: RdapDomain): boolean {
   const said = ldhName ?? unicodeName;
   return said !== undefined && domainToASCII(said.toLowerCase()).replace(/\.$/, '') === domain;
@@ -67,13 +67,13 @@ export function registrationOf(record: RdapDomain): Registration {
   };
 }
 
-/** RFC 9537 lets registries empty a value or say in words that it is withheld; neither is a value. */
-function told(value: unknown): string | null {
+/** The value as text. Null when it is empty or says that it is redacted, as RFC 9537 allows. */
+function textOf(value: unknown): string | null {
   return typeof value === 'string' && value.trim() !== '' && !/\bredacted\b/i.test(value) ? value.trim() : null;
 }
 
 function filled(values: readonly string[] | undefined): string[] | null {
-  const kept = values?.map(told).filter((value) => value !== null) ?? [];
+  const kept = values?.map(textOf).filter((value) => value !== null) ?? [];
   return kept.length > 0 ? [...new Set(kept)] : null;
 }
 
@@ -81,12 +81,12 @@ function registrarOf({ entities = [] }: RdapDomain): Registration['registrar'] {
   const entity = entities.find(({ roles }) => roles?.includes('registrar'));
   if (!entity) return null;
   const properties = entity.vcardArray?.[1] ?? [];
-  const said = (name: string) => told(properties.find(([key]) => key === name)?.[3]);
+  const said = (name: string) => textOf(properties.find(([key]) => key === name)?.[3]);
   const id = entity.publicIds?.find(({ type }) => /^iana registrar id$/i.test(type));
-  return { name: said('fn') ?? said('org'), ianaId: told(id?.identifier) };
+  return { name: said('fn') ?? said('org'), ianaId: textOf(id?.identifier) };
 }
 
-/** RFC 3339 with its offset, which some registries leave out: then it is read as UTC, which RDAP's dates are. */
+/** RFC 3339. Some registries leave out the offset; the time is then read as UTC, as RDAP's dates are. */
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?([Zz]|[+-]\d{2}:?\d{2})?$/;
 
 /** The time of the newest event of that name: registries list one, or a history. */

@@ -1,6 +1,6 @@
 /**
  * RDAP servers by the top-level domains that they answer for, as IANA's bootstrap file (https://data.iana.org/rdap/dns.json) named them on 2025-11-06:
- * every country code of that file and its most used generic names. It stands in only while the file itself has never been read, so it is not kept complete.
+ * every country code of that file and its most used generic names. It is used only until the file itself has been read, so it is not complete.
  */
 const OF_IANA: Readonly<Record<string, string>> = {
   'https://rdap.verisign.com/com/v1/': 'com',
@@ -106,7 +106,7 @@ const OF_IANA: Readonly<Record<string, string>> = {
 
 /**
  * Registries that answer RDAP but are not in IANA's file (lists of the whoisit project, 2026-01, and of case/rdap-cctld-ts, 2025-11).
- * Nobody vouches that they are still the ones responsible, so "no such name" from them proves nothing.
+ * They may no longer be responsible, so "no such name" from them proves nothing.
  */
 const UNLISTED: Readonly<Record<string, string>> = {
   'https://rdap.identitydigital.services/rdap/': 'ac ag bz io lc me mn pr sc sh vc',

@@ -4,16 +4,16 @@ import { parseJson } from '../client/json.ts';
 import type { RdapBootstrap } from './rdap-bootstrap.ts';
 import { isRecordOf, type Registration, rdapDomainSchema, registrationOf } from './rdap-record.ts';
 
-/** What the registry responsible for a domain says of it. */
+/** The answer of the registry that is responsible for a domain. */
 export interface RdapAnswer {
   /** Host of the server that was asked. */
   readonly registry: string;
   readonly url: string;
-  /** Null: the registry has no record of the name. That alone does not make it free: reserved names have none either. */
+  /** Null when the registry has no record of the name. The name may still not be free: reserved names have no record either. */
   readonly registration: Registration | null;
   /** Whether IANA's list names that server as the one responsible. */
   readonly vouched: boolean;
-  /** Unix milliseconds; a missing record carries the time of asking. */
+  /** Unix milliseconds; for a missing record the time of the request. */
   readonly retrievedAtMs: number;
 }
 
@@ -23,7 +23,7 @@ export interface Rdap {
   domain(domain: string, signal?: AbortSignal): Promise<RdapAnswer | null>;
 }
 
-/** RDAP through the server that the bootstrap names. Only the registry is asked, never the registrar: its record adds latency and personal data alone. */
+/** RDAP through the server that the bootstrap names. Only the registry is asked. The registrar's record would add only latency and personal data. */
 export function createRdap(upstream: Upstream, bootstrap: RdapBootstrap): Rdap {
   return {
     async domain(domain, signal) {

@@ -3,7 +3,7 @@ interface Identified {
   readonly aliases: readonly string[];
 }
 
-/** One flaw under all its names. */
+/** One vulnerability under all its names. */
 export interface Flaw<T> {
   /** The name that most buyers know: GitHub's, else the CVE number, else the first record's own. */
   readonly id: string;
@@ -14,7 +14,7 @@ export interface Flaw<T> {
 }
 
 /**
- * Brings the records of one flaw together: those that share an id or an alias, directly or over others (aliases are symmetric and transitive,
+ * Merges the records of one vulnerability: those that share an id or an alias, directly or through others (aliases are symmetric and transitive,
  * https://ossf.github.io/osv-schema/#aliases-field), because GitHub, PyPA, Go and RustSec each publish their own record of it.
  */
 export function mergeByAlias<T extends Identified>(records: readonly T[]): Flaw<T>[] {

@@ -4,7 +4,7 @@ import { secondsOf } from '../timestamp.ts';
 
 const versionSchema = z.object({ publishedAt: z.string().optional() });
 
-/** When an npm version was published, by deps.dev; null when it does not know or can't be asked. Second choice: it follows the registry with a delay. */
+/** When an npm version was published, from deps.dev. Null when deps.dev does not know it or fails. It is the second choice, because it lags the registry. */
 export function createDepsDev(upstream: Upstream, baseUrl: string) {
   return async (name: string, version: string, signal?: AbortSignal): Promise<number | null> => {
     const path = `v3/systems/npm/packages/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`;

@@ -3,7 +3,7 @@ import semver from 'semver';
 import { normaliseGoModule, normaliseNpmName, normalisePypiName, plainName } from './package-names.ts';
 import { type CompareVersions, compareNumeric, comparePython, compareSemver } from './versions.ts';
 
-/** How one ecosystem names packages and versions. The functions give the one form to ask with, or null for what can't be one. */
+/** How one ecosystem names packages and versions. The functions return the normalised form, or null for an invalid text. */
 export interface Ecosystem {
   /** OSV's name for it, letter case included (https://ossf.github.io/osv-schema/#defined-ecosystems). */
   readonly osv: string;
@@ -14,7 +14,7 @@ export interface Ecosystem {
   readonly compare: CompareVersions;
 }
 
-/** The widest form that one version takes anywhere: no white space, no operator, no wildcard, no list. */
+/** The form of a version in any ecosystem: no white space, no operator, no wildcard, no list. */
 const PLAIN = /^[A-Za-z0-9][A-Za-z0-9.+_!-]{0,99}$/;
 /** `1.x` asks for many versions, as does a tag such as `latest` (Maven's are upper case). */
 const MANY = /(^|\.)x(\.|$)|^(latest|release|next|stable|dev|head|main|master)$/i;
@@ -23,7 +23,7 @@ function plainVersion(text: string): string | null {
   return PLAIN.test(text) && !MANY.test(text) ? text : null;
 }
 
-/** As plainVersion, but led by a number, as all versions outside Maven are. */
+/** Like plainVersion, but beginning with a number, as all versions outside Maven do. */
 function numberedVersion(text: string): string | null {
   return /^v?\d/i.test(text) ? plainVersion(text) : null;
 }
@@ -50,7 +50,7 @@ const numbered = {
   compare: compareNumeric,
 };
 
-/** The eight by the names of our interface. */
+/** The eight ecosystems by their names in our interface. */
 export const ECOSYSTEMS = {
   npm: {
     osv: 'npm',

@@ -1,7 +1,7 @@
-/** Longer than any SPDX expression in use, shorter than any licence's text, which some packages put in its place. */
+/** Longer than any SPDX expression in use, and shorter than any licence's text, which some packages give instead. */
 const MAX_LICENCE = 100;
 
-/** A licence as one short line, or null: whole texts, placeholders and blanks say nothing that can be passed on. */
+/** A licence as one short line. Null for whole texts, placeholders and blanks. */
 export function shortLicence(value: unknown): string | null {
   if (typeof value !== 'string') return null;
   const text = value.trim();
@@ -11,7 +11,7 @@ export function shortLicence(value: unknown): string | null {
 
 /**
  * npm's `license` in all its forms: an SPDX expression, an old object `{ type }`, or an old array of either.
- * Several are alternatives to choose from, as npm's documentation of the array says, and are told as one SPDX expression.
+ * Several licences are alternatives, as npm's documentation of the array says, and become one SPDX expression.
  */
 export function npmLicence(...values: readonly unknown[]): string | null {
   for (const value of values) {
@@ -35,7 +35,7 @@ export function pythonLicence(info: {
 }): string | null {
   const classified = (info.classifiers ?? []).flatMap((entry) => {
     const [family, ...parts] = entry.split(' :: ');
-    // The bare family names no licence.
+    // The family alone (`License :: OSI Approved`) names no licence.
     return family === 'License' && parts.at(-1) !== 'OSI Approved' ? parts.slice(-1) : [];
   });
   return shortLicence(info.license_expression) ?? shortLicence(info.license) ?? (classified.join(', ') || null);

@@ -4,8 +4,7 @@ import type { Upstream } from '../client/http.ts';
 const pointSchema = z.object({ downloads: z.int().nonnegative(), package: z.string() });
 
 /**
- * Downloads over the last seven days that npm has counted, or null when it can't be had: the figure is an extra,
- * for which a call that is otherwise answered must not fail.
+ * Downloads over the last seven days that npm has counted. Null when the request fails: the figure is an extra, and the call must not fail for it.
  */
 export function createNpmDownloads(upstream: Upstream, baseUrl: string) {
   return async (name: string, signal?: AbortSignal): Promise<number | null> => {

@@ -4,7 +4,7 @@ import { npmLicence } from './licence.ts';
 /** Version ranges by package name. */
 type Ranges = Record<string, string>;
 
-/** One published version, in one shape whatever form its author chose. */
+/** One published version in a uniform shape. */
 export interface NpmRelease {
   readonly name: string;
   readonly version: string;
@@ -20,7 +20,7 @@ export interface NpmRelease {
   readonly repository: string | null;
 }
 
-/** Authors write what they like into package.json and old registries kept it, so that only name and version have one type. */
+/** Old registries stored package.json unchecked, so only name and version have a reliable type. */
 export const manifestSchema = z.object({
   name: z.string(),
   version: z.string(),
@@ -35,10 +35,10 @@ export const manifestSchema = z.object({
   repository: z.unknown().optional(),
 });
 
-/** Free text past this is no description of anything. */
+/** Longest text that is passed on, in characters. */
 const MAX_TEXT = 2000;
 
-/** Brings every old form into one. `whole` is the package's own entry, for licences that only it states. */
+/** Reads every old form. `whole` is the package's own entry, because some licences are stated only there. */
 export function readRelease(
   manifest: z.output<typeof manifestSchema>,
   whole: { license?: unknown; licenses?: unknown },

@@ -3,22 +3,22 @@ import type { Exchange } from '../client/exchange.ts';
 import { describeFailure, ExchangeFailed } from '../client/failure.ts';
 import type { Transport } from '../client/http.ts';
 
-/** A body over the cap; told apart, so that a reader can turn to a smaller one. */
+/** The body is larger than the cap. It has its own class, so that the caller can request a smaller document. */
 export class AnswerTooLarge extends ExchangeFailed {
   constructor() {
     super('reading', 'its answer is larger than we read');
   }
 }
 
-/** The registry's base URL without a slash at its end: the one given, else the default of npm's own client, which alone knows it. */
+/** The registry's base URL without a trailing slash: the given one, else the default of npm's own client. */
 export function registryUrl(override: string | null): string {
   return registryFetch.pickRegistry('npm', override === null ? {} : { registry: override }).replace(/\/+$/, '');
 }
 
 /**
- * Asks an npm registry through npm's own client, under our time and size limits, uncompressed: the library would undo a coding at once and
- * without a bound, so an answer that comes in one all the same is refused. Two limits stay the library's: it follows up to 20 redirects,
- * and reads the body of an error answer whole, bounded by the deadline alone.
+ * Requests an npm registry through npm's own client, under our time and size limits. It asks for an uncompressed answer and refuses a compressed
+ * one, because the library would decompress it without a limit. The library follows up to 20 redirects, and reads the whole body of an error
+ * answer, limited only by the deadline.
  */
 export const registryTransport: Transport = async (sent, maxBytes, signal) => {
   const control = new AbortController();
@@ -37,7 +37,7 @@ export const registryTransport: Transport = async (sent, maxBytes, signal) => {
     if (signal.aborted) throw signal.reason;
     return refusalOf(error) ?? fail(error);
   } finally {
-    // Ends the connection where the body was not read to its end; no effect otherwise.
+    // Closes the connection when the body was not read to its end.
     control.abort();
   }
 };
@@ -58,7 +58,7 @@ async function readAll(body: AsyncIterable<Buffer>, maxBytes: number): Promise<B
   return Buffer.concat(chunks, size);
 }
 
-/** The library throws answers from 400 on; for us they are answers like others, without a body. */
+/** The library throws for a status from 400 on. Here it becomes an answer without a body. */
 function refusalOf(error: unknown) {
   if (!(error instanceof Error) || !('statusCode' in error) || typeof error.statusCode !== 'number') return null;
   const raw = 'headers' in error && typeof error.headers === 'object' ? error.headers : {};

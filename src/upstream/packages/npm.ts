@@ -13,15 +13,15 @@ export interface NpmPackage extends NpmRelease {
 }
 
 export interface Npm {
-  /** What the registry's `latest` tag points at; null where it has no such package, NotFound where that was unpublished. */
+  /** The release of the registry's `latest` tag. Null when there is no such package. Rejects with NotFound when the package was unpublished. */
   latest(name: string, signal?: AbortSignal): Promise<NpmPackage | null>;
 }
 
 interface NpmDeps {
   readonly registry: Upstream;
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly registryUrl: string;
-  /** The time of a version where the registry's own answer is too large to read it from; null: unknown. */
+  /** The publication time of a version whose packument is too large to read; null when unknown. */
   publishedAt(name: string, version: string, signal?: AbortSignal): Promise<number | null>;
 }
 
@@ -34,7 +34,7 @@ const packumentSchema = z.object({
   licenses: z.unknown().optional(),
 });
 
-/** Reads the full packument, which alone has the time of publishing; where that is past the size cap, the latest version by itself. */
+/** Reads the full packument, because only it has the time of publishing. When it is larger than the cap, reads the latest version's manifest. */
 export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm {
   const read = async <T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
     registry.jsonDated({ url: `${registryUrl}/${path}`, ...(signal && { signal }) }, schema);
@@ -73,7 +73,7 @@ export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm 
 /** A few hundred packages are as large. */
 const MAX_REMEMBERED = 1000;
 
-/** As npm's own client writes it: the scope's slash alone is encoded. */
+/** The path as npm's own client writes it: only the scope's slash is encoded. */
 function pathOf(name: string): string {
   return name.replace('/', '%2f');
 }
@@ -95,7 +95,7 @@ function fromPackument(registry: Upstream, name: string, got: Dated<z.output<typ
   return dated(got, readRelease(parsed.data, packument), Object.hasOwn(time, latest) ? secondsOf(time[latest]) : null);
 }
 
-/** Guards against a mirror, or a cache on the way, that answers for another package than the one paid for. */
+/** Throws UpstreamFailed when a mirror or a cache answers for another package than the one paid for. */
 function requireName(registry: Upstream, asked: string, answered: string): void {
   if (answered !== asked) throw new UpstreamFailed(registry.name, 'answered for another package');
 }

@@ -5,7 +5,7 @@ import { affectedParts, fixesOf } from './osv-fixes.ts';
 import type { OsvQuestion } from './osv-question.ts';
 import type { OsvRecord } from './osv-record.ts';
 
-/** How bad a flaw is; each part null where no record says. */
+/** The severity of a vulnerability; each part is null when no record states it. */
 export interface Severity {
   readonly label: SeverityLabel | null;
   readonly score: number | null;
@@ -23,7 +23,7 @@ export interface Advisory {
   readonly modifiedAt: number | null;
 }
 
-/** OSV's records as one advisory a flaw, newest first; withdrawn ones are left out before anything is merged with them. */
+/** OSV's records as one advisory for each vulnerability, newest first. Withdrawn records are left out before merging. */
 export function readAdvisories(records: readonly OsvRecord[], asked: OsvQuestion): Advisory[] {
   const flaws = mergeByAlias(records.filter(({ withdrawn }) => !withdrawn));
   return flaws
@@ -49,8 +49,8 @@ function readAdvisory({ id, aliases, records }: Flaw<OsvRecord>, asked: OsvQuest
 const VECTOR_TYPES = ['CVSS_V4', 'CVSS_V3'];
 
 /**
- * The label is what the publishing database says, else what the score makes it; a record may disagree with its own vector, so both are told.
- * The first record that states either wins, and that is GitHub's where there is one.
+ * The label is the publishing database's, else the score's. A record may disagree with its own vector, so both are reported.
+ * The first record that states either is used; GitHub's record comes first.
  */
 function severityOf(records: readonly OsvRecord[], asked: OsvQuestion): Severity {
   const scored = records.map((record) => vectorOf(record, asked)).find((found) => found !== null);
@@ -62,7 +62,7 @@ function severityOf(records: readonly OsvRecord[], asked: OsvQuestion): Severity
   };
 }
 
-/** A package's own vector goes before the record's; what can't be scored counts as none. */
+/** A package's own vector takes precedence over the record's. A vector without a score is ignored. */
 function vectorOf(record: OsvRecord, asked: OsvQuestion): { vector: string; score: number } | null {
   const given = [...affectedParts(record, asked).flatMap((part) => part.severity), ...record.severity];
   for (const type of VECTOR_TYPES) {
@@ -74,7 +74,7 @@ function vectorOf(record: OsvRecord, asked: OsvQuestion): { vector: string; scor
   return null;
 }
 
-/** GitHub's words; its "moderate" is CVSS's "medium". */
+/** GitHub's labels; its "moderate" is CVSS's "medium". */
 const STATED: Record<string, SeverityLabel> = {
   LOW: 'low',
   MODERATE: 'medium',

@@ -8,7 +8,7 @@ interface Asked {
   readonly version: string | null;
 }
 
-/** The parts of a record that speak of the asked package: one record may hold several packages. */
+/** The parts of a record about the given package: one record may hold several packages. */
 export function affectedParts(record: OsvRecord, { ecosystem, name }: Asked) {
   const rules = ECOSYSTEMS[ecosystem];
   return record.affected.filter((part) => {
@@ -19,8 +19,8 @@ export function affectedParts(record: OsvRecord, { ecosystem, name }: Asked) {
 }
 
 /**
- * The versions in which the flaw is gone, ascending; empty: none is known.
- * For one version, the fix of the line that it is on; where that line has none, the fixes above it. Commits (GIT ranges) are no versions.
+ * The versions that fix the vulnerability, ascending; empty when none is known.
+ * For a given version it is the fix of its own release line, or the fixes above it when that line has none. Commits (GIT ranges) are ignored.
  */
 export function fixesOf(records: readonly OsvRecord[], asked: Asked): string[] {
   const { compare } = ECOSYSTEMS[asked.ecosystem];
@@ -40,9 +40,9 @@ export function fixesOf(records: readonly OsvRecord[], asked: Asked): string[] {
   return all.filter((fix) => (compare(fix, version) ?? 1) > 0);
 }
 
-/** The fix that ends the interval which holds the version; null where none holds it, none ends it so, or the order is unsure. */
+/** The fix that ends the interval with this version. Null when no interval holds it, when the interval has no fix, or when the order is unknown. */
 function fixOnLine(events: readonly OsvEvent[], version: string, compare: CompareVersions): string | null {
-  // "0" is OSV's word for the very start: it lies before what any ecosystem orders before 0, such as 0.0.0-alpha.
+  // "0" means the very first version in OSV. It comes before every version, such as 0.0.0-alpha.
   const order = (a: string, b: string) => (a === '0' ? -Number(b !== '0') : b === '0' ? 1 : compare(a, b));
   const marks = events.map((event) => ({ event, at: event.fixed ?? event.last_affected ?? event.introduced ?? '0' }));
   if (marks.some(({ at }) => order(at, version) === null)) return null;

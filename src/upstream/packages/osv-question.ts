@@ -1,6 +1,6 @@
 import type { EcosystemName } from './ecosystems.ts';
 
-/** A package, and one version of it or all that were published. Name and version in the form that `ECOSYSTEMS` gives. */
+/** A package, with one version or all versions. Name and version are in the normalised form of `ECOSYSTEMS`. */
 export interface OsvQuestion {
   readonly ecosystem: EcosystemName;
   readonly name: string;

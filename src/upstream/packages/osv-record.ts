@@ -15,8 +15,8 @@ const affected = z.object({
 });
 
 /**
- * What we read of an OSV record (https://ossf.github.io/osv-schema/, 1.7.5). Times are text that is parsed later and `database_specific` has
- * no shape of its own, because one odd record must not keep the other advisories of a package from being told.
+ * The fields of an OSV record that we read (https://ossf.github.io/osv-schema/, 1.7.5). Times are parsed later and `database_specific` is not
+ * checked, so that one odd record does not hide the other advisories of a package.
  */
 export const recordSchema = z.object({
   id: z.string(),

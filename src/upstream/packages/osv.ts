@@ -7,7 +7,7 @@ import type { OsvQuestion } from './osv-question.ts';
 import { type OsvRecord, recordSchema } from './osv-record.ts';
 
 export interface Osv {
-  /** Every advisory that is not withdrawn, each flaw once, newest first. None also where OSV does not know the package. */
+  /** Every advisory that is not withdrawn, each vulnerability once, newest first. Empty also when OSV does not know the package. */
   advisories(
     question: OsvQuestion,
     signal?: AbortSignal,
@@ -19,7 +19,7 @@ const MAX_PAGES = 10;
 
 const pageSchema = z
   .looseObject({ vulns: z.array(recordSchema).default([]), next_page_token: z.string().optional() })
-  // "Nothing known" is an empty object. Something else in its place must not be sold as that.
+  // An empty object means that nothing is known. Any other answer without the expected fields must not count as that.
   .refine(
     (page) => page.vulns.length > 0 || page.next_page_token !== undefined || isEmpty(page),
     'neither a page nor empty',
@@ -31,7 +31,7 @@ function isEmpty(page: Record<string, unknown>): boolean {
 
 /** OSV.dev's query API. */
 export function createOsv(upstream: Upstream, baseUrl: string): Osv {
-  /** All pages or none: a part of the advisories would pass for the whole. */
+  /** Reads all pages or fails, because a part of the advisories would look complete. */
   async function readPages(query: Record<string, unknown>, signal?: AbortSignal) {
     const records: OsvRecord[] = [];
     let token: string | undefined;
@@ -40,7 +40,7 @@ export function createOsv(upstream: Upstream, baseUrl: string): Osv {
       const headers = { 'content-type': 'application/json' };
       const request = { url: `${baseUrl}/v1/query`, method: 'POST' as const, headers, body, ...(signal && { signal }) };
       const page = await upstream.jsonDated(request, pageSchema);
-      // Its 404 is for single records; a query that finds nothing is an empty object.
+      // OSV uses 404 for single records only. A query without a result gives an empty object.
       if (!page) throw new UpstreamFailed(upstream.name, 'answered HTTP 404');
       records.push(...page.data.vulns);
       token = page.data.next_page_token || undefined;

@@ -1,14 +1,14 @@
 import validateNpmName from 'validate-npm-package-name';
 
-/** npm's own limit, the longest of all but Maven's and Go's; no registry has a name past it that anybody uses. */
+/** npm's own limit. Only Maven and Go allow longer names, and none is in use. */
 const MAX_NAME = 214;
 
-/** Checks the form alone; `normalise` brings a name that has several spellings to the registry's. */
+/** Checks the form. `normalise` turns the spellings of a name into the registry's own. */
 export function plainName(form: RegExp, normalise = (name: string) => name) {
   return (text: string): string | null => (text.length <= MAX_NAME && form.test(text) ? normalise(text) : null);
 }
 
-/** By npm's own rules for names that exist: old packages may have upper-case letters and a few signs that new ones may not. */
+/** Follows npm's rules for existing names: old packages may have upper-case letters and signs that new ones may not. */
 export function normaliseNpmName(text: string): string | null {
   return text.length <= MAX_NAME && validateNpmName(text).validForOldPackages ? text : null;
 }

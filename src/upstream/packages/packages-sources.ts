@@ -7,10 +7,10 @@ import { registryTransport, registryUrl } from './npm-registry.ts';
 import { createOsv, type Osv } from './osv.ts';
 import { createPypi, type Pypi } from './pypi.ts';
 
-/** Where the package endpoints read. */
+/** The sources of the package endpoints. */
 export interface PackageSources {
   readonly npm: Npm;
-  /** Downloads over the last seven counted days; null: can't be had. */
+  /** Downloads over the last seven counted days; null when unavailable. */
   readonly npmDownloads: (name: string, signal?: AbortSignal) => Promise<number | null>;
   readonly pypi: Pypi;
   readonly osv: Osv;
@@ -19,23 +19,23 @@ export interface PackageSources {
 const MIB = 1024 * 1024;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-/** None of the four publishes a limit that this comes near, and PyPI asks for few requests at a time. */
+/** Far below every published limit of the four sources. PyPI asks for few parallel requests. */
 const shared = { concurrency: 3, retries: 1 as const };
 const keep = (ttlMs: number, staleIfErrorMs = HOUR) => ({ cache: { ttlMs, staleIfErrorMs, maxEntries: 1000 } });
 
-/** Opens the five upstreams of the package endpoints. `timeoutMs` puts another bound in place of each one's own. */
+/** Opens the five upstreams of the package endpoints. `timeoutMs` replaces the time-out of each. */
 export function createPackageSources(upstreams: Upstreams, config: PackagesConfig, timeoutMs?: number): PackageSources {
   const within = (ownMs: number) => ({ ...shared, timeoutMs: timeoutMs ?? ownMs });
   const registry = upstreams.open({
     name: 'npm',
     ...within(5000),
-    // Parsing takes the main thread about 7 ms a megabyte; larger packages are read another way.
+    // Parsing takes about 7 ms a megabyte on the main thread. Larger packages are read by their manifest.
     maxBytes: 4 * MIB,
     // The registry's own Cache-Control.
     ...keep(5 * MINUTE),
     transport: registryTransport,
   });
-  // An extra that must not hold the answer up, counted once a day.
+  // An extra that must not delay the answer. npm counts it once a day.
   const downloads = upstreams.open({
     name: 'npm-downloads',
     ...within(2500),

@@ -2,11 +2,11 @@
 export interface Requirement {
   /** As its author spells it. */
   readonly name: string;
-  /** Extras asked of the dependency: `requests[socks]`. */
+  /** Extras of the dependency that are required: `requests[socks]`. */
   readonly extras: string[];
   /** For example `>=1.21.1,<3`; null: any version. */
   readonly specifier: string | null;
-  /** The extra of this package that brings the dependency in; null: none does, or only a marker too mixed to say so. */
+  /** The extra of this package that requires the dependency; null when none does, or when the marker is too complex to tell. */
   readonly extra: string | null;
   /** The condition beside the extra, as written; null: none. */
   readonly marker: string | null;
@@ -16,7 +16,7 @@ const NAME = /^([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?/;
 
 /**
  * Reads one `Requires-Dist` line in today's spelling (`a>=1; extra == "x"`) or the old one (`a (>=1) ; extra == 'x'`), or null when it is neither.
- * Own code, in time linear to the line: the parser libraries there are take a third of a millisecond a line, from text that anybody may upload.
+ * It takes time linear to the line. The existing parser libraries take a third of a millisecond a line, and any account can upload such text.
  */
 export function parseRequirement(line: string): Requirement | null {
   const text = line.trim();
@@ -46,7 +46,7 @@ function tidySpecifier(head: string): string | null {
   return bare.replace(/\s+/g, '') || null;
 }
 
-/** Takes `extra == "x"` out where the whole condition hangs on it; `or` and `not` at the top leave the marker as it is. */
+/** Removes `extra == "x"` when the whole condition depends on it. A marker with `or` or `not` at the top level stays unchanged. */
 function readMarker(text: string): { extra: string | null; marker: string | null } {
   const marker = text.trim();
   const parts = splitAtAnd(marker);
@@ -64,7 +64,7 @@ function extraOf(part: string): string | null {
   return match?.[2] ?? null;
 }
 
-/** The parts of a top-level conjunction, or null when `or` stands at the top or brackets don't match. */
+/** The parts of a top-level conjunction. Null when the top level has an `or`, or when brackets do not match. */
 function splitAtAnd(marker: string): string[] | null {
   const parts: string[] = [];
   let depth = 0;

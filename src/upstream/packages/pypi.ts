@@ -8,7 +8,7 @@ import { normalisePypiName } from './package-names.ts';
 import { parseRequirement, type Requirement } from './pep508.ts';
 import { comparePython, sortVersions } from './versions.ts';
 
-/** One flaw of the release. */
+/** One vulnerability of the release. */
 export interface PypiAdvisory {
   readonly id: string;
   readonly aliases: string[];
@@ -24,7 +24,7 @@ export interface PypiRelease {
   readonly publishedAt: number | null;
   readonly requiresPython: string | null;
   readonly licence: string | null;
-  /** null: the metadata names none, which PyPI says alike of none and of unknown. */
+  /** Null when the metadata names none. PyPI does not distinguish none from unknown. */
   readonly dependencies: Requirement[] | null;
   readonly yanked: boolean;
   readonly advisories: PypiAdvisory[];
@@ -49,7 +49,7 @@ const vulnerability = z.object({
   withdrawn: text,
 });
 
-/** https://docs.pypi.org/api/json/; `vulnerabilities` is required, because without it "none known" would be a guess. */
+/** https://docs.pypi.org/api/json/; `vulnerabilities` is required, because without it "none known" would be unfounded. */
 const projectSchema = z.object({
   info: z.object({
     name: z.string(),
@@ -89,7 +89,7 @@ function readRelease({ info, urls, vulnerabilities }: z.output<typeof projectSch
   return {
     name: info.name,
     version: info.version,
-    // A release's files come one after the other; it is there from the first.
+    // A release's files are uploaded one after the other. The first upload publishes it.
     publishedAt: uploads.length > 0 ? Math.min(...uploads) : null,
     requiresPython: info.requires_python || null,
     licence: pythonLicence(info),
@@ -111,7 +111,7 @@ function readAdvisory(flaw: Flaw<z.output<typeof vulnerability>>): PypiAdvisory 
   };
 }
 
-/** Old tools wrote UNKNOWN where they knew nothing. */
+/** Old tools wrote UNKNOWN for a missing value. */
 function stated(value: string | null | undefined): string | null {
   const trimmed = value?.trim() ?? '';
   return trimmed === '' || trimmed.toUpperCase() === 'UNKNOWN' ? null : trimmed;

@@ -1,7 +1,7 @@
 import { compare as comparePep440, valid as validPep440 } from '@renovatebot/pep440';
 import semver from 'semver';
 
-/** Orders two versions by their ecosystem's rules: below, at or above 0; null when they can't be told apart for sure. */
+/** Orders two versions by their ecosystem's rules: below, at or above 0; null when the order is unknown. */
 export type CompareVersions = (a: string, b: string) => number | null;
 
 /** Semantic Versioning 2.0; shorter forms (OSV writes `0` and `0.2` in events) are filled up with zeros. */
@@ -21,8 +21,8 @@ export const comparePython: CompareVersions = (a, b) =>
   validPep440(a) !== null && validPep440(b) !== null ? comparePep440(a, b) : null;
 
 /**
- * Numbers between dots, missing ones being zero: where Maven, RubyGems, NuGet and Composer agree.
- * Their rules differ as soon as letters come in, so those are left undecided rather than ordered wrongly.
+ * Compares numbers between dots; missing ones are zero. Maven, RubyGems, NuGet and Composer agree on this. Their rules differ for letters, so the
+ * order of versions with letters is null.
  */
 export const compareNumeric: CompareVersions = (a, b) => {
   const [left, right] = [numbersOf(a), numbersOf(b)];
@@ -39,7 +39,7 @@ function numbersOf(text: string): bigint[] | null {
   return /^\d{1,20}(\.\d{1,20}){0,9}$/.test(plain) ? plain.split('.').map(BigInt) : null;
 }
 
-/** Each version once, ascending; where any two can't be compared they stay in the order given. */
+/** Each version once, ascending. When any two cannot be compared, all stay in the given order. */
 export function sortVersions(versions: readonly string[], compare: CompareVersions): string[] {
   const unique = [...new Set(versions)];
   const comparable = unique.every((version) => compare(version, version) === 0);

@@ -4,8 +4,8 @@ import { type Decimal, formatDecimal, parseDecimal } from '../../lib/decimal.ts'
 const AGREE_PERCENT = 2n;
 
 /**
- * One rate of several exchanges' (positive decimals), exact: of three the median, of two that are within 2 % of each other their mean; null otherwise.
- * Of three, one may be as wrong as it likes; of two, nobody could tell which one is.
+ * One exact rate from several exchanges' rates (positive decimals): the median of three, or the mean of two that are within 2 % of each other; null
+ * otherwise. The median of three tolerates one wrong rate. Of two that differ, it is unknown which one is wrong.
  */
 export function agreedRate(rates: readonly string[]): string | null {
   const [low, middle, high] = inOrder(rates);

@@ -12,15 +12,15 @@ export interface BtcTicker {
   readonly retrievedAtMs: number;
 }
 
-/** Reads one exchange's ticker; UpstreamFailed for anything but a plausible price of now. */
+/** Reads one exchange's ticker. Rejects with UpstreamFailed for anything but a plausible, current price. */
 export type ReadTicker = (upstream: Upstream, baseUrl: string) => Promise<BtcTicker>;
 
-/** A price outside is a fault of the exchange or a bug of ours: orders of magnitude away from what bitcoin has cost since 2013. */
+/** The plausible prices. A price outside is a fault of the exchange or a bug: it is orders of magnitude away from bitcoin's prices since 2013. */
 const LOWEST = 100n;
 const HIGHEST = 100_000_000n;
 /** More digits than any exchange quotes. */
 const MAX_DIGITS = 24;
-/** Bitcoin trades every few seconds: an older price comes from a halted market or somebody's cache. */
+/** Bitcoin trades every few seconds. An older price comes from a halted market or from a cache. */
 const MAX_AGE_SECONDS = 10 * 60;
 
 const coinbaseSchema = z.object({ price: z.string(), time: z.string().optional() });
@@ -37,7 +37,7 @@ const krakenSchema = z.object({
   result: z.record(z.string(), z.object({ c: z.tuple([z.string()]).rest(z.string()) })).optional(),
 });
 
-/** Kraken: errors come with HTTP 200, and the pair under its own name, which is not the one that was asked for. It tells no time. */
+/** Kraken sends errors with HTTP 200, and names the pair otherwise than the request. It gives no time. */
 export const readKraken: ReadTicker = async (upstream, baseUrl) => {
   const { data, retrievedAtMs } = await ask(upstream, `${baseUrl}/0/public/Ticker?pair=XBTUSD`, krakenSchema);
   const [entry] = Object.entries(data.result ?? {});
@@ -71,7 +71,7 @@ function plausible({ name }: Upstream, text: string): string {
   return formatDecimal(price);
 }
 
-/** A time far ahead is no better than one long past: whatever made it does not tell when the price was made. */
+/** A time far in the future is refused like an old one, because it does not show when the price was made. */
 function checkAge({ name }: Upstream, at: number | null, nowMs: number): void {
   const isRecent = at !== null && Math.abs(nowMs / 1000 - at) <= MAX_AGE_SECONDS;
   if (!isRecent) throw new UpstreamFailed(name, 'answered a price of another time');

@@ -7,7 +7,7 @@ const FRANKFURT = new Intl.DateTimeFormat('en-CA', {
 
 /** The ECB publishes about 16:00 on working days (https://www.ecb.europa.eu, "Euro foreign exchange reference rates"). */
 const PUBLISHED_AT = '16:00';
-/** Between these the new file is looked for every few minutes; otherwise once an hour, in case a holiday is not what we think or a file came late. */
+/** Between these times the new file is requested every five minutes; otherwise once an hour, in case of an unexpected holiday or a late file. */
 const LOOK_OUT = { from: '15:45', until: '17:30', everyMs: 5 * 60_000, elseMs: 3_600_000 };
 
 const DAY_MS = 86_400_000;
@@ -25,7 +25,7 @@ export function isDue(newest: string, readAtMs: number, nowMs: number): boolean 
   return nowMs - readAtMs >= interval;
 }
 
-/** The newest weekday whose publication is due; on a holiday that is a day too new, which costs a look an hour and no wrong answer. */
+/** The newest weekday whose publication is due; on a holiday it is a day too new, which costs one request an hour and gives no wrong answer. */
 function newestExpected(nowMs: number): string {
   const { date, time } = wallClock(nowMs);
   let day = Date.parse(`${date}T00:00:00Z`) - (time >= PUBLISHED_AT ? 0 : DAY_MS);

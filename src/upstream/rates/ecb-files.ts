@@ -10,15 +10,15 @@ export interface FixingFile {
   read(date: string): Fixing | null;
 }
 
-/** The history of 27 years is 1.5 MB of text; ten times that is no history of the ECB's. */
+/** The history of 27 years is 1.5 MB of text. A file of ten times that size is not the ECB's. */
 const MAX_UNZIPPED = 16 * 1024 * 1024;
 
-/** Thrown by the readers below; the message is safe to show. */
+/** The readers below throw this. The message is safe to publish. */
 export class UnreadableFile extends Error {}
 
 /**
  * The daily and the 90-day file: `Cube time` elements with a `Cube currency rate` for each currency, per one euro.
- * Parsed strictly, because a file that was cut short would otherwise pass for one with fewer days.
+ * It is parsed strictly, because a truncated file would otherwise look like one with fewer days.
  */
 export function readFixingsXml(text: string): FixingFile {
   const days = new Map<string, Map<string, string>>();
@@ -55,7 +55,7 @@ export function readFixingsZip(zip: Uint8Array): FixingFile {
   throw new UnreadableFile('holds no history');
 }
 
-/** Rows are kept as text and split when asked for: seven thousand days of forty columns would be many small strings. */
+/** Rows are kept as text and split when they are read: seven thousand days of forty columns would be many small strings. */
 export function readFixingsCsv(text: string): FixingFile {
   const [header = '', ...rows] = text
     .split('\n')
@@ -75,7 +75,7 @@ export function readFixingsCsv(text: string): FixingFile {
   });
 }
 
-/** What every file must hold: real days in descending order, and of each day known codes with positive rates. */
+/** Throws UnreadableFile unless the file has real days in descending order, and for each day known codes with positive rates. */
 function checked(dates: readonly string[], ratesOf: (date: string) => Map<string, string> | undefined): FixingFile {
   if (dates.length === 0) throw new UnreadableFile('holds no rates');
   const orderly = dates.every((date, at) => isCalendarDate(date) && (at === 0 || date < (dates[at - 1] ?? '')));

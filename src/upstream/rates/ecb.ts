@@ -6,13 +6,13 @@ import { isDue } from './ecb-calendar.ts';
 import { type FixingFile, readFixingsXml, readFixingsZip, UnreadableFile } from './ecb-files.ts';
 import type { DatedFixing, FixingSource } from './fixing.ts';
 
-/** The longest that the ECB has not published is five days, at Easter and Christmas; Frankfurter looks back as far. */
+/** The longest gap between ECB fixings is five days, at Easter and Christmas. Frankfurter also looks back 14 days. */
 const MAX_GAP_DAYS = 14;
 /** The history only grows; its newest days come from the other two files. */
 const HISTORY_FRESH_MS = 24 * 3_600_000;
-/** How long a copy may stand in for a file that cannot be read; after that the other source is asked. */
+/** How long a copy may replace a file that cannot be read. After that the other source is asked. */
 const STALE_MS = 24 * 3_600_000;
-/** After a failed read the copy in hand is used for a while, so that not every call waits for a dead host. */
+/** After a failed read the current copy is used for this time, so that not every call waits for a dead host. */
 const RETRY_MS = 60_000;
 
 const XML_TYPE = /^(application|text)\/([\w.+-]+\+)?xml|^text\/plain|^application\/octet-stream/i;
@@ -26,7 +26,7 @@ interface Copy {
 }
 
 interface Kept {
-  /** A copy that is not due and reaches up to the date, read again if need be; UpstreamFailed when there is none. */
+  /** A copy that is fresh and contains the date; it is read again if needed. Rejects with UpstreamFailed when there is none. */
   upTo(date: string): Promise<Copy>;
 }
 
@@ -70,13 +70,13 @@ function readZip(body: Buffer, contentType: string): FixingFile {
   return readFixingsZip(body);
 }
 
-/** One file, kept parsed; asked for by many at once it is read once. */
+/** One file, cached in parsed form. Concurrent callers share one read. */
 function keepFile(upstream: Upstream, url: string, read: Reader, due: Due, clock: Clock): Kept {
   let copy: Copy | undefined;
   let reading: Promise<Copy> | undefined;
   let failedAtMs = Number.NEGATIVE_INFINITY;
 
-  // Without the caller's signal: the copy is for everybody, and the upstream's own deadline bounds it.
+  // The caller's signal is not used: all callers share the copy, and the upstream's own deadline limits the read.
   async function readAgain(): Promise<Copy> {
     const { status, headers, body, retrievedAtMs } = await upstream.fetch({ url, accept: '*/*' });
     if (status !== 200) throw new UpstreamFailed(upstream.name, `answered HTTP ${status}`);

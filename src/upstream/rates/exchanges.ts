@@ -6,20 +6,23 @@ import { createSingleFlight } from '../client/single-flight.ts';
 import { agreedRate } from './btc-agreement.ts';
 import { type BtcTicker, type ReadTicker, readBitstamp, readCoinbase, readKraken } from './btc-tickers.ts';
 
-/** BTC/USD as the exchanges told it. */
+/** The BTC/USD rate of the exchanges. */
 export interface BtcUsd {
   /** Decimal string: the median of three, or the mean of two that agree. */
   readonly rate: string;
   readonly exchanges: readonly { readonly name: string; readonly rate: string }[];
-  /** When the oldest of them was read, Unix milliseconds. */
+  /** When the oldest of the prices was read, Unix milliseconds. */
   readonly retrievedAtMs: number;
 }
 
 /** The rate at which sats are priced. */
 export interface RateSource {
-  /** At most 60 s old; throws Unavailable (503, `btc_rate_unavailable`) when fewer than two exchanges answer, or two that do not agree. */
+  /**
+   * The rate, at most 60 s old. Rejects with Unavailable (503, `btc_rate_unavailable`) when fewer than two exchanges answer, or when only two
+   * answer and differ by more than 2 %.
+   */
   current(): Promise<BtcUsd>;
-  /** The newest one, however old; null before the first. For descriptors. */
+  /** The newest rate of any age, for descriptors; null before the first. */
   last(): BtcUsd | null;
 }
 
@@ -30,7 +33,7 @@ interface RateSourceDeps {
 }
 
 const KEEP_MS = 60_000;
-/** After a failure the exchanges are left alone for so long: Kraken bears about one request a second, and invoices are asked for faster. */
+/** After a failure the exchanges are not asked for this time. Kraken accepts about one request a second, and invoices are requested faster. */
 const REST_SECONDS = 5;
 /** A ticker is some hundred bytes; a buyer waits for the slowest of the three. */
 const BOUNDS = { timeoutMs: 3000, maxBytes: 64 * 1024, concurrency: 1, retries: 0 } as const;
@@ -42,8 +45,8 @@ const EXCHANGES: readonly { name: string; key: keyof MarketsConfig['exchanges'];
 ];
 
 /**
- * Reads BTC/USD at three exchanges at once when somebody asks and the last reading is older than 60 s; callers at the same time share a reading.
- * A rate past its time prices nothing, whatever the exchanges do.
+ * Reads BTC/USD from three exchanges in parallel when a caller asks and the last rate is older than 60 s. Concurrent callers share a reading.
+ * An older rate is never used for a price.
  */
 export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): RateSource {
   const tickers = EXCHANGES.map(({ name, key, read }) => {
@@ -54,7 +57,7 @@ export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): Ra
   let newest: BtcUsd | null = null;
   let failed: { atMs: number; error: Unavailable } | null = null;
 
-  /** A clock that was set back must not lengthen a rate's life, nor a failure's. */
+  /** When the clock was set back, neither a rate nor a failure stays valid. */
   const isWithin = (atMs: number, ms: number) => clock.nowMs() >= atMs && clock.nowMs() - atMs < ms;
 
   async function refresh(): Promise<BtcUsd> {
@@ -89,7 +92,7 @@ interface Ticker {
   read(): Promise<BtcTicker>;
 }
 
-/** One exchange's answer, or why it does not count; what is no named failure is a bug and goes its own way. */
+/** One exchange's price, or the reason why it does not count. Rethrows an error that is no UpstreamFailed. */
 async function attempt({ name, read }: Ticker): Promise<(BtcTicker & { name: string }) | { reason: string }> {
   try {
     return { name, ...(await read()) };
@@ -99,7 +102,7 @@ async function attempt({ name, read }: Ticker): Promise<(BtcTicker & { name: str
   }
 }
 
-/** With no more than one that failed, the others did not agree. */
+/** When at most one exchange failed, the other two did not agree. */
 function unavailable(reasons: readonly string[]): Unavailable {
   const why = reasons.length > 1 ? reasons : [...reasons, 'the other two exchanges are more than 2 % apart'];
   const detail = `The bitcoin price cannot be told now, so nothing can be priced in sats (${why.join('; ')}).`;

@@ -11,15 +11,15 @@ export interface Fixing {
 /** A fixing with where and when it was read. */
 export interface DatedFixing {
   readonly fixing: Fixing;
-  /** Whose rates they are, and through whom. */
+  /** The publisher of the rates, and the service that passed them on. */
   readonly source: string;
   readonly url: string;
   readonly retrievedAtMs: number;
 }
 
-/** Where fixings come from. */
+/** A source of fixings. */
 export interface FixingSource {
-  /** The last fixing on or before a calendar date, or the newest one; UpstreamFailed when it cannot be had. */
+  /** The last fixing on or before a calendar date; for null the newest one. Rejects with UpstreamFailed when there is none. */
   at(date: string | null): Promise<DatedFixing>;
 }
 
@@ -35,8 +35,8 @@ export function isRate(text: string): boolean {
 }
 
 /**
- * Units of `to` for one unit of `from`, as an exact fraction of the two published rates; null when the day has no rate for one of them.
- * A fraction, so that whoever multiplies rounds once, at the end.
+ * Units of `to` for one unit of `from`, as an exact fraction of the two published rates. Null when the day has no rate for one of them.
+ * It is a fraction so that the caller rounds only once, after multiplying.
  */
 export function crossRate({ rates }: Fixing, from: string, to: string): { dividend: Decimal; divisor: Decimal } | null {
   const [dividend, divisor] = [rates.get(to), rates.get(from)].map((text) => parseDecimal(text ?? ''));

@@ -6,12 +6,12 @@ import { type FixingSource, isRate } from './fixing.ts';
 
 const code = z.string().regex(/^[A-Z]{3}$/);
 
-/** Version 1, which is frozen and holds the ECB's rates alone; weak currencies lose digits in it, which is why it is only asked second. */
+/** Version 1 is frozen and has the ECB's rates only. Weak currencies lose digits in it, so it is the second choice. */
 const answerSchema = z.object({
   amount: z.literal(1),
   base: code,
   date: z.string().refine(isCalendarDate),
-  // JSON numbers of a few digits: their shortest text is what was sent.
+  // JSON numbers of a few digits, so their shortest text is the text that was sent.
   rates: z.record(code, z.number().transform(String).refine(isRate)),
 });
 

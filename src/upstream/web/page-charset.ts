@@ -8,8 +8,8 @@ export interface Decoded {
 }
 
 /**
- * Decodes a page as browsers do: byte order mark, then the header, then what the page says itself, then UTF-8 if it is valid and
- * windows-1252 if not. Bytes that the charset does not know become U+FFFD: no page is refused for them.
+ * Decodes a page as browsers do: byte order mark, then the header, then the page's own declaration, then UTF-8 if it is valid and
+ * windows-1252 if not. Bytes that are invalid in the charset become U+FFFD; no page is refused for them.
  */
 export function decodePage(bytes: Uint8Array, contentType: string | null, kind: 'html' | 'xhtml' | 'text'): Decoded {
   const name = sniff(bytes, {

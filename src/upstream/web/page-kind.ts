@@ -1,4 +1,4 @@
-/** What a body is to be read as; `other` is nothing that we read. */
+/** How a body is read. A body of another kind is not read. */
 export type PageKind = 'html' | 'xhtml' | 'text';
 
 const KINDS: Record<string, PageKind> = {
@@ -8,10 +8,10 @@ const KINDS: Record<string, PageKind> = {
   'text/markdown': 'text',
 };
 
-/** As much as browsers look at (WHATWG MIME Sniffing, 5.2). */
+/** The bytes that browsers look at (WHATWG MIME Sniffing, 5.2). */
 const SNIFFED_BYTES = 1445;
 
-/** By the header; without one, by the first bytes, as the MIME Sniffing Standard does. `bytes` null: not read yet, then html stands for "look". */
+/** The kind by the header; without a header by the first bytes, as in the MIME Sniffing Standard. With `bytes` null (not read yet) and no header it is html. */
 export function kindOfPage(contentType: string | null, bytes: Uint8Array | null): PageKind | 'other' {
   if (contentType !== null) return KINDS[(contentType.split(';')[0] ?? '').trim().toLowerCase()] ?? 'other';
   if (bytes === null) return 'html';

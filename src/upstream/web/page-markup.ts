@@ -1,7 +1,7 @@
 /** Markup that is safe to build a tree from. */
 export interface BoundedMarkup {
   readonly html: string;
-  /** true when the end was left away. */
+  /** True when the end was cut off. */
   readonly cut: boolean;
 }
 
@@ -12,9 +12,9 @@ const EQUALS = 0x3d;
 const SLASH = 0x2f;
 
 /**
- * Takes scripts and styles out and ends the markup where the tree that it stands for would get too large. A node, an attribute or a text
- * between two entities takes a kilobyte in memory and may take three bytes here, so a page's size bounds nothing; and a worker that runs
- * out of memory can take the whole process with it. One pass; counts too much rather than too little.
+ * Removes scripts and styles, and cuts the markup where its tree would become too large. A node, an attribute or a text between two entities takes
+ * a kilobyte in memory and may take three bytes of markup, so a page's size does not limit its tree. A worker that runs out of memory can end the
+ * whole process. It makes one pass and counts too much rather than too little.
  */
 export function boundMarkup(html: string, maxTokens: number): BoundedMarkup {
   const kept: string[] = [];
@@ -43,7 +43,7 @@ export function boundMarkup(html: string, maxTokens: number): BoundedMarkup {
   return { html: kept.join(''), cut: at < html.length };
 }
 
-/** Where a script or style that begins here ends, or null; one that never ends takes the rest of the page, as it does in a browser. */
+/** The end of a script or style that begins here; null when none begins here. One without an end takes the rest of the page, as in a browser. */
 function rawEnd(html: string, at: number): number | null {
   const name = /^<(script|style)[\s/>]/i.exec(html.slice(at, at + 8))?.[1];
   if (name === undefined) return null;
@@ -54,8 +54,8 @@ function rawEnd(html: string, at: number): number | null {
 }
 
 /**
- * Counts a tag and its attributes up to its end: whatever separates two of them, outside quotes. A quote only opens a value after `=`;
- * anywhere else it is part of a name (HTML, 13.2.5), and to take it for a quote would hide what follows it.
+ * Counts a tag and its attributes up to the tag's end, by the separators outside quotes. A quote opens a value only after `=`; anywhere else it is
+ * part of a name (HTML, 13.2.5), and treating it as a quote would hide the attributes after it.
  */
 function scanTag(html: string, start: number, budget: number): { end: number; tokens: number } {
   let tokens = 1;

@@ -1,12 +1,12 @@
 import { Worker } from 'node:worker_threads';
 import { Unavailable } from '../../errors.ts';
 import { ExchangeFailed } from '../client/failure.ts';
-import { createLimiter, NoRoom } from '../client/limiter.ts';
+import { createLimiter, LimiterFull } from '../client/limiter.ts';
 import type { PageContent, PageSource } from './page.ts';
 
 /** Reads pages off the main thread. */
 export interface PageReader {
-  /** ExchangeFailed when the page is too much for the worker, Unavailable (503) when too many pages wait. */
+  /** Rejects with ExchangeFailed when the page is too large or slow for the worker, and with Unavailable (503) when too many pages wait. */
   read(source: PageSource, signal: AbortSignal): Promise<PageContent>;
   close(): Promise<void>;
 }
@@ -14,30 +14,30 @@ export interface PageReader {
 interface PageReaderOptions {
   /** Threads; each takes a core while it works. */
   readonly workers: number;
-  /** Pages that may wait for one. */
+  /** Pages that may wait for a thread. */
   readonly waiting?: number;
-  /** How long each may wait. */
+  /** How long a page may wait. */
   readonly waitMs?: number;
-  /** What one page may take. */
+  /** The time-out of reading one page. */
   readonly parseMs?: number;
 }
 
-/** A 100 KB page takes some 20 ms (bench `extract`): so many are read well within the time that they may wait. */
+/** A 100 KB page takes some 20 ms (bench `extract`), so this many pages are read well within WAIT_MS. */
 const WAITING = 256;
-/** A little: together with fetching it stays inside the handler's time-out. */
+/** Short enough that waiting and fetching stay within the handler's time-out. */
 const WAIT_MS = 4000;
-/** A 1.5 MB page takes well under a second; past this it was made to hurt. */
+/** A 1.5 MB page takes well under a second. A page that takes longer was made as an attack. */
 const PARSE_MS = 4000;
-/** Twice what the largest tree needs that a page can make us build (page-markup.ts sees to that: a worker out of memory may end the process). */
+/** Twice the memory of the largest tree that page-markup.ts allows. A worker that runs out of memory may end the process. */
 const HEAP_MB = 144;
-/** Small: most of what a page makes dies with it, and V8 would take three times 32 MB for it. */
+/** Small, because most objects of a page are short-lived, and V8 would take three times 32 MB by default. */
 const YOUNG_MB = 8;
 
-/** Threads start with the first page and stay. One that fails, stalls or runs out of memory is replaced, at the cost of its one page. */
+/** Threads start with the first page and stay. A thread that fails, stalls or runs out of memory is replaced, and only its page fails. */
 export function createPageReader(options: PageReaderOptions): PageReader {
   const { workers, waiting = WAITING, waitMs = WAIT_MS, parseMs = PARSE_MS } = options;
   const limiter = createLimiter({ running: workers, waiting, waitMs });
-  // Invariant: a worker is in here exactly while it has no page.
+  // Invariant: holds exactly the workers without a page.
   const idle: Worker[] = [];
   const all = new Set<Worker>();
 
@@ -45,7 +45,7 @@ export function createPageReader(options: PageReaderOptions): PageReader {
     const worker = spawnWorker();
     all.add(worker);
     worker.unref();
-    // A worker that was given up may still fail.
+    // A replaced worker may still emit an error.
     worker.on('error', () => undefined);
     worker.once('exit', () => {
       all.delete(worker);
@@ -74,7 +74,7 @@ export function createPageReader(options: PageReaderOptions): PageReader {
         worker.off('message', onMessage).off('error', onError).off('exit', onError);
       };
       worker.once('message', onMessage).once('error', onError).once('exit', onError);
-      // A copy of its own, to be handed over and not copied again: small buffers share memory with others.
+      // A copy whose memory can be transferred to the worker. Small buffers share memory with others, so they cannot be transferred.
       const bytes = new Uint8Array(source.bytes);
       worker.postMessage({ ...source, bytes }, [bytes.buffer]);
     });
@@ -85,7 +85,8 @@ export function createPageReader(options: PageReaderOptions): PageReader {
       limiter
         .run(signal, () => ask(idle.pop() ?? start(), source))
         .catch((error: unknown) => {
-          if (error instanceof NoRoom) throw new Unavailable('pages_busy', 'too many pages are waiting to be read', 5);
+          if (error instanceof LimiterFull)
+            throw new Unavailable('pages_busy', 'too many pages are waiting to be read', 5);
           throw error;
         }),
     close: async () => {
@@ -97,7 +98,7 @@ export function createPageReader(options: PageReaderOptions): PageReader {
 function spawnWorker(): Worker {
   return new Worker(new URL('./page-worker.ts', import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: HEAP_MB, maxYoungGenerationSizeMb: YOUNG_MB },
-    // Nothing of ours: no key is within reach of what reads strangers' pages.
+    // Empty, so that the thread that reads third parties' pages has no access to keys.
     env: {},
   });
 }

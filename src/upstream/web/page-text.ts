@@ -1,4 +1,4 @@
-/** The little of a DOM that is needed; linkedom's own types need the browser's. */
+/** The parts of a DOM that are used. linkedom's own types would need the browser's. */
 export interface PageNode {
   readonly nodeType: number;
   readonly nodeName: string;
@@ -10,12 +10,12 @@ export interface PageNode {
 const ELEMENT = 1;
 const TEXT = 3;
 
-/** What is no text of the page: code, controls, and what repeats on every page of a site. */
+/** Elements that are not text of the page: code, controls, and parts that repeat on every page of a site. */
 const SKIPPED = new Set([
   ...['SCRIPT', 'STYLE', 'NOSCRIPT', 'TEMPLATE', 'SVG', 'IFRAME', 'OBJECT', 'CANVAS', 'HEAD', 'NAV'],
   ...['SELECT', 'BUTTON', 'INPUT', 'TEXTAREA', 'DIALOG', 'MATH'],
 ]);
-/** Elements that stand on lines of their own, with an empty line around those of the first kind. */
+/** Elements on their own lines. Those of the first set have an empty line around them. */
 const PARAGRAPHS = new Set([
   'P',
   'H1',
@@ -51,17 +51,17 @@ const LINES = new Set([
   ...['FIELDSET', 'FORM', 'HR', 'BODY', 'CAPTION', 'DETAILS', 'SUMMARY'],
 ]);
 const CELLS = new Set(['TD', 'TH']);
-/** Where a line must end: many in a row, from elements that close and open, end it once. No text holds it: white space is collapsed. */
+/** Marks the end of a line. Several in a row end it once. No text contains it, because white space is collapsed. */
 const EDGE = '\v';
 
 /**
  * The text that a reader sees under a node: white space collapsed, paragraphs apart by an empty line, hidden parts left out.
- * Walks with a stack of its own and stops after `maxUnits`, because pages may nest deeper than ours and be longer than anybody reads.
+ * It uses its own stack and stops after `maxUnits`, because pages may nest deeper than the call stack and be very long.
  */
 export function visibleText(root: PageNode, maxUnits: number): string {
   const parts: string[] = [];
   let units = 0;
-  // A string is what is to be written on the way back up.
+  // A string is text to write after the children of a node.
   const stack: (PageNode | string)[] = [root];
   for (let next = stack.pop(); next !== undefined && units < maxUnits; next = stack.pop()) {
     const written = typeof next === 'string' ? next : enter(next, stack);

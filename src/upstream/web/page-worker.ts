@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads';
 import { type PageSource, readPage } from './page.ts';
 
-// A thread that does nothing but read pages: strangers' HTML must never take the time of the thread that serves and settles.
+// A thread that only reads pages, so that third parties' HTML never blocks the thread that serves and settles.
 
 parentPort?.on('message', (source: PageSource) => {
   parentPort?.postMessage(readPage(source));

@@ -5,7 +5,7 @@ import { decodePage } from './page-charset.ts';
 import { boundMarkup } from './page-markup.ts';
 import { isDeeper, type PageNode, tidy, visibleText } from './page-text.ts';
 
-/** A page as it came, for the worker. */
+/** A page as received, for the worker. */
 export interface PageSource {
   readonly bytes: Uint8Array;
   readonly contentType: string | null;
@@ -13,7 +13,7 @@ export interface PageSource {
   readonly kind: 'html' | 'xhtml' | 'text';
 }
 
-/** What a page says. */
+/** The content of a page. */
 export interface PageContent {
   readonly charset: string;
   readonly title: string | null;
@@ -25,20 +25,20 @@ export interface PageContent {
   readonly truncated: boolean;
 }
 
-/** The interface document's bound. */
+/** The limit in the interface document, in characters. */
 export const MAX_TEXT = 20_000;
-/** Text beyond this cannot become part of the answer, whatever white space goes. */
+/** Text beyond this cannot become part of the answer, even after white space is collapsed. */
 const MAX_UNITS = 20 * MAX_TEXT;
-/** Far above what pages for readers have; it bounds the answer. */
+/** Far more than pages for readers have. It limits the answer. */
 const MAX_HEADINGS = 200;
 const MAX_LINE = 500;
 /** Tags, attributes and entities that are read: some 60 MB as a tree. A long encyclopedia article has 20,000, a news page 5,000. */
 const MAX_TOKENS = 40_000;
-/** Its work grows with the cube of the depth: a second at 400. Pages for readers stay below 60. */
+/** Readability's time grows with the cube of the depth: a second at 400. Pages for readers stay below 60. */
 const MAX_DEPTH = 128;
-/** What is mostly links is a menu, however long. */
+/** A text with a larger share of links is a menu, however long. */
 const MAX_LINKED = 0.5;
-/** An article shorter than this is a menu, a notice or a miss: the whole page then says more. */
+/** A shorter article is a menu, a notice or a mistake. The whole page's text is then used. */
 const MIN_ARTICLE = 200;
 
 interface PageElement extends PageNode {
@@ -71,25 +71,25 @@ export function readPage({ bytes, contentType, contentLanguage, kind }: PageSour
     language: languageTag(langOf(document)) ?? headed ?? languageTag(meta(document, 'content-language')),
   };
   const seen = seenOf(document);
-  // Last, because it takes the document apart.
+  // Last, because it changes the document.
   const article = articleOf(document);
   const clipped = clipText(article.length >= MIN_ARTICLE ? article : seen, MAX_TEXT);
   return { charset, ...described, headings, ...clipped, truncated: clipped.truncated || cut };
 }
 
-/** What is to be seen of the page's main part, or of all of it when none is marked. */
+/** The visible text of the page's main part, or of the whole page when no main part is marked. */
 function seenOf(document: PageDocument): string {
   const main = document.querySelector('main, [role="main"]');
   const text = main ? visibleText(main, MAX_UNITS) : '';
   return text.length >= MIN_ARTICLE || !document.body ? text : visibleText(document.body, MAX_UNITS);
 }
 
-/** linkedom takes a text without a root for a fragment, whose parts it then does not find. */
+/** linkedom treats a text without a root element as a fragment and does not find its parts, so a root is added. */
 function whole(html: string): string {
   return /<html[\s>]/i.test(html) ? html : `<html><head></head><body>${html}</body></html>`;
 }
 
-/** XHTML may close any element in its opening tag; to an HTML parser an empty script would swallow the rest of the page. */
+/** XHTML may close any element in its opening tag. For an HTML parser a script closed like this would contain the rest of the page. */
 function expandEmpty(xhtml: string): string {
   return xhtml.replace(
     /<(script|style|title|textarea|iframe|div|p|span|a|i|b|em|strong|td|th|li|h[1-6]|section|article)\b((?:[^<>"']|"[^"]*"|'[^']*')*)\/>/gi,
@@ -109,7 +109,7 @@ function articleOf(document: PageDocument): string {
     for (const link of article.querySelectorAll('a')) linked += tidy(link.textContent ?? '').length;
     return linked > text.length * MAX_LINKED ? '' : text;
   } catch {
-    // A form that it did not foresee: the visible text stands in.
+    // Readability failed on an unusual page; the visible text is used instead.
     return '';
   }
 }
@@ -141,7 +141,7 @@ function langOf(document: PageDocument): string | null {
   return root?.getAttribute('lang') ?? root?.getAttribute('xml:lang') ?? null;
 }
 
-/** The first tag of a list, if it has the form of one (RFC 5646). */
+/** The first language tag of a list, if it is well-formed (RFC 5646). */
 function languageTag(value: string | null): string | null {
   const tag = value?.split(',')[0]?.trim() ?? '';
   return /^[a-z]{2,8}(-[a-z0-9]{1,8})*$/i.test(tag) ? tag : null;

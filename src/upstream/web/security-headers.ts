@@ -1,9 +1,9 @@
-/** How a header that is there was set; `ignored`: browsers do not heed it over plain http, `obsolete`: nor anywhere any more. */
+/** How a present header is set. `ignored`: browsers ignore it over plain http. `obsolete`: browsers ignore it everywhere. */
 export type Judgement = 'good' | 'weak' | 'invalid' | 'ignored' | 'obsolete';
-/** How much a header that is not there is missed; `covered`: another one does its work, `inapplicable`: it would do nothing over http. */
+/** How important a missing header is. `covered`: another header has its effect. `inapplicable`: it has no effect over http. */
 export type Lack = 'needed' | 'advised' | 'optional' | 'covered' | 'inapplicable';
 
-/** The security headers of an answer, each with one word. */
+/** The security headers of an answer, each with a judgement. */
 export interface SecurityHeaders {
   readonly present: { readonly name: string; readonly value: string; readonly judgement: Judgement }[];
   readonly missing: { readonly name: string; readonly judgement: Lack }[];
@@ -21,7 +21,7 @@ interface Rule {
 
 /** Half a year, below which Mozilla's HTTP Observatory marks HSTS down (https://developer.mozilla.org/observatory). */
 const HSTS_SECONDS = 15_768_000;
-/** Values are quoted for the reader, not kept whole: a policy may have 10 KB. */
+/** Values are cut to this length: a policy may have 10 KB. */
 const MAX_VALUE = 500;
 
 const oneOf =
@@ -33,7 +33,7 @@ const oneOf =
 
 const crossOriginOpener = oneOf(['same-origin', 'same-origin-allow-popups', 'noopener-allow-popups'], ['unsafe-none']);
 
-/** The list of the Observatory and of OWASP's Secure Headers Project, in the order of their weight. */
+/** The headers of the Observatory and of OWASP's Secure Headers Project, by descending importance. */
 const RULES: readonly Rule[] = [
   { name: 'content-security-policy', lack: 'needed', judge: judgePolicy },
   {
@@ -65,7 +65,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Once advised, now without effect or harmful: said when present, not missed when absent. */
+/** Once advised, now without effect or harmful: reported when present, not reported as missing. */
 const OBSOLETE = ['x-xss-protection', 'expect-ct', 'public-key-pins', 'feature-policy'];
 
 /** Judges the security headers of an answer that came over http or https. */
@@ -84,7 +84,7 @@ export function judgeHeaders(headers: Headers, https: boolean): SecurityHeaders 
   return { present, missing };
 }
 
-/** RFC 6797: one max-age, whole seconds; two headers, which arrive joined by a comma, are none. */
+/** RFC 6797: one max-age in whole seconds. Two headers, which arrive joined by a comma, are invalid. */
 function judgeTransport(value: string, https: boolean): Judgement {
   if (!https) return 'ignored';
   const ages = value.split(';').flatMap((part) => /^\s*max-age\s*=\s*"?(\d+)"?\s*$/i.exec(part)?.[1] ?? []);
@@ -92,7 +92,7 @@ function judgeTransport(value: string, https: boolean): Judgement {
   return Number(ages[0]) >= HSTS_SECONDS ? 'good' : 'weak';
 }
 
-/** A policy that lets any script run, or scripts from anywhere, stops nothing; one without a rule for scripts neither. */
+/** A policy is weak when it allows any script, scripts from any origin, or has no rule for scripts. */
 function judgePolicy(value: string): Judgement {
   const directives = new Map(
     value.split(/[;,]/).flatMap((part) => {

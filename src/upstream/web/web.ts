@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { withinDeadline } from '../client/deadline.ts';
 import { ExchangeFailed } from '../client/failure.ts';
 import { mediaTypeOf } from '../client/json.ts';
-import { createLimiter, NoRoom } from '../client/limiter.ts';
+import { createLimiter, LimiterFull } from '../client/limiter.ts';
 import type { DialOptions, TlsFacts } from '../guard/dial.ts';
 import { hostOf } from '../guard/guard.ts';
 import { createHostLimit } from '../guard/host-limit.ts';
@@ -13,7 +13,7 @@ import { kindOfPage } from './page-kind.ts';
 import { createPageReader } from './page-reader.ts';
 import { judgeHeaders, type SecurityHeaders } from './security-headers.ts';
 
-/** A page's content and where it was found. */
+/** A page's content and its final URL. */
 export interface ExtractedPage extends PageContent {
   readonly finalUrl: string;
   readonly status: number;
@@ -34,9 +34,9 @@ export interface CheckedUrl {
 }
 
 /**
- * Strangers' pages. Both throw `url_not_public` (400) for what is, redirects or resolves to something that is not public, NotFound for a
- * host or page that does not exist, UpstreamFailed (502) naming the host for what it did wrong, TooMany (429) for a host that has had
- * enough requests, Unavailable (503) when too many calls wait.
+ * Third parties' pages. Both methods reject with `url_not_public` (400) for a URL that is, redirects to or resolves to something that is not public;
+ * NotFound for a host or page that does not exist; UpstreamFailed (502), naming the host, for its failure; TooMany (429) for a host whose limit is
+ * reached; Unavailable (503) when too many calls wait.
  */
 export interface Web {
   readonly measuredFrom: string;
@@ -48,7 +48,7 @@ export interface Web {
 interface WebOptions {
   readonly clock: Clock;
   readonly userAgent: string;
-  /** Our own public origin, said in answers. */
+  /** Our own public origin, which answers contain. */
   readonly measuredFrom: string;
   readonly timeoutMs: number;
   readonly hostPerMinute: number;
@@ -56,11 +56,11 @@ interface WebOptions {
   readonly dial: DialOptions;
 }
 
-/** 99 of 100 pages have less HTML than 1 MB (https://httparchive.org/reports/page-weight); it bounds what one call may hold in memory. */
+/** 99 of 100 pages have less HTML than 1 MB (https://httparchive.org/reports/page-weight); it limits the memory of one call. */
 export const MAX_PAGE_BYTES = 3 * 1024 * 1024;
-/** Visits at once: with the bound above, at most some 200 MB of pages. */
+/** Parallel visits. With the limit above they hold at most some 200 MB of pages. */
 const VISITS = 64;
-/** Visits that may wait, and how long: a little, then the caller is told to come back. */
+/** The most waiting visits. A visit that waits longer than the limit below is refused with 503. */
 const WAITING_VISITS = 512;
 const WAIT_MS = 4000;
 
@@ -71,7 +71,7 @@ export function createWeb(options: WebOptions): Web & { close(): Promise<void> }
   const limiter = createLimiter({ running: VISITS, waiting: WAITING_VISITS, waitMs: WAIT_MS });
   const limitHost = createHostLimit(options.hostPerMinute, clock);
 
-  /** Visits a URL and closes what it opened, whatever `use` does with it. */
+  /** Visits a URL and closes the connection after `use`, also when it throws. */
   async function landed<T>(
     text: string,
     signal: AbortSignal,
@@ -127,7 +127,7 @@ function requireSuccess(status: number, host: string): void {
   if (status < 200 || status > 299) throw new ExchangeFailed('reading', `it answers HTTP ${status}`);
 }
 
-/** The bytes of what is a page, by its type and its beginning. Throws ExchangeFailed for anything else, unread where its type says so. */
+/** The bytes of a page, recognised by its type and its first bytes. Throws ExchangeFailed for anything else, without reading it when the type suffices. */
 async function readSource(landing: Landing): Promise<PageSource> {
   const { headers } = landing;
   const contentType = headers['content-type'] ?? null;
@@ -141,10 +141,10 @@ async function readSource(landing: Landing): Promise<PageSource> {
   return { bytes, contentType, contentLanguage: headers['content-language'] ?? null, kind };
 }
 
-/** What went wrong in the words of an answer; the host is the upstream. */
+/** The error for the caller; the host is named as the upstream. */
 function named(host: string, error: unknown): unknown {
   if (error instanceof AppError) return error;
-  if (error instanceof NoRoom)
+  if (error instanceof LimiterFull)
     return new Unavailable('web_busy', 'too many pages are being fetched; try again shortly', 5);
   return error instanceof ExchangeFailed ? new UpstreamFailed(host, error.message, error) : error;
 }

@@ -1,6 +1,6 @@
 /**
- * The subdomains of wikipedia.org that are open for reading and writing, by the foundation's own configuration of 2026-08-21
- * (dblists of operations/mediawiki-config). An allow-list, because the value becomes part of a host name.
+ * The subdomains of wikipedia.org that are open for reading and writing, from the Wikimedia Foundation's configuration of 2026-08-21
+ * (dblists of operations/mediawiki-config). It is an allow-list, because the value becomes part of a host name.
  */
 const OPEN = `
   ab ace ady af als alt am ami an ang ann anp ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bbc bcl bdr be be-tarask

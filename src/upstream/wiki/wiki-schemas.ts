@@ -14,7 +14,7 @@ export const restSearchSchema = z.object({
   ),
 });
 
-/** What the action API says instead of an answer, with HTTP 200. */
+/** The action API's error, which comes with HTTP 200. */
 const error = z.object({ code: z.string() }).optional();
 
 /** Action API, `list=search`. */
@@ -38,7 +38,7 @@ export const summarySchema = z.object({
 const page = z.object({
   ns: z.int().optional(),
   title: z.string(),
-  /** Format version 2 says true or nothing, version 1 an empty string or nothing. */
+  /** True or absent in format version 2; an empty string or absent in version 1. */
   missing: z.union([z.boolean(), z.string()]).optional(),
   invalid: z.union([z.boolean(), z.string()]).optional(),
   extract: z.string().optional(),

@@ -6,7 +6,7 @@ import type { Dated, Upstream } from '../client/http.ts';
 import { secondsOf } from '../timestamp.ts';
 import { actionSearchSchema, articleSchema, restSearchSchema, summarySchema } from './wiki-schemas.ts';
 
-/** One article that fits a search. */
+/** One search result. */
 export interface WikiHit {
   readonly title: string;
   readonly description: string | null;
@@ -14,7 +14,7 @@ export interface WikiHit {
   readonly url: string;
 }
 
-/** What summary and article tell alike; `updatedAt` is Unix seconds of the newest edit. */
+/** The fields that summary and article share. `updatedAt` is the newest edit in Unix seconds. */
 interface WikiPage {
   readonly title: string;
   readonly updatedAt: number | null;
@@ -38,7 +38,7 @@ export interface Wiki {
   article(lang: string, title: string, signal?: AbortSignal): Promise<Dated<WikiArticle> | null>;
 }
 
-/** The namespace of articles; talk, user and help pages are not what is sold. */
+/** The namespace of articles; talk, user and help pages are not sold. */
 const ARTICLES = 0;
 
 /** Wikipedia through its REST and action APIs. `origin` holds `{lang}` where the edition's name goes. */
@@ -124,7 +124,7 @@ function articleOf(
   { query, error }: z.output<typeof articleSchema>,
 ): WikiArticle | null {
   const page = required(upstream, query, error).pages?.[0];
-  // A title of another project (`fr:Paris`) gives no page at all, a bad one an invalid page.
+  // A title of another project (`fr:Paris`) gives no page, and a bad title an invalid page.
   if (!page || isSet(page.missing) || isSet(page.invalid) || (page.ns ?? ARTICLES) !== ARTICLES) return null;
   if (page.extract === undefined) throw new UpstreamFailed(upstream.name, 'answered without a text');
   return {
@@ -151,13 +151,13 @@ function required<T>(upstream: Upstream, answer: T | null | undefined, error?: u
   return answer;
 }
 
-/** The address people open; the mirror that we may read from is not it. Written as MediaWiki writes titles in addresses. */
+/** The public address of an article, not that of a mirror. The title is encoded as MediaWiki does. */
 function articleUrl(lang: string, title: string): string {
   const path = encodeURIComponent(title.replaceAll(' ', '_')).replace(/%(3A|2C|2F|3B|40|24)/g, decodeURIComponent);
   return `https://${lang}.wikipedia.org/wiki/${path}`;
 }
 
-/** Text of an excerpt: the marks around found words and the entities undone; what is empty is unknown. */
+/** The plain text of an excerpt, without the marks around found words and with entities decoded. Null when it is empty. */
 function plain(html: string | null | undefined): string | null {
   const text = decodeHTML((html ?? '').replace(/<[^>]*>/g, ''))
     .replace(/\s+/g, ' ')

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../../support/chain/fault-proxy.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
-import { until } from '../../support/service/workers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
 import { decoded, newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
 import { cancelCalldata, newOutsider } from '../../support/usdc/outsider.ts';
 

@@ -8,8 +8,9 @@ export interface ProxiedCall {
 }
 
 /**
- * What becomes of a call. `drop`: it never arrives and is never answered; `deaf`: it arrives, the answer does not; `garbage`: the body is no JSON-RPC;
- * `http`: a status instead of an answer; `delayMs`: as usual, but later. These befall the whole request. `result` and `error` answer one call in the node's place.
+ * The fault of a call. `drop`: it never arrives and is never answered; `deaf`: it arrives, but its answer does not; `garbage`: the body is not JSON-RPC;
+ * `http`: a status instead of an answer; `delayMs`: as usual, but later. These faults apply to the whole request.
+ * `result` and `error` answer one call instead of the node.
  */
 export type Fate =
   | 'pass'
@@ -21,7 +22,7 @@ export type Fate =
   | { result: unknown }
   | { error: { code: number; message: string } };
 
-/** Decides about every call, and may act before the node hears of it and after it has answered. */
+/** Decides the fault of every call, and may run code before the node gets the call and after it has answered. */
 export interface Mischief {
   fate?(call: ProxiedCall): Fate;
   before?(call: ProxiedCall): Promise<void>;
@@ -30,7 +31,7 @@ export interface Mischief {
 
 type Reply = Record<string, unknown>;
 
-/** A JSON-RPC proxy in front of a real node that does to calls what a test decides, and can be away for a while. */
+/** A JSON-RPC proxy in front of a real node. A test decides the faults of calls, and can close the proxy for a while. */
 export async function startFaultProxy(target: string) {
   let mischief: Mischief = {};
 
@@ -86,7 +87,7 @@ export async function startFaultProxy(target: string) {
     play: (next: Mischief): void => {
       mischief = next;
     },
-    /** Nobody listens for a while, as when the node is started again. */
+    /** Refuses connections for a while, as during a restart of the node. */
     away: async (ms: number): Promise<void> => {
       await close();
       await new Promise((next) => setTimeout(next, ms));

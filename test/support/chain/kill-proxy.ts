@@ -22,13 +22,13 @@ export interface Standing {
   readonly reached: Promise<void>;
   /** Whether it was reached, and the service still waits for what hangs. */
   holds(): boolean;
-  /** Breaks the connection of what hangs, and stops nothing more. */
+  /** Breaks the connection of the stopped request, and stops no more requests. */
   letGo(): void;
 }
 
 /**
- * Stands between the service and its node and tells how far a request has come, which is how a test knows from outside what the service
- * is about. Everything but the one request that it stops goes through as it is.
+ * A proxy between the service and its node that reports how far a request has come, so that a test knows the service's state from outside.
+ * It passes everything unchanged, except for the one request that it stops.
  */
 export async function startKillProxy(target: string) {
   let meet: (stage: Stop['stage'], exchange: Exchange, response: ServerResponse) => boolean = () => false;

@@ -2,14 +2,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A chain's node, as many milliseconds further away as it is told. */
+/** A chain's node with an added delay in milliseconds. */
 export interface SlowChain {
   readonly url: string;
   slow(waitMs: () => number): void;
   stop(): Promise<void>;
 }
 
-/** Stands before a JSON-RPC node and changes nothing but the time of its answers, so that a kill can meet a handler at work. */
+/** A proxy in front of a JSON-RPC node that only delays answers, so that a test can kill the service while a handler runs. */
 export async function startSlowChain(target: string): Promise<SlowChain> {
   let waitMs = () => 0;
   const server = createServer(async (request, response) => {

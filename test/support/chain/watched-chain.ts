@@ -7,7 +7,7 @@ interface Asked {
   readonly signal: AbortSignal | undefined;
 }
 
-/** A chain client that passes everything on, with what was asked through it, how important that was said to be, and what ends it. */
+/** A chain client that passes every call on and records the calls with their ranks and signals. */
 export function watchedChain(chain: ChainClient) {
   const asked: Asked[] = [];
   const watched: ChainClient = {

@@ -28,8 +28,8 @@ export function ask<T>(file: string, sql: string): T {
 }
 
 /**
- * What a dead service has left, by nonce. Read from a copy of its files, because whoever opens the real ones first repairs them, and that is
- * for the service to do.
+ * The rows that a dead service has left, by nonce. They are read from a copy of its files, because opening the real ones would recover them, and the
+ * service itself must do that.
  */
 export function rowsLeft(file: string): ReadonlyMap<string, LedgerRow> {
   const folder = mkdtempSync(join(tmpdir(), 'percall-left-'));
@@ -46,8 +46,8 @@ export function rowsLeft(file: string): ReadonlyMap<string, LedgerRow> {
 }
 
 /**
- * Looks at the ledger of a running service, doing nothing else, until a count rises; true once it has.
- * A timer between two looks would miss what is over within a millisecond.
+ * Polls the ledger of a running service in a busy loop until a count rises. Returns true once it has risen.
+ * A timer between two reads would miss a state that lasts less than a millisecond.
  */
 export function watchRise(file: string, countSql: string, longestMs: number): boolean {
   const db = new Database(file, { readonly: true });

@@ -2,7 +2,7 @@ import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { hash32, reservation } from './ledger-rows.ts';
 
-/** What a racer is told to do in one round: the same as its rivals, at the same time. */
+/** The instructions for one round. All racers do the same at the same time. */
 export interface Round {
   readonly number: number;
   /** Reservations that it tries at once. */
@@ -12,7 +12,7 @@ export interface Round {
 }
 
 // A process of its own, which reserves in a ledger that others reserve in: `ledger-racer.ts FILE NAME`.
-// It says `ready`, then answers each round with its wins, and ends when nobody tells it any more.
+// It prints `ready`, then answers each round with its wins, and ends when its input closes.
 const [file = '', name = ''] = process.argv.slice(2);
 const store = createLedgerStore(openLedgerDatabase(file));
 

@@ -5,25 +5,25 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** How PostgreSQL acknowledges a transaction: the tag of a CommandComplete. */
 const COMMITTED = Buffer.from('COMMIT\0');
 
-/** What becomes of an acknowledged COMMIT: the connection breaks before its client hears of it, or nothing comes any more. */
+/** How an acknowledged COMMIT is lost: the connection breaks before its client gets the answer, or the connection becomes half-open. */
 export type CommitLoss = 'cut' | 'swallow';
 
 interface Pair {
   readonly client: Socket;
   readonly server: Socket;
-  /** Nothing passes any more, for good: as where a firewall has forgotten the connection. */
-  deaf: boolean;
+  /** No data passes any more, as when a firewall has dropped the connection. */
+  isHalfOpen: boolean;
   /** Its transaction is the one whose COMMIT is to be lost. */
   marked: boolean;
 }
 
 /**
- * The wire between an instance and PostgreSQL, and what befalls wires. Connections that went deaf stay so; `heal` lets new ones through.
+ * A proxy between an instance and PostgreSQL with connection faults. A half-open connection stays half-open; `heal` lets new ones through.
  */
 export async function startDatabaseProxy(databaseUrl: string) {
   const target = Number(new URL(databaseUrl).port);
   const pairs = new Set<Pair>();
-  let state: 'open' | 'away' | 'deaf' = 'open';
+  let state: 'open' | 'away' | 'isHalfOpen' = 'open';
   let delayMs = 0;
   let losing: { how: CommitLoss; mark: Buffer; lost: () => void } | null = null;
 
@@ -37,11 +37,11 @@ export async function startDatabaseProxy(databaseUrl: string) {
     let last: Promise<unknown> = Promise.resolve();
     const after = (step: () => void) => {
       last = Promise.all([last, delayMs > 0 && delay(delayMs)]).then(() => {
-        if (!pair.deaf && !to.destroyed) step();
+        if (!pair.isHalfOpen && !to.destroyed) step();
       });
     };
     from.on('data', (data) => {
-      if (!pair.deaf && !isLost(data)) after(() => to.write(data));
+      if (!pair.isHalfOpen && !isLost(data)) after(() => to.write(data));
     });
     from.on('end', () => after(() => to.end()));
   }
@@ -56,7 +56,7 @@ export async function startDatabaseProxy(databaseUrl: string) {
     const { how, lost } = losing;
     losing = null;
     if (how === 'cut') reset(pair);
-    pair.deaf = true;
+    pair.isHalfOpen = true;
     lost();
     return true;
   }
@@ -65,7 +65,7 @@ export async function startDatabaseProxy(databaseUrl: string) {
     client.on('error', () => {});
     if (state === 'away') return void client.resetAndDestroy();
     const server = connect({ port: target, host: '127.0.0.1', allowHalfOpen: true });
-    const pair = { client, server, deaf: state === 'deaf', marked: false };
+    const pair = { client, server, isHalfOpen: state === 'isHalfOpen', marked: false };
     pairs.add(pair);
     pipe(pair, client, server, (data) => marks(pair, data));
     pipe(pair, server, client, (data) => loses(pair, data));
@@ -76,8 +76,8 @@ export async function startDatabaseProxy(databaseUrl: string) {
     ] as const) {
       one.on('close', () => {
         pairs.delete(pair);
-        // A deaf wire does not even tell that the other end has hung up.
-        if (!pair.deaf) other.destroy();
+        // A half-open connection does not even report that the other end was closed.
+        if (!pair.isHalfOpen) other.destroy();
       });
     }
   }
@@ -98,7 +98,7 @@ export async function startDatabaseProxy(databaseUrl: string) {
     cut: (): void => {
       for (const pair of pairs) reset(pair);
     },
-    /** Hangs up towards the instance, and goes on to take what it sends. */
+    /** Closes the sending side towards the instance, and goes on to receive. */
     halfClose: (): void => {
       for (const { client } of pairs) client.end();
     },
@@ -107,10 +107,10 @@ export async function startDatabaseProxy(databaseUrl: string) {
       state = 'away';
       for (const pair of pairs) reset(pair);
     },
-    /** Lets nothing through and tells nobody; new connections are as deaf, until `heal`. */
+    /** Makes all connections half-open; new ones too, until `heal`. */
     swallow: (): void => {
-      state = 'deaf';
-      for (const pair of pairs) pair.deaf = true;
+      state = 'isHalfOpen';
+      for (const pair of pairs) pair.isHalfOpen = true;
     },
     /**
      * Loses the answer to the next COMMIT that the database makes on a connection whose client has sent these bytes since, or anything at

@@ -4,7 +4,7 @@ import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
 import { POSTGRES_LIMITS } from '../ledger/ledger-adapters.ts';
 import { freshDatabase } from './postgres-run.ts';
 
-/** A ledger on PostgreSQL, and two who meddle: a stranger who holds what the stores want, and a watcher who sees them wait. */
+/** A ledger on PostgreSQL with two further clients: `blocker` holds locks that the stores need, and `watcher` sees them wait. */
 export async function openMeddled() {
   const url = await freshDatabase();
   let retries = 0;
@@ -12,18 +12,18 @@ export async function openMeddled() {
     ...{ url, ...POSTGRES_LIMITS, clock: systemClock },
     onRetry: () => void retries++,
   });
-  // Not one for both: within a transaction the list of what others do stands still.
-  const [stranger, watcher] = [new Client({ connectionString: url }), new Client({ connectionString: url })];
-  await Promise.all([stranger.connect(), watcher.connect()]);
+  // These are two clients, because inside a transaction pg_stat_activity does not change.
+  const [blocker, watcher] = [new Client({ connectionString: url }), new Client({ connectionString: url })];
+  await Promise.all([blocker.connect(), watcher.connect()]);
   return {
     url,
     stores,
-    stranger,
+    blocker,
     watcher,
-    /** How often a transaction was run anew. */
+    /** How often a transaction was retried. */
     retries: () => retries,
     close: async () => {
-      await Promise.all([stranger.end(), watcher.end()]);
+      await Promise.all([blocker.end(), watcher.end()]);
       await stores.close();
     },
   };
@@ -31,7 +31,7 @@ export async function openMeddled() {
 
 export type Meddled = Awaited<ReturnType<typeof openMeddled>>;
 
-/** Resolves when somebody in this client's database waits for a lock. */
+/** Resolves when a transaction in this client's database waits for a lock. */
 export async function untilSomebodyWaits(watcher: Pick<Client, 'query'>): Promise<void> {
   const waiting =
     "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' LIMIT 1";

@@ -27,9 +27,9 @@ export async function freshDatabase(template: 'ledger_template' | 'template1' = 
 async function serverUrl(): Promise<string> {
   for (const until = Date.now() + READY_MS; Date.now() < until; ) {
     if (claimed()) startKeeper();
-    const url = said('url');
+    const url = readNote('url');
     if (url !== null) return url;
-    const error = said('error');
+    const error = readNote('error');
     if (error !== null) throw new Error(`PostgreSQL did not start: ${error}`);
     forgetDeadKeeper();
     await new Promise((next) => setTimeout(next, 30));
@@ -55,11 +55,11 @@ function startKeeper(): void {
 
 /** What an earlier run of the same number left when its keeper was killed too. */
 function forgetDeadKeeper(): void {
-  const pid = Number(said('keeper') ?? 0);
+  const pid = Number(readNote('keeper') ?? 0);
   if (pid > 0 && !existsSync(`/proc/${pid}`)) rmSync(folder, { recursive: true, force: true });
 }
 
-function said(name: string): string | null {
+function readNote(name: string): string | null {
   try {
     return readFileSync(join(folder, name), 'utf8');
   } catch {

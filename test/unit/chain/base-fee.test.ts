@@ -15,13 +15,13 @@ const header = (over: Partial<Header>): Header => ({
   ...over,
 });
 
-test('eight bytes of extra data are the next base fee, exact', () => {
+test('eight bytes of extra data are the exact next base fee', () => {
   // 20.13 gwei, big-endian.
   expect(nextBaseFee(header({ extraData: '0x00000004afd76c80' }))).toEqual({ wei: 20_130_000_000n, exact: true });
 });
 
 test.each(['0x', '0x00000004afd76c', '0x00000004afd76c8000', '0x0000000000000000'])(
-  'extra data %s is not a fee: computed, and said to be',
+  'extra data %s is not a fee: the fee is computed, and marked as not exact',
   (extraData) => {
     expect(nextBaseFee(header({ extraData }))).toEqual({ wei: 20_000_000_000n, exact: false });
   },

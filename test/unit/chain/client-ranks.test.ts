@@ -12,7 +12,7 @@ afterEach(async () => {
 
 const BUSY = { status: 503, code: 'chain_busy', retryAfterSeconds: 1 };
 
-/** A provider that answers `ask` so many times a second by the test's clock, as public ones do, and refuses the rest. */
+/** A provider that answers `ask` at most `most` times a second by the test's clock and refuses the rest, as public providers do. */
 async function limitedNode(clock: ManualClock, perSecond: { most: number }): Promise<RpcServer & { served(): number }> {
   let second: number[] = [];
   let served = 0;
@@ -41,7 +41,7 @@ async function bench(providers = 1, limit = { most: 4 }) {
   return { clock, nodes, limit, chain, ask, asked };
 }
 
-/** Lets the clock run on until a request ends, and resolves or rejects as it does. */
+/** Advances the clock until a request ends. Resolves or rejects as the request does. */
 async function runUntilEnd<T>(clock: ManualClock, request: Promise<T>): Promise<T> {
   let isOver = false;
   const over = (): void => {
@@ -50,13 +50,13 @@ async function runUntilEnd<T>(clock: ManualClock, request: Promise<T>): Promise<
   request.then(over, over);
   while (!isOver) {
     await clock.advance(25);
-    // What goes over the network of this machine takes its own time.
+    // The loopback network takes real time.
     await new Promise((next) => setTimeout(next, 1));
   }
   return request;
 }
 
-/** A client that has learned its provider's four a second: a fifth was refused. */
+/** A client that has learned its provider's limit of four a second, because the fifth request was refused. */
 async function learned() {
   const opened = await bench();
   for (let at = 0; at < 4; at++) await opened.ask();
@@ -65,7 +65,7 @@ async function learned() {
   return opened;
 }
 
-/** The same when the provider has stopped answering: less than one request a second is left. */
+/** The same client after its provider refused everything: less than one request a second is left. */
 async function exhausted() {
   const opened = await learned();
   opened.limit.most = 0;
@@ -76,7 +76,7 @@ async function exhausted() {
   return opened;
 }
 
-/** How a request ended, or that it has not. */
+/** Reports how a request ended, or that it has not ended. */
 function ended(request: Promise<unknown>) {
   const state = { is: 'open' };
   request.then(
@@ -93,8 +93,8 @@ const turns = async () => {
   for (let at = 0; at < 5; at++) await new Promise((next) => setImmediate(next));
 };
 
-describe('providers that never refused anything for its number', () => {
-  test('are asked for everything at once', async () => {
+describe('providers that never refused a request for a rate limit', () => {
+  test('are asked without any delay', async () => {
     const { ask, chain } = await bench(1, { most: 1000 });
     expect(chain.requestsPerSecond()).toBe(Number.POSITIVE_INFINITY);
     const ranks: Rank[] = ['settle', 'sale', 'collect', 'offer', 'admit', 'free'];
@@ -103,15 +103,15 @@ describe('providers that never refused anything for its number', () => {
   });
 });
 
-describe('a provider that refuses what is too much', () => {
-  test('is told apart from one that fails: the chain is busy, for a second', async () => {
+describe('a provider with a rate limit', () => {
+  test('is distinguished from one that fails: the chain is busy, with Retry-After of a second', async () => {
     const { ask, clock } = await bench(1, { most: 0 });
     const refused = runUntilEnd(clock, ask());
     await expect(refused).rejects.toBeInstanceOf(Unavailable);
     await expect(refused).rejects.toMatchObject(BUSY);
   });
 
-  test('makes the chain busy in a batch too, and is one refusal there, whatever its calls', async () => {
+  test('makes the chain busy in a batch too, which counts as one refusal for all its calls', async () => {
     const { chain, clock } = await bench(1, { most: 2 });
     const calls = Array.from({ length: 5 }, () => ({ method: 'ask', params: [] }));
     await expect(runUntilEnd(clock, chain.batch(calls, { rank: 'admit' }))).rejects.toMatchObject(BUSY);
@@ -119,7 +119,7 @@ describe('a provider that refuses what is too much', () => {
   });
 
   test.each<Rank>(['admit', 'free'])(
-    'leaves no request of rank %s, which is refused at once, unasked',
+    'has no request left for rank %s, which is refused at once without asking the provider',
     async (rank) => {
       const { ask, asked } = await learned();
       const before = asked();
@@ -128,7 +128,7 @@ describe('a provider that refuses what is too much', () => {
     },
   );
 
-  test('is asked for a settlement all the same, after three seconds at the longest', async () => {
+  test('is asked for a settlement nevertheless, after three seconds at the longest', async () => {
     const { ask, asked, clock, chain } = await exhausted();
     expect(chain.requestsPerSecond()).toBeLessThan(1);
     const before = asked();
@@ -141,7 +141,7 @@ describe('a provider that refuses what is too much', () => {
     expect(asked()).toBe(before + 1);
   });
 
-  test('is asked for a sale as soon as it bears it, before which the sale waits', async () => {
+  test('is asked for a sale as soon as its allowance permits, and the sale waits until then', async () => {
     const { ask, asked, clock, limit } = await learned();
     limit.most = 1000;
     const sale = ask();
@@ -164,7 +164,7 @@ describe('a provider that refuses what is too much', () => {
     expect(asked()).toBe(2);
   });
 
-  test('is asked again only for what is still open of a batch', async () => {
+  test('is asked again only for the unanswered calls of a batch', async () => {
     const { chain, clock, nodes, limit } = await bench(1, { most: 1 });
     const calls = [1, 2].map(() => ({ method: 'ask', params: [] }));
     const batch = chain.batch(calls);
@@ -174,7 +174,7 @@ describe('a provider that refuses what is too much', () => {
     expect(nodes[0]?.served()).toBe(2);
   });
 
-  test('refuses a sale that has waited for two seconds, unasked', async () => {
+  test('is not asked for a sale that has waited for two seconds, and the sale is refused', async () => {
     const { ask, asked, clock } = await exhausted();
     const before = asked();
     const state = ended(ask('sale'));
@@ -185,7 +185,7 @@ describe('a provider that refuses what is too much', () => {
     expect([state.is, asked()]).toEqual(['chain_busy', before]);
   });
 
-  test('bears more with quiet, so that what is learned is not for ever', async () => {
+  test('gets more requests after a while without refusals, so that no limit is learned for ever', async () => {
     const { ask, chain, clock, limit } = await learned();
     limit.most = 1000;
     const rates: number[] = [];
@@ -199,7 +199,7 @@ describe('a provider that refuses what is too much', () => {
     expect(await Promise.all(Array.from({ length: 50 }, () => ask('free')))).toEqual(Array(50).fill('answer'));
   });
 
-  test('leaves a caller who goes away waiting for nothing', async () => {
+  test('does not hold up a caller that aborts', async () => {
     const { ask } = await learned();
     const leaver = new AbortController();
     const waiting = ask('sale', leaver.signal);
@@ -209,7 +209,7 @@ describe('a provider that refuses what is too much', () => {
 });
 
 describe('several providers', () => {
-  test('serve a low rank within what they bear together, and an honest buyer besides', async () => {
+  test('serve a low rank within their common limit, and a buyer’s sales beside it', async () => {
     const { ask, clock } = await bench(4, { most: 2 });
     // A flood of the lowest rank, and one sale a second.
     const sales: string[] = [];
@@ -220,7 +220,7 @@ describe('several providers', () => {
       await clock.advance(1000);
       await Promise.all(flood);
     }
-    // The first second teaches.
+    // The limit is learned in the first second.
     expect(sales.slice(1).filter((answer) => answer === 'answer').length).toBeGreaterThanOrEqual(18);
   });
 
@@ -228,7 +228,7 @@ describe('several providers', () => {
     const { ask, nodes, chain } = await bench(2);
     const [first, second] = nodes;
     for (let at = 0; at < 4; at++) await ask();
-    // The first refuses the fifth, which the second answers.
+    // The first provider refuses the fifth request, and the second answers it.
     expect(await ask()).toBe('answer');
     expect([first?.served(), second?.served()]).toEqual([4, 1]);
     // One of them has no known limit.
@@ -253,14 +253,14 @@ describe('several providers', () => {
     await ask('free').catch(() => {});
     expect(asked()).toBe(3);
     const settling = ask('settle').catch((error: { code: string }) => error.code);
-    // No provider has borne a request of the first: each is given one a second, and asked as soon as it has one.
+    // No provider has answered a request: each gets one a second, and is asked as soon as it has one.
     expect(await runUntilEnd(clock, settling)).toBe('chain_busy');
     for (const node of nodes) expect(node.count('ask')).toBeGreaterThan(1);
   });
 });
 
-describe('readiness for a rank', () => {
-  test('comes when a request of it would not be refused, and not for longer than the signal allows', async () => {
+describe('waiting until a rank may ask', () => {
+  test('ends when a request of the rank would not be refused, or when the signal aborts', async () => {
     const { chain, clock } = await learned();
     const state = ended(chain.ready('free').then(() => 'ready'));
     await clock.advance(350);

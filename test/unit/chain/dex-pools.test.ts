@@ -62,7 +62,7 @@ describe('a pool’s creation', () => {
     expect(decodeCreation('v4', initialize(currency0, NATIVE))).toEqual(pool);
   });
 
-  test('v4: a hook is borne unless it may change what the swapper pays', () => {
+  test('v4: a pool with a hook is accepted unless the hook may change what the swapper pays', () => {
     const hook = (bits: string) => decodeCreation('v4', initialize(USDC, `0x${'ab'.repeat(18)}${bits}`));
     expect(hook('00c0'), 'called before and after a swap').not.toBeNull();
     expect(hook('00c3'), 'amounts of liquidity alone').not.toBeNull();
@@ -70,7 +70,7 @@ describe('a pool’s creation', () => {
     expect(hook('0044'), 'amounts after').toBeNull();
   });
 
-  test('an event of another kind tells of none', () => {
+  test('an event of another kind announces no pool', () => {
     expect(decodeCreation('v2', EVENTS.v3)).toBeNull();
     expect(decodeCreation('v3', EVENTS.slipstream)).toBeNull();
     expect(decodeCreation('v4', EVENTS.v2)).toBeNull();

@@ -14,7 +14,7 @@ import { keccak256 } from '../../../src/lib/secp256k1.ts';
 const PEER = `0x${'0'.repeat(24)}${'ab'.repeat(20)}` as const;
 const POOL = `0x${'cd'.repeat(20)}` as const;
 
-/** Words as the ABI writes them, negative numbers in two's complement. */
+/** 32-byte words as the ABI writes them, negative numbers in two's complement. */
 const words = (...values: bigint[]) =>
   `0x${values.map((value) => BigInt.asUintN(256, value).toString(16).padStart(64, '0')).join('')}` as const;
 const swap = (kind: PoolKind, ...values: bigint[]): EventLog => ({
@@ -23,7 +23,7 @@ const swap = (kind: PoolKind, ...values: bigint[]): EventLog => ({
   data: words(...values),
 });
 
-/** Price, liquidity and tick (v4: fee): nothing here is read from them. */
+/** Price, liquidity and tick (v4: and fee). The code does not read them. */
 const AFTER_V3 = [79228162514264337593543950336n, 10n ** 18n, -12n];
 const AFTER_V4 = [...AFTER_V3, 500n];
 
@@ -33,7 +33,7 @@ test('topics are the hashes of the signatures that they stand for', () => {
   }
 });
 
-describe('1,165 of token0 in, 1,000 of token1 out, by the words of each kind', () => {
+describe('1,165 of token0 in and 1,000 of token1 out, as each kind of pool writes it', () => {
   const paidIn = 1_165_000_000n;
   const paidOut = 1_000_000_000n;
   const inAndOut = { amount0: paidIn, amount1: -paidOut };
@@ -44,21 +44,21 @@ describe('1,165 of token0 in, 1,000 of token1 out, by the words of each kind', (
     expect(decodeSwap('v2', swap('v2', 0n, paidOut, paidIn, 0n))).toEqual(outAndIn);
   });
 
-  test('v2 with a part of what went in handed back gives the difference', () => {
+  test('v2 gives the difference when a part of the input was paid back', () => {
     expect(decodeSwap('v2', swap('v2', paidIn + 5n, 0n, 5n, paidOut))).toEqual(inAndOut);
   });
 
-  test.each(['v3', 'slipstream'] as const)('%s tells the pool’s side: what went in is positive', (kind) => {
+  test.each(['v3', 'slipstream'] as const)('%s reports the pool’s side: the input is positive', (kind) => {
     expect(decodeSwap(kind, swap(kind, paidIn, -paidOut, ...AFTER_V3))).toEqual(inAndOut);
     expect(decodeSwap(kind, swap(kind, -paidIn, paidOut, ...AFTER_V3))).toEqual(outAndIn);
   });
 
-  test('v4 tells the swapper’s side: what went in is negative', () => {
+  test('v4 reports the swapper’s side: the input is negative', () => {
     expect(decodeSwap('v4', swap('v4', -paidIn, paidOut, ...AFTER_V4))).toEqual(inAndOut);
     expect(decodeSwap('v4', swap('v4', paidIn, -paidOut, ...AFTER_V4))).toEqual(outAndIn);
   });
 
-  test('the same words mean the opposite in v3 and v4', () => {
+  test('the same numbers mean the opposite in v3 and v4', () => {
     const v3 = decodeSwap('v3', swap('v3', paidIn, -paidOut, ...AFTER_V3));
     const v4 = decodeSwap('v4', swap('v4', paidIn, -paidOut, ...AFTER_V4));
     expect(v4).toEqual({ amount0: -(v3?.amount0 ?? 0n), amount1: -(v3?.amount1 ?? 0n) });
@@ -99,7 +99,7 @@ describe('a trade', () => {
     });
   });
 
-  test('is none when both sides moved the same way, or one stood still', () => {
+  test('is null when both sides moved the same way, or when one did not move', () => {
     expect(toTrade({ amount0: 7n, amount1: 7n }, usdcFirst), 'a loan and its fee').toBeNull();
     expect(toTrade({ amount0: -7n, amount1: -7n }, usdcFirst)).toBeNull();
     expect(toTrade({ amount0: 7n, amount1: 0n }, usdcFirst)).toBeNull();
@@ -107,7 +107,7 @@ describe('a trade', () => {
     expect(toTrade({ amount0: 7n, amount1: -7n }, usdcFirst)).not.toBeNull();
   });
 
-  test('is none when the database could not hold an amount', () => {
+  test('is null when the database could not hold an amount', () => {
     const wide = { tokenFirst: true, tokenDecimals: 18, usdcDecimals: 6 };
     const most = (2n ** 63n - 1n) * 10n ** 9n;
     expect(toTrade({ amount0: most, amount1: -1n }, wide)?.baseE9).toBe(2n ** 63n - 1n);

@@ -17,7 +17,7 @@ const GOOD = address('aa');
 
 let node: RpcServer;
 let chain: OpenChainClient;
-/** What each contract answers, by selector; what is missing here is no contract and answers "0x". */
+/** What each contract answers, by selector. An address that is missing here has no contract and answers "0x". */
 let contracts: Record<string, Record<string, View>>;
 
 beforeEach(async () => {
@@ -68,7 +68,7 @@ test.each([
   [-32000, 'out of gas'],
   [-32000, 'stack underflow'],
   [-32003, 'halted'],
-])('error %i "%s" is the contract’s and reads as no answer', async (code, message) => {
+])('error %i "%s" comes from the contract and is read as no answer', async (code, message) => {
   contracts[GOOD]!['name()'] = () => {
     throw new RpcFault(code, message);
   };
@@ -80,7 +80,7 @@ test.each([
   [-32000, 'header not found'],
   [-32603, 'internal error'],
   [-32602, 'invalid params'],
-])('error %i "%s" is the node’s: 502, never "no such token"', async (code, message) => {
+])('error %i "%s" comes from the node: 502, never "no such token"', async (code, message) => {
   contracts[GOOD]!['name()'] = () => {
     throw new RpcFault(code, message);
   };
@@ -111,7 +111,7 @@ test('the supply and the ERC-721 question are read at once and never kept', asyn
   expect(await readTokenWithSupply(chain, address('02'), 1, {})).toBeNull();
 });
 
-test('a balance is asked of the owner at the block; what is no number is null', async () => {
+test('a balance is read for the owner at the block; an answer that is no number gives null', async () => {
   contracts[GOOD]!['balanceOf(address)'] = number(12n);
   const call = balanceCall(GOOD, address('0b'), 3);
   expect(call.params).toMatchObject([{ to: GOOD, data: `0x70a08231${'0b'.padStart(64, '0')}` }, '0x3']);

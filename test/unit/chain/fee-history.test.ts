@@ -65,26 +65,26 @@ test('finished spans are not read again', async () => {
   expect(node.count('eth_feeHistory')).toBe(10);
 });
 
-test('a young chain is measured over what there is', async () => {
+test('on a young chain the window holds all blocks that exist', async () => {
   const { read } = await chainOf(120, 2);
   const { fees, seconds } = await read();
   expect(fees).toHaveLength(121);
   expect(seconds).toBe(60);
 });
 
-test('the very first block is its own last hour', async () => {
+test('on a chain of one block the window holds that block', async () => {
   const { read } = await chainOf(0, 2);
   expect(await read()).toEqual({ fees: [0n], toBlock: 0, seconds: 0 });
 });
 
-test('a faster chain is measured over what nine spans hold, and says how long that is', async () => {
+test('on a faster chain the window holds nine spans, and reports how many seconds they cover', async () => {
   const { read } = await chainOf(100_000, 10);
   const { fees, seconds } = await read();
   expect(fees.length).toBeGreaterThan(8000);
   expect(seconds).toBeLessThan(925);
 });
 
-test('a slow chain keeps only the hour', async () => {
+test('on a slow chain the window holds only the last hour', async () => {
   const { read } = await chainOf(50_000, 0.1);
   expect(Math.abs((await read()).fees.length - 360)).toBeLessThanOrEqual(2);
 });

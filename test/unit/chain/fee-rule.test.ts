@@ -10,19 +10,19 @@ const FLOOR = 20n * GWEI;
 describe("Arc's rule", () => {
   test('gives the check values of the node’s own test vectors', () => {
     const rule = arcRule({ gasLimit: LIMIT, floor: 1n, targetBps: 7500n });
-    // The vectors state the smoothed use itself; a block that uses as much leaves it there.
+    // The vectors give the smoothed use itself. A block with the same use does not change it.
     expect(rule({ baseFee: 160n * GWEI, smoothed: 0n }, 0n).baseFee).toBe(156_800_000_000n);
     expect(rule({ baseFee: 160n * GWEI, smoothed: LIMIT }, LIMIT).baseFee).toBe(161_066_666_666n);
   });
 
-  test('takes sixty full blocks from 20 to about 57 gwei', () => {
+  test('raises the fee from 20 to about 57 gwei in sixty full blocks', () => {
     const rule = arcRule({ gasLimit: LIMIT, floor: FLOOR });
     let state = { baseFee: FLOOR, smoothed: 0n };
     for (let block = 0; block < 60; block++) state = rule(state, LIMIT);
     expect(Number(state.baseFee) / 1e9).toBeCloseTo(57.0, 1);
   });
 
-  test('agrees with the embedded network’s own implementation over a thousand blocks of any kind', () => {
+  test('agrees with the embedded network’s own implementation over a thousand random blocks', () => {
     const rule = arcRule({ gasLimit: LIMIT, floor: FLOOR });
     let ours = { baseFee: 33n * GWEI, smoothed: 7_654_321n };
     let theirs = ours;
@@ -34,21 +34,21 @@ describe("Arc's rule", () => {
     }
   });
 
-  test('never leaves the floor or the ceiling', () => {
+  test('never goes below the floor or above the ceiling', () => {
     const rule = arcRule({ gasLimit: LIMIT, floor: FLOOR });
     expect(rule({ baseFee: FLOOR, smoothed: 0n }, 0n).baseFee).toBe(FLOOR);
     expect(rule({ baseFee: 20_000n * GWEI, smoothed: LIMIT }, LIMIT).baseFee).toBe(20_000n * GWEI);
   });
 });
 
-test("EIP-1559's rule: its own examples, an eighth at most", () => {
+test("EIP-1559's rule gives the examples of the EIP, and changes the fee by at most an eighth", () => {
   const rule = eip1559Rule({ gasLimit: LIMIT, floor: 0n });
   const after = (gasUsed: bigint) => rule({ baseFee: 800n, smoothed: 0n }, gasUsed).baseFee;
   expect([after(LIMIT), after(0n), after(LIMIT / 2n), after(LIMIT / 2n + 1n)]).toEqual([900n, 700n, 800n, 801n]);
   expect(eip1559Rule({ gasLimit: LIMIT, floor: 790n })({ baseFee: 800n, smoothed: 0n }, 0n).baseFee).toBe(790n);
 });
 
-test('the smoothed use forgets its start, and gas comes back exactly from a header’s quotient', () => {
+test('the smoothed use does not depend on its start, and a header’s quotient gives back the exact gas', () => {
   const tail = Array.from({ length: 64 }, (_, at) => (at % 7) / 10);
   const [low, high] = [smoothedUse([0, ...tail], LIMIT), smoothedUse([1, ...tail], LIMIT)];
   expect(Number(high - low)).toBeLessThan(30);
@@ -64,8 +64,8 @@ describe('the outlook', () => {
     blockTimeSeconds: 0.5,
   };
 
-  test('runs the rule over each horizon with the use of past periods of that length', () => {
-    // Nineteen calm minutes and a full one: the 95th percentile of single minutes is calm, the maximum is not asked for.
+  test('applies the rule to each horizon with the use of past periods of that length', () => {
+    // Nineteen calm minutes and a full one: the 95th percentile of single minutes is calm. The maximum is not used.
     const minutes = [...new Array(19).fill(0.1), 1];
     const outlook = forecastFees({ ...given, minutes });
     expect(outlook.map(({ horizonSeconds }) => horizonSeconds)).toEqual([60, 300, 900]);
@@ -84,7 +84,7 @@ describe('the outlook', () => {
     expect(outlook[2]).toMatchObject({ low: run(0.1, 1800), high: run((14 * 0.1 + 1) / 15, 1800) });
   });
 
-  test('rises with use, is ordered, and is empty without a whole period', () => {
+  test('rises with use, is ordered, and is empty when no period is complete', () => {
     const minutes = Array.from({ length: 200 }, (_, at) => (at % 10) / 9);
     for (const { low, expected, high } of forecastFees({ ...given, minutes })) {
       expect(low <= expected && expected <= high).toBe(true);

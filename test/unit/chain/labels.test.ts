@@ -37,7 +37,7 @@ afterEach(async () => {
 const label = async (address: `0x${string}`, code: `0x${string}` = '0x6001') =>
   (await labelContracts(chain, [{ address, code }], {}))[0];
 
-test('known contracts, proxies of both kinds, symbols; nothing where nothing shows', async () => {
+test('labels name known contracts, proxies of both kinds and symbols, and are null for any other contract', async () => {
   slots[at(2)] = `0x${'0'.repeat(24)}${MULTICALL.slice(2)}`;
   symbols[at(2)] = text('TWO');
   symbols[at(3)] = text('THREE');
@@ -51,7 +51,7 @@ test('known contracts, proxies of both kinds, symbols; nothing where nothing sho
   expect(await label(at(3), '0x')).toBeNull();
 });
 
-test('a contract that makes the node refuse has no label, and spoils nobody else’s', async () => {
+test('a contract whose call the node refuses gets no label, and does not affect other labels', async () => {
   node.methods.eth_call = ([call]) => {
     if ((call as { to: string }).to === at(5)) throw new RpcFault(-32000, 'execution timeout');
     return text('FINE');
@@ -66,13 +66,13 @@ test('a contract that makes the node refuse has no label, and spoils nobody else
   await expect(label(at(6))).rejects.toThrow('no provider answered');
 });
 
-test('names belong to their chain', () => {
+test('a known contract has its name on its own chain only', () => {
   expect(knownContract(5042, '0xbef5f6d51cb62b58e6a8f77868681825c6fe21c1')).toBe('EURC');
   expect(knownContract(5042002, '0xbef5f6d51cb62b58e6a8f77868681825c6fe21c1')).toBeNull();
   expect(knownContract(1, MULTICALL)).toBeNull();
 });
 
-test('the same code seen before is told, from the database or from the same batch, never of oneself', async () => {
+test('a label names another contract with the same code, from the database or from the same batch, and never the contract itself', async () => {
   const db = emptyChainDatabase();
   db.prepare('INSERT INTO deploys VALUES (?, ?, ?, ?, ?, ?, ?, NULL)').run(
     7,

@@ -42,14 +42,14 @@ test('a mined transaction comes with its receipt, read in one batch', async () =
   expect(node.bodies.slice(before).filter(Array.isArray)).toHaveLength(1);
 });
 
-test('unknown is null, pending has no receipt', async () => {
+test('an unknown transaction is null, and a pending one has no receipt', async () => {
   answers(null, null);
   expect(await readTransaction(chain, HASH, {})).toBeNull();
   answers({ ...transaction, blockNumber: null }, null);
   expect(await readTransaction(chain, HASH, {})).toMatchObject({ receipt: null, head: 32 });
 });
 
-test('mined while we read: the receipt counts, and the answer is as of its block at least', async () => {
+test('a transaction that is mined between the reads has its receipt, and `head` is at least its block', async () => {
   answers({ ...transaction, blockNumber: null }, { ...receipt, blockNumber: '0x21' });
   expect(await readTransaction(chain, HASH, {})).toMatchObject({ head: 33, receipt: { blockNumber: 33 } });
 });
@@ -66,12 +66,12 @@ test.each([
   ['another transaction', { ...transaction, hash: `0x${'00'.repeat(32)}` }, receipt],
   ["another transaction's receipt", transaction, { ...receipt, transactionHash: `0x${'00'.repeat(32)}` }],
   ['no receipt of a mined transaction', transaction, null],
-])('%s is an upstream failure, not a crash', async (_what, found, settled) => {
+])('%s is an upstream failure', async (_what, found, settled) => {
   answers(found, settled);
   await expect(readTransaction(chain, HASH, {})).rejects.toBeInstanceOf(UpstreamFailed);
 });
 
-test('a node that refuses to answer about it is an upstream failure', async () => {
+test('a node that refuses the calls is an upstream failure', async () => {
   delete node.methods.eth_getTransactionReceipt;
   await expect(readTransaction(chain, HASH, {})).rejects.toBeInstanceOf(UpstreamFailed);
 });

@@ -20,7 +20,7 @@ const system = (from: string, to: string, value: bigint) => log(ARC_SYSTEM_ADDRE
 const usdc = (from: string, to: string, value: bigint) => log(USDC, from, to, value);
 const seen = (logs: Log[]) => decodeTransfers(logs, USDC).map(({ token, amount, logIndex: at }) => [token, amount, at]);
 
-test('a movement through the USDC contract is one: the token’s own log', () => {
+test('a movement through the USDC contract is reported once, from the token’s own log', () => {
   const logs = [system(A, B, 5n * NATIVE), usdc(A, B, 5n)];
   expect(decodeTransfers(logs, USDC)).toEqual([
     { token: USDC, from: A, to: B, amount: 5n, logIndex: logs[1]!.logIndex },
@@ -37,7 +37,7 @@ test('a native send alone is reported once, from the system address', () => {
   expect(seen(logs)).toEqual([[ARC_SYSTEM_ADDRESS, 5n * NATIVE + 1n, logs[0]!.logIndex]]);
 });
 
-test('a native send and a token movement of the same amount are two, not one and not three', () => {
+test('a native send and a token movement of the same amount are two transfers', () => {
   const logs = [system(A, B, 5n * NATIVE), system(A, B, 5n * NATIVE), usdc(A, B, 5n)];
   expect(seen(logs)).toEqual([
     [ARC_SYSTEM_ADDRESS, 5n * NATIVE, logs[0]!.logIndex],
@@ -45,7 +45,7 @@ test('a native send and a token movement of the same amount are two, not one and
   ]);
 });
 
-test('two equal token movements with their mirrors are two', () => {
+test('two equal token movements with their system logs are two transfers', () => {
   const logs = [system(A, B, 5n * NATIVE), usdc(A, B, 5n), system(A, B, 5n * NATIVE), usdc(A, B, 5n)];
   expect(seen(logs).map(([token]) => token)).toEqual([USDC, USDC]);
 });
@@ -56,11 +56,11 @@ test.each([
   ['other sender', [system(C, B, 5n * NATIVE), usdc(A, B, 5n)]],
   ['token first', [usdc(A, B, 5n), system(A, B, 5n * NATIVE)]],
   ['another token of 6 decimals', [system(A, B, 5n * NATIVE), log(TOKEN, A, B, 5n)]],
-])('%s: no mirror, both stay', (_what, logs) => {
+])('%s: the two logs are no pair, so both are reported', (_what, logs) => {
   expect(seen(logs)).toHaveLength(2);
 });
 
-test('mint and burn through the contract are one movement each; a zero transfer has no mirror and stays', () => {
+test('mint and burn through the contract are one movement each; a zero transfer has no system log and is reported', () => {
   const logs = [
     system(ZERO, A, 7n * NATIVE),
     usdc(ZERO, A, 7n),
@@ -81,7 +81,7 @@ test('the USDC address may be configured in any letter case', () => {
   expect(decodeTransfers(logs, mixed)).toHaveLength(1);
 });
 
-test('ERC-721, other events, odd data and unclean topics are left out', () => {
+test('ERC-721 transfers, other events, data of another length and topics that are no address are left out', () => {
   const dirty = `0x1${'0'.repeat(63)}` as const;
   const logs = [
     log(TOKEN, A, B, 1n, { topics: [TRANSFER_TOPIC, topicOf(A), topicOf(B), wordOf(9n)] }),

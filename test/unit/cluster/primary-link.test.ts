@@ -19,7 +19,7 @@ beforeEach(() => {
       hear = listener;
     },
   };
-  // A sleep that is over when the test says so would hang those that nobody waits for.
+  // Sleeps never end, because the test does not await them.
   link = createPrimaryLink(channel, { nowMs: () => nowMs, sleep: () => new Promise(() => {}) });
 });
 
@@ -29,14 +29,14 @@ function heartbeat(report = WELL): void {
 }
 const turn = () => new Promise((next) => setImmediate(next));
 
-test('an API process says hello and is ready, with its port, at the first heartbeat', async () => {
+test('an API process sends hello and is ready, with its port, at the first heartbeat', async () => {
   expect(sent).toEqual([{ kind: 'hello' }]);
   heartbeat();
   expect(await link.ready).toBe(4021);
   expect(link.collector.status()).toEqual(NO_COLLECTOR.status());
 });
 
-test('the primary’s last report is kept, and counts until it has said nothing for five seconds', () => {
+test('the primary’s last report is valid until no heartbeat has come for five seconds', () => {
   const unavailable = { unavailable: 'short of gas', codeRefused: null, payers: [] };
   const report: SettlingReport = { status: { 'usdc-exact': unavailable }, probes: { gateway: { ok: true } } };
   heartbeat(report);
@@ -51,7 +51,7 @@ test('the primary’s last report is kept, and counts until it has said nothing 
   expect([link.settling.report(), link.settling.silence(), link.status()]).toEqual([report, null, { ok: true }]);
 });
 
-test('what is handed over in one turn goes as one message, and each end is heard', async () => {
+test('the settlements of one event loop turn are one message, and each end is reported', async () => {
   const ended: string[] = [];
   link.settling.onEnded((id) => ended.push(id));
   link.settling.ask('a');
@@ -67,7 +67,7 @@ test('what is handed over in one turn goes as one message, and each end is heard
   expect(ended).toEqual(['b', 'a']);
 });
 
-test('a registry that joins is measured for the primary, and shows the whole service', async () => {
+test('a joined registry sends its figures to the primary, and shows those of the whole service', async () => {
   const registry = new Registry();
   new Counter({ name: 'sold_total', help: 'Sold', registers: [registry] }).inc(3);
   link.joinMetrics(registry);

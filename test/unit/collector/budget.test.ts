@@ -7,7 +7,7 @@ import { createVirtualClock } from '../../support/chain/arc-simulator/virtual-cl
 const { signal } = new AbortController();
 
 describe('the request budget', () => {
-  test('100 requests at 2 a second take 49 seconds: two may be saved, no more', async () => {
+  test('100 requests at 2 a second take 49 seconds, because at most two unused requests are saved', async () => {
     const clock = createVirtualClock(0, 1);
     const budget = createBudget(2, clock);
     clock.jump(3_600_000);
@@ -16,7 +16,7 @@ describe('the request budget', () => {
     expect(clock.nowMs() - startMs).toBeCloseTo(49_000, -2);
   });
 
-  test('one with a reserve waits until there is one to spare; one without goes at once', async () => {
+  test('a request with a reserve waits until another one is left over; a request without goes at once', async () => {
     const clock = createVirtualClock(0, 1);
     const budget = createBudget(1, clock);
     await budget.take(0, signal);
@@ -27,7 +27,7 @@ describe('the request budget', () => {
     expect(clock.nowMs()).toBe(2000);
   });
 
-  test('an overdraft is waited for', async () => {
+  test('later requests wait until an overdraft is filled up', async () => {
     const clock = createVirtualClock(0, 1);
     const budget = createBudget(1, clock);
     for (let at = 0; at < 5; at += 1) budget.overdraw();
@@ -35,7 +35,7 @@ describe('the request budget', () => {
     expect(clock.nowMs()).toBe(4000);
   });
 
-  test('waiting ends with the signal', async () => {
+  test('the wait rejects when the signal aborts', async () => {
     const clock = createVirtualClock(0, 2);
     const budget = createBudget(1, clock);
     const control = new AbortController();
@@ -46,7 +46,7 @@ describe('the request budget', () => {
     await expect(waiting).rejects.toThrow('stop');
   });
 
-  test('a client behind it books what failovers cost', async () => {
+  test('a client behind the budget counts the requests of failovers', async () => {
     const clock = createVirtualClock(0, 1);
     const budget = createBudget(1, clock);
     let requests = 0;
@@ -65,12 +65,12 @@ describe('the request budget', () => {
     await chain.batch([]);
     await chain.batch([]);
     expect(requests).toBe(9);
-    // Seven requests beyond the two that were saved came before the last batch's first.
+    // Seven requests, beside the two saved ones, come before the last batch's first.
     expect(clock.nowMs()).toBe(5000);
   });
 });
 
-test('what the collector asks has its rank at the providers, unless it says another', async () => {
+test('the collector’s requests have the rank `collect`, unless a call names another', async () => {
   const ranks: unknown[] = [];
   const chain = {
     ...{ chainId: 1, publicUrl: 'x', ready: async () => {}, requestsPerSecond: () => 7 },
@@ -90,7 +90,7 @@ test('what the collector asks has its rank at the providers, unless it says anot
 });
 
 describe('a sizer', () => {
-  test('halves down to one, says when it cannot, and doubles up to its most', () => {
+  test('halves down to one, returns false when it cannot, and doubles up to its maximum', () => {
     const sizer = createSizer(10, 4);
     expect([sizer.shrink(), sizer.shrink(), sizer.size, sizer.shrink()]).toEqual([true, true, 1, false]);
     for (let times = 0; times < 5; times += 1) sizer.grow();

@@ -19,7 +19,7 @@ function published(status: CollectorStatus) {
   return { db, lines };
 }
 
-test('tells where the collector stands, what it refused, and which endpoints answer', async () => {
+test('reports the collector’s progress, its refused answers, and which endpoints answer', async () => {
   const { db, lines } = published({
     ...NO_COLLECTOR.status(),
     head: { number: 120, hash: toHex(hash(1)), at: 60 },
@@ -56,11 +56,11 @@ test('tells where the collector stands, what it refused, and which endpoints ans
     'rpc_probe_up{endpoint="b.example"} 0',
   ];
   expect(await lines()).toEqual(expected);
-  expect(await lines(), 'counters do not add up over readings').toEqual(expected);
+  expect(await lines(), 'counters are not added up again with each reading').toEqual(expected);
 });
 
-test('what is not known is no sample', async () => {
-  const told = (await published(NO_COLLECTOR.status()).lines()).join('\n');
-  expect(told).not.toMatch(/chain_head_block|collector_block|lag_blocks|timestamp|probe_up/);
-  expect(told).toContain('collector_requests_total 0');
+test('an unknown value gives no sample', async () => {
+  const text = (await published(NO_COLLECTOR.status()).lines()).join('\n');
+  expect(text).not.toMatch(/chain_head_block|collector_block|lag_blocks|timestamp|probe_up/);
+  expect(text).toContain('collector_requests_total 0');
 });

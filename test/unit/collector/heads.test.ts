@@ -13,7 +13,7 @@ afterEach(() => {
 });
 const log = { info: () => undefined, warn: () => undefined };
 
-/** As much of a websocket server as the watcher needs: the handshake, and short text frames. */
+/** A minimal websocket server: the handshake, and short text frames. */
 async function startWebsocket(onOpen: (send: (text: string) => void, socket: Duplex) => void): Promise<string> {
   const server: Server = createServer();
   server.on('upgrade', (request, socket) => {
@@ -41,7 +41,7 @@ const head = (number: string) =>
     params: { subscription: '0x1', result: { number } },
   }).padEnd(200);
 
-test('tells of each new head, and of nothing else', async () => {
+test('reports each new head and nothing else', async () => {
   const url = await startWebsocket((send) => {
     send(JSON.stringify({ jsonrpc: '2.0', id: 1, result: '0x1' }).padEnd(200));
     send('nonsense'.padEnd(200));
@@ -59,7 +59,7 @@ test('tells of each new head, and of nothing else', async () => {
   expect(seen).toEqual([16, 17]);
 });
 
-test('goes to the next endpoint when one hangs up', async () => {
+test('connects to the next endpoint when one closes the connection', async () => {
   const deaf = await startWebsocket((_send, socket) => socket.destroy());
   const good = await startWebsocket((send) => send(head('0x12')));
   const seen = Promise.withResolvers<number>();

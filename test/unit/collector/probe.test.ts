@@ -46,7 +46,7 @@ function probeOf(urls: readonly string[], timeoutMs = 300, allowances = urls.map
 const rowsOf = (url: string) => createProbeReads(db).probes(new URL(url).host, 0);
 
 describe('a round', () => {
-  test('stores latency and head of each endpoint beside the best head', async () => {
+  test('stores latency and head of each endpoint, and the best head of the round', async () => {
     const [fast, slow] = [await endpoint(1000), await endpoint(997)];
     await probeOf([`${fast.url}/secret-key`, slow.url]).round();
     expect(rowsOf(fast.url)).toMatchObject([{ atMs: clock.now, ok: true, head: 1000, bestHead: 1000, error: null }]);
@@ -64,7 +64,7 @@ describe('a round', () => {
     ['rpcError', 'garbage'],
     ['rpcError', 'no-json-rpc'],
     ['rpcError', 'wrong-ids'],
-  ] as const)('calls it %s when the endpoint answers with %s', async (error, fault: Fault) => {
+  ] as const)('records %s when the endpoint answers with %s', async (error, fault: Fault) => {
     const [sick, well] = [await endpoint(1000), await endpoint(999)];
     sick.fault = fault;
     await probeOf([sick.url, well.url], 80).round();
@@ -88,14 +88,14 @@ describe('a round', () => {
     ['rpcError', () => 'soon'],
     ['rpcError', () => null],
     ['rpcError', () => `0x${'f'.repeat(14)}`],
-  ] satisfies [ProbeError, () => unknown][])('calls it %s when the node answers so', async (error, answer) => {
+  ] satisfies [ProbeError, () => unknown][])('records %s when the node answers like this', async (error, answer) => {
     const sick = await endpoint(1);
     sick.methods.eth_blockNumber = answer;
     await probeOf([sick.url]).round();
     expect(rowsOf(sick.url)).toMatchObject([{ ok: false, head: null, bestHead: null, error }]);
   });
 
-  test('a server that is gone is transport, and one of another chain counts for nothing', async () => {
+  test('records `transport` for a server that is gone, and ignores the head of one of another chain', async () => {
     const [gone, foreign, ours] = [await endpoint(1), await endpoint(5_000_000), await endpoint(1000)];
     await gone.stop();
     foreign.methods.eth_chainId = () => '0x1';
@@ -105,7 +105,7 @@ describe('a round', () => {
     expect(rowsOf(ours.url)).toMatchObject([{ ok: true, bestHead: 1000 }]);
   });
 
-  test('costs one request, in which the chain id is asked for at first and after a failure', async () => {
+  test('costs one request, which also asks for the chain id at first and after a failure', async () => {
     const server = await endpoint(1000);
     const probe = probeOf([server.url]);
     const round = async () => {
@@ -126,14 +126,14 @@ describe('a round', () => {
       [1, 1],
       [1, 0],
     ]);
-    // A limit says nothing of which chain it is.
+    // A rate limit does not change which chain the endpoint serves.
     server.fault = '429';
     await round();
     server.fault = null;
     expect(await round()).toEqual([1, 0]);
   });
 
-  test('counts as a request of the endpoint that others share, and so does its refusal', async () => {
+  test('uses the endpoint’s shared allowance, and so does a refusal', async () => {
     const [first, second] = [await endpoint(1000), await endpoint(1000)];
     const allowances = [createAllowance(clock), createAllowance(clock)];
     const probe = probeOf([first.url, second.url], 300, allowances);
@@ -156,7 +156,7 @@ describe('a round', () => {
     expect(rowsOf(server.url)).toHaveLength(2);
   });
 
-  test('that cannot be stored is told and does not end the rounds', async () => {
+  test('that cannot be stored is logged and does not end the rounds', async () => {
     const server = await endpoint(1000);
     db.exec('DROP TABLE probes; CREATE TABLE probes (at_ms INTEGER)');
     expect(() => probeOf([server.url])).toThrow();
@@ -164,11 +164,11 @@ describe('a round', () => {
     const probe = probeOf([server.url]);
     db.exec('DROP TABLE probes');
     await probe.round();
-    expect(warnings).toContain('a round of RPC probes was lost');
+    expect(warnings).toContain('a round of RPC probes could not be stored');
   });
 });
 
-test('rounds follow each other until it is stopped, every interval', async () => {
+test('rounds run every interval until the probe is stopped', async () => {
   const server = await endpoint(1000);
   const probe = probeOf([server.url]);
   const began = clock.now;
@@ -182,7 +182,7 @@ test('rounds follow each other until it is stopped, every interval', async () =>
   expect(rowsOf(server.url)).toHaveLength(after);
 });
 
-test('endpoints are named by host; keys and credentials stay out, two on one host stay apart', () => {
+test('endpoints are named by host, without keys and credentials, and two on one host get different names', () => {
   expect(
     nameEndpoints(['https://a.example/v2/KEY', 'https://u:p@b.example:8545/?k=KEY', 'https://a.example/v2/OTHER']),
   ).toEqual([

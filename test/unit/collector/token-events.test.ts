@@ -34,14 +34,14 @@ const scan = (logs: ScanLog[], watch = WATCH) =>
   );
 
 describe('burns', () => {
-  test('are what somebody sends to a burn address', () => {
+  test('are transfers to a burn address', () => {
     expect(scan([transfer(TOKEN, ALICE, ZERO, 5n), transfer(TOKEN, BOB, DEAD, 6n)])).toEqual([
       `burn ${ALICE} 5`,
       `burn ${BOB} 6`,
     ]);
   });
 
-  test('are not: a transfer, a mint into a grave, grave to grave, nothing, another token', () => {
+  test('are not: other transfers, a mint to a burn address, a transfer between burn addresses, a zero amount, another token', () => {
     expect(
       scan([
         transfer(TOKEN, ALICE, BOB, 5n),
@@ -54,7 +54,7 @@ describe('burns', () => {
     ).toEqual([]);
   });
 
-  test('are not: a mint into a grave, where the zero address is no burn address either', () => {
+  test('are not: a mint to a burn address, also when the zero address is no burn address', () => {
     const watch = { ...WATCH, burnAddresses: [DEAD] };
     expect(scan([transfer(TOKEN, ZERO, DEAD, 5n), transfer(TOKEN, ALICE, ZERO, 6n)], watch)).toEqual([]);
     expect(scan([transfer(TOKEN, ALICE, DEAD, 5n)], watch)).toHaveLength(1);
@@ -69,7 +69,7 @@ describe('burns', () => {
 describe('payouts', () => {
   const NATIVE = 10n ** 12n;
 
-  test('through the contract are told twice on Arc and count once', () => {
+  test('through the contract have two logs on Arc and count once', () => {
     const logs = [
       transfer(ARC_SYSTEM_ADDRESS, DISTRIBUTOR, ALICE, 5n * NATIVE, 900),
       transfer(USDC, DISTRIBUTOR, ALICE, 5n, 900),
@@ -78,7 +78,7 @@ describe('payouts', () => {
     expect(scan(logs.slice(1)), 'a chain without the system’s log').toEqual([`payout ${ALICE} 5`]);
   });
 
-  test('made natively are told by the system alone, and count in the contract’s units', () => {
+  test('in the native currency have the system’s log only, and count in the contract’s units', () => {
     expect(scan([transfer(ARC_SYSTEM_ADDRESS, DISTRIBUTOR, BOB, 7n * NATIVE + 1n)])).toEqual([`payout ${BOB} 7`]);
     expect(scan([transfer(ARC_SYSTEM_ADDRESS, DISTRIBUTOR, BOB, NATIVE - 1n)])).toEqual([]);
   });
@@ -110,7 +110,7 @@ test('without a project token and a distributor nothing is asked for and nothing
   expect(scan([transfer(TOKEN, ALICE, DEAD, 5n), transfer(USDC, DISTRIBUTOR, ALICE, 5n)], none)).toEqual([]);
 });
 
-test('asks for the token’s transfers to burn addresses, and for the distributor’s of USDC on both faces', () => {
+test('asks for the token’s transfers to burn addresses, and for the distributor’s USDC transfers, native and through the contract', () => {
   expect(createTokenEventScanner(WATCH).filters()).toEqual([
     { addresses: [TOKEN], topics: [TRANSFER_TOPIC, null, [topic(ZERO), topic(DEAD)]] },
     { addresses: [USDC, ARC_SYSTEM_ADDRESS], topics: [TRANSFER_TOPIC, topic(DISTRIBUTOR)] },

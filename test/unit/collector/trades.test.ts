@@ -52,7 +52,7 @@ const word = (value: string | bigint) =>
 const data = (...values: (string | bigint)[]): Hex => `0x${values.map(word).join('')}`;
 const topic = (value: string | bigint): Hex => `0x${word(value)}`;
 
-/** A log of the given block, each of a transaction of its own. */
+/** Numbers the logs: each is of a transaction of its own. */
 let count = 0;
 const logOf = (block: number, address: Hex, topics: readonly Hex[], content: Hex): ScanLog => ({
   ...{ block, at: 1_000_000 + block, logIndex: count++, transactionHash: topic(BigInt(count)) },
@@ -70,7 +70,7 @@ const create = {
   v4: (block: number, token0: Hex, token1: Hex, id: Hex, hooks = NATIVE) =>
     logOf(block, V4, [CREATION_TOPIC.v4, id, topic(token0), topic(token1)], data(500n, 10n, hooks, 1n, 0n)),
 };
-/** A swap by the pool's deltas, told in the words of its kind. */
+/** The Swap event of these deltas of the pool, as its kind of pool writes it. */
 function swap(kind: PoolKind, block: number, emitter: Hex, amount0: bigint, amount1: bigint, id?: Hex): ScanLog {
   const inOf = (amount: bigint) => (amount > 0n ? amount : 0n);
   if (kind === 'v2') {
@@ -128,7 +128,7 @@ afterEach(async () => {
 const newScanner = (watch = WATCH) =>
   createTradeScanner({ watch, reads: createTradeReads(db), log: { warn: (_, message) => warnings.push(message) } });
 
-/** As the collector does it: prepared, then scanned and stored in one transaction. */
+/** Does what the collector does: prepares, then scans and stores in one transaction. */
 async function take(logs: ScanLog[], from = logs[0]?.block ?? 0, to = logs.at(-1)?.block ?? 0): Promise<ScanWrites> {
   const span = { from, to, logs };
   await scanner.prepare?.(span, chain, AbortSignal.timeout(5000));
@@ -189,7 +189,7 @@ describe('swaps of every kind, both orders and both directions', () => {
   });
 });
 
-test('a log that only looks like ours is no trade: foreign pool, emitter, pool id or kind', async () => {
+test('a log with an unknown pool, emitter, pool id or kind is no trade', async () => {
   const pool = repeat('a3');
   const id = ID('b1');
   await take([create.v3(5, USDC, EURC, pool), create.v4(5, USDC, EURC, id)]);
@@ -210,7 +210,7 @@ test('a log that only looks like ours is no trade: foreign pool, emitter, pool i
   expect(stored()).toHaveLength(2);
 });
 
-test('a pool counts only of a watched token against USDC, from a configured factory', async () => {
+test('only pools of a watched token against USDC from a configured factory count', async () => {
   const { pools } = await take([
     create.v2(5, EURC, repeat('cc'), repeat('a1')),
     create.v2(5, COIN, EURC, repeat('a2')),
@@ -223,7 +223,7 @@ test('a pool counts only of a watched token against USDC, from a configured fact
   expect(pools?.map(({ id }) => bytesToHex(id))).toEqual([repeat('a6')]);
 });
 
-test('the same span again, with other bounds too, leaves the same rows', async () => {
+test('scanning the same blocks again, in other spans too, leaves the same rows', async () => {
   const pool = repeat('a3');
   const logs = [create.v3(5, USDC, EURC, pool)];
   for (let block = 6; block < 40; block++) {
@@ -248,7 +248,7 @@ test('the same span again, with other bounds too, leaves the same rows', async (
   expect(stored()).toEqual(rows);
 });
 
-test('dust and outliers are stored with their reason, each token by its own prices', async () => {
+test('dust and outliers are stored with their reason, each token compared with its own prices', async () => {
   const [eurc, coin] = [repeat('a3'), repeat('a4')];
   const logs = [create.v3(5, USDC, EURC, eurc), create.v3(5, COIN, USDC, coin)];
   for (let block = 6; block < 12; block++) {
@@ -268,7 +268,7 @@ test('dust and outliers are stored with their reason, each token by its own pric
   ).toEqual(['dust', 'outlier', null]);
 });
 
-describe('stored trades judge the next', () => {
+describe('new trades are compared with stored ones', () => {
   const pool = repeat('a3');
   const at = (block: number, price: bigint, units = 100n) =>
     swap('v3', block, pool, price * units * 10n ** 4n, -units * MICRO);
@@ -279,13 +279,13 @@ describe('stored trades judge the next', () => {
     return stored().at(-1)?.excluded;
   };
 
-  test('by the nearest before, not the oldest', async () => {
+  test('with the nearest before them, not the oldest', async () => {
     await take([create.v3(5, USDC, EURC, pool), ...blocks(6, 80, 50n), ...blocks(80, 160, 100n)]);
     expect(await verdictOf(at(161, 100n))).toBeNull();
     expect(await verdictOf(at(162, 50n))).toBe('outlier');
   });
 
-  test('by those before rather than those after', async () => {
+  test('with those before them rather than those after', async () => {
     await take([create.v3(5, USDC, EURC, pool), ...blocks(6, 30, 100n), ...blocks(40, 120, 150n)]);
     await take([at(35, 100n), at(36, 150n)], 35, 36);
     expect(
@@ -295,14 +295,14 @@ describe('stored trades judge the next', () => {
     ).toEqual([null, 'outlier']);
   });
 
-  test('dust has no voice', async () => {
+  test('and dust among them has no vote', async () => {
     await take([create.v3(5, USDC, EURC, pool), ...blocks(6, 30, 100n), ...blocks(30, 120, 4n, 1n)]);
     expect(stored().at(-1)?.excluded).toBe('dust');
     expect(await verdictOf(at(121, 100n))).toBeNull();
     expect(await verdictOf(at(122, 4n))).toBe('outlier');
   });
 
-  test('outliers have one, so a jump that lasts is followed', async () => {
+  test('and outliers among them have a vote, so that a lasting jump is accepted', async () => {
     await take([create.v3(5, USDC, EURC, pool), ...blocks(6, 60, 100n)]);
     const verdicts: unknown[] = [];
     for (let block = 60; block < 75; block++) verdicts.push(await verdictOf(at(block, 200n)));
@@ -310,10 +310,10 @@ describe('stored trades judge the next', () => {
   });
 });
 
-describe('what is asked for', () => {
+describe('the filters', () => {
   const firstTopics = () => [...new Set(scanner.filters().flatMap(({ topics }) => topics[0] ?? []))].sort();
 
-  test('names at most eight alternatives in any place, always an address, and the same first topics throughout', async () => {
+  test('name at most eight alternatives in each position, always an address, and always the same first topics', async () => {
     const before = firstTopics();
     expect(before).toEqual([...new Set([...Object.values(SWAP_TOPIC), ...Object.values(CREATION_TOPIC)])].sort());
     await take(
@@ -333,21 +333,21 @@ describe('what is asked for', () => {
     expect(ids).toHaveLength(4);
   });
 
-  test('more watched tokens than a filter may name: any token is asked for, and the reader looks for itself', async () => {
+  test('with more watched tokens than a filter may name, name any token, and the scanner filters the logs itself', async () => {
     const tokens = Array.from({ length: 9 }, (_, at) => ({ symbol: `T${at}`, address: repeat(`2${at}`) }));
     scanner = newScanner({ ...WATCH, tokens });
     for (const { topics } of scanner.filters().slice(0, 2))
       expect(topics.slice(1).every((place) => place === null)).toBe(true);
   });
 
-  test('a scanner without tokens asks the chain nothing', async () => {
+  test('of a scanner without tokens are none', async () => {
     scanner = newScanner({ ...WATCH, tokens: [] });
     await take([create.v2(5, USDC, EURC, repeat('a1'))]);
     expect(server.count('eth_call')).toBe(0);
     expect(stored()).toEqual([]);
   });
 
-  test('the key changes with what is looked for, and not with the order in which it is told', () => {
+  test('the key changes with the watch list, and not with its order', () => {
     expect(newScanner({ ...WATCH, tokens: WATCH.tokens.toReversed() }).key).toBe(scanner.key);
     expect(newScanner({ ...WATCH, tokens: WATCH.tokens.slice(1) }).key).not.toBe(scanner.key);
     expect(newScanner({ ...WATCH, venues: WATCH.venues.slice(1) }).key).not.toBe(scanner.key);
@@ -356,7 +356,7 @@ describe('what is asked for', () => {
 });
 
 describe('pools found in the background', () => {
-  test('send the blocks above back to be read again, once', async () => {
+  test('make the blocks above them be scanned again, once', async () => {
     await take([], 20, 30);
     const found = await take([create.v3(5, USDC, EURC, repeat('a3'))], 5, 19);
     expect(found.rescanFrom).toBe(5);
@@ -365,7 +365,7 @@ describe('pools found in the background', () => {
     expect(again.rescanFrom).toBeUndefined();
   });
 
-  test('are told until the database has them: a span that was not stored comes again', async () => {
+  test('are reported until the database has them, because a span may not have been stored', async () => {
     const span = { from: 5, to: 5, logs: [create.v3(5, USDC, EURC, repeat('a3'))] };
     await scanner.prepare?.(span, chain, AbortSignal.timeout(5000));
     expect(scanner.scan(span).pools).toHaveLength(1);
@@ -373,7 +373,7 @@ describe('pools found in the background', () => {
     expect(scanner.scan(span)).toMatchObject({ rescanFrom: 5, pools: [{ foundBlock: 5 }] });
   });
 
-  test('are known to the next process without their events', async () => {
+  test('are known to the next process from the database', async () => {
     await take([create.v4(5, NATIVE, EURC, ID('b3'))]);
     scanner = newScanner();
     await take([swap('v4', 9, V4, 116n * 10n ** 18n, -100n * MICRO, ID('b3'))]);
@@ -381,7 +381,7 @@ describe('pools found in the background', () => {
   });
 });
 
-test('decimals are read from the tokens; one that tells none is left out, and said so', async () => {
+test('decimals are read from the tokens; a token that reports none is left out with a warning', async () => {
   DECIMALS[EURC] = 9n;
   delete DECIMALS[COIN];
   try {
@@ -399,7 +399,7 @@ test('decimals are read from the tokens; one that tells none is left out, and sa
   }
 });
 
-test('pools that were there before the first block read are found by asking the venues', async () => {
+test('pools from before the first scanned block are found by asking the venues', async () => {
   existing[`0xe6a43905${word(USDC)}${word(EURC)}`] = topic(repeat('a1'));
   const asked = await take([swap('v2', 9, repeat('a1'), 116n * MICRO, -100n * MICRO)]);
   expect(asked.rescanFrom).toBe(9);

@@ -4,7 +4,7 @@ import { assembleRelayer, relayerEnvironment } from '../../../src/config/relayer
 
 const assembled = (env: Record<string, string>) => assembleRelayer(z.object(relayerEnvironment).parse(env));
 
-test('by default a batch waits 100 ms, takes 60 % of a block, and no budget holds it but one USDC a day for what fails', () => {
+test('by default the batch window is 100 ms, a batch takes 60 % of a block, and the only budget is one USDC a day for failed transactions', () => {
   expect(assembled({})).toEqual({
     ...{ gatherMs: 100, blockSharePercent: 60, dailyGasWei: null, dailyFailuresWei: 10n ** 18n },
   });

@@ -3,14 +3,14 @@ import { createAnswerCache } from '../../../src/http/cache.ts';
 import { createStillClock } from '../../http/harness.ts';
 
 describe('the answer cache', () => {
-  it('stays within its bound: the oldest goes first', async () => {
+  it('stays within its bound by dropping the oldest first', async () => {
     const cache = createAnswerCache(createStillClock(), 1000, 2);
     for (const n of [1, 2, 3]) await cache.answer(`/x?n=${n}`, { n }, async () => `${n}`);
     expect(cache.byUrl('/x?n=1')).toBeUndefined();
     expect([cache.byUrl('/x?n=2')?.body, cache.byUrl('/x?n=3')?.body]).toEqual(['2', '3']);
   });
 
-  it('remembers no long URL, and answers it from its parameters', async () => {
+  it('does not cache under a long URL, and answers it from its parameters', async () => {
     const cache = createAnswerCache(createStillClock(), 1000);
     const url = `/x?pad=${'a'.repeat(300)}`;
     let computed = 0;
@@ -27,7 +27,7 @@ describe('the answer cache', () => {
     expect(await etag('c', 'other')).not.toBe(await etag('d', 'same'));
   });
 
-  it('counts the time of an answer from when it was ready', async () => {
+  it('counts the age of an answer from when it was ready', async () => {
     const clock = createStillClock();
     const cache = createAnswerCache(clock, 1000);
     const produce = async () => {
@@ -57,7 +57,7 @@ describe('the answer cache', () => {
     expect((await cache.answer('/x', {}, async () => 'three')).cacheControl).toBe('public, max-age=1');
   });
 
-  it('does not keep an answer past a write that happened while it was made', async () => {
+  it('does not cache an answer past a write that happened while it was made', async () => {
     let version = 1;
     const cache = createAnswerCache(createStillClock(), 5000, undefined, () => version);
     const answer = await cache.answer('/x', {}, async () => {

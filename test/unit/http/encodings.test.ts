@@ -50,7 +50,7 @@ describe.each(makers)('a text encoded %s', (_when, make) => {
   });
 });
 
-test('a text encoded when asked has its name before, and is compressed once', async () => {
+test('a text encoded on request has its hash before, and is compressed once', async () => {
   const { hash, encoded } = encodeWhenAsked(Buffer.from(TEXT), 'text/plain');
   expect(hash).toBe(encode(TEXT, 'text/plain').hash);
   const [one, other] = await Promise.all([encoded(), encoded()]);
@@ -58,7 +58,7 @@ test('a text encoded when asked has its name before, and is compressed once', as
   expect(one.hash).toBe(hash);
 });
 
-test('a text whose compression failed is compressed when it is asked for again', async () => {
+test('a text whose compression failed is compressed at the next request', async () => {
   const bytes = Buffer.from(TEXT);
   const { encoded } = encodeWhenAsked(bytes, 'text/plain');
   let failures = 0;

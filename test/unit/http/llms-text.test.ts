@@ -29,7 +29,7 @@ describe('llms.txt', () => {
     expect(text).not.toMatch(/\n{3}|undefined|null,/);
   });
 
-  test('lists every entry once, where it is sold, with its price and the parameters that it needs', () => {
+  test('lists every entry once on each surface, with its price and its required parameters', () => {
     const lines = [...text.matchAll(/^- \[[^\]]+\]\((\/v1\/[^)]+)\): (.*)$/gm)].map(([, path, said]) => [path, said]);
     const listed = new Map(lines as [string, string][]);
     const wanted = (surface: Surface) =>
@@ -48,7 +48,7 @@ describe('llms.txt', () => {
     expect(lines.filter(([path]) => path !== '/v1/market/search')).toHaveLength(entries.length);
   });
 
-  test('allows the asset up to the dearest price, and nothing more', () => {
+  test('allows the asset up to the highest price only', () => {
     const most = Math.max(...entriesOn(catalogue, 'paid').map(({ price }) => Number(price?.units)));
     expect(text).toContain(`asset: "${ENV.USDC_ADDRESS}", maxAmountPerPayment: "${most}"`);
   });

@@ -30,14 +30,14 @@ describe('the log', () => {
     expect(text).toContain('[redacted]');
   });
 
-  it('leaves out what hangs on the cause of an error', () => {
+  it('leaves out fields of the cause of an error', () => {
     const cause = Object.assign(new Error('the cause'), { privateKey: SECRET });
     const { text } = logged((log) => log.info({ problem: new Error('failed', { cause }) }, 'message'));
     expect(text).not.toContain(SECRET);
     expect(text).toContain('the cause');
   });
 
-  it('holds none in the bindings of a child either', () => {
+  it('holds no secret in the bindings of a child logger either', () => {
     expect(logged((log) => log.child({ signature: SECRET }).info('message')).text).not.toContain(SECRET);
   });
 
@@ -59,7 +59,7 @@ describe('the log', () => {
     });
   });
 
-  it('ends on what refers to itself', () => {
+  it('ends on an object that refers to itself', () => {
     const loop: Record<string, unknown> = { signature: SECRET };
     loop.self = loop;
     expect(logged((log) => log.info(loop, 'message')).text).not.toContain(SECRET);

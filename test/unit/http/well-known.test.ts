@@ -16,12 +16,12 @@ const TERMS: Terms = {
 };
 const acceptsOf = (endpoint: (typeof catalogue)[number]) => createOffer(endpoint, TERMS).accepts;
 const document = createWellKnown({ catalogue, acceptsOf, publicOrigin });
-/** Characters of a description that the market takes from a stranger. */
+/** The longest description that the market takes from a third party, in characters. */
 const MARKET_KEEPS = 200;
 const paid = entriesOn(catalogue, 'paid');
 
 describe('/.well-known/x402', () => {
-  test('holds every USDC route, and its address once more alone', () => {
+  test('contains every USDC route, and a list of their addresses', () => {
     const addresses = paid.map((endpoint) => publicOrigin + pathOn(endpoint, 'paid'));
     expect(addresses).toHaveLength(21);
     expect(document.items.map(({ resource }) => resource)).toEqual(addresses);

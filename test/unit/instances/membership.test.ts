@@ -6,7 +6,7 @@ import { createManualClock } from '../../support/manual-clock.ts';
 const NOON = Date.UTC(2026, 2, 3, 12);
 const SECOND = 1000;
 
-/** An instance whose ledger answers each heartbeat as the test says, and what it has been asked to do. */
+/** An instance whose ledger answers each heartbeat as the test decides, and the list of calls that it made. */
 function newInstance() {
   const clock = createManualClock(NOON);
   const done: string[] = [];
@@ -49,7 +49,7 @@ function newInstance() {
   return { clock, ledger, leading, membership, done, seconds };
 }
 
-test('leads once while it holds the lease, and hands it over when it stops', async () => {
+test('leads once while it holds the lease, and gives it up when it stops', async () => {
   const { leading, membership, done, seconds } = newInstance();
   await membership.start(leading);
   await seconds(20);
@@ -59,7 +59,7 @@ test('leads once while it holds the lease, and hands it over when it stops', asy
   expect(done).toEqual(['lead 1', 'step down', 'left']);
 });
 
-test('does not lead where another one does, and begins when the lease is its own', async () => {
+test('does not lead while another instance does, and begins when it gets the lease', async () => {
   const { ledger, leading, membership, done, seconds } = newInstance();
   ledger.fencingToken = null;
   await membership.start(leading);
@@ -71,7 +71,7 @@ test('does not lead where another one does, and begins when the lease is its own
   await membership.stop();
 });
 
-test('ends leading by itself before the lease is over where the ledger does not answer, and begins under a new number', async () => {
+test('steps down before the lease ends when the ledger does not answer, and leads again with a new fencing token', async () => {
   const { ledger, leading, membership, done, seconds } = newInstance();
   await membership.start(leading);
   ledger.answers = false;
@@ -87,7 +87,7 @@ test('ends leading by itself before the lease is over where the ledger does not 
   await membership.stop();
 });
 
-test('that gained the lease anew while it slept ends what it led under the old number', async () => {
+test('that got the lease again while it was paused ends its term with the old fencing token', async () => {
   const { ledger, leading, membership, done, seconds } = newInstance();
   await membership.start(leading);
   ledger.fencingToken = 3;
@@ -96,7 +96,7 @@ test('that gained the lease anew while it slept ends what it led under the old n
   await membership.stop();
 });
 
-test('a beginning that fails is ended and tried again', async () => {
+test('a failed start of leading is ended and tried again', async () => {
   const { leading, membership, done, seconds } = newInstance();
   let fails = 2;
   const shaky: Leading = {
@@ -128,7 +128,7 @@ test('a beginning that fails is ended and tried again', async () => {
   await seconds(1);
 });
 
-test('heartbeats go on while what the dead left is taken over, which happens once', async () => {
+test('heartbeats go on while the payments of dead instances are taken over, which happens once', async () => {
   const { ledger, leading, membership, done, seconds } = newInstance();
   const { promise: taken, resolve: finish } = Promise.withResolvers<void>();
   ledger.dead = ['dead'];
@@ -147,7 +147,7 @@ test('heartbeats go on while what the dead left is taken over, which happens onc
   await membership.stop();
 });
 
-test('what could not be taken over is tried again, and nobody is forgotten before', async () => {
+test('a failed take-over is tried again, and no instance is deleted before it succeeds', async () => {
   const { ledger, leading, membership, done, seconds } = newInstance();
   let failures = 2;
   ledger.dead = ['dead'];
@@ -163,7 +163,7 @@ test('what could not be taken over is tried again, and nobody is forgotten befor
   await membership.stop();
 });
 
-test('the leader’s report does not count for longer than the ledger answers', async () => {
+test('the leader’s report is not valid when the ledger no longer answers', async () => {
   const { ledger, leading, membership, seconds } = newInstance();
   [ledger.fencingToken, ledger.reported] = [null, 'report'];
   await membership.start(leading);

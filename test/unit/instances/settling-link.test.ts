@@ -25,7 +25,7 @@ function newLink() {
   return { leader, link, report, asked, end: (id: string) => end(id) };
 }
 
-test('while no instance leads, or its report cannot be read, no report counts', () => {
+test('while no instance leads, or its report cannot be read, no report is valid', () => {
   const { leader, link, report } = newLink();
   for (const text of [null, '', '{}', 'null', '{"unavailable":null}']) {
     leader.text = text;
@@ -38,7 +38,7 @@ test('while no instance leads, or its report cannot be read, no report counts', 
   expect(link.silence()).toBeNull();
 });
 
-test('the leader’s report is as it made it, until it reports otherwise', () => {
+test('the leader’s report is read unchanged until its next report', () => {
   const { link, report } = newLink();
   const payers = [[`0x${'07'.repeat(20)}`, 'its payments burn gas']] as const;
   const first: SettlingReport = {
@@ -56,7 +56,7 @@ test('the leader’s report is as it made it, until it reports otherwise', () =>
   expect(link.report()).toBe(link.report());
 });
 
-test('a settlement is asked for, and its end heard, through the instances’ notifications', () => {
+test('a settlement is requested, and its end received, through the instances’ notifications', () => {
   const { link, asked, end } = newLink();
   const ended: string[] = [];
   link.onEnded((id) => ended.push(id));

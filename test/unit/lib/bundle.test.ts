@@ -3,7 +3,7 @@ import { createBundle } from '../../../src/lib/bundle.ts';
 
 const turn = () => new Promise((next) => setImmediate(next));
 
-test('what is said in one turn is sent once and in its order, and what is said in the next by itself', async () => {
+test('the items of one event loop turn are sent as one message in their order, and those of the next turn as another', async () => {
   const sent: (readonly number[])[] = [];
   const say = createBundle<number>((items) => sent.push(items));
   for (const item of [3, 1, 2]) say(item);
@@ -16,7 +16,7 @@ test('what is said in one turn is sent once and in its order, and what is said i
   expect(sent).toEqual([[3, 1, 2], [4]]);
 });
 
-test('what is said while a message is sent goes with the next one', async () => {
+test('an item that comes while a message is sent is part of the next one', async () => {
   const sent: (readonly string[])[] = [];
   const say = createBundle<string>((items) => {
     sent.push(items);

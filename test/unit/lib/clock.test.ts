@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { expect, test } from 'vitest';
 import { nowSeconds, systemClock } from '../../../src/lib/clock.ts';
 
-test('a sleep that is cut short rejects with the very reason, and one that was never to begin does too', async () => {
+test('an aborted sleep rejects with the signal’s reason, also when the signal was aborted before', async () => {
   const control = new AbortController();
   const asleep = systemClock.sleep(60_000, control.signal);
   control.abort('woken');
@@ -10,7 +10,7 @@ test('a sleep that is cut short rejects with the very reason, and one that was n
   await expect(systemClock.sleep(0, control.signal)).rejects.toBe('woken');
 });
 
-test('a sleep that was slept out resolves, leaves nothing behind, and cannot be cut short any more', async () => {
+test('a finished sleep resolves, leaves no listener behind, and can no longer be aborted', async () => {
   const control = new AbortController();
   const before = systemClock.nowMs();
   await systemClock.sleep(2, control.signal);

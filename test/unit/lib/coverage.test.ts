@@ -18,13 +18,13 @@ describe('coverage', () => {
     expect(uncover([span(1, 9)], span(10, 20))).toEqual([span(1, 9)]);
   });
 
-  test('what is missing is the rest of the window; an empty window misses nothing', () => {
+  test('the missing part is the rest of the window; nothing of an empty window is missing', () => {
     expect(missingFrom([span(3, 4), span(8, 20)], span(1, 10))).toEqual([span(1, 2), span(5, 7)]);
     expect(missingFrom([], span(5, 4))).toEqual([]);
     expect(missingFrom([span(1, 10)], span(2, 9))).toEqual([]);
   });
 
-  test('the share of a window is never rounded up to all of it, and that of an empty window is what the caller says', () => {
+  test('the share of a window is never rounded up to 1, and the caller chooses that of an empty window', () => {
     const all = span(1, 30_000);
     expect([shareOf([all], all, 0), shareOf([], all, 1), shareOf([span(15_001, 40_000)], all, 1)]).toEqual([1, 0, 0.5]);
     expect(shareOf([span(1, 29_999)], all, 0)).toBe(0.9999);

@@ -7,21 +7,21 @@ const MS = 2000;
 
 function ask(asked: Promise<string>) {
   const clock = createManualClock(NOON);
-  return { clock, told: inTime(asked, MS, clock, () => new Error('no answer')) };
+  return { clock, outcome: inTime(asked, MS, clock, () => new Error('no answer')) };
 }
 
-test('what comes in time counts, whether it is an answer or a failure, and nothing sleeps on', async () => {
+test('a result in time is passed on, an answer or a failure, and no timer is left', async () => {
   const answered = ask(Promise.resolve('here'));
-  expect(await answered.told).toBe('here');
+  expect(await answered.outcome).toBe('here');
   const failed = ask(Promise.reject(new Error('away')));
-  await expect(failed.told).rejects.toThrow('away');
+  await expect(failed.outcome).rejects.toThrow('away');
   expect([...answered.clock.sleepers(), ...failed.clock.sleepers()]).toEqual([]);
 });
 
-test('what comes too late is told as such, at the moment that it is, and counts for nothing', async () => {
+test('a late result is rejected exactly at the time-out and then ignored', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const { clock, told } = ask(promise);
-  const heard = told.catch((error: Error) => error.message);
+  const { clock, outcome } = ask(promise);
+  const heard = outcome.catch((error: Error) => error.message);
   await clock.advance(MS - 1);
   expect(clock.sleepers()).toEqual([1]);
   await clock.advance(1);
@@ -29,10 +29,10 @@ test('what comes too late is told as such, at the moment that it is, and counts 
   expect(await heard).toBe('no answer');
 });
 
-test('a failure that comes too late is nobody’s to handle', async () => {
+test('a late failure causes no unhandled rejection', async () => {
   const { promise, reject } = Promise.withResolvers<string>();
-  const { clock, told } = ask(promise);
-  const heard = told.catch((error: Error) => error.message);
+  const { clock, outcome } = ask(promise);
+  const heard = outcome.catch((error: Error) => error.message);
   const unhandled: unknown[] = [];
   const note = (error: unknown) => unhandled.push(error);
   process.on('unhandledRejection', note);

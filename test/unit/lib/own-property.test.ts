@@ -14,7 +14,7 @@ const hostile = new Proxy(
 );
 
 describe('own', () => {
-  test('reads what stands in the object itself, `__proto__` and `constructor` too', () => {
+  test('reads the object’s own properties, `__proto__` and `constructor` too', () => {
     const value = JSON.parse('{"a":1,"__proto__":2,"constructor":3}');
     expect(['a', '__proto__', 'constructor'].map((key) => own(value, key))).toEqual([1, 2, 3]);
   });
@@ -32,7 +32,7 @@ describe('own', () => {
     );
   });
 
-  test('invokes no accessor and lets no trap through', () => {
+  test('runs no accessor and survives a proxy’s traps', () => {
     let invoked = 0;
     const value = {
       get a() {
@@ -47,7 +47,7 @@ describe('own', () => {
 });
 
 describe('ownKeys', () => {
-  test('tells every own key, and null for what has or tells none', () => {
+  test('returns every own key, and null for a non-object and for a proxy that throws', () => {
     expect(ownKeys(JSON.parse('{"b":1,"__proto__":2}'))).toEqual(['b', '__proto__']);
     expect([null, undefined, 5, 'text', hostile].map(ownKeys)).toEqual([null, null, null, null, null]);
   });

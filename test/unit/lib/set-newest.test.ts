@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { setNewest } from '../../../src/lib/set-newest.ts';
 
-test('the oldest key goes, and only where there are more than allowed', () => {
+test('the oldest key is deleted, and only when there are more than allowed', () => {
   const map = new Map<string, number>();
   for (const [at, key] of ['a', 'b', 'c'].entries()) setNewest(map, key, at, 3);
   expect([...map.keys()]).toEqual(['a', 'b', 'c']);
@@ -13,7 +13,7 @@ test('the oldest key goes, and only where there are more than allowed', () => {
   ]);
 });
 
-test('a key that is set again is the newest, and takes no other’s place', () => {
+test('a key that is set again is the newest, and evicts no other key', () => {
   const map = new Map([
     ['a', 1],
     ['b', 2],

@@ -21,7 +21,7 @@ test.each([
   await outgoing.upstreams.open(options).fetch({ url: replay.url });
   await outgoing.web.check('http://good.example/', signal);
   expect(replay.received.map(({ headers }) => headers['user-agent'])).toEqual([userAgent, userAgent]);
-  // Our own name is nobody's page: it would have us buy from ourselves.
+  // Our own host is refused, because the service would otherwise call itself.
   await expect(outgoing.web.check('https://us.example/v1', signal)).rejects.toMatchObject({ code: 'url_not_public' });
   await outgoing.close();
   await replay.stop();

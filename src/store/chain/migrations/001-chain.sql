@@ -32,7 +32,7 @@ CREATE TABLE deploys (
   transaction_hash BLOB    NOT NULL,
   code_bytes       INTEGER,
   code_hash        BLOB,
-  -- What it seems to be, in words; null when nothing is known.
+  -- What it seems to be, as text; null when nothing is known.
   label            TEXT,
   PRIMARY KEY (block, transaction_hash)
 ) STRICT, WITHOUT ROWID;

@@ -1,28 +1,28 @@
 import type { Clock } from '../../../../src/lib/clock.ts';
 
-interface Sleeper {
+interface Waiter {
   readonly untilMs: number;
   readonly wake: () => void;
 }
 
 /** Time that passes only while nothing else can happen. */
 export interface VirtualClock extends Clock {
-  /** Lets time pass by hand: an answer that took long, or a span in which nothing runs. */
+  /** Advances the time: for an answer that took long, or a time in which nothing runs. */
   jump(ms: number): void;
   /** Resolves when time has come so far. */
   until(ms: number): Promise<void>;
 }
 
 /**
- * A clock that jumps to the earliest sleeper's end as soon as `lanes` tasks sleep at once: then no request is under way, and a real clock would only make the
- * test wait. Two and a half minutes of chain pass in a second.
+ * A clock that jumps to the earliest end of a sleep as soon as `tasks` tasks sleep at once. No request is under way then, and a real clock would only
+ * make the test wait. Two and a half minutes of chain pass in a second.
  */
-export function createVirtualClock(startMs: number, lanes: number): VirtualClock {
+export function createVirtualClock(startMs: number, tasks: number): VirtualClock {
   let nowMs = startMs;
-  let sleepers: Sleeper[] = [];
-  let watchers: Sleeper[] = [];
+  let waiters: Waiter[] = [];
+  let watchers: Waiter[] = [];
 
-  const fire = (list: readonly Sleeper[]): Sleeper[] => {
+  const fire = (list: readonly Waiter[]): Waiter[] => {
     const due = list.filter(({ untilMs }) => untilMs <= nowMs);
     for (const { wake } of due) wake();
     return list.filter(({ untilMs }) => untilMs > nowMs);
@@ -30,10 +30,10 @@ export function createVirtualClock(startMs: number, lanes: number): VirtualClock
   const moveTo = (ms: number) => {
     nowMs = Math.max(nowMs, ms);
     watchers = fire(watchers);
-    sleepers = fire(sleepers);
+    waiters = fire(waiters);
   };
   const advance = () => {
-    if (sleepers.length >= lanes) moveTo(Math.min(...sleepers.map(({ untilMs }) => untilMs)));
+    if (waiters.length >= tasks) moveTo(Math.min(...waiters.map(({ untilMs }) => untilMs)));
   };
 
   return {
@@ -42,10 +42,10 @@ export function createVirtualClock(startMs: number, lanes: number): VirtualClock
       new Promise((resolve, reject) => {
         signal?.throwIfAborted();
         const onAbort = () => {
-          sleepers = sleepers.filter((other) => other !== sleeper);
+          waiters = waiters.filter((other) => other !== waiter);
           reject(signal?.reason);
         };
-        const sleeper = {
+        const waiter = {
           untilMs: nowMs + ms,
           wake: () => {
             signal?.removeEventListener('abort', onAbort);
@@ -53,7 +53,7 @@ export function createVirtualClock(startMs: number, lanes: number): VirtualClock
           },
         };
         signal?.addEventListener('abort', onAbort, { once: true });
-        sleepers.push(sleeper);
+        waiters.push(waiter);
         setImmediate(advance);
       }),
     jump: (ms) => moveTo(nowMs + ms),

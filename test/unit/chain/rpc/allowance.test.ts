@@ -13,7 +13,7 @@ function open(): { clock: ManualClock; allowance: Allowance; spend(times: number
   return { clock, allowance, spend };
 }
 
-/** One that has learned this rate: so many went in a second, and one more was refused. */
+/** An allowance that has learned this rate: `rate` requests were served in a second, and one more was refused. */
 function limitedTo(rate: number) {
   const opened = open();
   opened.spend(rate + 1);
@@ -22,7 +22,7 @@ function limitedTo(rate: number) {
   return opened;
 }
 
-test('a provider that has never refused anything has no limit, however much is asked of it', async () => {
+test('a provider that has never refused anything has no limit, however many requests it gets', async () => {
   const { allowance, spend, clock } = open();
   spend(10_000);
   await clock.advance(60_000);
@@ -30,14 +30,14 @@ test('a provider that has never refused anything has no limit, however much is a
 });
 
 describe('the first refusal', () => {
-  test('tells what the provider bears: what went in the second before it, without what was refused', () => {
+  test('sets the rate to the requests of the second before it that were not refused', () => {
     const { allowance, spend } = open();
     spend(5);
     allowance.refused();
     expect([allowance.rate(), allowance.free(), allowance.burst()]).toEqual([4, 0, 2]);
   });
 
-  test('counts what went in the last second and no longer ago', async () => {
+  test('counts the requests of the last second and no older ones', async () => {
     const { allowance, spend, clock } = open();
     spend(7);
     await clock.advance(1);
@@ -47,7 +47,7 @@ describe('the first refusal', () => {
     expect(allowance.rate()).toBe(2);
   });
 
-  test('never tells of less than one a second', () => {
+  test('never sets a rate below one a second', () => {
     const { allowance } = open();
     allowance.spend();
     allowance.refused();
@@ -61,7 +61,7 @@ describe('the first refusal', () => {
     const { allowance, spend } = open();
     spend(201);
     allowance.refused();
-    // The last hundred of them are kept.
+    // The last hundred of them stay counted.
     expect(allowance.rate()).toBe(99);
     const fewer = open();
     fewer.spend(200);
@@ -71,7 +71,7 @@ describe('the first refusal', () => {
 });
 
 describe('a limited provider', () => {
-  test('bears more with time, half a second’s requests at the most', async () => {
+  test('may be asked more as time passes, up to the requests of half a second', async () => {
     const { allowance, clock } = limitedTo(8);
     expect([allowance.free(), allowance.burst()]).toEqual([0, 4]);
     await clock.advance(125);
@@ -82,7 +82,7 @@ describe('a limited provider', () => {
     expect(allowance.free()).toBe(4);
   });
 
-  test('that bears one a second or less may be asked once that is there', async () => {
+  test('with one request a second or less may be asked once a whole request is available', async () => {
     const { allowance, clock } = limitedTo(1);
     await clock.advance(999);
     expect(allowance.free()).toBeLessThan(1);
@@ -92,7 +92,7 @@ describe('a limited provider', () => {
     expect(allowance.free()).toBe(1);
   });
 
-  test('is spent by what goes, allowed or not', async () => {
+  test('loses one request for each that is sent, allowed or not', async () => {
     const { allowance, clock, spend } = limitedTo(8);
     await clock.advance(500);
     spend(3);
@@ -103,7 +103,7 @@ describe('a limited provider', () => {
     expect(allowance.free()).toBe(0);
   });
 
-  test('gains nothing when the clock goes back', async () => {
+  test('gains nothing when the clock is set back', async () => {
     const moved = { now: START };
     const allowance = createAllowance({ nowMs: () => moved.now, sleep: async () => {} });
     for (let at = 0; at < 9; at++) allowance.spend();
@@ -126,11 +126,11 @@ describe('more refusals', () => {
     await clock.advance(999);
     spend(50);
     allowance.refused();
-    // Within the second nothing is taken off, and nothing is given back.
+    // Within the second the rate neither falls nor rises.
     expect(allowance.rate()).toBe(7);
   });
 
-  test('a second later take off a fifth', async () => {
+  test('a second later lower the rate by a fifth', async () => {
     const { allowance, spend, clock } = limitedTo(10);
     await clock.advance(1000);
     spend(9);
@@ -152,12 +152,12 @@ describe('more refusals', () => {
     spend(50);
     allowance.refused();
     expect(allowance.rate()).toBe(2);
-    // All but one of the fifty: what was taken for borne was not.
+    // All but one of the fifty were refused, so the rate had been too high.
     for (let more = 0; more < 48; more++) allowance.refused();
     expect(allowance.rate()).toBe(1.6);
   });
 
-  test('empty what was there', async () => {
+  test('empty the bucket', async () => {
     const { allowance, clock } = limitedTo(10);
     await clock.advance(1000);
     expect(allowance.free()).toBe(5);
@@ -166,7 +166,7 @@ describe('more refusals', () => {
     expect(allowance.free()).toBe(0);
   });
 
-  test('for minutes leave one request in five seconds, by which a mended provider is found', async () => {
+  test('that last for minutes leave one request in five seconds, which finds a provider that has recovered', async () => {
     const { allowance, clock, spend } = limitedTo(10);
     for (let second = 0; second < 60; second++) {
       await clock.advance(1000);
@@ -181,8 +181,8 @@ describe('more refusals', () => {
   });
 });
 
-describe('a quiet while', () => {
-  test('of two seconds has a quarter more tried, and no more until two more have gone', async () => {
+describe('a time without refusals', () => {
+  test('of two seconds raises the rate by a quarter, once for every two seconds', async () => {
     const { allowance, clock } = limitedTo(8);
     const rateAfter = async (ms: number) => {
       await clock.advance(ms);
@@ -209,14 +209,14 @@ describe('a quiet while', () => {
     expect(allowance.rate()).toBe(10);
   });
 
-  test('that is long enough ends the limit, and a refusal begins a new one', async () => {
+  test('that is long enough ends the limit, and a later refusal begins a new one', async () => {
     const { allowance, clock, spend } = limitedTo(64);
     await clock.advance(2000);
     allowance.spend();
     expect(allowance.rate()).toBe(80);
     await clock.advance(2000);
     allowance.spend();
-    // A hundred is the most that is counted.
+    // At most a hundred requests are counted.
     expect(allowance.rate()).toBe(100);
     await clock.advance(2000);
     expect([allowance.free(), allowance.rate(), allowance.burst()]).toEqual(Array(3).fill(Number.POSITIVE_INFINITY));

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { type Allowance, createAllowance } from '../../../../src/chain/rpc/allowance.ts';
 import { chainBusy, untilAllowed } from '../../../../src/chain/rpc/allowed.ts';
-import { PATIENCE_MS, RANKS, type Rank, RESERVE } from '../../../../src/chain/rpc/rank.ts';
+import type { PooledProvider } from '../../../../src/chain/rpc/provider-pool.ts';
+import { RANKS, type Rank, RESERVE, WAIT_MS } from '../../../../src/chain/rpc/rank.ts';
 import { ranked } from '../../../../src/chain/rpc/ranked.ts';
-import type { Member } from '../../../../src/chain/rpc/roster.ts';
 import { Unavailable } from '../../../../src/errors.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
 
@@ -16,32 +16,32 @@ function allowanceOf(clock: ManualClock, rate?: number): Allowance {
   return allowance;
 }
 
-/** Providers of these rates; `settled` says how a wait ended, or that it goes on. */
+/** Providers of these rates, and which ranks may send a request now. */
 function open(...rates: (number | undefined)[]) {
   const clock = createManualClock(1_800_000_000_000);
   const allowances = rates.map((rate) => allowanceOf(clock, rate));
-  // Of a provider only its allowance is asked here.
-  const roster = { inOrder: () => allowances.map((allowance) => ({ allowance }) as Member) };
-  const isAllowed = (rank: Rank) => untilAllowed(roster, rank, clock, 0);
+  // Only the allowance of a provider is used here.
+  const pool = { inOrder: () => allowances.map((allowance) => ({ allowance }) as PooledProvider) };
+  const isAllowed = (rank: Rank) => untilAllowed(pool, rank, clock, 0);
   const allowed = async () => {
     const each = await Promise.all(RANKS.map(isAllowed));
     return RANKS.filter((_, at) => each[at]);
   };
-  return { clock, roster, allowances, isAllowed, allowed };
+  return { clock, pool, allowances, isAllowed, allowed };
 }
 
-test('a less important rank keeps no smaller reserve, and `admit` and `free` do not wait', () => {
+test('a less important rank leaves no smaller reserve, and `admit` and `free` do not wait', () => {
   expect(RANKS.map((rank) => RESERVE[rank])).toEqual([0, 0.1, 0.2, 0.35, 0.35, 0.5]);
-  expect(RANKS.map((rank) => PATIENCE_MS[rank])).toEqual([3000, 2000, 2000, 2000, 0, 0]);
+  expect(RANKS.map((rank) => WAIT_MS[rank])).toEqual([3000, 2000, 2000, 2000, 0, 0]);
 });
 
-describe('the ranks that may go', () => {
-  test('are all when no provider has a limit, when one of them has none, and when there is no provider', async () => {
+describe('the ranks that may send a request', () => {
+  test('are all ranks when no provider has a limit, when one of them has none, and when there is no provider', async () => {
     for (const rates of [[undefined], [undefined, 4], [4, undefined], []])
       expect(await open(...rates).allowed(), JSON.stringify(rates)).toEqual(RANKS);
   });
 
-  // Twenty a second: ten at once at the most, of which each rank leaves a part of nine to those before it.
+  // Twenty a second: at most ten at once. Each rank leaves a share of nine of them to the ranks before it.
   test.each<[number, number]>([
     [0, 0],
     [49, 0],
@@ -55,13 +55,13 @@ describe('the ranks that may go', () => {
     [274, 5],
     [275, 6],
     [500, 6],
-  ])('after %i ms of twenty a second are the first %i', async (ms, count) => {
+  ])('after %i ms at twenty a second are the first %i ranks', async (ms, count) => {
     const { clock, allowed } = open(20);
     await clock.advance(ms);
     expect(await allowed()).toEqual(RANKS.slice(0, count));
   });
 
-  test('are all at a full bucket, also when it holds one request', async () => {
+  test('are all ranks when the bucket is full, also when it holds one request', async () => {
     const { clock, allowances, allowed } = open(1);
     await clock.advance(999);
     expect(await allowed()).toEqual([]);
@@ -71,7 +71,7 @@ describe('the ranks that may go', () => {
     expect(await allowed()).toEqual([]);
   });
 
-  test('counts all providers together, but one of them must bear a whole request', async () => {
+  test('depend on all providers together, but one of them must have a whole request left', async () => {
     // Two a second each: a bucket holds one.
     const two = open(2, 2);
     await two.clock.advance(400);
@@ -79,24 +79,24 @@ describe('the ranks that may go', () => {
     await two.clock.advance(100);
     expect(await two.allowed()).toEqual(RANKS);
     two.allowances[0]?.spend();
-    // One of two is left: none but a settlement may take it.
+    // One of two requests is left: only a settlement may use it.
     expect(await two.allowed()).toEqual(['settle']);
   });
 
-  test('is not held up by a provider that was asked for more than it bears', async () => {
+  test('are not reduced by a provider that was asked for more than its allowance', async () => {
     const { clock, allowances, allowed } = open(20, 2);
     await clock.advance(500);
     for (let at = 0; at < 6; at++) allowances[1]?.spend();
-    // The other's five below nothing take nothing from these ten.
+    // The other provider is five requests below zero, which does not reduce these ten.
     expect(await allowed()).toEqual(RANKS);
   });
 });
 
 describe('waiting for an allowance', () => {
-  test('ends as soon as there is one, which is looked for every 25 ms', async () => {
-    const { clock, roster } = open(4);
+  test('ends as soon as there is one; it is checked every 25 ms', async () => {
+    const { clock, pool } = open(4);
     let end: unknown = 'waiting';
-    void untilAllowed(roster, 'settle', clock, 500).then((isAllowed) => {
+    void untilAllowed(pool, 'settle', clock, 500).then((isAllowed) => {
       end = isAllowed;
     });
     await clock.advance(249);
@@ -105,10 +105,10 @@ describe('waiting for an allowance', () => {
     expect(end).toBe(true);
   });
 
-  test('ends without one when the patience is over, to the millisecond', async () => {
-    const { clock, roster } = open(1);
+  test('ends without one when the wait is over, to the millisecond', async () => {
+    const { clock, pool } = open(1);
     let end: unknown = 'waiting';
-    void untilAllowed(roster, 'settle', clock, 510).then((isAllowed) => {
+    void untilAllowed(pool, 'settle', clock, 510).then((isAllowed) => {
       end = isAllowed;
     });
     await clock.advance(509);
@@ -118,9 +118,9 @@ describe('waiting for an allowance', () => {
   });
 
   test('ends with the signal’s reason', async () => {
-    const { clock, roster } = open(1);
+    const { clock, pool } = open(1);
     const leaver = new AbortController();
-    const waiting = untilAllowed(roster, 'sale', clock, Number.POSITIVE_INFINITY, leaver.signal);
+    const waiting = untilAllowed(pool, 'sale', clock, Number.POSITIVE_INFINITY, leaver.signal);
     await clock.advance(30);
     leaver.abort(new Error('the buyer left'));
     await expect(waiting).rejects.toThrow('the buyer left');
@@ -133,7 +133,7 @@ test('a chain that is busy is 503 with a code and a second’s wait', () => {
   expect(busy).toMatchObject({ status: 503, code: 'chain_busy', retryAfterSeconds: 1, charged: false });
 });
 
-test('a ranked chain asks everything with that rank, unless a call names another, and leaves the rest of its options', async () => {
+test('a ranked chain gives its rank to each call that names none, and keeps the other options', async () => {
   const asked: unknown[] = [];
   const signal = new AbortController().signal;
   const chain = {
@@ -159,11 +159,11 @@ test('a ranked chain asks everything with that rank, unless a call names another
 describe('requests that wait', () => {
   /** Notes who may go, and spends what that costs. */
   function startLine() {
-    const { clock, roster, allowances, isAllowed } = open(2, 2, 2, 2);
+    const { clock, pool, allowances, isAllowed } = open(2, 2, 2, 2);
     const went: string[] = [];
     const stop = new AbortController();
-    const wait = async (name: string, rank: Rank, patienceMs = 60_000): Promise<void> => {
-      const mayGo = await untilAllowed(roster, rank, clock, patienceMs, stop.signal).catch(() => false);
+    const wait = async (name: string, rank: Rank, waitMs = 60_000): Promise<void> => {
+      const mayGo = await untilAllowed(pool, rank, clock, waitMs, stop.signal).catch(() => false);
       if (!mayGo) return;
       allowances.find((allowance) => allowance.free() >= 1)?.spend();
       went.push(name);

@@ -3,7 +3,7 @@ import { createChainClient, type OpenChainClient, RpcError } from '../../../../s
 import { UpstreamFailed } from '../../../../src/errors.ts';
 import { type Fault, RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 
-/** Long enough for a busy machine; where a provider hangs on purpose, a short one. */
+/** Long enough for a busy machine. A test whose provider hangs on purpose uses a shorter one. */
 const TIMEOUT_MS = 5000;
 const SHORT_TIMEOUT_MS = 400;
 const open: (RpcServer | OpenChainClient)[] = [];
@@ -42,7 +42,7 @@ const limited = () => {
 };
 
 describe('one healthy provider', () => {
-  test('a single call goes out as a plain object, a batch as an array, after one question for the chain id', async () => {
+  test('a single call is sent as a plain object and a batch as an array, after one request for the chain id', async () => {
     const node = await server({ a: () => 1, b: () => null });
     const chain = client([node.url]);
     expect(await chain.request('a', [])).toBe(1);
@@ -58,7 +58,7 @@ describe('one healthy provider', () => {
     expect(node.count('eth_chainId')).toBe(1);
   });
 
-  test('parallel first calls share one question for the chain id', async () => {
+  test('parallel first calls share one request for the chain id', async () => {
     const node = await server({ a: () => 1 });
     const chain = client([node.url]);
     await Promise.all(Array.from({ length: 20 }, () => chain.request('a', [])));
@@ -75,7 +75,7 @@ describe('one healthy provider', () => {
     expect(first.error).toMatchObject({ code: 3, message: 'execution reverted: no', data: '0x08c379a0' });
   });
 
-  test('batches over 100 are split and put together in order', async () => {
+  test('batches over 100 calls are split, and the answers are joined in order', async () => {
     const node = await server({ echo: ([value]) => value });
     const calls = Array.from({ length: 250 }, (_, at) => ({ method: 'echo', params: [at] }));
     const outcomes = await client([node.url]).batch(calls);
@@ -93,7 +93,7 @@ describe('one healthy provider', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('credentials of the URL go into the header, path and query into the request, none of them into publicUrl', async () => {
+  test('credentials of the URL are sent in the header, path and query in the request line, and publicUrl holds none of them', async () => {
     const node = await server({ a: () => 1 });
     const url = node.url.replace('http://', 'http://me:pass%40word@');
     const chain = client([`${url}/v2/secret-key?token=secret`]);
@@ -110,13 +110,13 @@ describe('failing over', () => {
     ['reset', /the connection failed \(UND_ERR_SOCKET\)/],
     ['500', /HTTP 500/],
     ['429', /rate limited/],
-    ['garbage', /no JSON"/],
-    ['no-json-rpc', /no JSON-RPC/],
-    ['wrong-ids', /foreign ids/],
+    ['garbage', /not JSON"/],
+    ['no-json-rpc', /not JSON-RPC/],
+    ['wrong-ids', /ids of other requests/],
     ['too-large', /too large/],
     ['stalled-body', /timed out/],
   ];
-  test.each(faults)('%s: the next provider answers, the failed one stands behind it', async (fault, reason) => {
+  test.each(faults)('%s: the next provider answers, and the failed one is asked after it', async (fault, reason) => {
     const [bad, good] = [await server({ a: () => 'bad' }), await server({ a: () => 'good' })];
     const hangs = fault === 'hang' || fault === 'stalled-body';
     const chain = client([bad.url, good.url], STILL, hangs ? SHORT_TIMEOUT_MS : TIMEOUT_MS);
@@ -141,7 +141,7 @@ describe('failing over', () => {
     },
   );
 
-  test('nobody listening: the next provider answers', async () => {
+  test('a refused connection: the next provider answers', async () => {
     const gone = await startRpcServer();
     await gone.stop();
     const good = await server({ a: () => 'good' });
@@ -179,7 +179,7 @@ describe('failing over', () => {
     expect(second.bodies).toEqual([]);
   });
 
-  test('of a batch only what was refused is asked again', async () => {
+  test('only the refused calls of a batch are asked again', async () => {
     const [first, second] = [
       await server({ a: () => 'first', b: limited, revert }),
       await server({ a: () => 'x', b: () => 'second' }),
@@ -189,14 +189,14 @@ describe('failing over', () => {
     expect(second.count('a') + second.count('revert')).toBe(0);
   });
 
-  test('a method that no provider has is their answer, not a failure', async () => {
+  test('"method not found" from every provider is the answer, not a failure', async () => {
     const [first, second] = [await server(), await server()];
     await expect(client([first.url, second.url]).request('eth_none', [])).rejects.toMatchObject({ code: -32601 });
     second.fault = '500';
     await expect(client([first.url, second.url]).request('eth_none', [])).rejects.toBeInstanceOf(UpstreamFailed);
   });
 
-  test('when all fail it is a 502 that shows no path, no key and no words of the provider', async () => {
+  test('when all providers fail, the 502 shows no path, no key and no text of a provider', async () => {
     const [first, second] = [await server({ a: limited }), await server({ a: () => 1 })];
     second.fault = '500';
     const chain = client([`${first.url}/v2/secret-key`, `${second.url}/?key=secret-key`]);
@@ -204,14 +204,14 @@ describe('failing over', () => {
     expect(failure).toBeInstanceOf(UpstreamFailed);
     expect(failure).toMatchObject({ status: 502, message: 'chain: no provider answered (rate limited; HTTP 500)' });
     expect(warnings.join()).not.toContain('secret-key');
-    // Held back is not given up: with nobody else they are asked again.
+    // Providers that are held back are asked again when there is no other provider.
     second.fault = null;
     expect(await chain.request('a', [])).toBe(1);
   });
 });
 
 describe('health', () => {
-  test('a provider of another chain is never asked, said so once, and taken back when it serves ours again', async () => {
+  test('a provider of another chain is never asked, is logged once, and is used again when it serves our chain', async () => {
     let nowMs = 0;
     const clock = { nowMs: () => nowMs, sleep: async () => undefined };
     const [wrong, good] = [await server({ a: () => 'wrong' }), await server({ a: () => 'good' })];
@@ -227,7 +227,7 @@ describe('health', () => {
     await expect.poll(() => chain.request('a', [])).toBe('wrong');
   });
 
-  test('only providers of another chain: check and calls fail, nothing is sent to them', async () => {
+  test('when every provider serves another chain, check and calls fail, and no call is sent to them', async () => {
     const wrong = await server({ eth_chainId: () => '0x1', a: () => 'wrong' });
     const chain = client([wrong.url]);
     await expect(chain.check()).rejects.toBeInstanceOf(UpstreamFailed);
@@ -239,7 +239,7 @@ describe('health', () => {
     await client([wrong.url, good.url]).check();
   });
 
-  test('a provider comes back after its back-off, once its chain id was found right again', async () => {
+  test('a provider is used again after its back-off, once its chain id was checked again', async () => {
     let nowMs = 0;
     const clock = { nowMs: () => nowMs, sleep: async () => undefined };
     const [first, second] = [await server({ a: () => 'first' }), await server({ a: () => 'second' })];
@@ -250,14 +250,14 @@ describe('health', () => {
     first.fault = null;
     nowMs = 1001;
     const asked = first.count('eth_chainId');
-    // The first call after the back-off still goes to the healthy one: nobody waits for a provider to prove itself.
+    // The first call after the back-off still goes to the healthy provider, so that no caller waits for the check.
     expect(await chain.request('a', [])).toBe('second');
     await expect.poll(() => chain.request('a', [])).toBe('first');
     expect(first.count('eth_chainId')).toBe(asked + 1);
     expect(warnings).toHaveLength(2);
   });
 
-  test('a rate-limited provider comes back without a question for the chain id, which would cost its budget', async () => {
+  test('a rate-limited provider is used again without a chain id check, which would cost a request', async () => {
     let nowMs = 0;
     const clock = { nowMs: () => nowMs, sleep: async () => undefined };
     const [first, second] = [await server({ a: () => 'first' }), await server({ a: () => 'second' })];
@@ -273,7 +273,7 @@ describe('health', () => {
 });
 
 describe('signals', () => {
-  test('an abort ends the call with its own reason and blames no provider', async () => {
+  test('an abort ends the call with its own reason and counts against no provider', async () => {
     const node = await server({ a: () => 1 });
     const chain = client([node.url, node.url]);
     await chain.check();
@@ -288,7 +288,7 @@ describe('signals', () => {
     await expect(chain.request('a', [], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
   });
 
-  test('an abort does not wait for the shared question for the chain id', async () => {
+  test('an abort does not wait for the shared request for the chain id', async () => {
     const node = await server();
     node.fault = 'hang';
     const reason = new Error('gone');

@@ -4,14 +4,14 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { createHeads, watchHeads } from '../../../../src/chain/rpc/heads.ts';
 
-const PATIENCE = { timeout: 10_000, interval: 5 };
+const TIMEOUT = { timeout: 10_000, interval: 5 };
 const log = { info: () => undefined, warn: () => undefined };
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-/** A node's websocket: counts connections and subscriptions, and tells of heads when the test says so. */
+/** A node's websocket: counts connections and subscriptions, and sends heads when the test calls `send`. */
 async function startNode() {
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0 });
   await once(server, 'listening');
@@ -32,28 +32,28 @@ async function startNode() {
   return {
     url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`,
     connections: () => connections,
-    subscribed: () => vi.waitFor(() => expect(subscribed.length).toBeGreaterThan(0), PATIENCE),
-    tell: (number: number) => {
+    subscribed: () => vi.waitFor(() => expect(subscribed.length).toBeGreaterThan(0), TIMEOUT),
+    send: (number: number) => {
       for (const socket of subscribed) socket.send(head(number));
     },
   };
 }
 
-test('a socket that falls silent without closing is left for the next endpoint', async () => {
+test('when a socket reports nothing for the idle time-out, the next endpoint is tried', async () => {
   const [silent, good] = [await startNode(), await startNode()];
   const seen: number[] = [];
-  const options = { urls: [silent.url, good.url], log, silenceMs: 500 };
+  const options = { urls: [silent.url, good.url], log, idleTimeoutMs: 500 };
   const watch = watchHeads({ ...options, onHead: (number) => void seen.push(number) });
   closing.push(watch.close);
   await silent.subscribed();
-  silent.tell(1);
+  silent.send(1);
   await good.subscribed();
-  good.tell(2);
-  await vi.waitFor(() => expect(seen).toEqual([1, 2]), PATIENCE);
+  good.send(2);
+  await vi.waitFor(() => expect(seen).toEqual([1, 2]), TIMEOUT);
   expect(silent.connections()).toBe(1);
 });
 
-test('whoever listens is told of each head, until he stops; all share one socket', async () => {
+test('each listener is called for each head until it stops, and all share one socket', async () => {
   const node = await startNode();
   const heads = createHeads([node.url], log);
   closing.push(heads.close);
@@ -61,19 +61,19 @@ test('whoever listens is told of each head, until he stops; all share one socket
   const stopFirst = heads.listen(first);
   heads.listen(second);
   await node.subscribed();
-  node.tell(1);
-  await vi.waitFor(() => expect([first.mock.calls.length, second.mock.calls.length]).toEqual([1, 1]), PATIENCE);
+  node.send(1);
+  await vi.waitFor(() => expect([first.mock.calls.length, second.mock.calls.length]).toEqual([1, 1]), TIMEOUT);
   stopFirst();
-  node.tell(2);
-  await vi.waitFor(() => expect(second).toHaveBeenCalledTimes(2), PATIENCE);
+  node.send(2);
+  await vi.waitFor(() => expect(second).toHaveBeenCalledTimes(2), TIMEOUT);
   expect(first).toHaveBeenCalledTimes(1);
   heads.listen(first);
-  node.tell(3);
-  await vi.waitFor(() => expect(first).toHaveBeenCalledTimes(2), PATIENCE);
+  node.send(3);
+  await vi.waitFor(() => expect(first).toHaveBeenCalledTimes(2), TIMEOUT);
   expect(node.connections()).toBe(1);
 });
 
-test('no socket is opened before somebody listens, nor without an endpoint', async () => {
+test('no socket is opened before the first listener, nor without an endpoint', async () => {
   const node = await startNode();
   createHeads([node.url], log).close();
   const none = createHeads([], log);

@@ -61,13 +61,13 @@ describe('the OpenAPI document', () => {
     });
   });
 
-  it('says of every operation that it wants no account and no key', () => {
+  it('states for every operation that it needs no account and no key', () => {
     const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
     expect(operations.length).toBeGreaterThan(catalogue.length);
     for (const { operationId, security } of operations) expect([operationId, security]).toEqual([operationId, []]);
   });
 
-  it('starts agents off with the text of llms.txt', () => {
+  it('has the text of llms.txt as guidance for agents', () => {
     expect(document.info['x-guidance']).toBe(createLlmsText(options));
     expect(document.externalDocs.url).toBe('https://here.example/llms.txt');
   });
@@ -104,7 +104,7 @@ describe('the OpenAPI document', () => {
   });
 
   it.each(paid.map((endpoint) => [pathOn(endpoint, 'paid'), endpoint] as const))(
-    'says of %s what it costs and how it is paid',
+    'states for %s its price and how it is paid',
     (path, endpoint) => {
       const operation = operationOf(path);
       const amount = endpoint.price?.units.toString();
@@ -132,7 +132,7 @@ describe('the OpenAPI document', () => {
   );
 
   it.each(sold.map((endpoint) => [pathOn(endpoint, 'lightning'), endpoint] as const))(
-    'says of %s what it costs in dollars, and that the 402 quotes the sats',
+    'states for %s its price in dollars, and that the 402 quotes the sats',
     (path, endpoint) => {
       const operation = operationOf(path);
       expect(operation['x-payment-info']).toMatchObject({
@@ -147,7 +147,7 @@ describe('the OpenAPI document', () => {
     },
   );
 
-  it('says nothing of payment where nothing is paid', () => {
+  it('has no payment terms for free operations', () => {
     for (const endpoint of catalogue.filter(({ price }) => price === null)) {
       const operation = operationOf(listedPath(endpoint));
       expect(operation['x-payment-info']).toBeUndefined();
@@ -188,7 +188,7 @@ describe('the OpenAPI document', () => {
     expect(gas?.schema.pattern).toBeUndefined();
   });
 
-  it('refers to nothing that it does not hold', () => {
+  it('contains every schema that it refers to', () => {
     const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1]);
     expect(references.length).toBeGreaterThan(10);
     for (const reference of new Set(references)) {

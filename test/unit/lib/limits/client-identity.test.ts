@@ -3,7 +3,7 @@ import { hasOwnAddress, identityOf } from '../../../../src/lib/limits/client-ide
 
 const from = (ip: string, headers: Record<string, string> = {}, ips?: string[]) => ({ ip, headers, ips });
 
-describe('a request that came straight', () => {
+describe('a direct request', () => {
   test.each([
     ['192.0.2.1', '192.0.2.1'],
     ['2001:db8:0:1::9', '2001:db8:0:1::/64'],
@@ -15,12 +15,12 @@ describe('a request that came straight', () => {
 });
 
 describe('a request that trusted proxies passed on', () => {
-  test('is told from others by the address that they saw', () => {
+  test('is identified by the address that they report', () => {
     const headers = { 'x-forwarded-for': '192.0.2.1', via: '1.1 proxy' };
     expect(identityOf(from('192.0.2.1', headers, ['10.0.0.1', '192.0.2.1']))).toBe('192.0.2.1');
   });
 
-  test('that does not say which address they saw has no address of its own', () => {
+  test('without a reported address has no address of its own', () => {
     expect(hasOwnAddress(from('10.0.0.1', { via: '1.1 proxy' }, ['10.0.0.1']))).toBe(false);
     expect(hasOwnAddress(from('unknown', { 'x-forwarded-for': 'unknown' }, ['10.0.0.1', 'unknown']))).toBe(false);
   });
@@ -40,7 +40,7 @@ describe('a request that came through a proxy that is not trusted', () => {
   });
 });
 
-test('a request whose connection is gone, and with it its address, has an identity that no other request has', () => {
+test('a request whose connection has ended has no address and gets a unique identity', () => {
   const gone = { ip: undefined as unknown as string, headers: {} };
   expect(identityOf(gone)).not.toBe(identityOf(gone));
 });

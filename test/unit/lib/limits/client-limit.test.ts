@@ -35,7 +35,7 @@ describe.each(Object.entries(WAYS))('a limit that is counted %s', (_where, way) 
     return { windows, count: way(windows) };
   };
 
-  test('holds an IPv4 client to its own, and to nothing else', async () => {
+  test('limits an IPv4 client by its own count only', async () => {
     const { windows, count } = opened();
     const seen = [await count('192.0.2.1'), await count('192.0.2.1'), await count('192.0.2.1')];
     expect(seen.map(({ of, limit, left }) => [of, limit, left])).toEqual([
@@ -49,14 +49,14 @@ describe.each(Object.entries(WAYS))('a limit that is counted %s', (_where, way) 
     expect(windows.clients.count('192.0.2.1').count).toBe(5);
   });
 
-  test('holds all /64s of a /48 to four clients’, and its neighbour is another', async () => {
+  test('limits all /64s of a /48 together to four clients’ calls, and counts a neighbouring /48 separately', async () => {
     const { count } = opened();
     for (let n = 0; n < LIMIT * CLIENTS_PER_SITE; n++) expect((await count(network(n))).left).toBeGreaterThanOrEqual(0);
     expect(await count(network(99))).toEqual({ of: 'site', limit: 12, left: -1, resetSeconds: 60 });
     expect(await count('2001:db8:8:0::/64')).toMatchObject({ of: 'client', left: 2 });
   });
 
-  test('tells of whichever of both is nearer: the client’s, until its neighbours have used up more', async () => {
+  test('reports the limit with fewer calls left: the client’s, until its neighbours have used more', async () => {
     const { count } = opened();
     expect(await count(network(0))).toEqual({ of: 'client', limit: 3, left: 2, resetSeconds: 60 });
     for (let n = 1; n < 10; n++) await count(network(n));
@@ -64,7 +64,7 @@ describe.each(Object.entries(WAYS))('a limit that is counted %s', (_where, way) 
     expect(await count(network(10))).toMatchObject({ of: 'site', limit: 12, left: 1 });
   });
 
-  test('tells of the one that lasts longer where both have as much left', async () => {
+  test('reports the limit that lasts longer when both have the same number of calls left', async () => {
     const { count } = opened();
     for (const n of [0, 1, 2, 3]) await count(network(n));
     await clock.advance(20_000);
@@ -77,7 +77,7 @@ describe.each(Object.entries(WAYS))('a limit that is counted %s', (_where, way) 
     expect(await count(network(9))).toEqual({ of: 'site', limit: 12, left: 1, resetSeconds: 60 });
   });
 
-  test('tells of the client’s where both are alike, and where the site lasts longer but has more left', async () => {
+  test('reports the client’s limit when both are equal, and when the site’s lasts longer but has more calls left', async () => {
     const { count } = opened();
     for (let n = 0; n < 9; n++) await count(network(n));
     expect(await count(network(9))).toEqual({ of: 'client', limit: 3, left: 2, resetSeconds: 60 });
@@ -96,7 +96,7 @@ describe.each(Object.entries(WAYS))('a limit that is counted %s', (_where, way) 
   });
 });
 
-test('windows of clients and of sites are two places, so that many clients push no site out of a bounded one', () => {
+test('windows of clients and of sites are kept apart, so that many clients do not evict a site’s window', () => {
   const names: string[] = [];
   const { clients, sites } = openClientWindows((name) => names.push(name), 'calls');
   expect([clients, sites, new Set(names).size]).toEqual([1, 2, 2]);

@@ -34,7 +34,7 @@ const outcomeOf = (promise: Promise<unknown>) =>
   promise.catch((error: unknown) => (error instanceof TurnRefused ? 'refused' : error));
 
 describe('places that clients share', () => {
-  test('are given at once while they are free, and a task settles as it would without a turn', async () => {
+  test('are given at once while they are free, and a task settles as it would alone', async () => {
     const turns = createClientTurns({ running: 4, waiting: 4, waitingPerClient: 4 });
     expect(await turns.run('a', forever, async () => 42)).toBe(42);
     const failure = new Error('no');
@@ -46,7 +46,7 @@ describe('places that clients share', () => {
     expect(await Promise.all(all)).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('are never more than are there', async () => {
+  test('are never exceeded', async () => {
     const { ask, running, end, started, endAll } = stage(
       createClientTurns({ running: 2, waiting: 10, waitingPerClient: 10 }),
     );
@@ -58,7 +58,7 @@ describe('places that clients share', () => {
     expect(started).toEqual(['a', 'b', 'c', 'd', 'e']);
   });
 
-  test('leave one free for the next client, however many a greedy one wants', async () => {
+  test('always include a free one for the next client, however many a greedy client wants', async () => {
     const { ask, running, end } = stage(createClientTurns({ running: 8, waiting: 100, waitingPerClient: 100 }));
     for (let at = 0; at < 20; at++) void ask('greedy', `greedy ${at}`);
     expect(running()).toHaveLength(4);
@@ -71,7 +71,7 @@ describe('places that clients share', () => {
     expect(running()).toEqual(['greedy 2', 'greedy 3', 'b', 'c', 'greedy 4']);
   });
 
-  test('come back when a task fails, and the next in line takes them', async () => {
+  test('are freed when a task fails, and the next waiting task takes them', async () => {
     const turns = createClientTurns({ running: 1, waiting: 2, waitingPerClient: 2 });
     const fails = turns.run('a', forever, async () => {
       await settle();
@@ -90,7 +90,7 @@ describe('places that clients share', () => {
 describe('clients that wait', () => {
   const one = () => stage(createClientTurns({ running: 1, waiting: 100, waitingPerClient: 100 }));
 
-  test('take turns, each one task, in the order in which they came', async () => {
+  test('are served round robin, one task each, in the order of arrival', async () => {
     const { ask, started, endAll } = one();
     void ask('first');
     for (let at = 0; at < 3; at++) void ask('a', `a${at}`);
@@ -101,7 +101,7 @@ describe('clients that wait', () => {
     expect(started).toEqual(['first', 'a0', 'b0', 'c0', 'a1', 'b1', 'a2']);
   });
 
-  test('go behind those that came meanwhile, once they were served', async () => {
+  test('move behind those that came meanwhile, once they were served', async () => {
     const { ask, started, end, endAll } = one();
     void ask('first');
     void ask('a', 'a0');
@@ -113,7 +113,7 @@ describe('clients that wait', () => {
     expect(started).toEqual(['first', 'a0', 'a1', 'b0', 'c0']);
   });
 
-  test('of one IPv6 site have one turn together, and take turns for it among themselves', async () => {
+  test('of one IPv6 site have one turn together, and share it round robin', async () => {
     const { ask, started, endAll } = one();
     void ask('first');
     const networks = ['2001:db8:1:0::/64', '2001:db8:1:1::/64', '2001:db8:1:2::/64'];
@@ -128,7 +128,7 @@ describe('clients that wait', () => {
     ]);
   });
 
-  test('are passed over while they hold more than is left, and not forgotten', async () => {
+  test('are skipped while they hold more than is left, and served later', async () => {
     const { ask, running, end, started } = stage(createClientTurns({ running: 4, waiting: 10, waitingPerClient: 10 }));
     for (const name of ['a0', 'a1', 'a2']) void ask('a', name);
     for (const client of ['b', 'c', 'd']) void ask(client);
@@ -145,7 +145,7 @@ describe('clients that wait', () => {
 });
 
 describe('a task is refused at once', () => {
-  test('when its client has as many that wait as may, and none of others', async () => {
+  test('when its client has the maximum of waiting tasks, and other clients are not affected', async () => {
     const { ask, started, endAll } = stage(createClientTurns({ running: 1, waiting: 100, waitingPerClient: 2 }));
     const all = ['a0', 'a1', 'a2', 'a3'].map((name) => outcomeOf(ask('a', name)));
     const other = ask('b');
@@ -155,7 +155,7 @@ describe('a task is refused at once', () => {
     expect(started).not.toContain('a3');
   });
 
-  test('when all that wait are as many as may, yet a client that comes late finds room', async () => {
+  test('when all waiting places are taken, but a new client still finds one', async () => {
     const { ask, started, endAll } = stage(createClientTurns({ running: 1, waiting: 8, waitingPerClient: 8 }));
     void ask('first');
     const greedy = ['a', 'b', 'c'].flatMap((client) =>
@@ -170,7 +170,7 @@ describe('a task is refused at once', () => {
     expect(started.slice(0, 5)).toEqual(['first', 'a0', 'b0', 'c0', 'late']);
   });
 
-  test('and takes nothing: room that comes free is there for the next', async () => {
+  test('and holds no place: a place that becomes free is there for the next task', async () => {
     const { ask, end, endAll } = stage(createClientTurns({ running: 1, waiting: 1, waitingPerClient: 1 }));
     void ask('a');
     void ask('b');
@@ -196,7 +196,7 @@ describe('a task is refused at once', () => {
 describe('a reserve', () => {
   const limits = { running: 3, waiting: 4, waitingPerClient: 4, reserved: { running: 1, waiting: 2 } };
 
-  test('of places is left to tasks that may draw on it, at once and from the line', async () => {
+  test('of running places is left to tasks that may use it, at once and while waiting', async () => {
     const { ask, running, end } = stage(createClientTurns(limits));
     for (const client of ['a', 'b', 'c']) void ask(client);
     expect(running()).toEqual(['a', 'b']);
@@ -212,7 +212,7 @@ describe('a reserve', () => {
     expect(running()).toEqual(['c', 'buyer 1']);
   });
 
-  test('of room to wait is left to them as well, and they use the rest too', async () => {
+  test('of waiting places is left to them as well, and they may use the other places too', async () => {
     const { ask, endAll } = stage(createClientTurns(limits));
     for (const client of ['a', 'b']) void ask(client);
     void ask('buyer', 'buyer', forever, true);
@@ -224,16 +224,16 @@ describe('a reserve', () => {
   });
 });
 
-describe('a client that leaves', () => {
+describe('a task that is aborted', () => {
   const gone = new Error('gone');
 
-  test('before it has asked is not served', async () => {
+  test('before the call is not run', async () => {
     const { ask, started } = stage(createClientTurns({ running: 1, waiting: 1, waitingPerClient: 1 }));
     expect(await outcomeOf(ask('a', 'a', AbortSignal.abort(gone)))).toBe(gone);
     expect(started).toEqual([]);
   });
 
-  test('while it waits hears its own reason, leaves its room to others, and holds up none of them', async () => {
+  test('while it waits rejects with its own reason, frees its place, and delays no other task', async () => {
     const { ask, started, endAll } = stage(createClientTurns({ running: 1, waiting: 3, waitingPerClient: 2 }));
     const leaves = new AbortController();
     void ask('first');
@@ -248,7 +248,7 @@ describe('a client that leaves', () => {
     expect(started).toEqual(['first', 'a0', 'b', 'c']);
   });
 
-  test('while another task of it waits keeps its turn, in its site and among all', async () => {
+  test('while another task of its client waits does not lose the client’s turn, in its site and among all', async () => {
     const { ask, started, endAll } = stage(createClientTurns({ running: 1, waiting: 20, waitingPerClient: 4 }));
     const leaves = new AbortController();
     void ask('first');
@@ -262,7 +262,7 @@ describe('a client that leaves', () => {
     expect(started).toEqual(['first', 'stays', 'next site', 'next network']);
   });
 
-  test('and was the only one of its site leaves no turn behind', async () => {
+  test('and was the only one of its site leaves no entry behind', async () => {
     const { ask, started, endAll } = stage(createClientTurns({ running: 1, waiting: 3, waitingPerClient: 2 }));
     const leaves = new AbortController();
     void ask('first');
@@ -276,7 +276,7 @@ describe('a client that leaves', () => {
     expect(started).toEqual(['first', 'b', 'back']);
   });
 
-  test('just as its turn comes keeps the place for its task alone, and leaves the others theirs', async () => {
+  test('just as it starts keeps its place, and does not affect the others', async () => {
     const { ask, started, end, endAll } = stage(createClientTurns({ running: 1, waiting: 3, waitingPerClient: 3 }));
     const leaves = new AbortController();
     // Heard after the place was passed on, and before the next task starts.

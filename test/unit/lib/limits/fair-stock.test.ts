@@ -32,7 +32,7 @@ describe('a stock that clients share', () => {
     expect(stock.free()).toBe(0);
   });
 
-  test('gives nothing where the amount is more than is left, and nothing is taken then', () => {
+  test('refuses an amount that is more than is left, and takes nothing', () => {
     const stock = createFairStock(10);
     expect([stock.take('a', 11), stock.free(), stock.take('a', 10), stock.free()]).toEqual([false, 10, true, 0]);
   });
@@ -52,7 +52,7 @@ describe('a stock that clients share', () => {
     expect(stock.take('2001:db8:2:0::/64')).toBe(true);
   });
 
-  test('has everything again when it is given back, and no more than was taken', () => {
+  test('is full again when everything is given back, and never holds more than was taken', () => {
     const stock = createFairStock(10);
     stock.take('2001:db8:1:0::/64', 4);
     stock.give('2001:db8:1:0::/64', 9);
@@ -62,7 +62,7 @@ describe('a stock that clients share', () => {
 });
 
 describe('a minute that clients share', () => {
-  test('is full again when it ends, and tells how long that takes', async () => {
+  test('is full again when it ends, and returns the seconds until then', async () => {
     const clock = createManualClock(1_000_000);
     const minute = createFairMinute(4, clock);
     expect(takeAll((client) => minute.take(client) === 0, ['192.0.2.1'])).toEqual([2]);

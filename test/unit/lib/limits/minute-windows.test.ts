@@ -18,7 +18,7 @@ describe('a client’s minute', () => {
     expect([windows.count('a').count, windows.count('b').count]).toEqual([1, 2]);
   });
 
-  test('gives back what was counted in it, no more, and nothing once it is over', async () => {
+  test('takes back only events that were counted in it, and none after it has ended', async () => {
     const clock = createManualClock(0);
     const windows = createMinuteWindows(clock);
     windows.takeBack('a');
@@ -36,7 +36,7 @@ describe('a client’s minute', () => {
 });
 
 describe('of more clients than are kept', () => {
-  test('the one whose minute began first is forgotten', async () => {
+  test('the one whose minute began first is dropped', async () => {
     const clock = createManualClock(0);
     const windows = createMinuteWindows(clock, 2);
     for (const client of ['a', 'b', 'a', 'c']) windows.count(client);

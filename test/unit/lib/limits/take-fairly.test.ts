@@ -13,16 +13,16 @@ const taken = (clients: readonly string[], most: number): string[] =>
     ({ client }) => client,
   ).map(({ client, at }) => `${client}@${at}`);
 
-test('a client with a single thing waiting is taken before the second of one with many', () => {
+test('a client’s only item is taken before the second item of a client with many', () => {
   const flood = Array<string>(50).fill('192.0.2.1');
   expect(taken([...flood, '198.51.100.1'], 2)).toEqual(['192.0.2.1@0', '198.51.100.1@50']);
 });
 
-test('all are taken, in the order of arrival, where there is room for all', () => {
+test('all items are taken in the order of arrival when there are places for all', () => {
   expect(taken(['b', 'a', 'b'], 3)).toEqual(['b@0', 'a@1', 'b@2']);
 });
 
-test('rounds go on until there is no more room, each client in the order in which it came', () => {
+test('rounds go on until no place is left, with clients in the order of arrival', () => {
   expect(taken(['a', 'a', 'a', 'b', 'b', 'c'], 5)).toEqual(['a@0', 'b@3', 'c@5', 'a@1', 'b@4']);
 });
 

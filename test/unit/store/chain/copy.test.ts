@@ -52,7 +52,7 @@ async function replace(): Promise<void> {
   renameSync(at('next.db'), at('chain.db'));
 }
 
-test('a copy is served with what its collector knew when it was made, and no newer', async () => {
+test('a copy is served with its collector’s state when it was made', async () => {
   collect(1, 20);
   await replace();
   const { reads, collector, feeSteps } = open();
@@ -63,7 +63,7 @@ test('a copy is served with what its collector knew when it was made, and no new
   expect(feeSteps(START, 3600).length).toBeGreaterThan(0);
 });
 
-test('a newer copy changes the data, the freshness and the version together, also for whoever took a method along', async () => {
+test('a newer copy changes data, freshness and version together, also through a stored method', async () => {
   collect(1, 20);
   await replace();
   const { reads, collector } = open();
@@ -81,7 +81,7 @@ test('a newer copy changes the data, the freshness and the version together, als
   expect(version()).toBe(after);
 });
 
-test('a copy that cannot be used is told once, and the one before is served on', async () => {
+test('a copy that cannot be used is logged once, and the one before it is served on', async () => {
   collect(1, 20);
   await replace();
   const { reads, collector } = open();
@@ -100,7 +100,7 @@ test('a copy that cannot be used is told once, and the one before is served on',
   await until('the next good one is served', () => collector.status().collected?.number === 22);
 });
 
-test('what is no copy of this chain is refused at the start', async () => {
+test('a file that is no copy of this chain is refused at start', async () => {
   expect(() => open()).toThrow('ENOENT');
   collect(1, 2);
   await replace();

@@ -22,7 +22,7 @@ beforeEach(() => {
   reads = createChainReads(db);
 });
 
-test('an empty database gives nothing, and no zeros', () => {
+test('an empty database gives null or nothing, and no zeros', () => {
   expect(reads.latestFee()).toBeNull();
   expect(reads.recentUse(10)).toEqual([]);
   expect(reads.hours(NOON, NOON + HOUR)).toEqual([]);
@@ -115,7 +115,7 @@ describe('hours', () => {
     expect(reads.hours(NOON, NOON + 1)).toMatchObject([{ complete: true, blocks: 2 }]);
   });
 
-  test('are kept once deep enough, until what is stored of them changes', () => {
+  test('are cached once deep enough, until their stored rows change', () => {
     fill();
     const depth = Array.from({ length: 200 }, (_, at) => ({ number: 105 + at, at: NOON + HOUR + 1 + at }));
     putBlocks(db, depth);
@@ -140,7 +140,7 @@ describe('hours', () => {
     expect(transactions()).toBe(111);
   });
 
-  test('are never kept near the head, where blocks may be replaced', () => {
+  test('are never cached near the head, where blocks may be replaced', () => {
     fill();
     putCoverage(db, 'full', [[98, 104]]);
     const transactions = () => reads.hours(NOON, NOON + 1)[0]?.transactions;
@@ -149,7 +149,7 @@ describe('hours', () => {
     expect(transactions()).toBe(111);
   });
 
-  test('come from their rolled-up row, and from what raw blocks are left beside it', () => {
+  test('are computed from their rolled-up row and the remaining raw blocks', () => {
     db.prepare('INSERT INTO hours VALUES (?, 10, 10, 20, 22, 30, 0.1, 100, 5, 3, 20, 30, 45)').run(NOON);
     putBlocks(db, [
       { number: 50, at: NOON + 3599, baseFee: 33, utilisation: 0.65, counts: [1, 1, 1, 1] },

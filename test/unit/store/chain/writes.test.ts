@@ -57,7 +57,7 @@ afterEach(() => {
 const count = (table: string): unknown => db.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
 
 describe('storing spans', () => {
-  test('a span of blocks is stored with the note that it is, and its rows once however often it comes', () => {
+  test('a span of blocks is stored together with its coverage, and its rows once however often it is stored', () => {
     for (let times = 0; times < 2; times += 1) {
       writes.storeBlocks({ blocks: blocks(10, 14), deploys: [deploy(11)], scan: () => rows([trade(12)]) });
     }
@@ -79,7 +79,7 @@ describe('storing spans', () => {
     expect(writes.version()).toBe(0);
   });
 
-  test('fee history never takes the place of a block that was read whole; the other way it does', () => {
+  test('fee history never replaces a block that was read whole, but a whole block replaces fee history', () => {
     const fee = (number: number) => ({ number, at: 1, baseFee: 7n, utilisation: 0.5 });
     writes.storeBlocks({ blocks: blocks(10, 10), deploys: [], scan: null });
     writes.storeFees({ from: 9, to: 11 }, [fee(9), fee(10), fee(11)]);
@@ -157,7 +157,7 @@ describe('retention', () => {
     expect(count('blocks')).toBe(100);
   });
 
-  test('a straggler joins its hour with its weight', () => {
+  test('a late block is added to its rolled-up hour with its weight', () => {
     const at = (number: number, baseFee: bigint) => block(number, { at: START, baseFee });
     writes.storeBlocks({ blocks: [at(1, 10n), at(2, 20n), at(3, 30n)], deploys: [], scan: null });
     writes.rollUpHour(START + 3600);
@@ -167,7 +167,7 @@ describe('retention', () => {
     expect(hour.all()).toEqual([[4, 10, 40, 100, 16]]);
   });
 
-  test('hours go in the end', () => {
+  test('old hours are deleted', () => {
     writes.storeBlocks({ blocks: blocks(1, 10), deploys: [], scan: null });
     writes.rollUpHour(START + 3600);
     writes.dropHours(START);
@@ -192,7 +192,7 @@ describe('the file', () => {
     expect(() => openChainDatabase(db.name)).toThrow('version 999');
   });
 
-  test('reset leaves nothing of the chain before', () => {
+  test('reset deletes everything of the previous chain', () => {
     writes.storeBlocks({ blocks: blocks(1, 3), deploys: [deploy(2)], scan: () => rows([trade(1)]) });
     writes.storeHead({ number: 3, hash: '0x01', at: 1, advancedMs: 2 });
     writes.reset();

@@ -36,7 +36,7 @@ test('parents come before their children', () => {
   }
 });
 
-test('the tables with a row from the start are those whose own row is told apart', () => {
+test('the tables with a row from the migrations are those with an `own` condition', () => {
   const filled = tables().filter((name) => db.prepare(`SELECT 1 FROM ${name}`).get() !== undefined);
   expect(COPY_TABLES.flatMap(({ name, own }) => (own === undefined ? [] : name)).sort()).toEqual(filled.sort());
 });

@@ -2,9 +2,9 @@ import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
 import { createRetry } from '../../../../src/store/postgres/retry.ts';
 
-const told = (code: string) => Object.assign(new DatabaseError(code, 0, 'error'), { code });
+const sqlError = (code: string) => Object.assign(new DatabaseError(code, 0, 'error'), { code });
 
-/** A transaction that fails with these one after the other and then works, on a clock that moves only when somebody sleeps. */
+/** A transaction that fails with these errors one after the other and then succeeds, on a clock that only sleeps advance. */
 function stage(failures: readonly unknown[], attemptMs = 0) {
   let [now, attempts, retries] = [1000, 0, 0];
   const sleeps: number[] = [];
@@ -26,22 +26,19 @@ function stage(failures: readonly unknown[], attemptMs = 0) {
   return { run, seen: () => ({ attempts, retries }), sleeps };
 }
 
-test.each(['40001', '40P01', 'CR000'])(
-  'a transaction that was undone (%s) is run again until it is done',
-  async (code) => {
-    const { run, seen, sleeps } = stage([told(code), told(code), told(code)]);
-    expect(await run()).toBe('done');
-    expect(seen()).toEqual({ attempts: 4, retries: 3 });
-    // At once, then after random pauses that grow.
-    expect(sleeps).toHaveLength(2);
-    expect(sleeps.every((ms, at) => ms >= 0 && ms <= 2 ** (at + 1))).toBe(true);
-  },
-);
+test.each(['40001', '40P01', 'CR000'])('an aborted transaction (%s) is run again until it succeeds', async (code) => {
+  const { run, seen, sleeps } = stage([sqlError(code), sqlError(code), sqlError(code)]);
+  expect(await run()).toBe('done');
+  expect(seen()).toEqual({ attempts: 4, retries: 3 });
+  // The first retry has no pause, and the next ones have random pauses that grow.
+  expect(sleeps).toHaveLength(2);
+  expect(sleeps.every((ms, at) => ms >= 0 && ms <= 2 ** (at + 1))).toBe(true);
+});
 
 test.each([
-  ['a broken constraint', told('23505')],
-  ['a statement that took too long', told('57014')],
-  ['an end that the database does not know', told('40003')],
+  ['a broken constraint', sqlError('23505')],
+  ['a statement that took too long', sqlError('57014')],
+  ['an unknown outcome', sqlError('40003')],
   ['a lost connection', new Error('Connection terminated unexpectedly')],
   ['an error that only looks like one', Object.assign(new Error('x'), { code: '40001' })],
 ])('%s is not run again', async (_what, failure) => {
@@ -50,9 +47,9 @@ test.each([
   expect(seen()).toEqual({ attempts: 1, retries: 0 });
 });
 
-test('a transaction that is undone for ever ends after five seconds, with what the database told last', async () => {
+test('a transaction that is always aborted rejects after five seconds, with the database’s last error', async () => {
   const { run, seen } = stage(
-    Array.from({ length: 10_000 }, () => told('40001')),
+    Array.from({ length: 10_000 }, () => sqlError('40001')),
     10,
   );
   await expect(run()).rejects.toMatchObject({ code: '40001' });

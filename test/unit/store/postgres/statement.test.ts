@@ -11,11 +11,11 @@ test('names become numbers in the order of their first use, and one name one par
   });
 });
 
-test('a value that nobody names is not sent', () => {
+test('a value without a name in the text is not sent', () => {
   expect(statement<object>('SELECT @a')({ a: null, preimage: 'secret' }).values).toEqual([null]);
 });
 
-test('a text has one name everywhere, and no other text has it', () => {
+test('a text has the same name in every process, and no other text has it', () => {
   const name = (text: string) => statement<object>(text)({}).name;
   expect(name('SELECT @a')).toBe(name('SELECT @b'));
   expect(name('SELECT @a')).not.toBe(name('SELECT @a, 1'));

@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** A ledger's file as the version before left it. */
+/** A ledger's file of the previous version. */
 function openBefore(file: string): Database.Database {
   const old = join(folder, 'old');
   mkdirSync(old);
@@ -29,7 +29,7 @@ function openBefore(file: string): Database.Database {
   return db;
 }
 
-test('a ledger from before authorizations were hashed keeps its payments, tells nothing that it did not know, and sells on', async () => {
+test('a ledger from before authorizations were hashed keeps its payments, has null in the new columns, and can sell', async () => {
   const file = join(folder, 'ledger.db');
   const before = openBefore(file);
   const put = before.prepare(
@@ -52,7 +52,7 @@ test('a ledger from before authorizations were hashed keeps its payments, tells 
   expect(await createRelayerSpending(db).spentOn('2026-11-21')).toEqual({
     ...{ wei: 5n, failedWei: 0n, gas: 1n, transactions: 1, payments: 1 },
   });
-  // What the row does not tell, no presentation can match.
+  // A null hash matches no presentation.
   expect(await store.reserve(reservation('again', 'reverted'), 0, 'reverted')).toBe(false);
   expect(await store.reserve(reservation('next', 'next'), 0, null)).toBe(true);
   await store.close();

@@ -42,7 +42,7 @@ const countsIn = (file: string): unknown => {
   }
 };
 
-test('a copy made while somebody commits without a pause ends, and is of the one instant at which it began', async () => {
+test('a copy made during continuous commits ends, and shows the one instant at which it began', async () => {
   const writer = fill();
   let commits = 0;
   let steps = 0;
@@ -70,7 +70,7 @@ test('a copy is one file that its owner alone may read', async () => {
   expect(readdirSync(join(folder, 'copies'))).toEqual(['copy.db']);
 });
 
-test('what is there already is neither overwritten nor taken away', async () => {
+test('an existing file is neither overwritten nor deleted', async () => {
   fill().close();
   await backUpDatabase({ source, target });
   const first = readFileSync(target);
@@ -109,7 +109,7 @@ test('a row without its parent gives no copy', async () => {
   expect(readdirSync(join(folder, 'copies'))).toEqual([]);
 });
 
-test('a source that is not there is not made', async () => {
+test('a missing source is not created', async () => {
   await expect(backUpDatabase({ source, target })).rejects.toThrow();
   expect(readdirSync(folder)).toEqual([]);
 });

@@ -49,7 +49,7 @@ describe('the full-text index', () => {
     expect([...found].sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0))).toEqual([2, 1, 0]);
   });
 
-  test('a word that most documents hold finds them all, and counts next to nothing', async () => {
+  test('a word that most documents hold finds them all, with a score near zero', async () => {
     const index = await build([{ description: 'filler zebra' }]);
     const [common, rare] = [index.match('filler'), index.match('zebra')];
     expect(common.ids).toHaveLength(31);
@@ -58,7 +58,7 @@ describe('the full-text index', () => {
     expect(common.scores[0]).toBeGreaterThan(0);
   });
 
-  test('asked again, it says the same', async () => {
+  test('a repeated query gives the same result', async () => {
     const index = await build([{ label: 'zebra' }, { description: 'a zebra' }]);
     const [first, again] = [index.match('zebra'), index.match('zebra')];
     expect(again).toEqual(first);
@@ -87,7 +87,7 @@ describe('the full-text index', () => {
       ' ',
       'zebra" OR "x',
     ],
-  ])('%j is no syntax', async (phrase) => {
+  ])('%j is not read as syntax', async (phrase) => {
     const index = await build([{ label: 'stripes' }]);
     for (const prefix of [false, true]) expect(() => index.match(phrase, prefix)).not.toThrow();
   });
@@ -106,7 +106,7 @@ describe('the full-text index', () => {
     expect([index.size, ids(index, 'zebra')]).toEqual([0, []]);
   });
 
-  test('others have their turn while it is built', async () => {
+  test('the event loop runs other tasks while the index is built', async () => {
     let turns = 0;
     let built = false;
     const count = () => {

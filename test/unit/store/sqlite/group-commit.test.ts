@@ -46,19 +46,19 @@ describe('sharing', () => {
     expect([ran('BEGIN IMMEDIATE'), ran('COMMIT')]).toEqual([1, 1]);
   });
 
-  test('writes that follow each other do not', async () => {
+  test('consecutive writes do not share a transaction', async () => {
     for (const name of ['a', 'b', 'c']) await commit(note(name));
     expect([ran('BEGIN IMMEDIATE'), ran('COMMIT')]).toEqual([3, 3]);
   });
 
-  test('a burst beyond one batch is done in several, whole', async () => {
+  test('a burst larger than one batch is done in several batches, completely', async () => {
     const results = await Promise.all(Array.from({ length: 1000 }, (_, at) => commit(note(`n${at}`))));
     expect(results).toEqual(Array.from({ length: 1000 }, () => 1));
     expect(names()).toEqual(Array.from({ length: 1000 }, (_, at) => `n${at}`));
     expect(ran('COMMIT')).toBe(4);
   });
 
-  test('a write that comes while results are told is in the next batch, and is not lost', async () => {
+  test('a write that comes while results are delivered is in the next batch, and is not lost', async () => {
     const first = commit(note('a')).then(() => commit(note('b')));
     await Promise.all([first, commit(note('c'))]);
     expect(names()).toEqual(['a', 'c', 'b']);
@@ -75,7 +75,7 @@ describe('sharing between stores', () => {
 });
 
 describe('durability', () => {
-  test('nothing is told before another connection can see it', async () => {
+  test('no write resolves before another connection can read it', async () => {
     let told = false;
     const write = commit(note('a')).then(() => {
       told = true;
@@ -88,7 +88,7 @@ describe('durability', () => {
 });
 
 describe('failing', () => {
-  test('a write that breaks a constraint or throws is undone and rejects alone', async () => {
+  test('only a write that violates a constraint or throws is rolled back and rejects', async () => {
     const throwing = () => {
       note('half')();
       throw new Error('a bug');
@@ -110,13 +110,13 @@ describe('failing', () => {
     expect([names(), runs]).toEqual([['a', 'b', 'c'], 2]);
   });
 
-  test('a write that hands back a promise is a bug and rejects alone: nothing asynchronous fits a transaction', async () => {
+  test('a write that returns a promise is a bug and the only one to reject, because a transaction is synchronous', async () => {
     const all = [commit(async () => note('late')()), commit(note('a'))];
     expect(await ends(all)).toEqual(['Transaction function cannot return a promise', '1']);
     expect(names()).toEqual(['a']);
   });
 
-  test('whatever else the database reports is everybody’s: no transaction is trusted that went wrong half way', async () => {
+  test('any other error of the database rejects the whole batch, because the transaction failed half way', async () => {
     const overflow = () => db.prepare('SELECT abs(-9223372036854775807 - 1)').get();
     const all = [commit(note('a')), commit(overflow), commit(note('b'))];
     expect(await ends(all)).toEqual(['SQLITE_ERROR', 'SQLITE_ERROR', 'SQLITE_ERROR']);

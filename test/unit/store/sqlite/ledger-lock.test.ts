@@ -12,14 +12,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test('one process holds a data directory, and the next when it has let go', () => {
+test('one process locks a data directory, and the next one after its release', () => {
   const first = holdLedger(file);
   expect(() => holdLedger(file)).toThrow(/another process serves the ledger/);
   first.release();
   holdLedger(file).release();
 });
 
-test('any number share it with the one that holds it, and nobody gets it after that one before they have left', () => {
+test('any number of API processes share it, and the next start gets it only after all of them have left', () => {
   const first = holdLedger(file);
   const shared = [joinLedger(file), joinLedger(file)];
   first.release();
@@ -27,6 +27,6 @@ test('any number share it with the one that holds it, and nobody gets it after t
   shared[0]?.release();
   expect(() => holdLedger(file, 20)).toThrow(/API processes of a service that has ended/);
   shared[1]?.release();
-  // What was refused left nothing locked behind.
+  // A refused attempt leaves no lock behind.
   holdLedger(file, 20).release();
 });

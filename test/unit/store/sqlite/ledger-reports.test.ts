@@ -62,7 +62,7 @@ async function claim(amountMsat: bigint, own: boolean) {
 }
 
 describe('the status', () => {
-  test('counts and sums each state of both rails, and finds what has been open longest', async () => {
+  test('counts and sums each state of both rails, and finds the oldest open payment', async () => {
     const ledger = openLedger();
     for (const state of ['settled', 'settled', 'failed'] as const) await pay(ledger, state);
     now += 1000;
@@ -118,7 +118,7 @@ test('a ledger from before the Lightning rail is read as it is, and not changed'
   expect(readFileSync(old).equals(before)).toBe(true);
 });
 
-test('a ledger from before routes were kept is told without them', async () => {
+test('a ledger from before routes were stored is reported without them', async () => {
   const ledger = openLedger();
   const id = await pay(ledger, 'settled');
   await claim(25_000n, true);
@@ -129,7 +129,7 @@ test('a ledger from before routes were kept is told without them', async () => {
   await reports.close();
 });
 
-test('a ledger that is not there is not made', () => {
+test('a missing ledger is not created', () => {
   expect(() => openLedgerReports(join(folder, 'none.db'))).toThrow();
 });
 
@@ -147,7 +147,7 @@ describe('the list', () => {
     await reports.close();
   });
 
-  test('tells the route, and never the payer, the parameters, the client or the signature', async () => {
+  test('shows the route, and never the payer, the parameters, the client or the signature', async () => {
     await pay(openLedger(), 'settling');
     const reports = openLedgerReports(file);
     const [payment] = await reports.list(null, 10);
@@ -160,7 +160,7 @@ describe('the list', () => {
 });
 
 describe('the income', () => {
-  test('is what settled and what was claimed through our own routes, oldest first, within its bounds', async () => {
+  test('contains settled payments and claims through our own routes, oldest first, within its bounds', async () => {
     const ledger = openLedger();
     const first = await pay(ledger, 'settled');
     await pay(ledger, 'failed');

@@ -33,7 +33,7 @@ const ends = async (writes: readonly Promise<unknown>[]): Promise<unknown[]> =>
 const seen = (sql: string): unknown => other.prepare(sql).pluck().get();
 
 describe('durability', () => {
-  test('a broadcast is noted on disk when it is told, and not told before', async () => {
+  test('a noted broadcast is on disk when the call resolves, and the call does not resolve before', async () => {
     await store.reserve(reservation('a', 'a'), 0, null);
     await store.move('a', ['reserved'], 'settling', {}, { store: Buffer.from('reply') });
     const transaction = hash32('sent');
@@ -48,7 +48,7 @@ describe('durability', () => {
     expect(seen('SELECT transaction_hash FROM usdc_payments')).toEqual(Buffer.from(transaction));
   });
 
-  test('a full disk refuses everything that came together and changes nothing', async () => {
+  test('a full disk rejects all writes of the batch and changes nothing', async () => {
     await store.reserve(reservation('before', 'before'), 0, null);
     const pages = Number(db.pragma('page_count', { simple: true }));
     db.pragma(`max_page_count = ${pages + 1}`);
@@ -75,7 +75,7 @@ describe('durability', () => {
 });
 
 describe('the account of kept bytes', () => {
-  test('counts replies that are still on their way, and those that were refused no longer', async () => {
+  test('includes replies that are being written, and excludes them after a refusal', async () => {
     await store.reserve(reservation('a', 'a'), 0, null);
     const stored = store.move('a', ['reserved'], 'settling', {}, { store: Buffer.alloc(100) });
     const refused = store.move('nobody', ['reserved'], 'settling', {}, { store: Buffer.alloc(7) });
@@ -88,14 +88,14 @@ describe('the account of kept bytes', () => {
 describe('an identifier', () => {
   const identifierHash = hash32('identifier');
 
-  test('is not looked for row by row', () => {
+  test('is found by an index', () => {
     const plan = db
       .prepare("EXPLAIN QUERY PLAN SELECT * FROM usdc_payments WHERE identifier_hash = ? AND state <> 'failed'")
       .all(identifierHash);
     expect(JSON.stringify(plan)).toContain('usdc_payments_identifier');
   });
 
-  test('that rows of an older ledger share is kept by the latest of them', async () => {
+  test('that rows of an older ledger share stays with the latest of them', async () => {
     const old = join(folder, 'old.db');
     const first = new Database(old);
     const migrations = join(import.meta.dirname, '../../../../src/store/sqlite/migrations');

@@ -52,7 +52,7 @@ test('a ledger from before Lightning keeps its payments and can claim', async ()
   db.close();
 });
 
-test('payees of a ledger from before their first day was kept count as seen earlier, and its days go on', async () => {
+test('payees without a stored first day count as seen earlier, and the counts of the days go on', async () => {
   const old = join(folder, 'before-payees');
   mkdirSync(old);
   const earlier = readdirSync(MIGRATIONS).filter((name) => name < '013');
@@ -113,11 +113,11 @@ describe('with ten thousand claims', () => {
     expect(scans).toEqual([]);
   });
 
-  test('the check sees a scan where there is one', () => {
+  test('the check detects a table scan', () => {
     expect(planOf(db, 'SELECT * FROM lightning_claims WHERE claimed_at < ?')).toEqual(['SCAN lightning_claims']);
   });
 
-  test('counts are exact, and none of it is forgotten with the claims', async () => {
+  test('counts are exact, and are not deleted with the claims', async () => {
     const store = createLightningStore(db);
     const all = { total: 5000, today: 5000, nodes: 1, own: 5000 };
     expect(await store.facilitatorCounts(TODAY, nodeOf('theirs'))).toEqual(all);

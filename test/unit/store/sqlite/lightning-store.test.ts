@@ -34,7 +34,7 @@ afterEach(() => {
 const body = (text: string): Buffer => Buffer.from(text);
 
 describe('claims', () => {
-  test('resolve when another connection reads them, not before', async () => {
+  test('resolve when another connection can read them, not before', async () => {
     const other = openLedgerDatabase(join(folder, 'ledger.db'));
     const reader = createLightningStore(other);
     const pending = store.claim(grantOf('a'));
@@ -44,7 +44,7 @@ describe('claims', () => {
     other.close();
   });
 
-  test('leave no trace of what is no part of them, such as a preimage that a caller left in by mistake', async () => {
+  test('store no extra field, such as a preimage that a caller passed by mistake', async () => {
     const preimage = hashOf('preimage');
     await store.recordInvoice({ ...invoiceOf('a'), ...{ preimage } }, body('sealed'));
     await store.claim({ ...grantOf('a'), ...{ preimage } });
@@ -67,7 +67,7 @@ describe('a disk that is full', () => {
     expect(await store.claim(accountedOf('n0'))).toBe('claimed');
   });
 
-  test('that has no room for an answer leaves the kept reply where it was', async () => {
+  test('that cannot store an answer leaves the kept reply unchanged', async () => {
     await store.recordInvoice(invoiceOf('a'), body('kept'));
     await store.claim(grantOf('a'));
     await store.takeLease(keyOf('a'), 'p:1', NOON, NOON + 60_000);

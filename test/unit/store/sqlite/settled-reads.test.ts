@@ -33,7 +33,7 @@ test('sums are exact beyond what a float holds', async () => {
   expect(sum).toMatchObject({ rail: 'lightning', count: 2, amount: 2n * amountMsat });
 });
 
-test('the whole past is not gone through: each sum is read from an index of its time', () => {
+test('each sum is read from an index by time, without reading the whole past', () => {
   const db = openLedgerDatabase(':memory:');
   const plan = (sql: string) => db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[];
   const settled = plan(

@@ -36,14 +36,14 @@ test('two processes count one client together, for a minute from the first count
   expect(here.count('a').count).toBe(2);
 });
 
-test('clients, and what they are counted for, stay apart', () => {
+test('clients are counted separately, and for each name', () => {
   const windows = open();
   const [calls, invoices] = [windows.open('calls'), windows.open('invoices')];
   expect([calls.count('a'), calls.count('b'), invoices.count('a')].map(({ count }) => count)).toEqual([1, 1, 1]);
   expect(calls.count('a').count).toBe(2);
 });
 
-test('no address stands in a file', () => {
+test('no file contains an address', () => {
   const calls = open().open('calls');
   calls.count('203.0.113.77');
   const bytes = Buffer.concat(readdirSync(folder).map((name) => readFileSync(join(folder, name))));
@@ -51,7 +51,7 @@ test('no address stands in a file', () => {
   expect(bytes.includes('203.0.113.77')).toBe(false);
 });
 
-test('what is over is forgotten, and no more than ten thousand clients are kept', () => {
+test('ended windows are deleted, and at most ten thousand clients are kept', () => {
   const calls = open().open('calls');
   for (let at = 0; at < 1500; at++) calls.count(`old ${at}`);
   now += 60_000;
@@ -61,7 +61,7 @@ test('what is over is forgotten, and no more than ten thousand clients are kept'
   db.close();
 });
 
-test('where the file is locked a process counts by itself', () => {
+test('while the file is locked a process counts by itself', () => {
   const calls = open().open('calls');
   calls.count('a');
   const other = new Database(file);

@@ -32,7 +32,7 @@ test.each([
   expect((await read(bytes, coding)).equals(text)).toBe(true);
 });
 
-describe('a lie about the coding', () => {
+describe('a wrong content coding', () => {
   test.each(['gzip', 'deflate', 'br', 'zstd', 'gzip, br'])('fails: %s', async (coding) => {
     await expect(read(text, coding)).rejects.toThrow('its answer is not encoded as it says');
   });
@@ -46,7 +46,7 @@ describe('a lie about the coding', () => {
     await expect(read(bytes.subarray(0, bytes.length / 2), coding)).rejects.toThrow('not encoded as it says');
   });
 
-  test('fails: a coding that nobody knows, three of them, a window of 128 MB', async () => {
+  test('fails: an unknown coding, three codings, a window of 128 MB', async () => {
     await expect(read(text, 'compress')).rejects.toThrow('unknown content coding');
     await expect(read(text, 'gzip, gzip, gzip')).rejects.toThrow('too many content codings');
     const params = { [zlib.constants.ZSTD_c_windowLog]: 27, [zlib.constants.ZSTD_c_contentSizeFlag]: 0 };
@@ -71,7 +71,7 @@ describe('the cap', () => {
     ['br', zlib.brotliCompressSync],
     ['zstd', zlib.zstdCompressSync],
     ['gzip, gzip', (bytes: Buffer) => zlib.gzipSync(zlib.gzipSync(bytes))],
-  ] as const)('stops a bomb in %s before it is unpacked', async (coding, pack) => {
+  ] as const)('stops a decompression bomb in %s before it is unpacked', async (coding, pack) => {
     const bomb = pack(Buffer.alloc(64 * CAP));
     const before = process.memoryUsage().arrayBuffers;
     let most = 0;

@@ -78,7 +78,7 @@ describe('an upstream', () => {
     expect(await failure(open().json(a(), shape))).toBe('502 up: answered HTTP 410');
   });
 
-  test('follows redirects within its origin, and no others that the guard would not', async () => {
+  test('follows redirects within its origin, and others only where the guard allows it', async () => {
     replay.answers['/b'] = { status: 308, headers: { location: '/a' } };
     expect((await open().fetch({ url: `${replay.url}/b` })).url).toBe(`${replay.url}/a`);
     const other = await startReplay({ '/a': { body } });
@@ -88,7 +88,7 @@ describe('an upstream', () => {
     await other.stop();
   });
 
-  test('keeps credentials from another origin', async () => {
+  test('sends no credentials to another origin', async () => {
     const other = await startReplay({ '/a': { body } });
     const dial = {
       resolve: async () => [],
@@ -127,7 +127,7 @@ describe('an upstream', () => {
 });
 
 describe('a retry', () => {
-  test('comes once for what was lost before a status, on GET and HEAD', async () => {
+  test('is made once when the connection was lost before a status, on GET and HEAD', async () => {
     const up = open({ retries: 1 });
     await replay.setFault('reset');
     expect(await failure(up.fetch(a()))).toBe('502 up: the connection was lost');
@@ -140,13 +140,13 @@ describe('a retry', () => {
     ['a POST', { method: 'POST', body: 'x' } as const, 'reset'],
     ['a status, whatever it is', {}, '500'],
     ['a body that breaks off', {}, 'encoding-lie'],
-  ] as const)('never comes after %s', async (_what, request, fault) => {
+  ] as const)('is never made after %s', async (_what, request, fault) => {
     await replay.setFault(fault);
     await failure(open({ retries: 1 }).fetch({ ...a(), ...request }));
     expect(replay.received).toHaveLength(1);
   });
 
-  test('makes good a connection that was lost once', async () => {
+  test('recovers from one lost connection', async () => {
     let lost = 0;
     const server = createServer((_, response) => {
       lost += 1;
@@ -162,7 +162,7 @@ describe('a retry', () => {
 });
 
 describe('callers', () => {
-  test('who ask the same at the same time share one request; who leave take nothing from the others', async () => {
+  test('with the same request at the same time share it, and an abort of one does not affect the others', async () => {
     const up = open();
     replay.answers['/a'] = async () => {
       await delay(100);
@@ -178,7 +178,7 @@ describe('callers', () => {
     expect(replay.received).toHaveLength(1);
   });
 
-  test('who post share nothing unless a cache says that posts are reads', async () => {
+  test('that POST share nothing, unless a cache declares POSTs as reads', async () => {
     const request = { ...a(), method: 'POST', body: 'x' } as const;
     const plain = open();
     await Promise.all([plain.fetch(request), plain.fetch(request)]);
@@ -188,7 +188,7 @@ describe('callers', () => {
     expect(replay.received).toHaveLength(4);
   });
 
-  test('past the concurrency wait, and past the queue are told to come back', async () => {
+  test('above the concurrency wait, and above the queue get 503', async () => {
     const up = open({ concurrency: 1 });
     let running = 0;
     let most = 0;
@@ -210,7 +210,7 @@ describe('callers', () => {
 describe('the cache', () => {
   const cache = { ttlMs: 1000, staleIfErrorMs: 5000, maxEntries: 2 };
 
-  test('gives an answer again for its time, 404 included, and says when it was read', async () => {
+  test('returns an answer again for its time, 404 included, with the time of reading', async () => {
     const up = open({ cache });
     const readAt = now;
     await up.json(a(), shape);
@@ -225,7 +225,7 @@ describe('the cache', () => {
   });
 
   test.each(['refused', '500', '429', 'time-out', 'encoding-lie'] as const)(
-    'stands in for an upstream that fails (%s), for its time and no longer',
+    'replaces an upstream that fails (%s), for its time and no longer',
     async (fault) => {
       const up = open({ cache, timeoutMs: 100 });
       await up.fetch(a());
@@ -237,7 +237,7 @@ describe('the cache', () => {
     },
   );
 
-  test('keeps no failure and forgets the oldest', async () => {
+  test('caches no failure and drops the oldest answer', async () => {
     const up = open({ cache });
     replay.answers['/a'] = { status: 500, body };
     await up.fetch(a());
@@ -253,7 +253,7 @@ describe('the cache', () => {
 });
 
 describe('the breaker', () => {
-  test('leaves an upstream alone after ten failures running, and asks again after five seconds, one call first', async () => {
+  test('stops asking an upstream after ten consecutive failures, and tries one call after five seconds', async () => {
     const up = open();
     await replay.setFault('500');
     for (let call = 0; call < 10; call++) await up.fetch({ url: `${replay.url}/${call}` });
@@ -282,7 +282,7 @@ describe('the breaker', () => {
     expect(await failure(up.fetch(a()))).toBe('no failure');
   });
 
-  test('counts no failure that is an answer: a caller who asks for nonsense must not cut others off', async () => {
+  test('does not count error answers: a caller with bad requests must not cut off others', async () => {
     const up = open();
     for (let call = 0; call < 12; call++) await up.fetch({ url: `${replay.url}/gone-${call}` });
     expect(await failure(up.fetch(a()))).toBe('no failure');

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createLimiter, NoRoom } from '../../../../src/upstream/client/limiter.ts';
+import { createLimiter, LimiterFull } from '../../../../src/upstream/client/limiter.ts';
 
 const signal = new AbortController().signal;
 
-test('runs so many at once, the others in their order', async () => {
+test('runs up to the limit at once, and the others in their order', async () => {
   const limiter = createLimiter({ running: 2, waiting: 10 });
   const started: number[] = [];
   let running = 0;
@@ -24,17 +24,17 @@ test('runs so many at once, the others in their order', async () => {
   expect(started).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
 });
 
-test('refuses what finds the queue full, and what waited too long; a place that was given up is not lost', async () => {
+test('refuses a task when the queue is full or it waited too long, and loses no place', async () => {
   const limiter = createLimiter({ running: 1, waiting: 2, waitMs: 30 });
   const long = limiter.run(signal, () => delay(80));
   const late = [limiter.run(signal, async () => 'a'), limiter.run(signal, async () => 'b')];
-  await expect(limiter.run(signal, async () => 'c')).rejects.toThrow(NoRoom);
-  for (const task of late) await expect(task).rejects.toThrow(NoRoom);
+  await expect(limiter.run(signal, async () => 'c')).rejects.toThrow(LimiterFull);
+  for (const task of late) await expect(task).rejects.toThrow(LimiterFull);
   await long;
   expect(await limiter.run(signal, async () => 'd')).toBe('d');
 });
 
-test('gives the place of one that leaves or fails to the next', async () => {
+test('gives the place of a task that aborts or fails to the next task', async () => {
   const limiter = createLimiter({ running: 1, waiting: 5 });
   const control = new AbortController();
   const first = limiter.run(signal, async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createHostLimit } from '../../../../src/upstream/guard/host-limit.ts';
 
-test('one host gets so many requests a minute, whoever asks; others are not concerned', () => {
+test('one host gets at most the limit of requests a minute from all callers; other hosts are not affected', () => {
   let now = 0;
   const limit = createHostLimit(2, { nowMs: () => now, sleep: async () => undefined });
   limit('a.example');

@@ -27,7 +27,7 @@ test('a name that does not exist is 404, not a failure', async () => {
   await expect(found).rejects.toMatchObject({ status: 404, code: 'host_not_found' });
 });
 
-test('every look-up asks anew: nothing that was checked before is trusted later', async () => {
+test('every resolution asks the name servers again, and no earlier result is reused', async () => {
   const resolve = createResolve([names.address]);
   const before = names.asked.length;
   await resolve('four.example', signal);
@@ -35,7 +35,7 @@ test('every look-up asks anew: nothing that was checked before is trusted later'
   expect(names.asked.length - before).toBe(4);
 });
 
-test('a caller who leaves does not wait for silent name servers', async () => {
+test('a caller that aborts does not wait for silent name servers', async () => {
   const silent = createResolve(['127.0.0.1:9']);
   await expect(silent('any.example', AbortSignal.timeout(50))).rejects.toThrow();
 });

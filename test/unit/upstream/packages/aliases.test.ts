@@ -3,7 +3,7 @@ import { mergeByAlias } from '../../../../src/upstream/packages/aliases.ts';
 
 const record = (id: string, ...aliases: string[]) => ({ id, aliases });
 
-test('one flaw under its best-known name, whoever reports it first', () => {
+test('one vulnerability has its best-known name, whichever record comes first', () => {
   const records = [record('PYSEC-1', 'CVE-1'), record('GHSA-1', 'CVE-1'), record('CVE-1')];
   expect(mergeByAlias(records)).toEqual([
     { id: 'GHSA-1', aliases: ['CVE-1', 'PYSEC-1'], records: [records[1], records[2], records[0]] },
@@ -12,7 +12,7 @@ test('one flaw under its best-known name, whoever reports it first', () => {
   expect(mergeByAlias([record('RUSTSEC-1', 'CVE-1')])).toMatchObject([{ id: 'RUSTSEC-1', aliases: ['CVE-1'] }]);
 });
 
-test('a chain of aliases is one flaw, also when its middle comes last', () => {
+test('a chain of aliases is one vulnerability, also when its middle comes last', () => {
   const flaws = mergeByAlias([record('A', 'x'), record('B', 'y'), record('C'), record('D', 'x', 'y')]);
   expect(flaws.map(({ id, aliases }) => [id, aliases])).toEqual([
     ['A', ['B', 'D', 'x', 'y']],
@@ -20,7 +20,7 @@ test('a chain of aliases is one flaw, also when its middle comes last', () => {
   ]);
 });
 
-test('what shares no name stays apart', () => {
+test('records without a common name are not merged', () => {
   expect(mergeByAlias([record('GHSA-1', 'CVE-1'), record('GHSA-2', 'CVE-2')])).toHaveLength(2);
   expect(mergeByAlias([])).toEqual([]);
 });

@@ -66,7 +66,7 @@ describe('the files', () => {
     expect(asked('eurofxref-daily')).toBe(3);
   });
 
-  test('a copy stands in for a file that fails, for a day; the host is left alone for a minute', async () => {
+  test('a copy replaces a file that fails, for a day, and the host is not asked for a minute', async () => {
     await at(null);
     world.answers.delete('/ecb');
     world.answers.set('/ecb/eurofxref-daily.xml', { status: 503, body: '' });

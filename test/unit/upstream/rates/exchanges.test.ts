@@ -93,7 +93,7 @@ describe('time', () => {
     expect(rates.asked()).toEqual([2, 2, 2]);
   });
 
-  test('a rate past its time is served to nobody, but can still be shown', async () => {
+  test('an expired rate prices nothing, but can still be shown', async () => {
     rates.quote(GOOD);
     await current();
     rates.quote([null, null, null]);
@@ -102,7 +102,7 @@ describe('time', () => {
     expect(rates.source.last()).toMatchObject({ rate: '85050.5', retrievedAtMs: NOW });
   });
 
-  test('after a failure the exchanges rest for 5 s, then they are asked again', async () => {
+  test('after a failure the exchanges are not asked for 5 s', async () => {
     rates.quote([null, null, '85000']);
     await expect(current()).rejects.toMatchObject(unavailable);
     rates.quote(GOOD);

@@ -21,14 +21,14 @@ test('pages are read by a thread, as many at once as there are', async () => {
   expect(read.map(({ title }) => title)).toEqual(Array(6).fill('Small'));
 });
 
-test("the caller's bytes stay the caller's", async () => {
+test('the caller’s bytes are not changed', async () => {
   reader = createPageReader({ workers: 1 });
   await reader.read(small, signal);
   expect(small.bytes.length).toBeGreaterThan(0);
   expect((await reader.read(small, signal)).title).toBe('Small');
 });
 
-test('what does not fit waits a little, then is told to come back', async () => {
+test('a page without a free thread waits a little, then gets 503', async () => {
   reader = createPageReader({ workers: 1, waiting: 1, waitMs: 50 });
   await reader.read(small, signal);
   const busy = reader.read(slow, signal);
@@ -40,7 +40,7 @@ test('what does not fit waits a little, then is told to come back', async () => 
   expect((await reader.read(small, signal)).title).toBe('Small');
 });
 
-test('a page that takes too long costs itself alone', async () => {
+test('only a page that takes too long fails', async () => {
   reader = createPageReader({ workers: 1, parseMs: 1 });
   await expect(reader.read(slow, signal)).rejects.toThrow('its page takes too long to read');
   await reader.close();

@@ -43,7 +43,7 @@ test.each([
   expect(judgementOf(name, value)).toBe(judgement);
 });
 
-test('what is not there is missed, unless another header or the scheme makes it needless', () => {
+test('an absent header is reported as missing, unless another header or the scheme makes it needless', () => {
   expect(lackOf('x-frame-options')).toBe('needed');
   expect(lackOf('x-frame-options', { [CSP]: "default-src 'self'; frame-ancestors 'none'" })).toBe('covered');
   expect(lackOf(HSTS)).toBe('needed');
@@ -62,7 +62,7 @@ test('every header is either present or missing, and long values are cut', () =>
 const SAMPLE = join(import.meta.dirname, '../../../../../shared/samples/web/headers-mozilla.org.json');
 
 describe.skipIf(!existsSync(SAMPLE))('recorded headers (../shared/samples)', () => {
-  test('of mozilla.org are judged as the Observatory does', () => {
+  test('of mozilla.org get the Observatory’s judgements', () => {
     const recorded: unknown = JSON.parse(readFileSync(SAMPLE, 'utf8'));
     const headers = headersIn(recorded);
     const { present } = judgeHeaders(headers, true);

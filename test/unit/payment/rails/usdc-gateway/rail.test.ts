@@ -114,7 +114,7 @@ test('reads what its payer signed for the wallet, and takes no other signature',
     authorization,
     authorizationHash: hashAuthorization(authorization, rail.contract),
   });
-  const check = (one: Authorization) => rail.checkSignature(one, { client: 'c', signal });
+  const check = (one: Authorization) => rail.checkSignature(one, { client: 'c', hasFailed: false, signal });
   expect(await check(authorization)).toBeNull();
   await expect(check({ ...authorization, value: 1n })).rejects.toMatchObject({ reason: 'invalid_exact_evm_signature' });
 });

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import type { LoopbackServer } from '../loopback.ts';
 import { type JsonAnswer, type JsonRequest, startJsonServer } from './json-server.ts';
 
-/** What stands behind the face. */
-interface LndFaceOptions {
+/** The node behind the REST interface. */
+interface LndRestOptions {
   /** 66 hex characters. */
   readonly nodeId: string;
   readonly network: 'mainnet' | 'testnet';
@@ -14,13 +14,13 @@ interface LndFaceOptions {
   readonly received: ReadonlyMap<string, bigint>;
 }
 
-/** A node as LND's REST interface shows it, with the one macaroon that opens it. */
-export interface LndFace extends LoopbackServer {
-  /** As hex digits; it makes and reads invoices and tells who the node is, and spends nothing. */
+/** LND's REST interface of a node, with its only macaroon. */
+export interface LndRest extends LoopbackServer {
+  /** As hex digits. It permits creating and reading invoices and reading the node's id. It does not permit spending. */
   readonly macaroon: string;
 }
 
-/** What an invoice macaroon with `info:read` may do, in LND's words. */
+/** The permissions of an invoice macaroon with `info:read`, as LND names them. */
 const PERMITTED = new Set([
   'invoices:read',
   'invoices:write',
@@ -29,17 +29,17 @@ const PERMITTED = new Set([
   'onchain:read',
   'info:read',
 ]);
-/** Invoices that can be asked about: far more than live at a time. */
+/** The most invoices that can be looked up: far more than are open at a time. */
 const REMEMBERED = 10_000;
 
-/** Serves a node on loopback in the shape of LND's REST interface, as far as somebody who sells through it needs it. */
-export async function startLndFace({
+/** Serves the part of LND's REST interface that a seller uses, on loopback. */
+export async function startLndRest({
   nodeId,
   network,
   createInvoice,
   hashOf,
   received,
-}: LndFaceOptions): Promise<LndFace> {
+}: LndRestOptions): Promise<LndRest> {
   const macaroon = randomBytes(32).toString('hex');
   const invoices = new Map<string, string>();
 
@@ -97,7 +97,7 @@ function permitted(asked: unknown): boolean {
   return list.length > 0 && list.every((entry) => PERMITTED.has(`${entry?.entity}:${entry?.action}`));
 }
 
-/** LND's way of saying no: a gRPC status as JSON. */
+/** An error as LND sends it: a gRPC status as JSON. */
 function failure(status: number, code: number, message: string): JsonAnswer {
   return { status, body: { code, message, details: [] } };
 }

@@ -34,8 +34,8 @@ const readEqual = (outcomes: Parameters<Parameters<typeof askChecked>[2]>[0]) =>
   return a;
 };
 
-describe('answers that the caller judges', () => {
-  test('what one provider contradicts itself in, the next is asked for, all of it; the first is held back', async () => {
+describe('answers that the caller checks', () => {
+  test('after a contradictory answer the next provider is asked for the whole batch, and the first is held back', async () => {
     const lying = await server({ a: () => 1, b: () => 2 });
     const honest = await server({ a: () => 3, b: () => 3 });
     const chain = client([lying, honest]);
@@ -46,7 +46,7 @@ describe('answers that the caller judges', () => {
     expect([lying.count('a'), honest.count('a')]).toEqual([1, 2]);
   });
 
-  test('when every provider is refused, none is held back: it may be the question', async () => {
+  test('when every provider is refused, none is held back, because the request may be the cause', async () => {
     const one = await server({ a: () => 1, b: () => 2 });
     const two = await server({ a: () => 1, b: () => 2 });
     const chain = client([one, two]);
@@ -55,13 +55,13 @@ describe('answers that the caller judges', () => {
     expect([one.count('a'), two.count('a')]).toEqual([2, 1]);
   });
 
-  test('a refusal that all providers agree on is judged too', async () => {
+  test('an error that all providers agree on is checked by the caller too', async () => {
     const chain = client([await server({ a: () => 1 }), await server({ a: () => 1 })]);
     const read = (outcomes: Parameters<typeof readEqual>[0]) => outcomes.map((outcome) => 'error' in outcome);
     expect(await askChecked(chain, CALLS, read)).toEqual([false, true]);
   });
 
-  test('an error of the reader that is no contradiction passes through', async () => {
+  test('an error of the reader that is not a Contradiction is rethrown', async () => {
     const chain = client([await server({ a: () => 1, b: () => 2 })]);
     const bug = () => {
       throw new TypeError('a bug');
@@ -69,7 +69,7 @@ describe('answers that the caller judges', () => {
     await expect(askChecked(chain, CALLS, bug)).rejects.toThrow(TypeError);
   });
 
-  test('every HTTP request is told', async () => {
+  test('every HTTP request is reported to the caller', async () => {
     const requests: string[] = [];
     const counted = { onRequest: () => void requests.push('one') };
     const chain = client([await server({ a: () => 1 }), await server({ a: () => 1, b: () => 1 })]);
@@ -80,7 +80,7 @@ describe('answers that the caller judges', () => {
 });
 
 describe('a method that one provider lacks', () => {
-  test('is not asked of it again while another has it', async () => {
+  test('is not asked of that provider again while another provider has it', async () => {
     const [lacks, has] = [await server({ a: () => 1 }), await server({ a: () => 1, b: () => 2 })];
     const chain = client([lacks, has]);
     for (let times = 0; times < 3; times += 1) expect(await chain.request('b', [])).toBe(2);
@@ -89,7 +89,7 @@ describe('a method that one provider lacks', () => {
     expect(lacks.count('a')).toBe(1);
   });
 
-  test('is asked again of one that is alone: nobody else could answer', async () => {
+  test('is asked again when there is no other provider', async () => {
     const only = await server();
     const chain = client([only]);
     for (let times = 0; times < 2; times += 1) await expect(chain.request('b', [])).rejects.toThrow('not supported');
@@ -102,7 +102,7 @@ describe('genesis', () => {
   const OURS = `0x${'5a'.repeat(32)}` as const;
   const genesis = (hash: string) => ({ eth_getBlockByNumber: () => ({ hash }), a: () => 1 });
 
-  test('of another chain with our chain id: never asked for anything', async () => {
+  test('of another chain with our chain id is never asked for anything', async () => {
     const foreign = await server(genesis(`0x${'6b'.repeat(32)}`));
     const ours = await server(genesis(OURS.toUpperCase().replace('0X', '0x')));
     const chain = client([foreign, ours], OURS);
@@ -110,12 +110,12 @@ describe('genesis', () => {
     expect([foreign.count('a'), ours.count('a')]).toEqual([0, 1]);
   });
 
-  test('pruned: no sign of another chain', async () => {
+  test('that a provider has pruned does not mean another chain', async () => {
     const pruned = await server({ eth_getBlockByNumber: () => null, a: () => 1 });
     expect(await client([pruned], OURS).request('a', [])).toBe(1);
   });
 
-  test('is not asked for when none is configured', async () => {
+  test('is not requested when none is configured', async () => {
     const node = await server({ a: () => 1 });
     await client([node]).request('a', []);
     expect(node.count('eth_getBlockByNumber')).toBe(0);
