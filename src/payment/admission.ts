@@ -21,6 +21,11 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
   return {
     checkRoom,
 
+    /** The client that presents an order, as limits see it now. */
+    asker: <S>({ client }: Order<S>, signal: AbortSignal): Asker => ({
+      ...{ client, signal, hasFailed: failures.hasFailed(client) },
+    }),
+
     /** Throws TooMany where the payer or the client must wait, Unavailable where nothing can be settled or kept now. */
     async checkCapacity<S>({ authorization: { from }, rail: { settler }, client, key }: Order<S>): Promise<void> {
       const refusal = failures.refusal(bytesToHex(from), client);

@@ -102,10 +102,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
 
   /** What reverted before: the evidence decides whether it is sold for anew, or has paid. */
   async function sellAgain(order: Order<S>, known: Payment, offer: Offer): Promise<Delivery> {
-    const { client } = order;
     const { credential, requirement, signal } = offer;
-    if ((await takeover(known, order, { client, hasFailed: failures.hasFailed(client), signal })) === 'open')
-      return sell(order, known, offer);
+    if ((await takeover(known, order, admission.asker(order, signal))) === 'open') return sell(order, known, offer);
     // It has paid: neither its time nor its payer matters any more, only that it is for this call.
     checkPaidFor(order, credential, requirement);
     admission.checkRoom();
@@ -114,9 +112,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   async function sell(order: Order<S>, known: Payment | null, offer: Offer): Promise<Delivery> {
-    const { authorization, rail, client } = order;
+    const { authorization, rail } = order;
     const { credential, requirement, signal } = offer;
-    const asker = { client, hasFailed: failures.hasFailed(client), signal };
+    const asker = admission.asker(order, signal);
     // 4. Cheap checks and limits: in memory, but for one ledger read when the client's settlements failed.
     rail.checkAccepted(credential.accepted, requirement);
     rail.checkAuthorization(authorization, requirement, nowSeconds(clock));

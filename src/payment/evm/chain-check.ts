@@ -91,16 +91,9 @@ export function createChainCheck(
     /** For what is owed: waits for no other client's turn. */
     read: async (authorization: Authorization, signal: AbortSignal): Promise<Look> =>
       withSlack(await readPayer(authorization, signal)),
-    /**
-     * For a payment of which nothing is known yet: in its client's turn, within what the providers bear. Those of clients without a failed call in
-     * this minute come first, and among equals those that their payer is known to have signed.
-     */
-    admit: async (
-      authorization: Authorization,
-      { client, hasFailed, signal }: Asker,
-      isSigned: boolean,
-    ): Promise<Look> =>
-      withSlack(await admitPayer(authorization, signal, client, (hasFailed ? 0 : 2) + (isSigned ? 1 : 0))),
+    /** For a payment of which nothing is known yet: in its client's turn, within what the providers bear (`precedenceOf`). */
+    admit: async (authorization: Authorization, asker: Asker, isSigned: boolean): Promise<Look> =>
+      withSlack(await admitPayer(authorization, asker.signal, asker.client, precedenceOf(asker, isSigned))),
     /** What an account held at the end of a block, in USDC base units. */
     balanceAt: async (account: Uint8Array, block: number, signal: AbortSignal): Promise<bigint> => {
       const call = { to: usdc, data: balanceOfCalldata(account) };
@@ -113,6 +106,11 @@ export function createChainCheck(
 }
 
 export type ChainCheck = ReturnType<typeof createChainCheck>;
+
+/** Clients without a failed call in this minute come first, and among equals those whose payer is known to have signed. */
+function precedenceOf({ hasFailed }: Asker, isSigned: boolean): number {
+  return (hasFailed ? 0 : 2) + (isSigned ? 1 : 0);
+}
 
 /** A node's own trouble is an upstream failure, never the buyer's. */
 function unreadable(error: unknown): unknown {

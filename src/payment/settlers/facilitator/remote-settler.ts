@@ -56,7 +56,7 @@ const OPEN: Outcome = { kind: 'unknown' };
  * Bans for a day an account with code whose settlement is answered and moves nothing: it has nothing at stake, and every try costs.
  */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
-  const { client, evidence, isUsed, terms, usedBefore, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
+  const { client, evidence, terms, usedBefore, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
   const bans = createPayerBans(clock);
 
   async function look({ authorization, fromBlock }: Intent): Promise<Verdict> {
@@ -66,28 +66,16 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     });
   }
 
-  /** What the transaction shows that the facilitator names; null without one, and where it does not show that it paid. */
-  async function lookAtNamed({ authorization }: Intent, reply: SettleReply): Promise<Outcome | null> {
-    if (reply.kind !== 'accepted' || !TRANSACTION.test(reply.transaction) || !evidence.paidIn) return null;
-    return evidence.paidIn(authorization, reply.transaction as `0x${string}`).catch(() => null);
-  }
-
   async function watch(intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> {
     const until = clock.nowMs() + watchMs;
     for (let pause = pollMs; !signal.aborted; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-      const named = await lookAtNamed(intent, reply);
-      const verdict = named ?? ((await isStillOpen(intent)) ? OPEN : await look(intent));
+      const named = await readNamed(evidence, intent, reply);
+      const verdict = named ?? ((await isStillOpen(options, intent)) ? OPEN : await look(intent));
       if (verdict.kind === 'settled' || verdict.kind === 'failed') return verdict;
       if (clock.nowMs() + pause >= until) break;
       await clock.sleep(pause, signal).catch(() => {});
     }
     return OPEN;
-  }
-
-  /** Only the evidence tells how one ended that is used, or has run out. */
-  async function isStillOpen({ authorization }: Intent): Promise<boolean> {
-    if (!isUsed || BigInt(nowSeconds(clock)) >= authorization.validBefore) return false;
-    return !(await isUsed(authorization).catch(() => true));
   }
 
   /** Null when the row does not wait for a settlement any more. */
@@ -131,4 +119,20 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
 
   const refuses = (payer: Uint8Array) => (bans.has(bytesToHex(payer)) ? 'its settlements move nothing' : null);
   return createRemoteQueue({ attempt, refuses, clock, stallMs, log });
+}
+
+/** What the transaction shows that the facilitator names; null without one, and where it does not show that it paid. */
+async function readNamed(
+  { paidIn }: RemoteSettlerOptions['evidence'],
+  { authorization }: Intent,
+  reply: SettleReply,
+): Promise<Outcome | null> {
+  if (reply.kind !== 'accepted' || !TRANSACTION.test(reply.transaction) || !paidIn) return null;
+  return paidIn(authorization, reply.transaction as `0x${string}`).catch(() => null);
+}
+
+/** Only the evidence tells how one ended that is used, or has run out. */
+async function isStillOpen({ isUsed, clock }: RemoteSettlerOptions, { authorization }: Intent): Promise<boolean> {
+  if (!isUsed || BigInt(nowSeconds(clock)) >= authorization.validBefore) return false;
+  return !(await isUsed(authorization).catch(() => true));
 }
