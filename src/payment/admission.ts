@@ -21,6 +21,11 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
   return {
     checkRoom,
 
+    /** The client that presents an order, as the limits know it now. */
+    asker: <S>({ client }: Order<S>, signal: AbortSignal): Asker => ({
+      ...{ client, signal, hasFailed: failures.hasFailed(client) },
+    }),
+
     /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the rail cannot settle now or the reply store is full. */
     async checkCapacity<S>({ authorization: { from }, rail: { settler }, client, key }: Order<S>): Promise<void> {
       const refusal = failures.refusal(bytesToHex(from), client);

@@ -102,10 +102,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
 
   /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
   async function sellAgain(order: Order<S>, known: Payment, offer: Offer): Promise<Delivery> {
-    const { client } = order;
     const { requirement, signal } = offer;
-    if ((await takeover(known, order, { client, hasFailed: failures.hasFailed(client), signal })) === 'open')
-      return sell(order, known, offer);
+    if ((await takeover(known, order, admission.asker(order, signal))) === 'open') return sell(order, known, offer);
     // The authorization has paid. So its times and its payer no longer matter. It must only have paid for this call.
     checkPaidFor(order, requirement);
     admission.checkRoom();
@@ -114,9 +112,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   async function sell(order: Order<S>, known: Payment | null, offer: Offer): Promise<Delivery> {
-    const { authorization, rail, client } = order;
+    const { authorization, rail } = order;
     const { credential, requirement, signal } = offer;
-    const asker = { client, hasFailed: failures.hasFailed(client), signal };
+    const asker = admission.asker(order, signal);
     // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
     rail.checkAccepted(credential.accepted, requirement);
     rail.checkAuthorization(authorization, requirement, nowSeconds(clock));

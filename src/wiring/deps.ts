@@ -4,6 +4,7 @@ import { Registry } from 'prom-client';
 import { catalogue as everything } from '../catalogue/catalogue.ts';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { createChainClient } from '../chain/rpc/client.ts';
+import type { Rank } from '../chain/rpc/rank.ts';
 import { ranked } from '../chain/rpc/ranked.ts';
 import { type Part, WHOLE } from '../cluster/part.ts';
 import { publishCollector } from '../collector/collector-metrics.ts';
@@ -65,7 +66,7 @@ export async function createDeps(
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const sources = openSources({ config, chain, clock, collecting, selfTests, outgoing });
   // Free routes read the chain with the lowest rank.
-  const freeSources: Sources = { ...sources, chain: ranked(chain, 'free') };
+  const freeSources = readingAs('free', sources);
   const payments = createPayments<Sources>({
     config,
     chain,
@@ -85,8 +86,7 @@ export async function createDeps(
   const { upstreams } = outgoing;
   const lightning = createLightning({
     ...{ config, store: lightningStore, upstreams, sources, protocol: httpProtocol, clock, bootId, log },
-    offerSources: { ...sources, chain: ranked(chain, 'admit') },
-    reservedSources: { ...sources, chain: ranked(chain, 'offer') },
+    ...{ offerSources: readingAs('admit', sources), reservedSources: readingAs('offer', sources) },
     sells: part.kind !== 'primary',
     keepsHouse: ledger.leads,
     isAlone: !worker && !instance,
@@ -168,4 +168,9 @@ export async function createDeps(
 function placeOf(part: Part): SettlingPlace {
   if (part.kind === 'worker') return { kind: 'remote', process: part.link.settling };
   return part.kind === 'primary' ? { kind: 'local', living: part.living } : { kind: 'local' };
+}
+
+/** The same sources. What reads the chain through them has this rank. */
+function readingAs(rank: Rank, sources: Sources): Sources {
+  return { ...sources, chain: ranked(sources.chain, rank) };
 }

@@ -34,26 +34,54 @@ const MOST_WAIT_MS = 2000;
 /** After these the same payment is presented again; 0 is no answer. */
 const AGAIN = new Set([0, 409, 429, 502, 503]);
 
-/** Buys at an even pace, each call when its time has come, whether or not those before are answered. */
+/**
+ * Buys at an even pace, each call when its time has come, whether or not those before are answered. A 429 means the client and not the call: while
+ * the last answer was one, calls go one after another, each when the time is over that the client was told to wait.
+ */
 export function buyEvenly(calls: number, everyMs: number, purchase: () => Purchase): Promise<Call[]> {
+  const present = createPatience();
   return Promise.all(
     Array.from({ length: calls }, async (_, index) => {
       await delay(index * everyMs);
-      return buy(purchase());
+      return buy(purchase(), present);
     }),
   );
 }
 
-async function buy(purchase: Purchase): Promise<Call> {
+/** Presents for all calls of one client. */
+function createPatience() {
+  let isRefused = false;
+  let restUntilMs = 0;
+  let line: Promise<unknown> = Promise.resolve();
+
+  async function ask(purchase: Purchase): Promise<Answer> {
+    const answer = await purchase.present();
+    isRefused = answer.status === 429;
+    if (isRefused) restUntilMs = Date.now() + (answer.retryAfterMs ?? WAIT_MS);
+    return answer;
+  }
+
+  return (purchase: Purchase): Promise<Answer> => {
+    if (!isRefused) return ask(purchase);
+    const turn = line.then(async () => {
+      if (isRefused) await delay(Math.max(0, restUntilMs - Date.now()));
+      return ask(purchase);
+    });
+    line = turn;
+    return turn;
+  };
+}
+
+async function buy(purchase: Purchase, present: (purchase: Purchase) => Promise<Answer>): Promise<Call> {
   const started = performance.now();
   const tries: Try[] = [];
   for (;;) {
     const atMs = Date.now();
-    const { status, code, retryAfterMs, ms } = await purchase.present();
+    const { status, code, retryAfterMs, ms } = await present(purchase);
     tries.push({ atMs, ms, status, code });
     const mayTry = tries.length < TRIES && (status === 402 || AGAIN.has(status));
     if (!mayTry) return { served: status === 200, ms: performance.now() - started, tries };
     if (status === 402) purchase.renew();
-    else await delay(Math.min(retryAfterMs ?? WAIT_MS, MOST_WAIT_MS));
+    else if (status !== 429) await delay(Math.min(retryAfterMs ?? WAIT_MS, MOST_WAIT_MS));
   }
 }

@@ -91,16 +91,9 @@ export function createChainCheck(
     /** Reads the payer of a payment that we owe a settlement. It does not wait for other clients' turns. */
     read: async (authorization: Authorization, signal: AbortSignal): Promise<Look> =>
       withSlack(await readPayer(authorization, signal)),
-    /**
-     * Reads the payer of an unverified payment, in its client's turn and within the providers' limits. Clients without a failed call in this minute
-     * come first. Among equal clients, payments whose signature is already checked come first.
-     */
-    admit: async (
-      authorization: Authorization,
-      { client, hasFailed, signal }: Asker,
-      isSigned: boolean,
-    ): Promise<Look> =>
-      withSlack(await admitPayer(authorization, signal, client, (hasFailed ? 0 : 2) + (isSigned ? 1 : 0))),
+    /** Reads the payer of an unverified payment, in its client's turn (`precedenceOf`) and within the providers' limits. */
+    admit: async (authorization: Authorization, asker: Asker, isSigned: boolean): Promise<Look> =>
+      withSlack(await admitPayer(authorization, asker.signal, asker.client, precedenceOf(asker, isSigned))),
     /** The balance of an account at the end of a block, in USDC base units. */
     balanceAt: async (account: Uint8Array, block: number, signal: AbortSignal): Promise<bigint> => {
       const call = { to: usdc, data: balanceOfCalldata(account) };
@@ -113,6 +106,11 @@ export function createChainCheck(
 }
 
 export type ChainCheck = ReturnType<typeof createChainCheck>;
+
+/** Clients without a failed call in this minute come first. Among equal clients, payments whose signature is already checked come first. */
+function precedenceOf({ hasFailed }: Asker, isSigned: boolean): number {
+  return (hasFailed ? 0 : 2) + (isSigned ? 1 : 0);
+}
 
 /** A node's own failure counts as an upstream failure, not as the buyer's. */
 function unreadable(error: unknown): unknown {

@@ -86,6 +86,14 @@ export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Auth
   };
 }
 
+/** Settled, when a mined transaction paid for the authorization; else null. */
+function settledBy(receipt: Receipt, usdc: string, authorization: Authorization): Outcome | null {
+  const paid = paymentsIn(receipt, usdc)(authorization);
+  if (paid === null) return null;
+  const transaction = hexToBytes(receipt.transactionHash);
+  return { kind: 'settled', transaction, block: Number(receipt.blockNumber), paid };
+}
+
 /** Reads from the chain how authorizations ended, whoever sent the transaction. `usdc` in lower case. */
 export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, rank: Rank) {
@@ -130,14 +138,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
     const receipt = readReceipt(found, end.transactionHash);
     const holdsIt = receipt?.logs.some((log) => log.address === usdc && endOf(log, authorization));
     if (!receipt || !holdsIt) return { kind: 'unknown' };
-    return settledBy(receipt, authorization) ?? { kind: 'failed', reason: NONCE_USED };
-  }
-
-  function settledBy(receipt: Receipt, authorization: Authorization): Outcome | null {
-    const paid = paymentsIn(receipt, usdc)(authorization);
-    if (paid === null) return null;
-    const transaction = hexToBytes(receipt.transactionHash);
-    return { kind: 'settled', transaction, block: Number(receipt.blockNumber), paid };
+    return settledBy(receipt, usdc, authorization) ?? { kind: 'failed', reason: NONCE_USED };
   }
 
   /**
@@ -147,7 +148,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   async function paidIn(authorization: Authorization, transaction: `0x${string}`): Promise<Outcome | null> {
     const found = await chain.request('eth_getTransactionReceipt', [transaction], { rank: 'settle' });
     const receipt = readReceipt(found, transaction);
-    return receipt && settledBy(receipt, authorization);
+    return receipt && settledBy(receipt, usdc, authorization);
   }
 
   return { lookup, paidIn };

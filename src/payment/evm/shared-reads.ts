@@ -101,21 +101,13 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
 
   function go(): void {
     isStuck = false;
-    const batch = next();
+    const batch = next(waiting, most);
     if (batch.length === 0) return;
     const taken = new Set(batch);
     waiting = waiting.filter((one) => !taken.has(one));
     void answer(batch);
     if (waiting.length >= most) send();
     else if (waiting.length > 0) void setAlarm(longestWaitMs);
-  }
-
-  function next(): readonly Waiting<Q, A>[] {
-    const byPrecedence = [...Map.groupBy(waiting, ({ precedence }) => precedence)].sort(([a], [b]) => b - a);
-    const taken: Waiting<Q, A>[] = [];
-    for (const [, equals] of byPrecedence)
-      taken.push(...takeFairly(equals, most - taken.length, ({ client }) => client));
-    return taken;
   }
 
   function fail(error: unknown): void {
@@ -129,12 +121,7 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
     underWay++;
     try {
       const answers = await ask(batch.map(({ question }) => question));
-      batch.forEach((one, at) => {
-        const answered = answers[at];
-        if (answered === undefined || answered instanceof Error)
-          one.reject(answered ?? new Error('a question without answer'));
-        else one.resolve(answered);
-      });
+      batch.forEach((one, at) => void end(one, answers[at]));
     } catch (error) {
       if (queue?.isRefusal?.(error)) waitAgain(batch);
       else for (const one of batch) one.reject(error);
@@ -190,4 +177,17 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
       signal.removeEventListener('abort', leave);
     });
   };
+}
+
+/** Who goes with the next request: those of the highest precedence first, and clients in turns. */
+function next<Q, A>(waiting: readonly Waiting<Q, A>[], most: number): readonly Waiting<Q, A>[] {
+  const byPrecedence = [...Map.groupBy(waiting, ({ precedence }) => precedence)].sort(([a], [b]) => b - a);
+  const taken: Waiting<Q, A>[] = [];
+  for (const [, equals] of byPrecedence) taken.push(...takeFairly(equals, most - taken.length, ({ client }) => client));
+  return taken;
+}
+
+function end<Q, A>({ resolve, reject }: Waiting<Q, A>, answered: A | Error | undefined): void {
+  if (answered === undefined || answered instanceof Error) reject(answered ?? new Error('a question without answer'));
+  else resolve(answered);
 }

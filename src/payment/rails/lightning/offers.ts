@@ -69,42 +69,7 @@ interface Answer {
  * 11. The 402 is sent.
  */
 export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
-  const {
-    store,
-    issuer,
-    rates,
-    issuance,
-    room,
-    buyers,
-    newcomers,
-    turns,
-    sources,
-    reservedSources,
-    network,
-    clock,
-    handlerTimeoutMs,
-  } = options;
-
-  /** Steps 4 to 7. An attempt that ends before the handler runs is not counted. */
-  async function answerOf(order: LightningOrder<S>, asker: Applicant): Promise<Answer> {
-    const { endpoint, params, signal } = order;
-    const { hasReserve, takeBack } = await issuance(asker);
-    let hasBegun = false;
-    const run = (): Promise<Buffer> => {
-      hasBegun = true;
-      const from = hasReserve ? reservedSources : sources;
-      return runEndpoint(endpoint, params, { sources: from, timeoutMs: handlerTimeoutMs, signal });
-    };
-    try {
-      const { rate } = await rates.current();
-      const body = await turns.run(asker.client, signal, run, hasReserve);
-      return { body, rate };
-    } catch (error) {
-      if (!hasBegun) await takeBack();
-      if (signal.aborted) throw clientGone();
-      throw error instanceof TurnRefused ? busy() : error;
-    }
-  }
+  const { store, issuer, room, buyers, newcomers, network, clock } = options;
 
   /** Steps 8 to 10. */
   async function offer(order: LightningOrder<S>, asker: Asker, answer: Answer, amountMsat: bigint, from: Issuer) {
@@ -127,7 +92,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   }
 
   async function make(order: LightningOrder<S>, applicant: Applicant, units: bigint, from: Issuer) {
-    const answer = await answerOf(order, applicant);
+    const answer = await answerOf(options, order, applicant);
     return { answer, requirement: await offer(order, applicant, answer, priceMsat(units, answer.rate), from) };
   }
 
@@ -147,6 +112,28 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     newcomers.offered(client);
     return { requirement: { ...requirement, network: network.id }, priceUsd: price.usd, btcUsd: answer.rate };
   };
+}
+
+/** Steps 4 to 7. An attempt that ends before the handler runs is not counted. */
+async function answerOf<S>(options: OffersOptions<S>, order: LightningOrder<S>, asker: Applicant): Promise<Answer> {
+  const { rates, turns, handlerTimeoutMs: timeoutMs } = options;
+  const { endpoint, params, signal } = order;
+  const { hasReserve, takeBack } = await options.issuance(asker);
+  let hasBegun = false;
+  const run = (): Promise<Buffer> => {
+    hasBegun = true;
+    const sources = hasReserve ? options.reservedSources : options.sources;
+    return runEndpoint(endpoint, params, { sources, timeoutMs, signal });
+  };
+  try {
+    const { rate } = await rates.current();
+    const body = await turns.run(asker.client, signal, run, hasReserve);
+    return { body, rate };
+  } catch (error) {
+    if (!hasBegun) await takeBack();
+    if (signal.aborted) throw clientGone();
+    throw error instanceof TurnRefused ? busy() : error;
+  }
 }
 
 function busy(): Unavailable {

@@ -63,7 +63,6 @@ export function createLightning<S>(options: LightningOptions<S>) {
     upstreams,
     sources,
     offerSources,
-    reservedSources,
     clock,
     bootId,
     sells = true,
@@ -84,11 +83,10 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const keepMs = replies.keepSeconds * 1000;
   const serve = createServeGranted<S>({ store, room, sources, clock, handlerTimeoutMs, keepMs, log });
   const judge = createJudge({ store, issuer, rates, network, shared, clock });
-  const newcomers = createNewcomers(clock);
-  const bounds = { issuance, room, buyers, newcomers, turns: createClientTurns(OFFER_TURNS) };
+  const bounds = { issuance, room, buyers, turns: createClientTurns(OFFER_TURNS) };
   const offers = createOffers<S>({
-    ...{ store, issuer, rates, sources: offerSources, reservedSources, network, clock, handlerTimeoutMs },
-    ...bounds,
+    ...{ store, issuer, rates, sources: offerSources, network, clock, handlerTimeoutMs },
+    ...{ ...bounds, reservedSources: options.reservedSources, newcomers: createNewcomers(clock) },
   });
   const redeem = createRedeem<S>({ store, issuer, judge, serve, buyers, shared, clock, bootId });
   const selling = { offers, redeem, sources, network: network.id, publicOrigin, protocol: options.protocol };

@@ -56,7 +56,7 @@ const OPEN: Outcome = { kind: 'unknown' };
  * Bans an account with code for a day when its settlement is answered and moves nothing. Such a payer has nothing at stake, and every attempt costs.
  */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
-  const { client, evidence, isUsed, terms, usedBefore, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
+  const { client, evidence, terms, usedBefore, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
   const bans = createPayerBans(clock);
 
   async function look({ authorization, fromBlock }: Intent): Promise<Verdict> {
@@ -66,28 +66,16 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     });
   }
 
-  /** What the transaction shows that the facilitator names; null without one, and where it does not show that it paid. */
-  async function lookAtNamed({ authorization }: Intent, reply: SettleReply): Promise<Outcome | null> {
-    if (reply.kind !== 'accepted' || !TRANSACTION.test(reply.transaction) || !evidence.paidIn) return null;
-    return evidence.paidIn(authorization, reply.transaction as `0x${string}`).catch(() => null);
-  }
-
   async function watch(intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> {
     const until = clock.nowMs() + watchMs;
     for (let pause = pollMs; !signal.aborted; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-      const named = await lookAtNamed(intent, reply);
-      const verdict = named ?? ((await isStillOpen(intent)) ? OPEN : await look(intent));
+      const named = await readNamed(evidence, intent, reply);
+      const verdict = named ?? ((await isStillOpen(options, intent)) ? OPEN : await look(intent));
       if (verdict.kind === 'settled' || verdict.kind === 'failed') return verdict;
       if (clock.nowMs() + pause >= until) break;
       await clock.sleep(pause, signal).catch(() => {});
     }
     return OPEN;
-  }
-
-  /** Whether the authorization is unused and not expired. Otherwise only the evidence shows its end. */
-  async function isStillOpen({ authorization }: Intent): Promise<boolean> {
-    if (!isUsed || BigInt(nowSeconds(clock)) >= authorization.validBefore) return false;
-    return !(await isUsed(authorization).catch(() => true));
   }
 
   /** Notes the row, then sends the request. Null when the row no longer awaits settlement. */
@@ -132,4 +120,20 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   const refuses = (payer: Uint8Array) => (bans.has(bytesToHex(payer)) ? BANNED : null);
   const queue = createRemoteQueue({ attempt, refuses, clock, stallMs, log });
   return { ...queue, refused: () => bans.all().map((payer) => [payer, BANNED]) };
+}
+
+/** Reads the transaction that the facilitator names. Null without one, and when it does not show the payment. */
+async function readNamed(
+  { paidIn }: RemoteSettlerOptions['evidence'],
+  { authorization }: Intent,
+  reply: SettleReply,
+): Promise<Outcome | null> {
+  if (reply.kind !== 'accepted' || !TRANSACTION.test(reply.transaction) || !paidIn) return null;
+  return paidIn(authorization, reply.transaction as `0x${string}`).catch(() => null);
+}
+
+/** Whether the authorization is unused and not expired. Otherwise only the evidence shows its end. */
+async function isStillOpen({ isUsed, clock }: RemoteSettlerOptions, { authorization }: Intent): Promise<boolean> {
+  if (!isUsed || BigInt(nowSeconds(clock)) >= authorization.validBefore) return false;
+  return !(await isUsed(authorization).catch(() => true));
 }
