@@ -5,7 +5,7 @@ import type { TokenEventRow } from '../store/chain/rows.ts';
 import type { LogFilter, LogScanner, ScanLog } from './log-scanner.ts';
 import { alternatives, type WatchList } from './watch-list.ts';
 
-const NOBODY = '0x0000000000000000000000000000000000000000';
+const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000';
 
 /** USDC has 18 decimals as the native currency, and 6 through its ERC-20 contract. */
 const NATIVE_PER_UNIT = 10n ** 12n;
@@ -55,7 +55,12 @@ function readTransaction(logs: readonly ScanLog[], watch: WatchList): TokenEvent
   const entries = logs.map((log) => ({ ...log, topics: [...log.topics] }));
   return decodeTransfers(entries, usdc).flatMap((transfer) => {
     const { token, from, to, amount } = transfer;
-    if (token === projectToken && burnAddresses.includes(to) && from !== NOBODY && !burnAddresses.includes(from)) {
+    if (
+      token === projectToken &&
+      burnAddresses.includes(to) &&
+      from !== ZERO_ADDRESS &&
+      !burnAddresses.includes(from)
+    ) {
       return amount > 0n ? [row('burn', transfer, from, amount)] : [];
     }
     const units = token === usdc ? amount : token === ARC_SYSTEM_ADDRESS ? amount / NATIVE_PER_UNIT : 0n;

@@ -51,9 +51,9 @@ export async function startGuarded(
     tail: () => tail.trim(),
     async stop(graceMs = 5000) {
       if (ended === null) child.kill('SIGTERM');
-      const patience = new AbortController();
-      await Promise.race([gone, delay(graceMs, undefined, { signal: patience.signal }).catch(() => {})]);
-      patience.abort();
+      const wait = new AbortController();
+      await Promise.race([gone, delay(graceMs, undefined, { signal: wait.signal }).catch(() => {})]);
+      wait.abort();
       if (ended === null) child.kill('SIGKILL');
       await gone;
     },

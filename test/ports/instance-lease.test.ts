@@ -28,11 +28,11 @@ describePostgres('instances that share a ledger', () => {
 
   test('have exactly one leader when many ask at once, and the fencing token stays while it leads', async () => {
     const names = Array.from({ length: 16 }, (_, at) => `i${at}`);
-    const told = await Promise.all(names.map((name) => heartbeat(name)));
-    const leading = names.filter((_, at) => told[at]?.fencingToken !== null);
+    const outcomes = await Promise.all(names.map((name) => heartbeat(name)));
+    const leading = names.filter((_, at) => outcomes[at]?.fencingToken !== null);
     expect(leading).toHaveLength(1);
     const again = await Promise.all(names.map((name) => heartbeat(name)));
-    expect(again.map(({ fencingToken }) => fencingToken)).toEqual(told.map(({ fencingToken }) => fencingToken));
+    expect(again.map(({ fencingToken }) => fencingToken)).toEqual(outcomes.map(({ fencingToken }) => fencingToken));
     expect(again.map(({ living }) => living.toSorted())).toEqual(names.map(() => names.toSorted()));
   });
 

@@ -39,16 +39,16 @@ describeLedgers('two instances over one ledger', (adapter) => {
 
   test(`${CALLS} claims of one proof have one winner, ${ROUNDS} times, and are counted once`, async () => {
     for (const round of range(ROUNDS)) {
-      const told = await race(({ lightning }) => lightning.claim(accountedOf(`proof ${round}`)));
-      expect([wins(told, 'claimed'), wins(told, 'duplicate')]).toEqual([1, CALLS - 1]);
+      const outcomes = await race(({ lightning }) => lightning.claim(accountedOf(`proof ${round}`)));
+      expect([wins(outcomes, 'claimed'), wins(outcomes, 'duplicate')]).toEqual([1, CALLS - 1]);
     }
     const counts = await ledger.stores.lightning.facilitatorCounts(TODAY, nodeOf('theirs'));
     expect(counts).toEqual({ total: ROUNDS, today: ROUNDS, nodes: 1, own: ROUNDS });
   });
 
   test('claims of many proofs, each made by both instances, succeed once each and are counted exactly', async () => {
-    const told = await race(({ lightning }, at) => lightning.claim(accountedOf(`proof ${at >> 1}`)));
-    expect(wins(told, 'claimed')).toBe(CALLS / 2);
+    const outcomes = await race(({ lightning }, at) => lightning.claim(accountedOf(`proof ${at >> 1}`)));
+    expect(wins(outcomes, 'claimed')).toBe(CALLS / 2);
     expect((await both[1]!.lightning.facilitatorCounts(TODAY, null)).total).toBe(CALLS / 2);
     expect(await both[0]!.lightning.clientCount(TODAY, hashOf('client'))).toBe(CALLS / 2);
   });
@@ -62,8 +62,8 @@ describeLedgers('two instances over one ledger', (adapter) => {
   test('the facilitator’s caps are never exceeded: the day’s, and the client’s', async () => {
     const limited = (client: string, name: string) =>
       accountedOf(name, { clientHash: hashOf(client), dailyCap: 20, clientCap: 7 });
-    const told = await race(({ lightning }, at) => lightning.claim(limited(`client ${at % 8}`, `proof ${at}`)), 96);
-    expect([wins(told, 'claimed'), wins(told, 'duplicate')]).toEqual([20, 0]);
+    const outcomes = await race(({ lightning }, at) => lightning.claim(limited(`client ${at % 8}`, `proof ${at}`)), 96);
+    expect([wins(outcomes, 'claimed'), wins(outcomes, 'duplicate')]).toEqual([20, 0]);
     const counts = await Promise.all(
       range(8).map((at) => ledger.stores.lightning.clientCount(TODAY, hashOf(`client ${at}`))),
     );

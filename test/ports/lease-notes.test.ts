@@ -59,8 +59,8 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
   test('is on disk before another instance gets the lease, whose heartbeat succeeds meanwhile without the lease', async () => {
     const first = await heartbeat('first', OVER_MS);
     const { note } = await noteAndWait(first);
-    const told = await share.store.heartbeat('second', LONG_MS, 60_000);
-    expect([told.fencingToken, told.living.toSorted()]).toEqual([null, ['first', 'second']]);
+    const standing = await share.store.heartbeat('second', LONG_MS, 60_000);
+    expect([standing.fencingToken, standing.living.toSorted()]).toEqual([null, ['first', 'second']]);
     await letGo();
     expect([...(await note)]).toEqual(['paid']);
     expect(await noted()).toEqual(HASH);

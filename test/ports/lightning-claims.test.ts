@@ -61,7 +61,7 @@ describeLedgers('the Lightning rail', (adapter) => {
       const state = { state: 'claimed', deliveredAt: null, answered: false };
       expect(await store.findClaim(keyOf('ours'))).toEqual({ ...ours, grant: { ...granted, ...state } });
       expect(await store.findClaim(keyOf('theirs'))).toMatchObject({ grant: null, amountMsat: 2n ** 64n });
-      expect(await store.findClaim(keyOf('nobody'))).toBeNull();
+      expect(await store.findClaim(keyOf('unknown'))).toBeNull();
     });
 
     test('a claim of ours stores its route, also when it replaces a facilitator’s, and a facilitator’s stores none', async () => {
@@ -157,7 +157,7 @@ describeLedgers('the Lightning rail', (adapter) => {
       expect(await counts('2026-03-02')).toMatchObject({ today: 1 });
       expect(await counts('2026-03-01')).toMatchObject({ total: 4, today: 0 });
       expect(await store.facilitatorCounts(TODAY, null)).toMatchObject({ own: 0 });
-      const clients = [hashOf('client'), hashOf('another'), hashOf('nobody')];
+      const clients = [hashOf('client'), hashOf('another'), hashOf('unknown')];
       expect(await Promise.all(clients.map((client) => store.clientCount(TODAY, client)))).toEqual([2, 1, 0]);
     });
 
@@ -195,8 +195,8 @@ describeLedgers('the Lightning rail', (adapter) => {
       expect(await store.findClaim(keyOf('4'))).toBeNull();
       expect(await counts()).toEqual({ total: 6, today: 5, nodes: 3, own: 0 });
       // A spent proof first, then the day's cap, then the client's own, then this one.
-      const told = [claim('1', 'new'), claim('9', 'new', { clientCap: 5 }), claim('10', 'new', { dailyCap: 5 })];
-      expect(await Promise.all(told)).toEqual(['duplicate', 'client_cap', 'daily_cap']);
+      const outcomes = [claim('1', 'new'), claim('9', 'new', { clientCap: 5 }), claim('10', 'new', { dailyCap: 5 })];
+      expect(await Promise.all(outcomes)).toEqual(['duplicate', 'client_cap', 'daily_cap']);
       // Tomorrow it has been seen.
       const tomorrow = { day: '2026-03-04', newPayeeCap: 0 };
       expect(await Promise.all([claim('11', 'newer', tomorrow), claim('12', 'newest', tomorrow)])).toEqual([

@@ -51,9 +51,9 @@ describeLedgers('many facilitator’s claims at once', (adapter) => {
       for (const burst of range(BURSTS)) {
         const claims = range(pick([1, 2, 5, 30])).map(() => someClaim(day, caps));
         const should = claims.map(([name, claim]) => model.claim(name, claim));
-        const told = await Promise.all(claims.map(([, claim]) => store.claim(claim)));
-        expect(told, `SEED=${seed}, day ${day}, burst ${burst}`).toEqual(should);
-        for (const outcome of told) seen.set(outcome, (seen.get(outcome) ?? 0) + 1);
+        const made = await Promise.all(claims.map(([, claim]) => store.claim(claim)));
+        expect(made, `SEED=${seed}, day ${day}, burst ${burst}`).toEqual(should);
+        for (const outcome of made) seen.set(outcome, (seen.get(outcome) ?? 0) + 1);
       }
       const own = nodeOf('ours');
       expect(await store.facilitatorCounts(dayOf(day), own)).toEqual(model.counts(dayOf(day), own));

@@ -28,7 +28,7 @@ describeLedgers('granted claims', (adapter) => {
     test('exist only for a claim with a grant that is still redeemable', async () => {
       await Promise.all([store.claim(grantOf('a')), store.claim(accountedOf('b'))]);
       expect(await take('b', 'p:1')).toBe(false);
-      expect(await take('nobody', 'p:1')).toBe(false);
+      expect(await take('unknown', 'p:1')).toBe(false);
       expect(await take('a', 'p:1', NOON + 7 * DAY)).toBe(false);
       expect(await take('a', 'p:1', NOON + 7 * DAY - 1)).toBe(true);
     });
@@ -96,7 +96,7 @@ describeLedgers('granted claims', (adapter) => {
     test('of a facilitator’s claim or of none are never delivered', async () => {
       await store.claim(accountedOf('b'));
       expect(await store.delivered(keyOf('b'), NOON, NOON + MINUTE)).toBe(false);
-      expect(await store.delivered(keyOf('nobody'), NOON, NOON + MINUTE)).toBe(false);
+      expect(await store.delivered(keyOf('unknown'), NOON, NOON + MINUTE)).toBe(false);
       expect(await grant('b')).toBeNull();
     });
   });

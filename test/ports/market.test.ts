@@ -152,9 +152,9 @@ describeLedgers('the market’s store', (adapter) => {
     test('never list more than the bounds allow', async () => {
       const both = [store, (await ledger.another()).market];
       const puts = at(12).map((n) => both[n % 2]!.put(row({ place: `a.example/${n}` }), 1, BOUNDS));
-      const told = await Promise.all(puts);
-      expect(told.filter((one) => one === 'listed')).toHaveLength(BOUNDS.perDomain);
-      expect(told.filter((one) => one === 'domain_full')).toHaveLength(12 - BOUNDS.perDomain);
+      const outcomes = await Promise.all(puts);
+      expect(outcomes.filter((one) => one === 'listed')).toHaveLength(BOUNDS.perDomain);
+      expect(outcomes.filter((one) => one === 'domain_full')).toHaveLength(12 - BOUNDS.perDomain);
       expect((await store.changesSince(0))?.places).toHaveLength(BOUNDS.perDomain);
     });
 

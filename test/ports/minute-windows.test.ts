@@ -136,8 +136,8 @@ describePostgres('minute windows that instances share', () => {
       expect((await calls.count('a')).count).toBe(1);
       proxy.away();
       const ends = await Promise.allSettled(range(10).map(() => calls.count('a')));
-      const told = ends.map((end) => (end.status === 'rejected' ? end.reason.code : end.value));
-      expect(told).toEqual(range(10).map(() => 'ledger_unavailable'));
+      const outcomes = ends.map((end) => (end.status === 'rejected' ? end.reason.code : end.value));
+      expect(outcomes).toEqual(range(10).map(() => 'ledger_unavailable'));
       proxy.heal();
       expect((await calls.count('a')).count).toBe(2);
     } finally {

@@ -131,7 +131,7 @@ describeLedgers('payments', (adapter) => {
       const moves = many(16, () => store.move('a', ['reserved'], 'settling', { checkedBlock: 7 }));
       expect((await Promise.all(moves)).filter(Boolean)).toHaveLength(1);
       expect(await store.get('a')).toMatchObject({ state: 'settling', checkedBlock: 7 });
-      expect(await store.move('nobody', ['reserved'], 'settling', {})).toBe(false);
+      expect(await store.move('unknown', ['reserved'], 'settling', {})).toBe(false);
     });
 
     test('sets the given columns, clears those given as null and leaves the others', async () => {
@@ -207,7 +207,7 @@ describeLedgers('payments', (adapter) => {
       await store.reserve(reservation('a', 'a'), 0, null);
       expect(await Promise.all(many(8, () => store.release('a', ['reserved'])))).toEqual(many(8, (at) => at === 0));
       expect(await store.reserve(reservation('b', 'a'), 0, null)).toBe(true);
-      expect(await store.release('nobody', ['reserved'])).toBe(false);
+      expect(await store.release('unknown', ['reserved'])).toBe(false);
     });
 
     test('of a payment that had failed before makes it `failed` again, without its reply and its signature', async () => {
@@ -232,7 +232,7 @@ describeLedgers('payments', (adapter) => {
       const taken = await Promise.all(many(8, () => store.takeReply('a', 2, 999)));
       expect(taken.filter((one) => one !== null)).toEqual([body('bought'), body('bought')]);
       expect((await store.get('a'))?.deliveries).toBe(2);
-      expect(await store.takeReply('nobody', 2, 0)).toBeNull();
+      expect(await store.takeReply('unknown', 2, 0)).toBeNull();
     });
 
     test('is deleted when it has expired, in any number, and the others stay', async () => {
@@ -250,7 +250,7 @@ describeLedgers('payments', (adapter) => {
     test('counts towards the kept bytes while it is being written, and not after its write was refused', async () => {
       await store.reserve(reservation('a', 'a'), 0, null);
       const stored = store.move('a', ['reserved'], 'settling', {}, { store: Buffer.alloc(100) });
-      const refused = store.move('nobody', ['reserved'], 'settling', {}, { store: Buffer.alloc(7) });
+      const refused = store.move('unknown', ['reserved'], 'settling', {}, { store: Buffer.alloc(7) });
       expect(await store.replyBytes()).toBeGreaterThanOrEqual(100);
       expect(await Promise.all([stored, refused])).toEqual([true, false]);
       expect(await store.replyBytes()).toBe(100);

@@ -79,9 +79,9 @@ describePostgres('transactions that conflict', () => {
       stores.payments.reserve(reservation('c', 'c'), 0, null),
     ]);
     expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    const told = ends.map((end) => (end.status === 'rejected' ? end.reason : null))[1];
-    expect(told).toMatchObject({ name: 'LedgerDatabaseError', code: '23514' });
-    expect(inspect(told, { depth: 9, showHidden: true })).not.toContain(secret.toString('hex'));
+    const error = ends.map((end) => (end.status === 'rejected' ? end.reason : null))[1];
+    expect(error).toMatchObject({ name: 'LedgerDatabaseError', code: '23514' });
+    expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(secret.toString('hex'));
   });
 
   test('are few when one of many writes violates a constraint, because the batch is split into ever smaller parts', async () => {

@@ -113,8 +113,8 @@ describePostgres('a connection to PostgreSQL', () => {
     const watcher = new Client({ connectionString: url });
     await Promise.all([blocker.connect(), watcher.connect()]);
     await blocker.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
-    const told = await Promise.allSettled([reserve('a'), reserve('b')]);
-    expect(told.map((one) => one.status === 'rejected' && inspect(one.reason))).toEqual([
+    const outcomes = await Promise.allSettled([reserve('a'), reserve('b')]);
+    expect(outcomes.map((one) => one.status === 'rejected' && inspect(one.reason))).toEqual([
       expect.stringContaining('statement timeout'),
       expect.stringContaining('statement timeout'),
     ]);
@@ -183,8 +183,8 @@ describePostgres('a connection to PostgreSQL', () => {
     await client.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`);
     await client.end();
     proxy.cut();
-    const told = await Promise.all(Array.from({ length: 5 }, () => stores.ping().catch((error) => error.message)));
-    expect(told).not.toContain(undefined);
+    const outcomes = await Promise.all(Array.from({ length: 5 }, () => stores.ping().catch((error) => error.message)));
+    expect(outcomes).not.toContain(undefined);
     expect(await stores.ping().catch((error) => error.message)).toBe('the database takes no writes');
   });
 });

@@ -53,7 +53,7 @@ describeLedgers('the Gateway’s transfers', (adapter) => {
     expect(await stores.transfers.paymentsIn(hash32('batch'), 10)).toEqual(['a', 'c']);
     expect(await stores.transfers.paymentsIn(hash32('batch'), 1)).toEqual(['a']);
     expect(await stores.transfers.batchOf('a')).toEqual(Buffer.from(hash32('batch')));
-    expect(await stores.transfers.batchOf('nobody')).toBeNull();
+    expect(await stores.transfers.batchOf('unknown')).toBeNull();
   });
 
   test('are deleted with their payment’s row', async () => {

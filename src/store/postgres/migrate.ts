@@ -38,7 +38,7 @@ export async function migrate({
 }: MigrateOptions): Promise<void> {
   const { migrations, newest } = readMigrations(directory);
   const client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true });
-  // Told by the statement that it breaks.
+  // A broken connection also rejects its statement, so the event needs no handling.
   client.on('error', () => {});
   try {
     await client.connect();

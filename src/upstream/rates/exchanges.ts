@@ -62,8 +62,8 @@ export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): Ra
 
   async function refresh(): Promise<BtcUsd> {
     const outcomes = await Promise.all(tickers.map(attempt));
-    const told = outcomes.filter((outcome) => 'rate' in outcome);
-    const rate = agreedRate(told.map((ticker) => ticker.rate));
+    const quotes = outcomes.filter((outcome) => 'rate' in outcome);
+    const rate = agreedRate(quotes.map((ticker) => ticker.rate));
     if (rate === null) {
       const reasons = outcomes.flatMap((outcome) => ('reason' in outcome ? [outcome.reason] : []));
       failed = { atMs: clock.nowMs(), error: unavailable(reasons) };
@@ -71,8 +71,8 @@ export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): Ra
     }
     newest = {
       rate,
-      exchanges: told.map(({ name, rate: own }) => ({ name, rate: own })),
-      retrievedAtMs: Math.min(...told.map(({ retrievedAtMs }) => retrievedAtMs)),
+      exchanges: quotes.map(({ name, rate: own }) => ({ name, rate: own })),
+      retrievedAtMs: Math.min(...quotes.map(({ retrievedAtMs }) => retrievedAtMs)),
     };
     return newest;
   }

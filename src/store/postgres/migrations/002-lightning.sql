@@ -15,7 +15,7 @@ CREATE TABLE lightning_invoices (
 
 CREATE INDEX lightning_invoices_forget ON lightning_invoices (forget_at);
 
--- The sealed reply made for an invoice, apart from it: whoever reads a record does not read the bytes.
+-- The encrypted reply made for an invoice, in its own table, so that reading a record does not read the reply.
 CREATE TABLE lightning_kept_replies (
   network      TEXT  NOT NULL,
   payment_hash BYTEA NOT NULL,
@@ -39,7 +39,7 @@ CREATE TABLE lightning_claims (
   delivered_at BIGINT,
   -- Whether the answer was stored, and whether it is still there: it is stored once, even when it is gone.
   answer       TEXT   CHECK (answer IN ('none', 'kept', 'gone')),
-  -- Who serves it, and until when nobody else may.
+  -- The presentation that serves it, and the end of its lease.
   lease_holder TEXT,
   lease_until  BIGINT,
   PRIMARY KEY (network, payment_hash),

@@ -1,4 +1,4 @@
--- Strangers' routes that anyone may list. What sellers said of them is JSON, plain and capped before it comes here. Times are Unix milliseconds.
+-- Third parties' routes that any client may list. The sellers' own texts are JSON, made plain and cut before they are stored. Times are Unix milliseconds.
 CREATE TABLE market_listings (
   -- Host and path.
   place     TEXT    NOT NULL PRIMARY KEY,
