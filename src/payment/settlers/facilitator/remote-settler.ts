@@ -60,8 +60,8 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   const bans = createPayerBans(clock);
 
   async function look({ authorization, fromBlock }: Intent): Promise<Verdict> {
-    return evidence.lookup(authorization, fromBlock).catch((error) => {
-      log.warn({ err: error }, 'the evidence of a settlement could not be read');
+    return evidence.lookup(authorization, fromBlock).catch((err) => {
+      log.warn({ err }, 'the evidence of a settlement could not be read');
       return OPEN;
     });
   }
@@ -97,16 +97,12 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     // Only when the payment is handed over for the first time. The facilitator may have broadcast a resumed row before.
     if (reply.kind === 'refused' && broadcast === false) {
       log.info({ payment: id, reason: reply.reason }, 'the facilitator refused a payment');
-      return { outcome: await outcomeOfRefusal(intent), isHeard };
+      const verdict = await look(intent);
+      return { outcome: verdict.kind === 'open' ? { kind: 'failed', reason: REVERTED } : verdict, isHeard };
     }
     const outcome = await watch(intent, reply, signal);
     if (outcome.kind !== 'settled') noteUnsettled(intent, reply, isHeard);
     return { outcome, isHeard };
-  }
-
-  async function outcomeOfRefusal(intent: Intent): Promise<Outcome> {
-    const verdict = await look(intent);
-    return verdict.kind === 'open' ? { kind: 'failed', reason: REVERTED } : verdict;
   }
 
   function noteUnsettled({ id, hasCode, authorization }: Intent, reply: SettleReply, isHeard: boolean): void {
