@@ -29,7 +29,7 @@ const EXCEPTIONS: Readonly<Record<string, number>> = {
   'src/payment/rails/lightning/nodes/nwc-session.ts openNwcSession': 82,
   'src/payment/rails/lightning/open.ts createLightning': 73,
   'src/payment/settlers/facilitator/queue.ts createRemoteQueue': 84,
-  'src/payment/settlers/facilitator/remote-settler.ts createRemoteSettler': 65,
+  'src/payment/settlers/facilitator/remote-settler.ts createRemoteSettler': 62,
   'src/payment/settlers/relayer/metrics.ts createRelayerMetrics': 73,
   'src/store/sqlite/ledger-store.ts createLedgerStore': 90,
   'src/store/sqlite/ledger-writes.ts createLedgerWrites': 64,
