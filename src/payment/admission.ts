@@ -18,13 +18,22 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
     if (!ledger.hasRoom()) throw replyStoreFull();
   }
 
+  /** The client that presents an order, as the limits know it now. */
+  const asker = <S>({ client }: Order<S>, signal: AbortSignal): Asker => ({
+    ...{ client, signal, hasFailed: failures.hasFailed(client) },
+  });
+
   return {
     checkRoom,
 
-    /** The client that presents an order, as the limits know it now. */
-    asker: <S>({ client }: Order<S>, signal: AbortSignal): Asker => ({
-      ...{ client, signal, hasFailed: failures.hasFailed(client) },
-    }),
+    asker,
+
+    /** The same for a payment that is known here and may have paid. Throws TooMany when the payer or the client has failed too often in this minute. */
+    askAgain<S>(order: Order<S>, signal: AbortSignal): Asker {
+      const refusal = failures.refusalOfMinute(bytesToHex(order.authorization.from), order.client);
+      if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
+      return asker(order, signal);
+    },
 
     /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the rail cannot settle now or the reply store is full. */
     async checkCapacity<S>({ authorization: { from }, rail: { settler }, client, key }: Order<S>): Promise<void> {
@@ -49,8 +58,7 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
      */
     async lookAtPayer<S>({ authorization, rail }: Order<S>, isAgain: boolean, asker: Asker): Promise<Look> {
       const signed = await rail.checkSignature(authorization, asker).catch((error) => {
-        // TooMany counts too: the payer's contract was not called, but the read of its code has cost a request.
-        if (error instanceof PaymentRefused || error instanceof TooMany) failures.noteUnproven(asker.client);
+        if (hasCostARead(error)) failures.noteUnproven(asker.client);
         throw error;
       });
       return rail.look(authorization, asker, { signed, isAgain }).catch((error) => {
@@ -59,6 +67,15 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
       });
     },
   };
+}
+
+/**
+ * Whether a signature that could not be proven counts as a failure of the client. A refusal of contracts counts too (TooMany, or Unavailable while
+ * accounts with code are not settled): the contract was not called, but the read of the payer's code has cost a request.
+ */
+function hasCostARead(error: unknown): boolean {
+  if (error instanceof Unavailable) return error.code === 'settlement_unavailable';
+  return error instanceof PaymentRefused || error instanceof TooMany;
 }
 
 /**

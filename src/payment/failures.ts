@@ -17,6 +17,8 @@ export interface FailureRefusal {
 export interface Failures {
   /** Null when neither the payer nor the client must wait. */
   refusal(payer: string, client: string): FailureRefusal | null;
+  /** The same for this minute's failures alone: for a payment whose buyer may be owed an answer, and so must not wait for a day. */
+  refusalOfMinute(payer: string, client: string): FailureRefusal | null;
   /** Whether a call of this client, or of its IPv6 /48, has failed uncharged in this minute. */
   hasFailed(client: string): boolean;
   /** Counts a payment whose signature is not valid. It counts for the client alone, because any client can name any payer. */
@@ -51,14 +53,20 @@ export function createFailures(limits: FailureLimits, clock: Clock): Failures {
     else open.delete(client);
   }
 
+  function refusalOfMinute(payer: string, client: string): FailureRefusal | null {
+    const forPayer = waitSeconds(limits.payer, payers.read(payer));
+    if (forPayer > 0) return refusal('payer_failures', 'this payer’s', forPayer);
+    const forClient = clientWaitSeconds(limits.client, clients, client);
+    return forClient > 0 ? refusal('client_failures', 'this client’s', forClient) : null;
+  }
+
   return {
+    refusalOfMinute,
     refusal(payer, client) {
-      const forPayer = waitSeconds(limits.payer, payers.read(payer));
-      if (forPayer > 0) return refusal('payer_failures', 'this payer’s', forPayer);
       const forDay = waitSeconds(limits.clientSettlements, payersOfDay.read(payer));
-      if (forDay > 0) return { code: 'payer_failures', detail: MOVED_NOTHING, retryAfterSeconds: forDay };
-      const forClient = clientWaitSeconds(limits.client, clients, client);
-      return forClient > 0 ? refusal('client_failures', 'this client’s', forClient) : null;
+      const ofMinute = refusalOfMinute(payer, client);
+      if (ofMinute?.code === 'payer_failures' || forDay === 0) return ofMinute;
+      return { code: 'payer_failures', detail: MOVED_NOTHING, retryAfterSeconds: forDay };
     },
     hasFailed: (client) => {
       const site = siteKey(client);

@@ -103,7 +103,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
   async function sellAgain(order: Order<S>, known: Payment, offer: Offer): Promise<Delivery> {
     const { requirement, signal } = offer;
-    if ((await takeover(known, order, admission.asker(order, signal))) === 'open') return sell(order, known, offer);
+    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, offer);
     // The authorization has paid. So its times and its payer no longer matter. It must only have paid for this call.
     checkPaidFor(order, requirement);
     admission.checkRoom();

@@ -3,8 +3,9 @@
  * - settle: send a settlement, or answer a buyer about one.
  * - sale: simulate a payer's contract, or run a paid handler.
  * - collect: the collector, and reconciliation that no buyer waits for.
- * - offer: run the handler of an unpaid offer for a client that has paid lately, or comes new and is one of the few that may go first.
- * - admit: read a payer that is not verified yet, ask its contract for a signature, or run the handler of any other unpaid offer.
+ * - offer: read payers that are not verified yet, in one request for many; or run the handler of an unpaid offer for a client that has paid lately, or
+ *   comes new and is one of the few that may go first.
+ * - admit: ask the contract of an unverified payer for a signature, or run the handler of any other unpaid offer.
  * - free: free routes.
  */
 export type Rank = 'settle' | 'sale' | 'collect' | 'offer' | 'admit' | 'free';

@@ -68,7 +68,7 @@ export function createPayerReader(
 }
 
 /**
- * The same for payers of unverified payments, within the providers' allowance. Requests wait for rank `admit`. Clients take turns. As many payers may
+ * The same for payers of unverified payments, within the providers' allowance. Requests wait for rank `offer`. Clients take turns. As many payers may
  * wait as can be read within WAIT_MS. Throws Unavailable, `chain_busy`, at once for a payer without a place.
  */
 export function createAdmissionReader(
@@ -76,11 +76,11 @@ export function createAdmissionReader(
   usdc: `0x${string}`,
   clock: Clock = systemClock,
 ): SharedRead<Payer, PayerReading> {
-  const { ask, ...times } = createAsk(ranked(chain, 'admit'), usdc, clock);
+  const { ask, ...times } = createAsk(ranked(chain, 'offer'), usdc, clock);
   const places = () =>
     Math.min(PLACES, Math.ceil(chain.requestsPerSecond() * QUEUE_RATE_SHARE * MOST_PAYERS * (WAIT_MS / 1000)));
   const queue = { places, waitMs: WAIT_MS, refusal: chainBusy, isRefusal: isChainBusy };
-  return createSharedReads({ ask, ...times, ready: () => chain.ready('admit'), queue });
+  return createSharedReads({ ask, ...times, ready: () => chain.ready('offer'), queue });
 }
 
 function createAsk(chain: ChainClient, usdc: `0x${string}`, clock: Clock) {

@@ -168,6 +168,14 @@ describe('settlements that moved nothing', () => {
     expect(failures.refusal('payer', CLIENT)).toBeNull();
   });
 
+  test('do not make a payer wait for a payment that may have paid: only the failures of its minute do', () => {
+    const { failures, times } = open();
+    for (const client of [CLIENT, OTHER]) failures.beginSettlement('payer', client)(true);
+    expect(failures.refusalOfMinute('payer', CLIENT)).toBeNull();
+    times(3, () => failures.note('payer', CLIENT));
+    expect(failures.refusalOfMinute('payer', OTHER)).toMatchObject({ code: 'payer_failures', retryAfterSeconds: 60 });
+  });
+
   test('count before they have ended, once one has failed: a burst passes no limit', () => {
     const { failures } = open();
     const ends = [1, 2, 3].map((at) => failures.beginSettlement(`payer ${at}`, CLIENT));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { BadParameter, TooMany, Unavailable, UpstreamFailed } from '../../../src/errors.ts';
-import { hexToBytes } from '../../../src/lib/hex.ts';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { checkAccepted } from '../../../src/payment/evm/accepted.ts';
 import { readSigned } from '../../../src/payment/evm/eip3009-payload.ts';
 import { createFailures, type Failures } from '../../../src/payment/failures.ts';
@@ -775,6 +775,27 @@ describe('a payment that has reverted', () => {
     expect(await present(payment, { of: moody })).toMatchObject({ status: 502, charged: 'unknown' });
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 2 });
     expect(asked).toEqual([]);
+  });
+
+  test('and that a third party has paid since runs failing calls no more often than any payment, and is never refused for a day', async () => {
+    const payment = await once();
+    reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
+    resume = paid(1000n);
+    failures = createFailures({ payer: 2, client: 0, clientSettlements: 1 }, clock);
+    shop = open();
+    // The settlement that moved nothing counts for the day; it must not keep an answer back that is paid for.
+    failures.beginSettlement(bytesToHex(payment.authorization.from), CLIENT)(true);
+    for (let at = 0; at < 2; at++) {
+      moody.fail();
+      expect(await present(payment, { of: moody })).toMatchObject({ status: 502, charged: 'unknown' });
+    }
+    told.length = 0;
+    const waiting = { status: 429, code: 'payer_failures', charged: 'unknown', retryAfterSeconds: 60 };
+    expect(await present(payment)).toMatchObject(waiting);
+    // Refused before any look at the evidence, which may cost requests.
+    expect(told).toEqual([]);
+    await clock.advance(60_000);
+    expect(delivered(await present(payment))).toMatchObject({ tag: 'none' });
   });
 
   test('is not said to have cost nothing where it has paid and is presented for a call of another price, whatever it says to accept', async () => {

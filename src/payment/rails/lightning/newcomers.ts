@@ -9,7 +9,7 @@ const OFFERED_MS = 600_000;
 const RARE = 3;
 /** One that waits the two seconds it is told to, and asks again, stays rare for four tries; one that asks each second does not. */
 const FORGET_MS = 5000;
-/** The most that is remembered: after 45 s of quiet any client asks rarely again. */
+/** The most that is remembered: after 50 s of quiet, (MOST − 2) × FORGET_MS, any client asks rarely again. */
 const MOST = 12;
 
 /** The clients that come new: they have asked rarely of late, and have had no offer in the last ten minutes. */
@@ -18,13 +18,13 @@ export interface Newcomers {
   asks(client: string): boolean;
   /** Forgets one time that a client asked: it got nothing for want of what is ours, and was told to ask again. */
   forgive(client: string): void;
-  /** A client got an offer. */
+  /** A client got an offer, or its handler ran for nothing. */
   offered(client: string): void;
 }
 
 /**
  * Tells a client that comes for the first time from those that keep asking, so that a flood of many addresses cannot keep it out: each address is
- * new once. An IPv6 /48 may do what four clients may. Kept in this process's memory, bounded: a restart forgets it, and then all come new.
+ * new once, until its first handler has run. An IPv6 /48 may do what four clients may. Kept in this process's memory, bounded: a restart forgets it, and then all come new.
  */
 export function createNewcomers(clock: Clock, maxClients = MAX_CLIENTS): Newcomers {
   const offers = createMinuteWindows(clock, maxClients, OFFERED_MS);

@@ -92,6 +92,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   }
 
   async function make(order: LightningOrder<S>, applicant: Applicant, units: bigint, from: Issuer) {
+    room.check(applicant);
     const answer = await answerOf(options, order, applicant);
     return { answer, requirement: await offer(order, applicant, answer, priceMsat(units, answer.rate), from) };
   }
@@ -104,7 +105,6 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
       throw new Unavailable('lightning_unavailable', 'This service has no Lightning node to be paid on.', 300);
     issuer.checkAvailable();
     const asker = { client, isBuyer: buyers.has(client), isNewcomer: newcomers.asks(client) };
-    room.check(asker);
     const { answer, requirement } = await make(order, asker, price.units, issuer).catch((error) => {
       if (error instanceof Unavailable && error.code !== BUSY) newcomers.forgive(client);
       throw error;
@@ -131,6 +131,8 @@ async function answerOf<S>(options: OffersOptions<S>, order: LightningOrder<S>, 
     return { body, rate };
   } catch (error) {
     if (!hasBegun) await takeBack();
+    // A handler that ran for nothing has used up a newcomer's turn as an offer does. What failed for want of ours has not.
+    else if (!(error instanceof Unavailable)) options.newcomers.offered(asker.client);
     if (signal.aborted) throw clientGone();
     throw error instanceof TurnRefused ? busy() : error;
   }

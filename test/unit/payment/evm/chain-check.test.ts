@@ -224,7 +224,7 @@ test('a balance is read at the end of the block that is asked for', async () => 
   await expect(check.balanceAt(account, 100, STAYS)).rejects.toBeInstanceOf(UpstreamFailed);
 });
 
-test('what is owed comes first at the providers, a trial of a verified payment next, a look at an unproven one last', async () => {
+test('settlements rank first, simulations of verified payments next, then the shared reads of unverified payers, and their contracts last', async () => {
   Object.assign(node.methods, { eth_gasPrice: () => '0x1', eth_call: answer(5000n, 1n) });
   const watched = watchedChain(chain);
   const ranked = createChainCheck(watched.chain, USDC, () => SENDER, clock);
@@ -232,7 +232,7 @@ test('what is owed comes first at the providers, a trial of a verified payment n
   await gathered(ranked.read(newAuthorization(), STAYS));
   expect(ranks()).toEqual(['settle']);
   await gathered(ranked.admit(newAuthorization(), { client: 'c', hasFailed: false, signal: STAYS }, true));
-  expect(ranks()).toEqual(['admit']);
+  expect(ranks()).toEqual(['offer']);
   await ranked.simulate(newAuthorization(), STAYS);
   expect(ranks()).toEqual(['sale']);
   await ranked.contractSigned(newAuthorization(), randomBytes(32), STAYS);

@@ -193,7 +193,7 @@ describe('a reader', () => {
       const reading = read(newPayer(), STAYS, 'c');
       await clock.advance(4);
       expect(await reading).toMatchObject({ block: 2000 });
-      expect([ranks, asked]).toEqual([['admit'], [{ method: 'eth_call', rank: 'admit' }]]);
+      expect([ranks, asked]).toEqual([['offer'], [{ method: 'eth_call', rank: 'offer' }]]);
     });
 
     test('asks in one batch with their rank as well', async () => {
@@ -202,7 +202,7 @@ describe('a reader', () => {
       const reading = read(newPayer(), STAYS, 'c');
       await clock.advance(4);
       await reading;
-      expect(new Set(asked.map(({ rank }) => rank))).toEqual(new Set(['admit']));
+      expect(new Set(asked.map(({ rank }) => rank))).toEqual(new Set(['offer']));
     });
 
     test('lets as many wait as can be read before the wait is over, by half of what the providers bear', async () => {

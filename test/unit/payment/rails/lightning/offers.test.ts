@@ -89,6 +89,19 @@ test('a client whose offers failed for want of what is ours still comes new, and
   expect(await failing('192.0.2.9', new NotFound('nothing there'))).toBe(false);
 });
 
+test('a client whose handler ran for nothing comes new no more, as one that got an offer', async () => {
+  bench.handler.run = () => Promise.reject(new NotFound('nothing there'));
+  expect(await refused('a', { client: '192.0.2.10' })).toMatch('404');
+  await bench.clock.advance(60_000);
+  expect(bench.newcomers.asks('192.0.2.10')).toBe(false);
+});
+
+test('a client that was refused because the reply store is full still comes new', async () => {
+  await open({ roomBytes: 1 });
+  for (let at = 0; at < 4; at++) expect(await refused('a', { client: '192.0.2.11' })).toBe('503 reply_store_full 30');
+  expect(bench.newcomers.asks('192.0.2.11')).toBe(true);
+});
+
 test('a client that got an offer comes new no more', async () => {
   expect(await refused('a')).toBe('none');
   expect(bench.newcomers.asks('192.0.2.1')).toBe(false);
