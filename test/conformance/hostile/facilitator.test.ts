@@ -78,8 +78,8 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
     for (const [at, payer] of payers.entries()) {
       const next = async () =>
         present(service.origin, latch.path, await payer.sign(service.origin, latch.path), `127.0.0.${20 + at}`);
-      // It is refused once the service has finished watching its settlement, shortly after the answer.
-      await until('it is refused', async () => (await next()).status === 429);
+      // It is refused once the service has finished watching its settlement, shortly after the answer. Until then too many tries are 429 as well.
+      await until('it is refused', async () => JSON.parse((await next()).body).code === 'payer_refused');
       await payer.become(CODE.agrees);
       const { status, body } = await next();
       expect([status, JSON.parse(body).code]).toEqual([429, 'payer_refused']);
