@@ -209,6 +209,27 @@ test('a balance is read at the end of the block that is asked for', async () => 
   await expect(check.balanceAt(account, 100, STAYS)).rejects.toBeInstanceOf(UpstreamFailed);
 });
 
+test('of payers that are not verified yet those of clients without a failed call come first, then those that have signed', async () => {
+  node.methods.eth_call = () =>
+    `0x${[5000n, 1n, 1n, 1n, 1n].map((one) => one.toString(16).padStart(64, '0')).join('')}`;
+  const kinds: readonly [hasFailed: boolean, isSigned: boolean][] = [
+    [true, false],
+    [true, true],
+    [false, false],
+    [false, true],
+  ];
+  const asked = kinds.map(([hasFailed, isSigned], at) => {
+    const authorization = newAuthorization();
+    const look = check.admit(authorization, { client: `client ${at}`, hasFailed, signal: STAYS }, isSigned);
+    return { look, payer: authorization.from.toString('hex') };
+  });
+  await gathered(Promise.all(asked.map(({ look }) => look)));
+  const data = String(calls()[0]?.[0].data);
+  const places = asked.map(({ payer }) => data.indexOf(payer));
+  expect(places.every((place) => place > 0)).toBe(true);
+  expect([...places].sort((a, b) => a - b)).toEqual([...places].reverse());
+});
+
 test('what is owed comes first at the providers, a trial of a verified payment next, a look at an unproven one last', async () => {
   Object.assign(node.methods, { eth_gasPrice: () => '0x1', eth_call: answer(5000n, 1n) });
   const watched = watchedChain(chain);

@@ -226,6 +226,29 @@ describe('a reader', () => {
       expect([isRefused, waiting.length, ranks.length]).toEqual([false, 1, 1]);
     });
 
+    test('asks once more for all who wait where the providers refused a request for its number alone', async () => {
+      let refusals = 0;
+      node.methods.eth_call = () => {
+        if (refusals++ === 0) throw new RpcFault(-32011, 'request limit reached');
+        return answered(2)();
+      };
+      const clock = createManualClock(1_800_000_000_000);
+      const learning = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 1000, clock });
+      const read = createAdmissionReader(learning, USDC, clock);
+      const reads = ends([read(newPayer(), STAYS, 'a'), read(newPayer(), STAYS, 'b')]);
+      let isOver = false;
+      void reads.then(() => {
+        isOver = true;
+      });
+      while (!isOver) {
+        await clock.advance(20);
+        await new Promise((next) => setTimeout(next, 1));
+      }
+      for (const one of await reads) expect(one).toMatchObject({ block: 2000 });
+      expect(refusals).toBe(2);
+      await learning.close();
+    });
+
     test('lets no payer wait for longer than three seconds', async () => {
       const { clock, read } = limited({ isReady: false });
       const waiting = read(newPayer(), STAYS, 'c');
