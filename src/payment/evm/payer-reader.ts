@@ -30,6 +30,9 @@ const MOST_PAYERS = 150;
 /** How long a node that refuses such calls is not asked for one: it costs one request to find out that it has learned. */
 const REFUSED_MS = 60_000;
 
+/** The least precedence of a payer whose client has had no uncharged failure in this minute. */
+export const WITHOUT_FAILURE = 2;
+
 const ANSWERED = 1n;
 const USED = 2n;
 const HAS_CODE = 4n;
@@ -76,7 +79,7 @@ export function createAdmissionReader(
   const { ask, ...times } = createAsk(ranked(chain, 'admit'), usdc, clock);
   const places = () =>
     Math.min(PLACES, Math.ceil(chain.requestsPerSecond() * QUEUE_RATE_SHARE * MOST_PAYERS * (WAIT_MS / 1000)));
-  const queue = { places, waitMs: WAIT_MS, refusal: chainBusy, isRefusal: isChainBusy };
+  const queue = { places, waitMs: WAIT_MS, refusal: chainBusy, isRefusal: isChainBusy, preferredFrom: WITHOUT_FAILURE };
   return createSharedReads({ ask, ...times, ready: () => chain.ready('admit'), queue });
 }
 

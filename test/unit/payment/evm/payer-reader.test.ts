@@ -207,7 +207,7 @@ describe('a reader', () => {
       node.methods.eth_call = answered(3);
       // A hundredth of a request a second: three payers in three seconds.
       const { clock, read } = limited({ perSecond: 0.01 });
-      const [first, second, third, fourth] = ['a', 'b', 'c', 'd'].map((client) => read(newPayer(), STAYS, client));
+      const [first, second, third, fourth] = ['a', 'b', 'c', 'd'].map((client) => read(newPayer(), STAYS, client, 2));
       await expect(fourth).rejects.toMatchObject(BUSY);
       await clock.advance(4);
       for (const one of [first, second, third]) expect(await one).toMatchObject({ block: 2000 });
@@ -215,7 +215,7 @@ describe('a reader', () => {
 
     test('lets 4,096 wait where the providers have no limit, shared so that the client that comes last finds a place', async () => {
       const { read, waiting, ranks } = limited({ isReady: false });
-      const reads = Array.from({ length: 2049 }, () => read(newPayer(), STAYS, 'greedy'));
+      const reads = Array.from({ length: 2049 }, () => read(newPayer(), STAYS, 'greedy', 2));
       for (const one of reads) one.catch(() => {});
       await expect(reads.at(-1)).rejects.toMatchObject(BUSY);
       let isRefused = false;
@@ -224,6 +224,17 @@ describe('a reader', () => {
       });
       await new Promise((next) => setImmediate(next));
       expect([isRefused, waiting.length, ranks.length]).toEqual([false, 1, 1]);
+    });
+
+    test('keeps a quarter of the places for clients without a failed call', async () => {
+      node.methods.eth_call = answered(4);
+      // Four payers in three seconds.
+      const { clock, read } = limited({ perSecond: 4 / 225 });
+      const failed = ['a', 'b', 'c', 'd'].map((client) => read(newPayer(), STAYS, client, 1));
+      await expect(failed[3]).rejects.toMatchObject(BUSY);
+      const honest = read(newPayer(), STAYS, 'honest', 2);
+      await clock.advance(4);
+      for (const one of [...failed.slice(0, 3), honest]) expect(await one).toMatchObject({ block: 2000 });
     });
 
     test('asks once more for all who wait where the providers refused a request for its number alone', async () => {
