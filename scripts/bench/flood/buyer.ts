@@ -31,6 +31,8 @@ export const TRIES = 3;
 export const ANSWER_TIMEOUT_MS = 15_000;
 const WAIT_MS = 1000;
 const MOST_WAIT_MS = 2000;
+/** A try that would have to wait for longer than this before it is made counts as refused. */
+const GIVE_UP_MS = 60_000;
 /** After these the same payment is presented again; 0 is no answer. */
 const AGAIN = new Set([0, 409, 429, 502, 503]);
 
@@ -50,21 +52,23 @@ export function buyEvenly(calls: number, everyMs: number, purchase: () => Purcha
 
 /** Presents for all calls of one client. */
 function createPatience() {
-  let isRefused = false;
+  let refusal: Answer | null = null;
   let restUntilMs = 0;
   let line: Promise<unknown> = Promise.resolve();
 
   async function ask(purchase: Purchase): Promise<Answer> {
     const answer = await purchase.present();
-    isRefused = answer.status === 429;
-    if (isRefused) restUntilMs = Date.now() + (answer.retryAfterMs ?? WAIT_MS);
+    refusal = answer.status === 429 ? answer : null;
+    if (refusal) restUntilMs = Date.now() + (answer.retryAfterMs ?? WAIT_MS);
     return answer;
   }
 
   return (purchase: Purchase): Promise<Answer> => {
-    if (!isRefused) return ask(purchase);
+    if (!refusal) return ask(purchase);
+    const sinceMs = Date.now();
     const turn = line.then(async () => {
-      if (isRefused) await delay(Math.max(0, restUntilMs - Date.now()));
+      if (refusal && restUntilMs > sinceMs + GIVE_UP_MS) return refusal;
+      if (refusal) await delay(Math.max(0, restUntilMs - Date.now()));
       return ask(purchase);
     });
     line = turn;

@@ -8,7 +8,7 @@ import type { Authorization } from '../authorization.ts';
 import type { Asker, Look } from '../rail.ts';
 import { PaymentRefused } from '../refusal.ts';
 import { isRevert } from './is-revert.ts';
-import { createAdmissionReader, createPayerReader, type PayerReading } from './payer-reader.ts';
+import { createAdmissionReader, createPayerReader, type PayerReading, WITHOUT_FAILURE } from './payer-reader.ts';
 import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
 
 const GAS = toQuantity(SETTLE_GAS);
@@ -109,7 +109,7 @@ export type ChainCheck = ReturnType<typeof createChainCheck>;
 
 /** Clients without a failed call in this minute come first. Among equal clients, payments whose signature is already checked come first. */
 function precedenceOf({ hasFailed }: Asker, isSigned: boolean): number {
-  return (hasFailed ? 0 : 2) + (isSigned ? 1 : 0);
+  return (hasFailed ? 0 : WITHOUT_FAILURE) + (isSigned ? 1 : 0);
 }
 
 /** A node's own failure counts as an upstream failure, not as the buyer's. */

@@ -33,6 +33,9 @@ const MOST_PAYERS = 150;
 /** Milliseconds after which a node that refused such a call is asked again. The question costs one request. */
 const REFUSED_MS = 60_000;
 
+/** The least precedence of a payer whose client has had no uncharged failure in this minute. */
+export const WITHOUT_FAILURE = 2;
+
 const ANSWERED = 1n;
 const USED = 2n;
 const HAS_CODE = 4n;
@@ -79,7 +82,7 @@ export function createAdmissionReader(
   const { ask, ...times } = createAsk(ranked(chain, 'offer'), usdc, clock);
   const places = () =>
     Math.min(PLACES, Math.ceil(chain.requestsPerSecond() * QUEUE_RATE_SHARE * MOST_PAYERS * (WAIT_MS / 1000)));
-  const queue = { places, waitMs: WAIT_MS, refusal: chainBusy, isRefusal: isChainBusy };
+  const queue = { places, waitMs: WAIT_MS, refusal: chainBusy, isRefusal: isChainBusy, preferredFrom: WITHOUT_FAILURE };
   return createSharedReads({ ask, ...times, ready: () => chain.ready('offer'), queue });
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { createFairStock } from '../../lib/limits/fair-stock.ts';
+import { createFairStock, type FairStock } from '../../lib/limits/fair-stock.ts';
 import { takeFairly } from '../../lib/limits/take-fairly.ts';
 
 interface SharedReadsOptions<Q, A> {
@@ -17,16 +17,23 @@ interface SharedReadsOptions<Q, A> {
   /** Resolves when a request may be sent; by default at once. Questions that arrive meanwhile join it. */
   ready?(): Promise<void>;
   /** Limits the waiting questions and their wait; no limit by default. */
-  queue?: {
-    /** The number of places now. A client gets another place only while it holds no more places than are free. */
-    places(): number;
-    readonly waitMs: number;
-    /** The error for a question without a place, or with too long a wait. */
-    refusal(): Error;
-    /** Whether a request failed only because no more may go now: its questions then wait for another one. None did, by default. */
-    isRefusal?(error: unknown): boolean;
-  };
+  queue?: Queue;
 }
+
+interface Queue {
+  /** The number of places now. A client gets another place only while it holds no more places than are free. */
+  places(): number;
+  readonly waitMs: number;
+  /** The error for a question without a place, or with too long a wait. */
+  refusal(): Error;
+  /** Whether a request failed only because no more may go now: its questions then wait for another one. None did, by default. */
+  isRefusal?(error: unknown): boolean;
+  /** Questions of this precedence and above are preferred: the last quarter of the places is theirs, and they may wait while no request can go. */
+  readonly preferredFrom?: number;
+}
+
+/** One in this many places is for preferred questions only. */
+const PREFERRED_PART = 4;
 
 /** Times for shared reads of payers, in milliseconds. All readers use the same. */
 export const PAYER_READ_TIMES = {
@@ -62,7 +69,8 @@ interface Waiting<Q, A> {
  * 3. A request belongs to all its callers. It continues when one caller leaves, and its failure reaches all of them. With a queue, a request that
  *    failed only because no more may be sent now is made again: its questions have not had their turn, and wait on.
  * 4. A client without a place is refused at once. A question that waited `waitMs` is refused. If no request may be sent by then, new questions are
- *    refused too, until a request is sent.
+ *    refused too, until a request is sent. Preferred questions may still wait, and a part of the places is only for them: a flood of the others
+ *    must not take the places of those that have a chance.
  */
 export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): SharedRead<Q, A> {
   const { ask, gatherMs, pauseMs, longestWaitMs, most, clock, ready, queue } = options;
@@ -145,7 +153,7 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
   }
 
   /** Refuses questions that have waited too long. Runs while any question waits. */
-  async function watch({ waitMs, refusal }: NonNullable<typeof queue>): Promise<void> {
+  async function watch({ waitMs, refusal }: Queue): Promise<void> {
     for (let [oldest] = waiting; oldest; [oldest] = waiting) {
       await clock.sleep(Math.max(0, oldest.sinceMs + waitMs - clock.nowMs()));
       const isOver = ({ sinceMs }: Waiting<Q, A>) => clock.nowMs() - sinceMs >= waitMs;
@@ -159,7 +167,7 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
 
   return (question, signal, client = '', precedence = 0) => {
     if (signal.aborted) return Promise.reject(signal.reason);
-    if (queue && places && (isStuck || !places.take(client))) return Promise.reject(queue.refusal());
+    if (queue && !takePlace(queue, places, { client, precedence, isStuck })) return Promise.reject(queue.refusal());
     const { promise, resolve, reject } = Promise.withResolvers<A>();
     const one = { question, client, precedence, sinceMs: clock.nowMs(), hasLeft: false, resolve, reject };
     const leave = () => {
@@ -177,6 +185,18 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
       signal.removeEventListener('abort', leave);
     });
   };
+}
+
+/** Takes a place for a question; false where there is none for it. */
+function takePlace(
+  { places, preferredFrom }: Queue,
+  stock: FairStock | undefined,
+  { client, precedence, isStuck }: { client: string; precedence: number; isStuck: boolean },
+): boolean {
+  const isPreferred = preferredFrom !== undefined && precedence >= preferredFrom;
+  if (isStuck && !isPreferred) return false;
+  const spared = preferredFrom === undefined || isPreferred ? 0 : Math.ceil(places() / PREFERRED_PART);
+  return stock?.take(client, 1, spared) ?? true;
 }
 
 /** Who goes with the next request: those of the highest precedence first, and clients in turns. */

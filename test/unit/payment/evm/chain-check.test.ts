@@ -224,6 +224,27 @@ test('a balance is read at the end of the block that is asked for', async () => 
   await expect(check.balanceAt(account, 100, STAYS)).rejects.toBeInstanceOf(UpstreamFailed);
 });
 
+test('the shared reads of unverified payers put clients without a failed call first, and of these the payers that have signed', async () => {
+  node.methods.eth_call = () =>
+    `0x${[5000n, 1n, 1n, 1n, 1n].map((one) => one.toString(16).padStart(64, '0')).join('')}`;
+  const kinds: readonly [hasFailed: boolean, isSigned: boolean][] = [
+    [true, false],
+    [true, true],
+    [false, false],
+    [false, true],
+  ];
+  const asked = kinds.map(([hasFailed, isSigned], at) => {
+    const authorization = newAuthorization();
+    const look = check.admit(authorization, { client: `client ${at}`, hasFailed, signal: STAYS }, isSigned);
+    return { look, payer: authorization.from.toString('hex') };
+  });
+  await gathered(Promise.all(asked.map(({ look }) => look)));
+  const data = String(calls()[0]?.[0].data);
+  const places = asked.map(({ payer }) => data.indexOf(payer));
+  expect(places.every((place) => place > 0)).toBe(true);
+  expect([...places].sort((a, b) => a - b)).toEqual([...places].reverse());
+});
+
 test('settlements rank first, simulations of verified payments next, then the shared reads of unverified payers, and their contracts last', async () => {
   Object.assign(node.methods, { eth_gasPrice: () => '0x1', eth_call: answer(5000n, 1n) });
   const watched = watchedChain(chain);

@@ -209,7 +209,7 @@ describe('a reader', () => {
       node.methods.eth_call = answered(3);
       // A hundredth of a request a second: three payers in three seconds.
       const { clock, read } = limited({ perSecond: 0.01 });
-      const [first, second, third, fourth] = ['a', 'b', 'c', 'd'].map((client) => read(newPayer(), STAYS, client));
+      const [first, second, third, fourth] = ['a', 'b', 'c', 'd'].map((client) => read(newPayer(), STAYS, client, 2));
       await expect(fourth).rejects.toMatchObject(BUSY);
       await clock.advance(4);
       for (const one of [first, second, third]) expect(await one).toMatchObject({ block: 2000 });
@@ -217,7 +217,7 @@ describe('a reader', () => {
 
     test('lets 4,096 wait where the providers have no limit, shared so that the client that comes last finds a place', async () => {
       const { read, waiting, ranks } = limited({ isReady: false });
-      const reads = Array.from({ length: 2049 }, () => read(newPayer(), STAYS, 'greedy'));
+      const reads = Array.from({ length: 2049 }, () => read(newPayer(), STAYS, 'greedy', 2));
       for (const one of reads) one.catch(() => {});
       await expect(reads.at(-1)).rejects.toMatchObject(BUSY);
       let isRefused = false;
@@ -226,6 +226,40 @@ describe('a reader', () => {
       });
       await new Promise((next) => setImmediate(next));
       expect([isRefused, waiting.length, ranks.length]).toEqual([false, 1, 1]);
+    });
+
+    test('keeps a quarter of the places for clients without a failed call', async () => {
+      node.methods.eth_call = answered(4);
+      // Four payers in three seconds.
+      const { clock, read } = limited({ perSecond: 4 / 225 });
+      const failed = ['a', 'b', 'c', 'd'].map((client) => read(newPayer(), STAYS, client, 1));
+      await expect(failed[3]).rejects.toMatchObject(BUSY);
+      const honest = read(newPayer(), STAYS, 'honest', 2);
+      await clock.advance(4);
+      for (const one of [...failed.slice(0, 3), honest]) expect(await one).toMatchObject({ block: 2000 });
+    });
+
+    test('asks once more for all who wait where the providers refused a request for its number alone', async () => {
+      let refusals = 0;
+      node.methods.eth_call = () => {
+        if (refusals++ === 0) throw new RpcFault(-32011, 'request limit reached');
+        return answered(2)();
+      };
+      const clock = createManualClock(1_800_000_000_000);
+      const learning = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 1000, clock });
+      const read = createAdmissionReader(learning, USDC, clock);
+      const reads = ends([read(newPayer(), STAYS, 'a'), read(newPayer(), STAYS, 'b')]);
+      let isOver = false;
+      void reads.then(() => {
+        isOver = true;
+      });
+      while (!isOver) {
+        await clock.advance(20);
+        await new Promise((next) => setTimeout(next, 1));
+      }
+      for (const one of await reads) expect(one).toMatchObject({ block: 2000 });
+      expect(refusals).toBe(2);
+      await learning.close();
     });
 
     test('lets no payer wait for longer than three seconds', async () => {

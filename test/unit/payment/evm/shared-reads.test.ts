@@ -409,6 +409,20 @@ describe('a queue with places', () => {
     expect(await next).toBe('answer 3');
   });
 
+  test('lets a preferred question wait, and no other, while no request may go for those that have waited too long', async () => {
+    const hold = held();
+    const places = queueOf(100, 1000).queue;
+    const { clock, asked, read } = startReads(50, { queue: { ...places, preferredFrom: 2 }, ready: hold.ready });
+    const old = read(1, STAYS, 'a');
+    left([old]);
+    await clock.advance(1000);
+    expect(await ends([old, read(2, STAYS, 'b', 1)])).toEqual(['busy', 'busy']);
+    left([read(3, STAYS, 'c', 2)]);
+    hold.release();
+    await turn();
+    expect(asked).toEqual([[3]]);
+  });
+
   test('takes those first that are to come first, in turns, and fills up with the others', async () => {
     const hold = held();
     const { clock, asked, read } = startReads(3, { ...queueOf(100), ready: hold.ready });
