@@ -1,3 +1,5 @@
+import type { ChannelCharge, ChannelState } from './channel-state.ts';
+
 /** The state of a USDC payment. `src/payment/README.md` says what each means and which moves are legal. */
 export type PaymentState = 'reserved' | 'settling' | 'unknown' | 'settled' | 'failed';
 
@@ -38,17 +40,30 @@ export interface Payment extends PaymentKey {
   readonly reservedAt: number;
   readonly endedAt: number | null;
   readonly deliveries: number;
+  /** The voucher that this sale charges. Null on every rail without channels. */
+  readonly channel: PaymentChannel | null;
+  /** The call that settles the payment, where it is another one than the token's transfer. Wiped with the signature. */
+  readonly calldata: Uint8Array | null;
+}
+
+/** A sale's part in a channel. */
+export interface PaymentChannel extends Omit<ChannelCharge, 'signature'> {
+  /** The channel right after the charge. Null before it. */
+  readonly after: Omit<ChannelState, 'block'> | null;
 }
 
 /** The fields that a reservation sets. Later moves set the others. */
-export interface NewPayment extends Omit<Payment, SetLater | 'authorizationHash' | 'price'> {
+export interface NewPayment extends Omit<Payment, SetLater | 'authorizationHash' | 'price' | 'channel'> {
   readonly authorizationHash: Uint8Array;
   readonly price: bigint;
   /** The route's listed path without the query, such as `/v1/paid/chain/wallet`; the operator's reports alone read it. */
   readonly route: string;
+  /** The voucher that pays this sale from a channel, or is presented with the deposit. Absent on every rail without channels. */
+  readonly channel?: ChannelCharge | null;
 }
 
 type SetLater =
+  | 'calldata'
   | 'state'
   | 'signature'
   | 'charged'
@@ -64,6 +79,7 @@ type SetLater =
 export interface PaymentChange {
   readonly bootId?: string;
   readonly signature?: Uint8Array | null;
+  readonly calldata?: Uint8Array | null;
   readonly checkedBlock?: number | null;
   readonly payerHasCode?: boolean;
   readonly charged?: bigint;
@@ -93,12 +109,15 @@ export interface LedgerStore {
   findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
    * Inserts a reservation, unless the key has a row, another payment holds the identifier, or the payer already has `maxOpen` open ones (0: any
-   * number). A row of exactly the same authorization that failed for `reusableReason` is reused for this request (null: no row is reused).
+   * number). A sale in a channel is not inserted either while another sale or a refund of its channel is open, when the channel is unknown, or when
+   * another row that has not failed holds the same voucher. A row of exactly the same authorization that failed for `reusableReason` is reused for this request (null: no row is reused).
    * True for exactly one caller.
    */
   reserve(payment: NewPayment, maxOpen: number, reusableReason: string | null): Promise<boolean>;
   /**
-   * Sets the state and changes the reply in one step. False when the state was none of `from`.
+   * Sets the state and changes the reply in one step. False when the state was none of `from`. A sale with a deposit into a channel charges its voucher
+   * in the same step as it becomes `settled`: the channel's charges rise to `channel.max`, its balance by `amount` unless a state of that block or a
+   * later one is noted, `charged` is the price, and `channel.after` is set.
    * With `fencingToken`, false also when the lease with this token has ended. A store that one process holds has no lease.
    */
   move(

@@ -1,0 +1,111 @@
+import type { ChannelCharge, ChannelConfig, ChannelState } from './channel-state.ts';
+import type { NewPayment, Payment } from './sales.ts';
+
+/** A channel in the ledger. Amounts in base units of the token, times in Unix milliseconds. */
+export interface Channel extends ChannelConfig {
+  /** 32 bytes. */
+  readonly id: Uint8Array;
+  readonly network: string;
+  /** The sum of all calls that were paid from the channel. */
+  readonly charged: bigint;
+  /** The part of `charged` that can never be claimed. */
+  readonly writtenOff: bigint;
+  /** The last charged voucher. Null before the first charge. */
+  readonly signature: Uint8Array | null;
+  /** The chain's state as it was last read, raised by the deposits that were settled since. */
+  readonly state: ChannelState;
+  /** When the state was last read from the chain. */
+  readonly readAt: number;
+  /** When the last voucher was charged; when the channel was first seen before that. */
+  readonly usedAt: number;
+  /** Since when an unclaimed charge waits. Null when all charges are claimed or written off. */
+  readonly unclaimedSince: number | null;
+}
+
+/** A sale that a voucher pays. Its row is `settled` from the start. */
+export type VoucherSale = Omit<NewPayment, 'channel'> & { readonly channel: ChannelCharge };
+
+/** What our relayer does with channels apart from deposits. */
+export type OperationKind = 'claim' | 'settle' | 'refund';
+
+/** One claim, sweep or refund, from the decision to send it until its end is known. */
+export interface ChannelOperation {
+  readonly id: string;
+  readonly network: string;
+  readonly kind: OperationKind;
+  /** The channel of a refund; null for the other kinds. */
+  readonly channelId: Uint8Array | null;
+  /** A refund: the requested amount. A claim: the sum of what its rows record anew. A sweep: 0 until its end is known. Base units. */
+  readonly amount: bigint;
+  /** The call that is sent to the settlement contract. Null once the operation has ended. */
+  readonly calldata: Uint8Array | null;
+  /** The last noted transaction; null before one is noted. */
+  readonly transaction: Uint8Array | null;
+  readonly state: 'open' | 'done' | 'failed';
+  readonly reason: string | null;
+  readonly createdAt: number;
+  readonly endedAt: number | null;
+}
+
+/** The end of an operation. `amount` in base units: what the evidence shows. */
+export type OperationEnd =
+  | { readonly state: 'done'; readonly amount: bigint; readonly transaction: Uint8Array; readonly endedAt: number }
+  | { readonly state: 'failed'; readonly reason: string; readonly endedAt: number };
+
+/**
+ * The store of payment channels, over the same database as the sales. Every method is one atomic step, durable once it resolves.
+ */
+export interface ChannelStore {
+  get(id: Uint8Array): Promise<Channel | null>;
+  /**
+   * Notes what the chain shows of a channel, and inserts the channel when it is new. An older block than the noted one changes nothing. Lowers
+   * `unclaimedSince` to null when nothing is left to claim. Returns the channel as it is now.
+   */
+  note(
+    channel: ChannelConfig & { readonly id: Uint8Array; readonly network: string },
+    state: ChannelState,
+    now: number,
+  ): Promise<Channel>;
+  /** The sale that charged the channel up to exactly `max`, or is about to. There is at most one that has not failed. */
+  findSale(channelId: Uint8Array, max: bigint): Promise<Payment | null>;
+  /** The open sale of a channel: a deposit that is not settled yet. There is at most one. */
+  findOpen(channelId: Uint8Array): Promise<Payment | null>;
+  /**
+   * Charges a voucher and keeps the reply, in one step: inserts the sale as `settled`, sets the channel's charges from `max - price` to `max`, and keeps
+   * the voucher. False, and nothing is changed, when the charges differ from `max - price`, a deposit or a refund of the channel is open, the same
+   * voucher or identifier has another row, or `max` is more than the noted balance less the noted withdrawal.
+   */
+  charge(sale: VoucherSale, reply: Uint8Array, keepUntil: number): Promise<boolean>;
+  /** Channels with unclaimed charges, those that wait longest first. With `after`: only channels with a greater (unclaimedSince, id). */
+  listUnclaimed(network: string, limit: number): Promise<Channel[]>;
+  /** Channels that were used or read since `sinceMs`, those whose state was read longest ago first. */
+  listUsedSince(network: string, sinceMs: number, limit: number): Promise<Channel[]>;
+  /** Writes off what can never be claimed. `upTo`: what is charged now. False when the charges have risen since. */
+  writeOff(id: Uint8Array, amount: bigint, upTo: bigint): Promise<boolean>;
+  /** Sums over all channels, in base units: charged = claimed + claimable + writtenOff. */
+  totals(network: string): Promise<{ readonly charged: bigint; readonly claimed: bigint; readonly writtenOff: bigint }>;
+  /**
+   * Begins an operation. False when it is a refund and its channel has an open deposit, an open refund, or charges other than `charged`. From then on
+   * the channel takes no voucher and no deposit until the refund has ended.
+   */
+  begin(operation: NewOperation, charged?: bigint): Promise<boolean>;
+  operation(id: string): Promise<ChannelOperation | null>;
+  /** Operations that have not ended, oldest first. */
+  openOperations(limit: number): Promise<ChannelOperation[]>;
+  /**
+   * Notes the transactions of open operations before they are sent, as for payments. Returns the ids that are still open. With `fencingToken`, notes
+   * none when the lease with this token has ended.
+   */
+  noteBroadcast(
+    entries: readonly { id: string; transaction: Uint8Array }[],
+    fencingToken?: number,
+  ): Promise<ReadonlySet<string>>;
+  /** Ends an open operation and wipes its calldata. False when it has ended before. */
+  end(id: string, end: OperationEnd): Promise<boolean>;
+  /** The last refund of a channel that ended as `done`; null without one. */
+  lastRefund(channelId: Uint8Array): Promise<ChannelOperation | null>;
+}
+
+export type NewOperation = Pick<ChannelOperation, 'id' | 'network' | 'kind' | 'channelId' | 'amount' | 'createdAt'> & {
+  readonly calldata: Uint8Array;
+};
