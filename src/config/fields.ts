@@ -12,6 +12,17 @@ export const whole = (fallback: number, min = 0, max = Number.MAX_SAFE_INTEGER) 
     )
     .default(fallback);
 
+/** An amount of USDC in decimal digits, with a default. The value is in base units. */
+export const usdc = (fallback: string) =>
+  z
+    .string()
+    .regex(/^\d{1,9}(\.\d{1,6})?$/, 'a decimal number of USDC')
+    .default(fallback)
+    .transform((text) => {
+      const [whole = '', fraction = ''] = text.split('.');
+      return BigInt(whole + fraction.padEnd(6, '0'));
+    });
+
 /** An http or https URL without a trailing slash; a query or a fragment is refused, because paths are appended. */
 export const baseUrl = z
   .string()

@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { baseUrl, whole } from './fields.ts';
+import { addressOf } from '../lib/secp256k1.ts';
+import { hexToBytes } from '../lib/hex.ts';
+import { baseUrl, usdc, whole } from './fields.ts';
 
 /** A third party's x402 facilitator, which settles instead of our relayer. */
 export interface RemoteFacilitatorConfig {
@@ -27,16 +29,35 @@ export interface GatewayConfig {
   readonly timeoutMs: number;
 }
 
+/** Payment channels: a buyer deposits once and signs a voucher for each call. */
+export interface ChannelsConfig {
+  /** Signs claims and refunds for the seller. It needs no money. */
+  readonly authorizerKey: `0x${string}`;
+  /** Its address in lower case. It is part of each channel's id. */
+  readonly authorizer: `0x${string}`;
+  /** Seconds between a payer's wish to withdraw and the withdrawal. It is part of each channel's id. */
+  readonly withdrawDelaySeconds: number;
+  /** The least deposit, in USDC base units. */
+  readonly minDeposit: bigint;
+  /** A channel's unclaimed charges are claimed once they reach this amount, in USDC base units. */
+  readonly claimFrom: bigint;
+  /** Unclaimed charges that wait for this long are claimed, however small they are. */
+  readonly claimAfterSeconds: number;
+}
+
 /** How USDC payments are settled. */
 export interface RailsConfig {
   /** Null: our own relayer settles. */
   readonly remote: RemoteFacilitatorConfig | null;
   /** Null: the Gateway rail is not offered. */
   readonly gateway: GatewayConfig | null;
+  /** Null: payment channels are not offered. */
+  readonly channels: ChannelsConfig | null;
 }
 
 // It is sent in a header unchanged.
 const token = z.string().regex(/^[\x21-\x7e]+$/, 'a token without spaces');
+const privateKey = z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits');
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
 
 /** The environment's keys of the settlers. */
@@ -45,16 +66,20 @@ export const railsEnvironment = {
   REMOTE_FACILITATOR_MODE: z.enum(['x402', 'circle'], 'x402 or circle').default('x402'),
   REMOTE_FACILITATOR_URL: baseUrl.optional(),
   REMOTE_FACILITATOR_TOKEN: token.optional(),
-  REMOTE_FACILITATOR_SELLER_KEY: z
-    .string()
-    .regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits')
-    .optional(),
+  REMOTE_FACILITATOR_SELLER_KEY: privateKey.optional(),
   REMOTE_FACILITATOR_TIMEOUT_MS: whole(15_000, 1, 600_000),
   GATEWAY: z.enum(['on', 'off'], 'on or off').default('off'),
   GATEWAY_URL: baseUrl.optional(),
   GATEWAY_WALLET_ADDRESS: address.optional(),
   GATEWAY_TOKEN: token.optional(),
   GATEWAY_TIMEOUT_MS: whole(10_000, 1, 600_000),
+  CHANNELS: z.enum(['on', 'off'], 'on or off').default('off'),
+  CHANNELS_AUTHORIZER_KEY: privateKey.optional(),
+  // The contract takes 15 minutes to 30 days.
+  CHANNELS_WITHDRAW_DELAY_SECONDS: whole(86_400, 900, 2_592_000),
+  CHANNELS_MIN_DEPOSIT_USDC: usdc('1'),
+  CHANNELS_CLAIM_FROM_USDC: usdc('1'),
+  CHANNELS_CLAIM_AFTER_SECONDS: whole(21_600, 1, 2_592_000),
 };
 
 /** Circle's own services for Arc. */
@@ -93,6 +118,17 @@ export function railsProblems(given: Record<string, string | undefined>): string
     for (const key of ['GATEWAY_URL', 'GATEWAY_WALLET_ADDRESS'])
       if (given[key] === undefined) problems.push(`${key} is missing (GATEWAY=on on this network needs it)`);
   }
+  if (given.CHANNELS === 'on') problems.push(...channelsProblems(given));
+  return problems;
+}
+
+/** Claims and deposits are our own transactions, also where a facilitator settles the other payments. */
+function channelsProblems(given: Record<string, string | undefined>): string[] {
+  const problems: string[] = [];
+  if (given.CHANNELS_AUTHORIZER_KEY === undefined)
+    problems.push('CHANNELS_AUTHORIZER_KEY is missing (CHANNELS=on needs a key that signs claims and refunds)');
+  if (given.SETTLER === 'facilitator' && given.RELAYER_PRIVATE_KEY === undefined)
+    problems.push('RELAYER_PRIVATE_KEY is missing (CHANNELS=on needs it to send deposits and claims)');
   return problems;
 }
 
@@ -117,5 +153,18 @@ export function assembleRails(env: Environment, network: string): RailsConfig {
   return {
     remote: env.SETTLER === 'facilitator' ? remote : null,
     gateway: env.GATEWAY === 'on' ? gateway : null,
+    channels: env.CHANNELS === 'on' ? channelsOf(env) : null,
+  };
+}
+
+function channelsOf(env: Environment): ChannelsConfig {
+  const authorizerKey = (env.CHANNELS_AUTHORIZER_KEY ?? '0x') as `0x${string}`;
+  return {
+    authorizerKey,
+    authorizer: addressOf(hexToBytes(authorizerKey)),
+    withdrawDelaySeconds: env.CHANNELS_WITHDRAW_DELAY_SECONDS,
+    minDeposit: env.CHANNELS_MIN_DEPOSIT_USDC,
+    claimFrom: env.CHANNELS_CLAIM_FROM_USDC,
+    claimAfterSeconds: env.CHANNELS_CLAIM_AFTER_SECONDS,
   };
 }

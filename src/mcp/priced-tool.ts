@@ -7,7 +7,7 @@ import type { QuotedTools, ToolOrder } from '../payment/counter.ts';
 import type { Offer } from '../payment/offer.ts';
 import type { Purchase } from '../payment/prepared-counter.ts';
 import type { ToolProtocol } from '../payment/protocol.ts';
-import { PaymentRefused } from '../payment/refusal.ts';
+import { corrected, PaymentRefused } from '../payment/refusal.ts';
 import { readArguments } from './arguments.ts';
 import { listPriced } from './listing.ts';
 import { PAYMENT } from './meta.ts';
@@ -47,7 +47,7 @@ const WRONG_RAIL = 'No matching payment requirements';
 export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>): Tool {
   const { publicOrigin, sources, protocol, purchase, lightning } = counters;
   const rails = railsOf(endpoint);
-  const offer = rails.includes('usdc') ? counters.offerOf(endpoint) : null;
+  const offerNow = (): Offer | null => (rails.includes('usdc') ? counters.offerOf(endpoint) : null);
   const listed = listPriced(endpoint, rails);
   const { name, inputSchema } = listed;
   const url = toolUrl(name);
@@ -62,10 +62,11 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   /** The entries of `accepts`: the rail that was asked for, then USDC, because offering USDC costs nothing. */
   async function offered(order: Order, rail: Rail): Promise<PaymentRequirements[]> {
     const invoice = rail === 'lightning' ? [(await lightning.quote(lightning.bind(toolOrder(order)))).requirement] : [];
-    return offer ? [...invoice, ...offer.accepts] : invoice;
+    return [...invoice, ...(offerNow()?.accepts ?? [])];
   }
 
   async function sellForUsdc({ call, query }: Order, payment: unknown): Promise<CallToolResult> {
+    const offer = offerNow();
     if (!offer) throw new PaymentRefused(WRONG_RAIL);
     const { client, identity, signal } = call;
     const presentation = { credential: protocol.read(payment), query, client, identity, signal };
@@ -83,7 +84,8 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
 
   /** Answers a refused payment with the reason and, as at the routes, a new offer where one can be made. */
   async function refused(order: Order, rail: Rail, refusal: PaymentRefused): Promise<CallToolResult> {
-    const accepts = await offered(order, rail).catch(() => [...(offer?.accepts ?? [])]);
+    const offers = await offered(order, rail).catch(() => [...(offerNow()?.accepts ?? [])]);
+    const accepts = refusal.correction ? corrected(offers, refusal.correction) : offers;
     const receipt = rail === 'lightning' ? lightning.refusalReceipt(refusal) : refusal.settlement;
     return mustPay(demand(accepts, refusal.reason), receipt);
   }

@@ -19,12 +19,20 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
   }
 
   /** The client that presents an order, as the limits know it now. */
-  const asker = <S>({ client }: Order<S>, signal: AbortSignal): Asker => ({
+  const asker = ({ client }: Pick<Order<never>, 'client'>, signal: AbortSignal): Asker => ({
     ...{ client, signal, hasFailed: failures.hasFailed(client) },
   });
 
+  /** Throws TooMany when the payer or the client has failed too often. */
+  function checkFailures(payer: Uint8Array, client: string): void {
+    const refusal = failures.refusal(bytesToHex(payer), client);
+    if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
+  }
+
   return {
     checkRoom,
+
+    checkFailures,
 
     asker,
 
@@ -37,8 +45,7 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
 
     /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the rail cannot settle now or the reply store is full. */
     async checkCapacity<S>({ authorization: { from }, rail: { settler }, client, key }: Order<S>): Promise<void> {
-      const refusal = failures.refusal(bytesToHex(from), client);
-      if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
+      checkFailures(from, client);
       const reason = settler.refuses?.(from);
       if (reason) throw new TooMany('payer_refused', `payments of this payer are not taken for now: ${reason}`, 3600);
       const shortage = settler.unavailable();
@@ -56,13 +63,13 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
      * Checks the signature, then reads the payer. Throws what the rail throws. A signature that is not valid counts as a failure of the client. A
      * payer that cannot pay counts as a failure of both.
      */
-    async lookAtPayer<S>({ authorization, rail }: Order<S>, isAgain: boolean, asker: Asker): Promise<Look> {
-      const signed = await rail.checkSignature(authorization, asker).catch((error) => {
+    async lookAtPayer<S>({ payment, rail }: Order<S>, isAgain: boolean, asker: Asker): Promise<Look> {
+      const signed = await rail.checkSignature(payment, asker).catch((error) => {
         if (hasCostARead(error)) failures.noteUnproven(asker.client);
         throw error;
       });
-      return rail.look(authorization, asker, { signed, isAgain }).catch((error) => {
-        if (error instanceof PaymentRefused) failures.note(bytesToHex(authorization.from), asker.client);
+      return rail.look(payment, asker, { signed, isAgain }).catch((error) => {
+        if (error instanceof PaymentRefused) failures.note(bytesToHex(payment.authorization.from), asker.client);
         throw error;
       });
     },
@@ -83,6 +90,7 @@ function hasCostARead(error: unknown): boolean {
  * unless the service itself was short of something (Unavailable).
  */
 export function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
-  if (error instanceof PaymentRefused) return true;
+  // A buyer whose state of a channel is old is told the new one. It has money in the channel.
+  if (error instanceof PaymentRefused) return error.correction === null;
   return isVerified && !(error instanceof Unavailable);
 }

@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import { createIds } from '../lib/id.ts';
+import type { ChannelStore, VoucherSale } from '../store/ports/channels.ts';
 import type { LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ports/sales.ts';
+import { replyStoreFull } from './refusal.ts';
 import { REVERTED } from './settler.ts';
 
 /**
@@ -20,6 +22,8 @@ const PAGE = 500;
 
 interface LedgerOptions {
   store: LedgerStore;
+  /** Absent where no voucher is sold. */
+  channels?: Pick<ChannelStore, 'charge'>;
   clock: Clock;
   /** Unique to this process. Recovery finds the rows of dead processes by it. */
   bootId: string;
@@ -44,6 +48,8 @@ interface StoredIntent {
   readonly checkedBlock: number;
   readonly payerHasCode: boolean;
   readonly body: Uint8Array;
+  /** The call that settles the payment, where it is another one than the token's transfer. */
+  readonly calldata?: Uint8Array;
 }
 
 export interface Ledger {
@@ -64,6 +70,11 @@ export interface Ledger {
   ): Promise<string | null>;
   /** Sum of the payer's open payments that were reserved before this one, in USDC base units. */
   openBefore(key: PaymentKey, id: string): Promise<bigint>;
+  /**
+   * Charges a voucher and keeps the reply, in one step. Returns the sale's id. Null when the voucher does not fit the channel any more, or another
+   * request has charged it. Throws Unavailable (`reply_store_full`) while the reply store is full.
+   */
+  charge(sale: Omit<VoucherSale, 'id' | 'bootId' | 'reservedAt'>, body: Uint8Array): Promise<string | null>;
   /** Releases a reservation, so that the authorization may buy again. False once it is being settled. */
   release(id: string): Promise<boolean>;
   /** The same for a row whose intent only the caller may have stored. False when a transaction is noted or the row is gone. */
@@ -121,6 +132,7 @@ export interface Ledger {
 export function createLedger(options: LedgerOptions): Ledger {
   const {
     store,
+    channels,
     clock,
     bootId,
     storeBytes,
@@ -170,9 +182,20 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
     release: async (id) => tell(id, 'released', await store.release(id, ['reserved'])),
     abandon: async (id) => tell(id, 'released', await store.release(id, ['reserved', 'settling'])),
-    storeIntent: async (id, { signature, checkedBlock, payerHasCode, body }) => {
+    charge: async (sale, body) => {
+      if (!channels) throw new Error('no store of channels was given');
+      if (replyBytes + body.length > mostBytes) throw replyStoreFull();
+      const now = clock.nowMs();
+      const id = nextId();
+      replyBytes += body.length;
+      const row = { ...sale, id, bootId, reservedAt: now };
+      const isCharged = await channels.charge(row, body, now + keepSeconds * 1000);
+      if (!isCharged) replyBytes -= body.length;
+      return tell(id, 'settled', isCharged) ? id : null;
+    },
+    storeIntent: async (id, { signature, checkedBlock, payerHasCode, body, calldata }) => {
       if (replyBytes + body.length > mostBytes) return false;
-      const change = { signature, checkedBlock, payerHasCode, settlingAt: clock.nowMs() };
+      const change = { signature, checkedBlock, payerHasCode, settlingAt: clock.nowMs(), ...(calldata && { calldata }) };
       // Counted before it is stored, so that two concurrent calls cannot fill the same space.
       replyBytes += body.length;
       const moved = await store.move(id, LEGAL_FROM.settling, 'settling', change, { store: body });
@@ -181,12 +204,12 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
     settled: async (id, transaction, block, paid) => {
       const now = clock.nowMs();
-      const change = { transaction, block, charged: paid, signature: null, reason: null, endedAt: now };
+      const change = { transaction, block, charged: paid, signature: null, calldata: null, reason: null, endedAt: now };
       const reply = { keepUntil: now + keepSeconds * 1000 };
       return tell(id, 'settled', await store.move(id, LEGAL_FROM.settled, 'settled', change, reply));
     },
     failed: async (id, reason, fencingToken) => {
-      const change = { reason, signature: null, endedAt: clock.nowMs() };
+      const change = { reason, signature: null, calldata: null, endedAt: clock.nowMs() };
       return tell(id, 'failed', await store.move(id, LEGAL_FROM.failed, 'failed', change, 'drop', fencingToken));
     },
     ruleOut: (id, reason) => store.move(id, ['failed'], 'failed', { reason }),

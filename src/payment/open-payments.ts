@@ -96,6 +96,7 @@ function openPurchase<S>(options: PaymentsOptions<S>, { ledger }: RailKit, { rai
     failures: createFailures(config.failureLimits, clock),
     serve: createServe({ ledger, sources, handlerTimeoutMs }),
     sources,
+    handlerTimeoutMs,
     clock,
     network: config.network.caip2,
     log,

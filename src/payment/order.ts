@@ -1,9 +1,8 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
 import type { PaymentKey } from '../store/ports/sales.ts';
-import type { Authorization } from './authorization.ts';
 import type { Credential } from './protocol.ts';
-import type { PurchaseRail } from './rail.ts';
+import type { PurchaseRail, SignedPayment } from './rail.ts';
 
 /** A request with a payment attached, whatever transport brought it. */
 export interface Presentation {
@@ -17,21 +16,25 @@ export interface Presentation {
   readonly signal: AbortSignal;
 }
 
-/** A parsed request with its decoded payment, before the cheap checks. */
-export interface Order<S> {
+/** A parsed request for a priced endpoint, and the rail that its payment names. */
+export interface PaidRequest<S> {
   readonly endpoint: Endpoint<S>;
   readonly params: unknown;
-  readonly authorization: Authorization;
-  /** SHA-256 over the contract, the fields and the signature. */
-  readonly authorizationHash: Uint8Array;
   /** What the request costs, in USDC base units. */
   readonly price: bigint;
   readonly rail: PurchaseRail;
-  /** The ledger's key of the authorization on that rail. */
-  readonly key: PaymentKey;
   readonly requestHash: Uint8Array;
   /** The client's key in the limits. */
   readonly client: string;
-  readonly clientHash: Uint8Array;
   readonly identifierHash: Uint8Array | null;
+}
+
+/** A parsed request with its decoded payment, before the cheap checks. */
+export interface Order<S> extends PaidRequest<S> {
+  readonly payment: SignedPayment;
+  readonly authorization: SignedPayment['authorization'];
+  readonly authorizationHash: Uint8Array;
+  /** The ledger's key of the authorization on that rail. */
+  readonly key: PaymentKey;
+  readonly clientHash: Uint8Array;
 }

@@ -4,6 +4,7 @@ import type { Offer } from './offer.ts';
 import type { Presentation } from './order.ts';
 import type { Demand } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
+import { corrected } from './refusal.ts';
 
 /** Sells an endpoint for a presented payment. */
 export type Purchase<S> = (
@@ -12,11 +13,11 @@ export type Purchase<S> = (
   presentation: Presentation,
 ) => Promise<Delivery>;
 
-/** The counter of an endpoint whose terms are known at start. A request gets the price before its parameters are checked. */
-export function createPreparedCounter<S>(endpoint: Endpoint<S>, offer: Offer, purchase: Purchase<S>): Counter<Ask> {
+/** The counter of an endpoint whose terms are known before a request. `offer` returns the terms of now. A request gets the price before its parameters are checked. */
+export function createPreparedCounter<S>(endpoint: Endpoint<S>, offer: () => Offer, purchase: Purchase<S>): Counter<Ask> {
   const demand = ({ target, query }: Ask, error?: string): Demand => ({
-    fields: offer.demand.fields(target, error),
-    body: offer.demand.body(query),
+    fields: offer().demand.fields(target, error),
+    body: offer().demand.body(query),
     contentType: 'application/json',
   });
 
@@ -24,11 +25,15 @@ export function createPreparedCounter<S>(endpoint: Endpoint<S>, offer: Offer, pu
     read: (ask) => ask,
     demand,
     sell: ({ query, client, identity, signal }, credential) =>
-      purchase(endpoint, offer.requirement, {
+      purchase(endpoint, offer().requirement, {
         ...{ credential, query },
         ...{ client: client(), identity: identity(), signal: signal() },
       }),
     refusalReceipt: ({ settlement }) => settlement,
-    demandAgain: (ask, { reason }) => demand(ask, reason),
+    demandAgain: (ask, { reason, correction }) => {
+      const { demand: prepared, accepts } = offer();
+      if (!correction) return demand(ask, reason);
+      return { ...demand(ask, reason), fields: prepared.fields(ask.target, reason, corrected(accepts, correction)) };
+    },
   };
 }

@@ -58,7 +58,8 @@ export interface HttpProtocol {
 
 /** The demand of an endpoint, prepared at start except for the request's own parts. */
 export interface Prepared {
-  fields(target: string, error?: string): Fields;
+  /** `accepts`: other entries than the prepared ones, for one buyer. */
+  fields(target: string, error?: string, accepts?: readonly PaymentRequirements[]): Fields;
   /** The body for a person who sent a request without a payment. */
   body(query: Readonly<Record<string, unknown>>): string;
 }

@@ -21,12 +21,13 @@ import {
 } from './known-payment.ts';
 import { hashClient, hashRequest, type Ledger } from './ledger.ts';
 import { createReadSoon } from './ledger-patience.ts';
-import type { Order, Presentation } from './order.ts';
+import type { Order, PaidRequest, Presentation } from './order.ts';
 import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
 import type { Credential } from './protocol.ts';
-import type { RailFor, Verified } from './rail.ts';
+import type { PaidProof, PaymentCommand, PurchaseRail, RailFor, SignedPayment, Verified } from './rail.ts';
 import { type Delivery, deliver, refusedSettlement, Underpaid } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
+import { runEndpoint } from './run-endpoint.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
 import type { Settlement } from './settlement.ts';
 import { ALREADY_USED } from './settler.ts';
@@ -39,6 +40,7 @@ interface PurchaseOptions<S> {
   failures: Failures;
   serve: Serve<S>;
   sources: S;
+  handlerTimeoutMs: number;
   clock: Clock;
   network: string;
   log: { error(detail: object, message: string): void };
@@ -61,7 +63,7 @@ interface Served extends Verified {
  * None of them has moved money, except those that say `charged: "unknown"`.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
-  const { ledger, settlement, railFor, failures, serve, sources, clock, network, log } = options;
+  const { ledger, settlement, railFor, failures, serve, sources, handlerTimeoutMs, clock, network, log } = options;
   const serving = new Set<string>();
   const soon = createReadSoon(clock);
   const takeover = createTakeover({ ledger, clock });
@@ -72,32 +74,85 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     plain: PaymentRequirements,
     presentation: Presentation,
   ): Promise<Delivery> {
+    const { credential, signal } = presentation;
+    const rail = railFor(credential.accepted);
+    const requirement = rail.requirement(plain);
+    const command = rail.readCommand?.(credential.payload);
+    if (command) return carryOut(command, requirement, presentation);
     // 2. The parameters. The protocol did step 1, the header.
-    const { credential } = presentation;
-    const order = readOrder(endpoint, presentation);
+    const request = readRequest(endpoint, rail, presentation);
+    const payment = rail.read(credential.payload);
+    if (payment.kind === 'paid') return redeem(payment, request, requirement, presentation);
+    const order = orderOf(request, payment, presentation);
     // 3. The ledger's row. `soon` bounds each read (3d).
     const known = await soon(ledger.find(order.key));
     // 3a. The identifier. Using it for another payload is the buyer's mistake, whatever the state of either payment.
     await checkIdentifier(order, known);
     // 3b-3c. The row of a known authorization decides. A price or a time that has changed since must not turn the answer into a 402.
     if (known && !mayTakeOver(known, order)) return again(known, order);
-    const offer = { credential, requirement: order.rail.requirement(plain), signal: presentation.signal };
+    const offer = { credential, requirement, signal };
     return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);
   }
 
-  function readOrder(endpoint: Endpoint<S>, { credential, query, client, identity }: Presentation): Order<S> {
-    const rail = railFor(credential.accepted);
+  function readRequest(endpoint: Endpoint<S>, rail: PurchaseRail, { credential, query, client }: Presentation): PaidRequest<S> {
     const params = parseParams(endpoint, query, true);
     endpoint.checkParams(params, sources);
-    const { authorization, authorizationHash } = rail.read(credential.payload);
     return {
-      ...{ endpoint, params, authorization, authorizationHash, rail, client },
-      key: paymentKey(authorization, network, rail.contract),
+      ...{ endpoint, params, rail, client },
       price: endpoint.price?.units ?? 0n,
       requestHash: hashRequest(listedPath(endpoint), params),
-      clientHash: hashClient(authorization.nonce, identity),
       identifierHash: hashIdentifier(credential.extensions),
     };
+  }
+
+  function orderOf(request: PaidRequest<S>, payment: SignedPayment, { identity }: Presentation): Order<S> {
+    const { authorization, authorizationHash } = payment;
+    return {
+      ...{ ...request, payment, authorization, authorizationHash },
+      key: paymentKey(authorization, network, request.rail.contract),
+      clientHash: hashClient(authorization.nonce, identity),
+    };
+  }
+
+  /** Sells for a proof that needs no settlement. The rail grants the answer; the limits are the same as for every other payment. */
+  async function redeem(
+    proof: PaidProof,
+    request: PaidRequest<S>,
+    requirement: PaymentRequirements,
+    { credential, identity, signal }: Presentation,
+  ): Promise<Delivery> {
+    const { endpoint, params, price, requestHash, identifierHash, client } = request;
+    let isVerified = false;
+    return proof
+      .redeem({
+        ...{ accepted: credential.accepted, requirement, route: listedPath(endpoint) },
+        ...{ price, requestHash, identifierHash, identity, asker: admission.asker(request, signal) },
+        admit: async () => {
+          admission.checkFailures(proof.payer, client);
+          admission.checkRoom();
+        },
+        run: () => {
+          isVerified = true;
+          return runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
+        },
+      })
+      .catch((error) => {
+        if (isBuyersDoing(error, isVerified)) failures.note(bytesToHex(proof.payer), client);
+        throw error;
+      });
+  }
+
+  /** Carries out a command. It counts like a payment when it is refused. */
+  async function carryOut(
+    command: PaymentCommand,
+    requirement: PaymentRequirements,
+    { credential, client, signal }: Presentation,
+  ): Promise<Delivery> {
+    admission.checkFailures(command.payer, client);
+    return command.run(credential.accepted, requirement, admission.asker({ client }, signal)).catch((error) => {
+      if (isBuyersDoing(error, false)) failures.note(bytesToHex(command.payer), client);
+      throw error;
+    });
   }
 
   /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
@@ -112,17 +167,17 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   async function sell(order: Order<S>, known: Payment | null, offer: Offer): Promise<Delivery> {
-    const { authorization, rail } = order;
+    const { payment, rail, price } = order;
     const { credential, requirement, signal } = offer;
     const asker = admission.asker(order, signal);
     // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
     rail.checkAccepted(credential.accepted, requirement);
-    rail.checkAuthorization(authorization, requirement, nowSeconds(clock));
+    rail.check(payment, requirement, nowSeconds(clock));
     await admission.checkCapacity(order);
     // 5-6. The signature, and a read of the payer.
     const isAgain = known !== null;
     const seen = await admission.lookAtPayer(order, isAgain, asker);
-    const verify = (id: string) => rail.verify(id, authorization, seen, { asker, isAgain });
+    const verify = (id: string) => rail.verify(id, payment, seen, { asker, isAgain, price });
     return serveAndSettle(order, known, verify, signal);
   }
 
@@ -150,10 +205,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   function reserve(order: Order<S>, known: Payment | null, onId: (id: string) => void): Promise<string | null> {
-    const { endpoint, authorizationHash, price, key, requestHash, clientHash, identifierHash } = order;
+    const { endpoint, payment, authorizationHash, price, key, requestHash, clientHash, identifierHash } = order;
     const { value: amount, to: payTo, validAfter, validBefore } = order.authorization;
     const terms = { amount, payTo, validAfter, validBefore, authorizationHash, price, route: listedPath(endpoint) };
-    return ledger.reserve({ ...key, ...terms, requestHash, clientHash, identifierHash }, known !== null, onId);
+    const { channel = null } = payment;
+    return ledger.reserve({ ...key, ...terms, requestHash, clientHash, identifierHash, channel }, known !== null, onId);
   }
 
   async function serveReserved(
@@ -196,7 +252,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     let movedNothing = false;
     try {
       const ended = await openUntilKnown(() => settleRow(id, order, known, served));
-      if (ended?.state === 'settled') return handOut(ended, served.body, order.price);
+      if (ended?.state === 'settled') return handOut(ended, served.body, order.price, order.rail);
       if (ended?.state !== 'failed') throw settlementUnknown();
       failures.note(payer, client);
       movedNothing = ended.transaction !== null;
@@ -234,6 +290,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const holder = await soon(ledger.find(order.key));
     await checkIdentifier(order, holder);
     if (holder && !mayTakeOver(holder, order)) return again(holder, order);
+    const refusal = await order.rail.whyNotReserved?.(order.payment);
+    if (refusal) throw refusal;
     const refuse = async (): Promise<Delivery> => {
       throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
     };
@@ -253,13 +311,13 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       isSameRequest(payment, order) && isSameBuyer(payment, order)
         ? await openUntilKnown(() => ledger.redeliver(payment.id))
         : null;
-    if (!body) throw new PaymentRefused(ALREADY_USED);
-    return handOut(payment, body, payment.price ?? payment.amount);
+    if (!body) throw (await order.rail.refuseUsed?.(order.payment, payment)) ?? new PaymentRefused(ALREADY_USED);
+    return handOut(payment, body, payment.price ?? payment.amount, order.rail);
   }
 
-  function handOut(payment: Payment, body: Uint8Array, price: bigint): Delivery {
+  function handOut(payment: Payment, body: Uint8Array, price: bigint, rail: PurchaseRail): Delivery {
     try {
-      return deliver(payment, body, price);
+      return deliver(payment, body, price, rail.receipt);
     } catch (error) {
       if (error instanceof Underpaid) log.error({ err: error }, 'ALERT: an answer was held back because less was paid');
       throw error;

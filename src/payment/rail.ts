@@ -1,12 +1,15 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { RailsConfig } from '../config/rails.ts';
+import type { ChannelCharge } from '../store/ports/channel-state.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { Authorization } from './authorization.ts';
-import type { Credential } from './protocol.ts';
+import type { Credential, Receipt } from './protocol.ts';
+import type { Delivery } from './receipt.ts';
+import type { PaymentRefused } from './refusal.ts';
 import type { RailSettling, Settler, SettlingTerms, Verdict } from './settler.ts';
 
-/** The rails whose payments are settled after the call is served. */
-export type RailName = 'usdc-exact' | 'usdc-gateway';
+/** The rails that take USDC. */
+export type RailName = 'usdc-exact' | 'usdc-gateway' | 'usdc-channels';
 
 /** What is known of a rail before it is opened. Every member is pure. */
 export interface RailInfo {
@@ -15,6 +18,8 @@ export interface RailInfo {
   isOn(rails: RailsConfig): boolean;
   /** Makes this rail's entry in a 402 from the plain one. Called only where the rail is on. */
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
+  /** Whether a 402 lists this rail only while its settler is available. By default it lists the rail always. */
+  readonly isHiddenWhileClosed?: boolean;
   /** The remote service that settles for it; null where our relayer does. */
   service(rails: RailsConfig): RailService | null;
 }
@@ -70,10 +75,11 @@ export interface Verified {
   readonly hasCode: boolean;
 }
 
-/** The client that asks for the last checks, and whether the authorization reverted here before. */
+/** The client that asks for the last checks, whether the authorization reverted here before, and what the call costs in USDC base units. */
 export interface VerifyTerms {
   readonly asker: Asker;
   readonly isAgain: boolean;
+  readonly price: bigint;
 }
 
 /** The client that asks for a review, and whether the review may send requests now. */
@@ -82,11 +88,52 @@ export interface ReviewTerms {
   mayLookUp(): boolean;
 }
 
-/** A decoded payment that a buyer signed. */
+/** A decoded payment that is settled after the call is served. */
 export interface SignedPayment {
+  readonly kind: 'signed';
   readonly authorization: Authorization;
   /** SHA-256 over the contract, the fields and the signature. */
   readonly authorizationHash: Uint8Array;
+  /** The voucher that the sale charges, where the payment is a deposit into a channel. */
+  readonly channel?: ChannelCharge;
+  /** The call that settles the payment, where it is another one than the token's transfer. */
+  readonly calldata?: Uint8Array;
+}
+
+/** A decoded payment that needs no settlement. Its rail grants the answer and delivers it. */
+export interface PaidProof {
+  readonly kind: 'paid';
+  /** 20 bytes. The limits count by it. */
+  readonly payer: Uint8Array;
+  /** Throws PaymentRefused when the proof buys nothing here. */
+  redeem(order: PaidOrder): Promise<Delivery>;
+}
+
+/** A request with a proof attached. */
+export interface PaidOrder {
+  readonly accepted: Credential['accepted'];
+  readonly requirement: PaymentRequirements;
+  /** The route's listed path, such as `/v1/paid/chain/wallet`. */
+  readonly route: string;
+  /** What the request costs, in USDC base units. */
+  readonly price: bigint;
+  readonly requestHash: Uint8Array;
+  readonly identifierHash: Uint8Array | null;
+  /** Identifies the client on redelivery. */
+  readonly identity: string;
+  readonly asker: Asker;
+  /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the reply store is full. */
+  admit(): Promise<void>;
+  /** Runs the endpoint and returns the reply's bytes. Throws what the endpoint throws. */
+  run(): Promise<Uint8Array>;
+}
+
+/** A message that buys nothing: the rail carries it out and answers with a receipt. No endpoint runs. */
+export interface PaymentCommand {
+  /** 20 bytes. The limits count by it. */
+  readonly payer: Uint8Array;
+  /** Throws PaymentRefused when the command is not carried out. */
+  run(accepted: Credential['accepted'], requirement: PaymentRequirements, asker: Asker): Promise<Delivery>;
 }
 
 /** One way to pay in USDC: what a purchase needs of it until the call is served. The settler does the rest. */
@@ -97,31 +144,39 @@ export interface PurchaseRail {
   /** Makes this rail's entry in a challenge from the plain one. */
   requirement(plain: PaymentRequirements): PaymentRequirements;
   /** Decodes the payload. Throws PaymentRefused for another kind of payment, and for a payload that cannot be decoded. */
-  read(payload: Credential['payload']): SignedPayment;
+  read(payload: Credential['payload']): SignedPayment | PaidProof;
+  /** Decodes a payload that is a command; null for a payment. A command is read before the request's parameters, because it runs no endpoint. */
+  readCommand?(payload: Credential['payload']): PaymentCommand | null;
   /** Throws PaymentRefused when the terms that the buyer claims to accept are not this rail's. */
   checkAccepted(accepted: Credential['accepted'], requirement: PaymentRequirements): void;
   /** The cheap checks; throws PaymentRefused. `now` in Unix seconds. */
-  checkAuthorization(authorization: Authorization, requirement: PaymentRequirements, now: number): void;
+  check(payment: SignedPayment, requirement: PaymentRequirements, now: number): void;
   /**
    * Throws PaymentRefused unless the payer signed. Throws TooMany or Unavailable when the payer's contract cannot be called now. Returns what it read
    * of the payer; null when it read nothing.
    */
-  checkSignature(authorization: Authorization, asker: Asker): Promise<Look | null>;
+  checkSignature(payment: SignedPayment, asker: Asker): Promise<Look | null>;
   /**
    * Reads the evidence about an authorization that reverted before. `known` is its row. Sends requests of its own only where `mayLookUp` allows it.
    * Otherwise the verdict is unknown.
    */
-  review(authorization: Authorization, known: Payment, terms: ReviewTerms): Promise<Verdict>;
+  review(payment: SignedPayment, known: Payment, terms: ReviewTerms): Promise<Verdict>;
   /**
    * Reads the payer, together with other payers. Throws PaymentRefused when the payer cannot pay for this one authorization. `signed` is what the
    * signature check read. `isAgain`: the authorization reverted before and was found unused a moment ago.
    */
-  look(authorization: Authorization, asker: Asker, terms: { signed: Look | null; isAgain: boolean }): Promise<Look>;
+  look(payment: SignedPayment, asker: Asker, terms: { signed: Look | null; isAgain: boolean }): Promise<Look>;
+  /** Why a payment of this rail cannot be reserved although the ledger has no row of it; null without a reason of this rail's own. */
+  whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
+  /** The refusal of a payment that has been used for another request. By default the reason alone. */
+  refuseUsed?(payment: SignedPayment, known: Payment): Promise<PaymentRefused>;
+  /** The receipt of a delivered payment. By default the transaction and the amount. */
+  receipt?(payment: Payment): Receipt;
   /**
    * Makes the last checks of a reserved payment before the handler runs. Throws PaymentRefused when the authorization could not be settled together
    * with the payer's earlier open payments. `id` is the id of this reservation.
    */
-  verify(id: string, authorization: Authorization, seen: Look, terms: VerifyTerms): Promise<Verified>;
+  verify(id: string, payment: SignedPayment, seen: Look, terms: VerifyTerms): Promise<Verified>;
 }
 
 /** Returns the rail that a payment's `accepted` names. */

@@ -15,19 +15,23 @@ type Network = SettleResponse['network'];
 
 /**
  * Makes the last check before any delivery: the amount that the evidence shows is at least the price of the request, in USDC base units. Throws
- * Underpaid otherwise. An earlier check should always have prevented that.
+ * Underpaid otherwise. An earlier check should always have prevented that. `receiptOf` makes the rail's own receipt.
  */
-export function deliver(payment: Payment, body: Uint8Array, price: bigint): Delivery {
+export function deliver(payment: Payment, body: Uint8Array, price: bigint, receiptOf = plainReceipt): Delivery {
   const paid = payment.charged ?? payment.amount;
   if (payment.state !== 'settled' || paid < price) throw new Underpaid(payment.id, paid, price);
-  const receipt: SettleResponse = {
+  return { body, receipt: receiptOf(payment) };
+}
+
+/** The receipt of a payment that is settled: its transaction and the amount that the payer signed. */
+function plainReceipt(payment: Payment): SettleResponse {
+  return {
     success: true,
     payer: bytesToHex(payment.payer),
     transaction: transactionText(payment.transaction) ?? '',
     network: payment.network as Network,
     amount: payment.amount.toString(),
   };
-  return { body, receipt };
 }
 
 /** 500: the payment covers less than the price, so the answer is not sent. This is a bug that an operator must see. */

@@ -1,18 +1,36 @@
-import type { SettleResponse } from '@x402/core/types';
+import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
 import { Unavailable } from '../errors.ts';
+
+/** What the buyer must know to sign the next payment: members that are added to the `extra` of the offer's entry of this scheme. */
+export interface Correction {
+  readonly scheme: string;
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+/** The offer's entries with a correction in them. */
+export function corrected(
+  accepts: readonly PaymentRequirements[],
+  { scheme, extra }: Correction,
+): readonly PaymentRequirements[] {
+  return accepts.map((entry) =>
+    entry.scheme === scheme ? { ...entry, extra: { ...entry.extra, ...extra } } : entry,
+  );
+}
 
 /**
  * 402: no money moved for this request. `reason` is x402's error code where x402 has one; it goes into the challenge's `error`. `settlement` is set
- * when a settlement was tried and refused; it goes into PAYMENT-RESPONSE.
+ * when a settlement was tried and refused; it goes into PAYMENT-RESPONSE. `correction` is set when the buyer's state is old.
  */
 export class PaymentRefused extends Error {
   readonly reason: string;
   readonly settlement: SettleResponse | null;
-  constructor(reason: string, settlement: SettleResponse | null = null) {
+  readonly correction: Correction | null;
+  constructor(reason: string, settlement: SettleResponse | null = null, correction: Correction | null = null) {
     super(reason);
     this.name = 'PaymentRefused';
     this.reason = reason;
     this.settlement = settlement;
+    this.correction = correction;
   }
 }
 

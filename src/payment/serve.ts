@@ -19,6 +19,8 @@ export class IntentInDoubt extends Error {}
  */
 export type Serve<S> = (id: string, order: Order<S>, verified: Verified, signal: AbortSignal) => Promise<Uint8Array>;
 
+const callOf = <S>({ payment: { calldata } }: Order<S>) => calldata && { calldata };
+
 /** Steps 9 to 11 of a paid request: the handler, the reply's check, the stored intent. */
 export function createServe<S>(options: ServeOptions<S>): Serve<S> {
   const { ledger, sources, handlerTimeoutMs } = options;
@@ -26,7 +28,7 @@ export function createServe<S>(options: ServeOptions<S>): Serve<S> {
   return async (id, order, { checkedBlock, hasCode }, signal) => {
     const body = await runEndpoint(order.endpoint, order.params, { sources, timeoutMs: handlerTimeoutMs, signal });
     if (signal.aborted) throw clientGone();
-    const intent = { signature: order.authorization.signature, checkedBlock, payerHasCode: hasCode, body };
+    const intent = { signature: order.authorization.signature, checkedBlock, payerHasCode: hasCode, body, ...callOf(order) };
     const stored = await ledger.storeIntent(id, intent).catch((cause) => {
       throw new IntentInDoubt('the intent was not stored for certain', { cause });
     });

@@ -32,7 +32,7 @@ export function createTakeover({ ledger, clock }: TakeoverOptions): Takeover {
   const looks = createLooks(clock);
   const paid = new Map<string, true>();
 
-  return async (known, { authorization, authorizationHash, rail }, asker) => {
+  return async (known, { payment, authorizationHash, rail }, asker) => {
     const id = bytesToHex(authorizationHash);
     if (paid.has(id)) return 'paid';
     const mayLookUp = (): boolean => {
@@ -40,7 +40,7 @@ export function createTakeover({ ledger, clock }: TakeoverOptions): Takeover {
       if (isDue) looks.note(id, false);
       return isDue;
     };
-    const verdict = await rail.review(authorization, known, { asker, mayLookUp });
+    const verdict = await rail.review(payment, known, { asker, mayLookUp });
     if (verdict.kind === 'open') return 'open';
     if (verdict.kind === 'unknown') throw settlementUnknown();
     looks.note(id, true);

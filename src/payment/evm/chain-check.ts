@@ -24,6 +24,12 @@ const CANNOT_PAY = /insufficient (funds|balance)/i;
 /** How long a gas price is used for simulations, in milliseconds. It moves by at most 2 % per block on Arc and need not be exact. */
 const GAS_PRICE_MS = 10_000;
 
+/** A call that settles a payment in place of the token's transfer. */
+interface SettlementCall {
+  readonly to: Uint8Array;
+  readonly data: Uint8Array;
+}
+
 /**
  * The checks of a payment that need the chain: one read that concurrent payers share, and one more call for accounts with code. `sender` returns the
  * address that will send the settlement, as far as it is known.
@@ -68,11 +74,13 @@ export function createChainCheck(
   }
 
   /**
-   * Simulates the transfer. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
+   * Simulates the transfer, or the other call that settles the payment. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
    * contract could detect the simulation.
    */
-  async function simulate(authorization: Authorization, signal: AbortSignal): Promise<void> {
-    const call = { from: sender(), to: usdc, data: transferCalldata(authorization), gas: GAS };
+  async function simulate(authorization: Authorization, signal: AbortSignal, settledBy: SettlementCall | null = null): Promise<void> {
+    const to = settledBy ? bytesToHex(settledBy.to) : usdc;
+    const data = settledBy ? bytesToHex(settledBy.data) : transferCalldata(authorization);
+    const call = { from: sender(), to, data, gas: GAS };
     const tryOut = (given: object) => chain.request('eth_call', [given, 'latest'], { signal });
     const gasPriceNow = await gasPrice(signal);
     try {

@@ -50,5 +50,5 @@ export function decodeEip3009(payload: Credential['payload']): Authorization {
  */
 export function readSigned(payload: Credential['payload'], contract: Uint8Array): SignedPayment {
   const authorization = decodeEip3009(payload);
-  return { authorization, authorizationHash: hashAuthorization(authorization, contract) };
+  return { kind: 'signed', authorization, authorizationHash: hashAuthorization(authorization, contract) };
 }

@@ -81,7 +81,20 @@ const TRANSFER_TYPEHASH = typeHash(
 
 /** The digest that the payer signed (EIP-712 over EIP-3009's struct). The domain separator is computed once, at start. */
 export function authorizationDigest(authorization: Authorization, separator: Uint8Array): Uint8Array {
+  return digestOfType(TRANSFER_TYPEHASH, authorization, separator);
+}
+
+const RECEIVE_TYPEHASH = typeHash(
+  'ReceiveWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
+);
+
+/** The digest of an authorization that only its recipient may use (`receiveWithAuthorization`). */
+export function receiveDigest(authorization: Authorization, separator: Uint8Array): Uint8Array {
+  return digestOfType(RECEIVE_TYPEHASH, authorization, separator);
+}
+
+function digestOfType(type: Uint8Array, authorization: Authorization, separator: Uint8Array): Uint8Array {
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
   const times = [word(validAfter), word(validBefore)];
-  return typedDigest(separator, [TRANSFER_TYPEHASH, addressWord(from), addressWord(to), word(value), ...times, nonce]);
+  return typedDigest(separator, [type, addressWord(from), addressWord(to), word(value), ...times, nonce]);
 }

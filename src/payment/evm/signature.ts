@@ -6,7 +6,6 @@ import type { Authorization } from '../authorization.ts';
 import type { Asker, Look, PurchaseRail } from '../rail.ts';
 import { PaymentRefused } from '../refusal.ts';
 import type { ChainCheck } from './chain-check.ts';
-import { authorizationDigest } from './eip3009.ts';
 
 /** Contract signatures that are checked per minute for all clients together. Each costs one request: unlike payer reads, they cannot share one. */
 const CONTRACTS_PER_MINUTE = 120;
@@ -17,8 +16,8 @@ const CUSTOMERS_PER_MINUTE = 60;
 
 interface SignatureCheckOptions {
   check: Pick<ChainCheck, 'admit' | 'contractSigned'>;
-  /** The EIP-712 domain separator of the contract that payers sign for. */
-  separator: Uint8Array;
+  /** The digest that the payer signs. */
+  digestOf(authorization: Authorization): Uint8Array;
   settler: Pick<PurchaseRail['settler'], 'refusesCode'>;
   /** Whether a payment of this payer has ever settled here. */
   hasPaid(authorization: Authorization): Promise<boolean>;
@@ -32,12 +31,12 @@ interface SignatureCheckOptions {
  * 3. Refuse while accounts with code are not settled.
  * 4. Ask the payer's contract (ERC-1271), at most CONTRACTS_PER_MINUTE times a minute.
  */
-export function createSignatureCheck({ check, separator, settler, hasPaid, clock }: SignatureCheckOptions) {
+export function createSignatureCheck({ check, digestOf, settler, hasPaid, clock }: SignatureCheckOptions) {
   const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
   const customers = createFairMinute(CUSTOMERS_PER_MINUTE, clock);
 
   return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
-    const digest = authorizationDigest(authorization, separator);
+    const digest = digestOf(authorization);
     const signer = recoverAddress(digest, authorization.signature);
     if (signer && Buffer.compare(signer, authorization.from) === 0) return null;
     const seen = await check.admit(authorization, asker, false);

@@ -1,6 +1,7 @@
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { addressOf, signDigest } from '../../../src/lib/secp256k1.ts';
-import { type ChannelConfig, createScheme } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { createScheme } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import type { ChannelConfig } from '../../../src/store/ports/channel-state.ts';
 import { USDC } from '../usdc/payments.ts';
 
 /** A channel's terms for tests of what needs no chain. */

@@ -11,7 +11,7 @@ export const TERMS: Terms = {
 };
 
 /** The plain rail alone, settled by our relayer. */
-export const PLAIN_RAILS: RailsConfig = { remote: null, gateway: null };
+export const PLAIN_RAILS: RailsConfig = { remote: null, gateway: null, channels: null };
 
 /** The Gateway beside it. */
 export function withGateway(wallet: `0x${string}`): RailsConfig {

@@ -48,7 +48,7 @@ const problemsOf = (env: Record<string, string>): readonly string[] => {
 
 describe('the configuration of the rails', () => {
   test('is our own relayer and no Gateway unless it says otherwise', () => {
-    expect(loadConfig(MINIMUM).rails).toEqual({ remote: null, gateway: null });
+    expect(loadConfig(MINIMUM).rails).toEqual({ remote: null, gateway: null, channels: null });
   });
 
   test('knows Circle’s services for Arc and its test network, and asks a custom network for what it cannot know', () => {

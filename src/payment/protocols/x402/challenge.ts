@@ -10,19 +10,21 @@ const MAX_RESOURCE_URL = 1024;
 
 /**
  * Prepares the PAYMENT-REQUIRED header of an endpoint. Everything except the resource URL and the error is serialised once. The returned function
- * makes the header's value for a request target.
+ * makes the header's value for a request target. With `accepts`, it offers these entries to one buyer in place of the prepared ones.
  */
 export function createChallenge(
   endpoint: Endpoint<never>,
   accepts: readonly PaymentRequirements[],
   publicOrigin: string,
-): (target: string, error?: string) => string {
+): (target: string, error?: string, accepts?: readonly PaymentRequirements[]) => string {
   const extensions = JSON.stringify({ ...IDENTIFIER_EXTENSION, ...bazaarExtension(endpoint) });
-  const rest = `,"description":${JSON.stringify(endpoint.summary)},"mimeType":"application/json"},"accepts":${JSON.stringify(accepts)},"extensions":${extensions}}`;
-  const tail = Buffer.from(rest, 'utf8').toString('base64');
+  const about = `,"description":${JSON.stringify(endpoint.summary)},"mimeType":"application/json"}`;
+  const tailFor = (entries: readonly PaymentRequirements[]) =>
+    Buffer.from(`${about},"accepts":${JSON.stringify(entries)},"extensions":${extensions}}`, 'utf8').toString('base64');
+  const prepared = tailFor(accepts);
   const listed = listedPath(endpoint);
 
-  function challenge(target: string, error = 'Payment required'): string {
+  function challenge(target: string, error = 'Payment required', tail = prepared): string {
     const url = resourceUrl(publicOrigin, listed, target);
     const head = `{"x402Version":2,"error":${JSON.stringify(error)},"resource":{"url":${JSON.stringify(url)}`;
     // Spaces before a comma have no meaning in JSON. They extend the head to a multiple of three bytes, so that its base64 has no padding and the
@@ -32,7 +34,10 @@ export function createChallenge(
   }
 
   const plain = challenge(listed);
-  return (target, error) => (error === undefined && target === listed ? plain : challenge(target, error));
+  return (target, error, entries) => {
+    if (entries) return challenge(target, error, tailFor(entries));
+    return error === undefined && target === listed ? plain : challenge(target, error);
+  };
 }
 
 /** The configured origin with the request's path and query. Neither a Host header nor an absolute-form target changes the origin. */

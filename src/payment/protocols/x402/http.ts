@@ -15,7 +15,10 @@ export const x402Http: HttpProtocol = {
   unpaidReason: (headers) => (headers[V1_PAYMENT] === undefined ? undefined : V1_REFUSED),
   prepare: (endpoint, accepts, origin) => {
     const challenge = createChallenge(endpoint, accepts, origin);
-    return { fields: (target, error) => [['payment-required', challenge(target, error)]], body: createHint(endpoint) };
+    return {
+      fields: (target, error, corrected) => [['payment-required', challenge(target, error, corrected)]],
+      body: createHint(endpoint),
+    };
   },
   quote: (of, quote, error) => {
     const { header, body } = quotedChallenge(of, quote, error);

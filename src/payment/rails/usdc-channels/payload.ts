@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { Credential } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import type { ChannelConfig } from './scheme.ts';
+import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
 
 /** A cumulative promise: up to `maxClaimableAmount` in all may be claimed from the channel. */
 export interface Voucher {

@@ -1,28 +1,13 @@
 import { hexToBytes } from '../../../lib/hex.ts';
 import { keccak256 } from '../../../lib/secp256k1.ts';
 import { setNewest } from '../../../lib/set-newest.ts';
+import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
 import { addressWord, domainSeparator, typedDigest, typeHash, word } from '../../evm/eip712.ts';
 
 /** The scheme's settlement contract. Its address is compiled into every client, so it is the same on all chains. */
 export const SETTLEMENT: `0x${string}` = '0x4020074e9df2ce1dee5a9c1b5c3f541d02a10003';
 /** What collects deposits by EIP-3009: the recipient that a depositor signs for. The same on all chains. */
 export const DEPOSIT_COLLECTOR: `0x${string}` = '0x4020806089470a89826cb9fb1f4059150b550004';
-
-/** What a channel is: its id is a hash of all of it. */
-export interface ChannelConfig {
-  /** 20 bytes each. */
-  readonly payer: Uint8Array;
-  /** The key that signs vouchers; 20 zero bytes where the payer itself signs, by key or as a contract. */
-  readonly payerAuthorizer: Uint8Array;
-  readonly receiver: Uint8Array;
-  /** The key that signs claims and refunds for the receiver. */
-  readonly receiverAuthorizer: Uint8Array;
-  readonly token: Uint8Array;
-  /** Seconds between the payer's wish to withdraw and the withdrawal. */
-  readonly withdrawDelay: number;
-  /** 32 bytes: tells channels of the same parties apart. */
-  readonly salt: Uint8Array;
-}
 
 /** What one row of a claim records. Amounts in base units of the token. */
 export interface ClaimEntry {

@@ -3,7 +3,7 @@ import { hexToBytes } from '../../../lib/hex.ts';
 import { type Authorization, paymentKey } from '../../authorization.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { domainSeparator } from '../../evm/eip712.ts';
-import { neededValidity } from '../../evm/eip3009.ts';
+import { authorizationDigest, neededValidity } from '../../evm/eip3009.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import { createSignatureCheck } from '../../evm/signature.ts';
 import { USDC_DOMAIN } from '../../evm/token.ts';
@@ -42,8 +42,9 @@ function openPurchase({ config, ledger, check, evidence, clock }: ExactNeeds, se
   const { usdc, chainId, caip2: network } = config.network;
   const contract = hexToBytes(usdc);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, contract);
+  const digestOf = (authorization: Authorization) => authorizationDigest(authorization, separator);
   const hasPaid = (authorization: Authorization) => ledger.hasSettled(paymentKey(authorization, network, contract));
-  const checkSignature = createSignatureCheck({ check, separator, settler, hasPaid, clock });
+  const checkSignature = createSignatureCheck({ check, digestOf, settler, hasPaid, clock });
   const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
   return createChainRail({ ledger, network, clock, check, evidence, settler, checkSignature, validity, usdc });
 }

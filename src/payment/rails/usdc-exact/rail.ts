@@ -1,18 +1,14 @@
-import { TooMany } from '../../../errors.ts';
-import { type Clock, nowSeconds } from '../../../lib/clock.ts';
-import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
-import { paymentKey } from '../../authorization.ts';
-import { settlementUnknown } from '../../doubt.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { hexToBytes } from '../../../lib/hex.ts';
+import type { Authorization } from '../../authorization.ts';
 import { checkAccepted } from '../../evm/accepted.ts';
+import { createAuthorizationChecks } from '../../evm/authorization-checks.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { checkAuthorization, type ValidityBounds } from '../../evm/eip3009.ts';
 import { readSigned } from '../../evm/eip3009-payload.ts';
-import { createEmptyPayers } from '../../evm/empty-payers.ts';
 import type { Evidence } from '../../evm/evidence.ts';
-import { checkCodeTaken } from '../../evm/signature.ts';
 import type { Ledger } from '../../ledger.ts';
-import type { PurchaseRail } from '../../rail.ts';
-import { PaymentRefused } from '../../refusal.ts';
+import type { Asker, Look, PurchaseRail } from '../../rail.ts';
 import { NONCE_USED } from '../../settler.ts';
 
 interface ChainRailOptions {
@@ -20,18 +16,20 @@ interface ChainRailOptions {
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
   settler: PurchaseRail['settler'];
-  checkSignature: PurchaseRail['checkSignature'];
+  checkSignature(authorization: Authorization, asker: Asker): Promise<Look | null>;
   validity: ValidityBounds;
   network: string;
   usdc: `0x${string}`;
   clock: Clock;
 }
 
+/** x402's codes for this rail. */
+const REASONS = { insufficient: 'invalid_exact_evm_insufficient_balance', used: NONCE_USED };
+
 /** The plain rail: an authorization of the token itself. The chain decides about it, also where a facilitator settles it. */
 export function createChainRail(options: ChainRailOptions): PurchaseRail {
-  const { ledger, check, evidence, settler, checkSignature, validity, network, clock } = options;
+  const { settler, checkSignature, validity } = options;
   const contract = hexToBytes(options.usdc);
-  const empty = createEmptyPayers(clock);
 
   return {
     contract,
@@ -39,49 +37,8 @@ export function createChainRail(options: ChainRailOptions): PurchaseRail {
     read: (payload) => readSigned(payload, contract),
     checkAccepted,
     requirement: (plain) => plain,
-    checkAuthorization: (authorization, requirement, now) =>
-      checkAuthorization(authorization, requirement, now, validity),
-    checkSignature,
-    /** Open when the shared read shows it as unused and it has not expired. Otherwise the logs decide. */
-    review: async (authorization, { checkedBlock }, { asker, mayLookUp }) => {
-      const { used, block } = await check.admit(authorization, asker, true);
-      if (!used && BigInt(nowSeconds(clock)) < authorization.validBefore) return { kind: 'open' };
-      if (!mayLookUp()) return { kind: 'unknown' };
-      return evidence.lookup(authorization, checkedBlock ?? block, { rank: 'sale' });
-    },
-    /** Refuses a used authorization, and a balance below the price. */
-    look: async (authorization, asker, { signed, isAgain }) => {
-      const payer = bytesToHex(authorization.from);
-      const waitSeconds = empty.secondsBelow(payer, authorization.value);
-      if (waitSeconds > 0) throw shortOfFunds(waitSeconds);
-      const seen = signed ?? (await check.admit(authorization, asker, true));
-      // A third party has sent it since the review. The next review will show whom it paid.
-      if (seen.used && isAgain) throw settlementUnknown();
-      if (seen.used) throw new PaymentRefused(NONCE_USED);
-      empty.note(payer, seen.balance);
-      if (seen.balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
-      return seen;
-    },
-    /**
-     * 1. The balance must also cover the payer's earlier open payments.
-     * 2. A payment of an account with code must pass a simulation.
-     */
-    verify: async (id, authorization, { balance, hasCode, block }, { asker }) => {
-      const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
-      if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
-      if (hasCode) {
-        checkCodeTaken(settler);
-        await check.simulate(authorization, asker.signal);
-      }
-      return { checkedBlock: block, hasCode };
-    },
+    check: ({ authorization }, requirement, now) => checkAuthorization(authorization, requirement, now, validity),
+    checkSignature: ({ authorization }, asker) => checkSignature(authorization, asker),
+    ...createAuthorizationChecks({ ...options, contract, reasons: REASONS }),
   };
-}
-
-const INSUFFICIENT = 'invalid_exact_evm_insufficient_balance';
-
-/** A refusal from memory. The payer may have received money since, so the error does not say that it lacks any. */
-function shortOfFunds(waitSeconds: number): TooMany {
-  const detail = 'this payer held too little a moment ago; present the payment again';
-  return new TooMany('payer_short_of_funds', detail, waitSeconds);
 }

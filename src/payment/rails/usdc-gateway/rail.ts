@@ -37,6 +37,7 @@ interface GatewayRailOptions {
 export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
   const { gateway, settler, ledger, network, times, clock } = options;
   const contract = hexToBytes(gateway.wallet);
+  const check = createGatewayCheck(times);
   const readDeposit = createSharedReads<Uint8Array, bigint>({
     ask: (depositors) => gateway.client.balances(depositors.map(bytesToHex)),
     ...{ ...PAYER_READ_TIMES, most: MOST_DEPOSITORS, clock },
@@ -54,16 +55,16 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
     read: (payload) => readSigned(payload, contract),
     checkAccepted,
     requirement: (plain) => gatewayRequirement(plain, gateway.wallet),
-    checkAuthorization: createGatewayCheck(times),
-    checkSignature: async (authorization) => {
+    check: ({ authorization }, requirement, now) => check(authorization, requirement, now),
+    checkSignature: async ({ authorization }) => {
       await gateway.checkSignature(authorization);
       return null;
     },
     /** The Gateway may have taken a payment that was handed over before. Its transfers decide. */
-    review: async (authorization, _known, { mayLookUp }) =>
+    review: async ({ authorization }, _known, { mayLookUp }) =>
       mayLookUp() ? gateway.evidence.lookup(authorization) : { kind: 'unknown' },
     /** Refuses a deposit below the price. */
-    look: async (authorization, { client, signal }) => {
+    look: async ({ authorization }, { client, signal }) => {
       const balance = await readDeposit(authorization.from, signal, client);
       if (balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
       return { used: false, balance, hasCode: false, block: 0 };
@@ -73,7 +74,7 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
      * 2. The nonce must be unused, unless we handed the authorization over before.
      * 3. The Gateway must find no fault in the form.
      */
-    verify: async (id, authorization, { balance }, { asker: { signal }, isAgain }) => {
+    verify: async (id, { authorization }, { balance }, { asker: { signal }, isAgain }) => {
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
       if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
       const [reason] = await Promise.all([
