@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { addressOf } from '../lib/secp256k1.ts';
 import { hexToBytes } from '../lib/hex.ts';
+import { addressOf } from '../lib/secp256k1.ts';
 import { baseUrl, usdc, whole } from './fields.ts';
 
 /** A third party's x402 facilitator, which settles instead of our relayer. */

@@ -15,7 +15,7 @@ export function isSameAuthorization<S>(payment: Payment, order: Order<S>): boole
 }
 
 /** Whether a row's payment was made for the request that is asked for now. */
-export function isSameRequest<S>(payment: Payment, order: Order<S>): boolean {
+export function isSameRequest(payment: Payment, order: Pick<Order<never>, 'requestHash'>): boolean {
   return equal(payment.requestHash, order.requestHash);
 }
 
@@ -45,7 +45,7 @@ export function mayHaveMoved(known: Payment | null): boolean {
 }
 
 /** Whether the presenter is the first one: it has the same client identity or the same payment identifier. Neither can be read from the chain. */
-export function isSameBuyer<S>(payment: Payment, order: Order<S>): boolean {
+export function isSameBuyer(payment: Payment, order: Pick<Order<never>, 'clientHash' | 'identifierHash'>): boolean {
   if (equal(payment.clientHash, order.clientHash)) return true;
   return Boolean(payment.identifierHash && order.identifierHash && equal(payment.identifierHash, order.identifierHash));
 }

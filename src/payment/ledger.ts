@@ -195,7 +195,13 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
     storeIntent: async (id, { signature, checkedBlock, payerHasCode, body, calldata }) => {
       if (replyBytes + body.length > mostBytes) return false;
-      const change = { signature, checkedBlock, payerHasCode, settlingAt: clock.nowMs(), ...(calldata && { calldata }) };
+      const change = {
+        signature,
+        checkedBlock,
+        payerHasCode,
+        settlingAt: clock.nowMs(),
+        ...(calldata && { calldata }),
+      };
       // Counted before it is stored, so that two concurrent calls cannot fill the same space.
       replyBytes += body.length;
       const moved = await store.move(id, LEGAL_FROM.settling, 'settling', change, { store: body });

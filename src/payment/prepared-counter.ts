@@ -14,7 +14,11 @@ export type Purchase<S> = (
 ) => Promise<Delivery>;
 
 /** The counter of an endpoint whose terms are known before a request. `offer` returns the terms of now. A request gets the price before its parameters are checked. */
-export function createPreparedCounter<S>(endpoint: Endpoint<S>, offer: () => Offer, purchase: Purchase<S>): Counter<Ask> {
+export function createPreparedCounter<S>(
+  endpoint: Endpoint<S>,
+  offer: () => Offer,
+  purchase: Purchase<S>,
+): Counter<Ask> {
   const demand = ({ target, query }: Ask, error?: string): Demand => ({
     fields: offer().demand.fields(target, error),
     body: offer().demand.body(query),

@@ -94,7 +94,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);
   }
 
-  function readRequest(endpoint: Endpoint<S>, rail: PurchaseRail, { credential, query, client }: Presentation): PaidRequest<S> {
+  function readRequest(
+    endpoint: Endpoint<S>,
+    rail: PurchaseRail,
+    { credential, query, client }: Presentation,
+  ): PaidRequest<S> {
     const params = parseParams(endpoint, query, true);
     endpoint.checkParams(params, sources);
     return {

@@ -12,9 +12,7 @@ export function corrected(
   accepts: readonly PaymentRequirements[],
   { scheme, extra }: Correction,
 ): readonly PaymentRequirements[] {
-  return accepts.map((entry) =>
-    entry.scheme === scheme ? { ...entry, extra: { ...entry.extra, ...extra } } : entry,
-  );
+  return accepts.map((entry) => (entry.scheme === scheme ? { ...entry, extra: { ...entry.extra, ...extra } } : entry));
 }
 
 /**

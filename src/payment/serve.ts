@@ -28,7 +28,13 @@ export function createServe<S>(options: ServeOptions<S>): Serve<S> {
   return async (id, order, { checkedBlock, hasCode }, signal) => {
     const body = await runEndpoint(order.endpoint, order.params, { sources, timeoutMs: handlerTimeoutMs, signal });
     if (signal.aborted) throw clientGone();
-    const intent = { signature: order.authorization.signature, checkedBlock, payerHasCode: hasCode, body, ...callOf(order) };
+    const intent = {
+      signature: order.authorization.signature,
+      checkedBlock,
+      payerHasCode: hasCode,
+      body,
+      ...callOf(order),
+    };
     const stored = await ledger.storeIntent(id, intent).catch((cause) => {
       throw new IntentInDoubt('the intent was not stored for certain', { cause });
     });

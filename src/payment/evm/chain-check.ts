@@ -77,7 +77,11 @@ export function createChainCheck(
    * Simulates the transfer, or the other call that settles the payment. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
    * contract could detect the simulation.
    */
-  async function simulate(authorization: Authorization, signal: AbortSignal, settledBy: SettlementCall | null = null): Promise<void> {
+  async function simulate(
+    authorization: Authorization,
+    signal: AbortSignal,
+    settledBy: SettlementCall | null = null,
+  ): Promise<void> {
     const to = settledBy ? bytesToHex(settledBy.to) : usdc;
     const data = settledBy ? bytesToHex(settledBy.data) : transferCalldata(authorization);
     const call = { from: sender(), to, data, gas: GAS };

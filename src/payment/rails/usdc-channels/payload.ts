@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { hexToBytes } from '../../../lib/hex.ts';
+import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
 import type { Credential } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
 
 /** A cumulative promise: up to `maxClaimableAmount` in all may be claimed from the channel. */
 export interface Voucher {
@@ -37,7 +37,8 @@ export type ChannelPayload =
   /** `amount` null asks for everything that is left. */
   | (Common & { readonly kind: 'refund'; readonly amount: bigint | null });
 
-const MOST_UINT128 = 2n ** 128n - 1n;
+/** The ledger's largest amount: 9 trillion USDC. The contract takes more. */
+const MOST_AMOUNT = 2n ** 63n - 1n;
 const MOST_UINT256 = 2n ** 256n - 1n;
 /** BigInt takes `""`, `"0x10"` and `" 5 "` as well: only digits are a number here. */
 const digits = (most: number, limit: bigint) =>
@@ -46,7 +47,7 @@ const digits = (most: number, limit: bigint) =>
     .regex(new RegExp(`^\\d{1,${most}}$`))
     .transform(BigInt)
     .refine((value) => value <= limit);
-const uint128 = digits(39, MOST_UINT128);
+const uint128 = digits(39, MOST_AMOUNT);
 const uint256 = digits(78, MOST_UINT256);
 const address = z
   .string()

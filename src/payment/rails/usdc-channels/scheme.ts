@@ -6,6 +6,8 @@ import { addressWord, domainSeparator, typedDigest, typeHash, word } from '../..
 
 /** The scheme's settlement contract. Its address is compiled into every client, so it is the same on all chains. */
 export const SETTLEMENT: `0x${string}` = '0x4020074e9df2ce1dee5a9c1b5c3f541d02a10003';
+/** The same address, as bytes. */
+export const SETTLEMENT_BYTES = hexToBytes(SETTLEMENT);
 /** What collects deposits by EIP-3009: the recipient that a depositor signs for. The same on all chains. */
 export const DEPOSIT_COLLECTOR: `0x${string}` = '0x4020806089470a89826cb9fb1f4059150b550004';
 
@@ -32,7 +34,7 @@ const MOST_IDS = 20_000;
 
 /** The scheme's digests on one chain, all 32 bytes. */
 export function createScheme(chainId: number) {
-  const separator = domainSeparator(DOMAIN.name, DOMAIN.version, chainId, hexToBytes(SETTLEMENT));
+  const separator = domainSeparator(DOMAIN.name, DOMAIN.version, chainId, SETTLEMENT_BYTES);
   const ids = new Map<string, Uint8Array>();
 
   return {

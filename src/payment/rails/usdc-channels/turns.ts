@@ -55,9 +55,9 @@ export function createTurns(clock: Clock) {
     const fitting = line.waiting.findIndex(({ from }) => fits(line, from));
     if (fitting < 0 && isHeld(line)) return wakeLater(key, line);
     const [first] = line.waiting.splice(Math.max(0, fitting), 1);
-    if (!first) return void lines.delete(key);
-    line.isTaken = true;
-    first.begin();
+    line.isTaken = first !== undefined;
+    if (first) first.begin();
+    else lines.delete(key);
   }
 
   function wakeLater(key: string, line: Line): void {

@@ -1,7 +1,7 @@
 import { recoverAddress } from '../../../lib/secp256k1.ts';
+import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { type ChannelPayload, reason, type Voucher } from './payload.ts';
-import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
 import type { Scheme } from './scheme.ts';
 
 /** What a channel must be made out to so that it pays here. */

@@ -1,0 +1,85 @@
+import { hash } from 'node:crypto';
+import { encodeAbiParameters, encodeFunctionData, parseAbi } from 'viem';
+import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
+import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
+import type { Authorization } from '../../authorization.ts';
+import { hashAuthorization } from '../../evm/eip3009.ts';
+import type { SignedPayment } from '../../rail.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import type { ChannelPayload } from './payload.ts';
+import { reason } from './payload.ts';
+import { DEPOSIT_COLLECTOR, depositNonce, SETTLEMENT_BYTES } from './scheme.ts';
+
+/** A deposit into a channel, with the voucher that it is to cover. */
+export type DepositPayload = Extract<ChannelPayload, { kind: 'deposit' }>;
+
+/** A deposit as a payment: an authorization for the collector, which the settlement contract turns into the channel's money. */
+export interface DepositPayment extends SignedPayment {
+  readonly payload: DepositPayload;
+}
+
+const COLLECTOR = hexToBytes(DEPOSIT_COLLECTOR);
+
+const abi = parseAbi([
+  'struct ChannelConfig { address payer; address payerAuthorizer; address receiver; address receiverAuthorizer; address token; uint40 withdrawDelay; bytes32 salt; }',
+  'function deposit(ChannelConfig config, uint128 amount, address collector, bytes collectorData)',
+]);
+const COLLECTOR_DATA = [{ type: 'uint256' }, { type: 'uint256' }, { type: 'uint256' }, { type: 'bytes' }] as const;
+
+/** Reads a deposit as a payment. The authorization's nonce follows from the channel's id, so the money cannot go to another channel. */
+export function depositPayment(payload: DepositPayload): DepositPayment {
+  const { config, voucher, deposit } = payload;
+  const { channelId, maxClaimableAmount: max, signature } = voucher;
+  const authorization: Authorization = {
+    ...{ from: config.payer, to: COLLECTOR, value: deposit.amount, signature: deposit.signature },
+    ...{ validAfter: deposit.validAfter, validBefore: deposit.validBefore },
+    nonce: depositNonce(channelId, deposit.salt),
+  };
+  const whole = [hashAuthorization(authorization, SETTLEMENT_BYTES), channelId, Buffer.from(`${max}`), signature];
+  return {
+    ...{ kind: 'signed', payload, authorization, channel: { channelId, max, signature } },
+    authorizationHash: hash('sha256', Buffer.concat(whole), 'buffer'),
+    get calldata() {
+      return depositCalldata(payload);
+    },
+  };
+}
+
+/** The settlement contract's `deposit`, which anybody may send. */
+function depositCalldata({ config, deposit }: DepositPayload): Uint8Array {
+  const { amount, validAfter, validBefore, salt, signature } = deposit;
+  const data = encodeAbiParameters(COLLECTOR_DATA, [validAfter, validBefore, salt, bytesToHex(signature)]);
+  const args = [abiConfig(config), amount, DEPOSIT_COLLECTOR, data] as const;
+  return hexToBytes(encodeFunctionData({ abi, functionName: 'deposit', args }));
+}
+
+/** A channel's config as viem encodes it. */
+function abiConfig(config: ChannelConfig) {
+  return {
+    payer: bytesToHex(config.payer),
+    payerAuthorizer: bytesToHex(config.payerAuthorizer),
+    receiver: bytesToHex(config.receiver),
+    receiverAuthorizer: bytesToHex(config.receiverAuthorizer),
+    token: bytesToHex(config.token),
+    withdrawDelay: config.withdrawDelay,
+    salt: bytesToHex(config.salt),
+  };
+}
+
+/** What a deposit must keep to. Amounts in base units, times in seconds. */
+export interface DepositBounds {
+  readonly minDeposit: bigint;
+  /** For how long the authorization must, and may, be valid from now on. */
+  readonly leastValidity: number;
+  readonly mostValidity: number;
+}
+
+/** Makes the checks of a deposit that need no chain. Throws PaymentRefused with the scheme's reason. `now` in Unix seconds. */
+export function checkDeposit({ deposit }: DepositPayload, bounds: DepositBounds, now: number): void {
+  const { amount, validAfter, validBefore } = deposit;
+  const left = validBefore - BigInt(now);
+  if (left < BigInt(bounds.leastValidity) || left > BigInt(bounds.mostValidity))
+    throw new PaymentRefused(reason('payload_authorization_valid_before'));
+  if (validAfter >= BigInt(now)) throw new PaymentRefused(reason('payload_authorization_valid_after'));
+  if (amount === 0n || amount < bounds.minDeposit) throw new PaymentRefused(reason('deposit_below_min_deposit'));
+}

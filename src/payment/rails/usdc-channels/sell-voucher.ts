@@ -1,0 +1,160 @@
+import { hash } from 'node:crypto';
+import { Unavailable } from '../../../errors.ts';
+import { bytesToHex } from '../../../lib/hex.ts';
+import { keccak256 } from '../../../lib/secp256k1.ts';
+import { setNewest } from '../../../lib/set-newest.ts';
+import type { ChannelStore, VoucherSale } from '../../../store/ports/channels.ts';
+import type { Payment } from '../../../store/ports/sales.ts';
+import { settlementUnknown } from '../../doubt.ts';
+import { word } from '../../evm/eip712.ts';
+import { isSameBuyer, isSameRequest } from '../../known-payment.ts';
+import { hashClient, type Ledger } from '../../ledger.ts';
+import type { PaidOrder } from '../../rail.ts';
+import { type Delivery, deliver } from '../../receipt.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import type { ChannelBook } from './channel-book.ts';
+import { channelReceipt } from './channel-state.ts';
+import { type ChannelPayload, reason } from './payload.ts';
+import { SETTLEMENT_BYTES } from './scheme.ts';
+import type { Turn, Turns } from './turns.ts';
+import { faultOf, StaleVoucher } from './voucher-rules.ts';
+
+/** A voucher that is presented for a call. Its signature is valid. */
+export interface PresentedVoucher {
+  readonly channelId: Uint8Array;
+  readonly payload: ChannelPayload;
+}
+
+interface SellVoucherOptions {
+  store: Pick<ChannelStore, 'get' | 'findSale' | 'findOpen'>;
+  ledger: Pick<Ledger, 'charge' | 'redeliver' | 'get'>;
+  book: ChannelBook;
+  turns: Turns;
+  network: string;
+}
+
+/** How often a sale may lose its charge to another process before it gives up. */
+const MOST_TRIES = 3;
+/** Channels whose last correction is remembered, about 2 MB. */
+const MOST_CORRECTED = 10_000;
+
+/**
+ * Sells a call for a voucher:
+ * 1. A voucher that has bought this very request gets the same answer again.
+ * 2. The request waits for its turn in the channel.
+ * 3. The voucher must fit the channel's charges and its money. A stale one is told the new charges.
+ * 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
+ * 5. The charge and the answer are stored in one write. Then the answer is sent.
+ */
+export function createSellVoucher({ store, ledger, book, turns, network }: SellVoucherOptions) {
+  // The stale voucher that each channel was last corrected for.
+  const correctedFor = new Map<string, bigint>();
+
+  async function redelivered(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
+    const { channelId, payload } = voucher;
+    const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
+    if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
+    if (!isSameBuyer(sale, { ...order, clientHash: hashClient(sale.nonce, order.identity) })) return null;
+    const body = await ledger.redeliver(sale.id);
+    return body && deliver(sale, body, sale.price ?? 0n, channelReceipt);
+  }
+
+  /** Throws PaymentRefused unless the voucher fits the channel. */
+  async function checkFits({ channelId, payload }: PresentedVoucher, { price, asker }: PaidOrder): Promise<void> {
+    const covered = { max: payload.voucher.maxClaimableAmount, price, deposit: 0n };
+    const channel = await book.open(channelId, payload.config, asker);
+    let fault = faultOf(channel, covered);
+    if (fault?.mayBeOld) fault = faultOf(await book.reread(channel, asker), covered);
+    if (fault) throw fault.refusal;
+    if (await store.findOpen(channelId)) throw new PaymentRefused(reason('channel_busy'));
+  }
+
+  async function sell(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> {
+    let body: Uint8Array | null = null;
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      await checkFits(voucher, order);
+      if (!body) {
+        await order.admit();
+        body = await order.run();
+      }
+      const sale = await charge(voucher, order, body);
+      if (sale) return deliver(sale, body, order.price, channelReceipt);
+      // Another process has charged the channel meanwhile.
+      const again = await redelivered(voucher, order);
+      if (again) return again;
+    }
+    throw new PaymentRefused(reason('channel_busy'));
+  }
+
+  async function charge(voucher: PresentedVoucher, order: PaidOrder, body: Uint8Array): Promise<Payment | null> {
+    try {
+      const id = await ledger.charge(saleOf(voucher, order, network), body);
+      return id === null ? null : await ledger.get(id);
+    } catch (error) {
+      // A store whose connection broke may have stored the charge. The same voucher then gets the answer.
+      throw error instanceof Unavailable ? error : settlementUnknown(error);
+    }
+  }
+
+  /** One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. */
+  async function turn(voucher: PresentedVoucher, order: PaidOrder): Promise<Turn<Delivery | PaymentRefused>> {
+    const { maxClaimableAmount: max } = voucher.payload.voucher;
+    try {
+      const again = await redelivered(voucher, order);
+      return { value: again ?? (await sell(voucher, order)), charged: max, isCorrected: false };
+    } catch (error) {
+      if (!(error instanceof StaleVoucher)) throw error;
+      return { value: await correct(voucher, error), charged: error.charged, isCorrected: true };
+    }
+  }
+
+  /**
+   * The answer to a stale voucher. A client that presents the same one again cannot read the chain. It gets the receipt of the sale that it missed
+   * and learns the charges from that. A client that can read the chain would not try again by itself then, so the first answer has no receipt.
+   */
+  async function correct({ channelId, payload }: PresentedVoucher, stale: StaleVoucher): Promise<PaymentRefused> {
+    const { maxClaimableAmount: max } = payload.voucher;
+    const key = bytesToHex(channelId);
+    const isRepeated = correctedFor.get(key) === max;
+    setNewest(correctedFor, key, max, MOST_CORRECTED);
+    const missed = isRepeated ? await store.findSale(channelId, max) : null;
+    const channel = missed?.state === 'settled' ? await store.get(channelId) : null;
+    return missed && channel ? new StaleVoucher(channel, stale.code, channelReceipt(missed)) : stale;
+  }
+
+  return async (voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> => {
+    const again = await redelivered(voucher, order);
+    if (again) return again;
+    const { channelId, payload } = voucher;
+    const from = payload.voucher.maxClaimableAmount - order.price;
+    const sold = await turns.take(bytesToHex(channelId), from, order.asker.signal, () => turn(voucher, order));
+    if (sold === null) throw new PaymentRefused(reason('channel_busy'));
+    if (sold instanceof PaymentRefused) throw sold;
+    return sold;
+  };
+}
+
+/** A voucher's nonce in the ledger's key. No two vouchers of one payer have the same. */
+function nonceOf({ channelId, payload }: PresentedVoucher): Uint8Array {
+  return keccak256(Buffer.concat([channelId, word(payload.voucher.maxClaimableAmount)]));
+}
+
+function saleOf(
+  voucher: PresentedVoucher,
+  order: PaidOrder,
+  network: string,
+): Omit<VoucherSale, 'id' | 'bootId' | 'reservedAt'> {
+  const { channelId, payload } = voucher;
+  const { config, voucher: signed } = payload;
+  const { price, route, requestHash, identifierHash, identity } = order;
+  const { maxClaimableAmount: max, signature } = signed;
+  const nonce = nonceOf(voucher);
+  const authorizationHash = hash('sha256', Buffer.concat([SETTLEMENT_BYTES, nonce, signature]), 'buffer');
+  return {
+    ...{ network, contract: SETTLEMENT_BYTES, payer: config.payer, nonce, authorizationHash },
+    // A voucher has no times of its own.
+    ...{ amount: price, price, payTo: config.receiver, validAfter: 0n, validBefore: 0n },
+    ...{ requestHash, identifierHash, clientHash: hashClient(nonce, identity), route },
+    channel: { channelId, max, signature },
+  };
+}

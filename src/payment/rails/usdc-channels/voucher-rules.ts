@@ -1,0 +1,50 @@
+import type { SettleResponse } from '@x402/core/types';
+import type { Channel } from '../../../store/ports/channels.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import { correctionOf } from './channel-state.ts';
+import { reason } from './payload.ts';
+
+/** 402: the voucher was signed on top of other charges than the channel's. The client learns which voucher to sign. */
+export class StaleVoucher extends PaymentRefused {
+  /** The channel's charges, in base units. */
+  readonly charged: bigint;
+  /** The scheme's name of the fault. */
+  readonly code: string;
+  /** `settlement`: the receipt of a sale that the client does not know of. With it, the client does not try again by itself. */
+  constructor(channel: Channel, code = 'cumulative_amount_mismatch', settlement: SettleResponse | null = null) {
+    super(reason(code), settlement, correctionOf(channel));
+    this.charged = channel.charged;
+    this.code = code;
+  }
+}
+
+/** What a voucher must cover: its ceiling, the price of the call, and the deposit that comes with it, in base units. */
+export interface Covered {
+  readonly max: bigint;
+  readonly price: bigint;
+  readonly deposit: bigint;
+}
+
+/**
+ * Checks a voucher against the channel's charges and its money. Returns the first fault; null without one. `mayBeOld`: a new read of the chain may
+ * mend it.
+ * 1. The ceiling is the charges so far and the price. Otherwise the client's state is old.
+ * 2. It is more than what is claimed. The channel's charges never fall below that.
+ * 3. There is a channel.
+ * 4. The escrow covers it, less what a pending withdrawal may still take.
+ */
+export function faultOf(
+  channel: Channel,
+  { max, price, deposit }: Covered,
+): { refusal: PaymentRefused; mayBeOld: boolean } | null {
+  const { charged, state } = channel;
+  if (max <= state.totalClaimed)
+    return { refusal: new StaleVoucher(channel, 'cumulative_below_claimed'), mayBeOld: false };
+  if (max !== charged + price) return { refusal: new StaleVoucher(channel), mayBeOld: false };
+  const balance = state.balance + deposit;
+  if (balance === 0n) return { refusal: new PaymentRefused(reason('channel_not_found')), mayBeOld: true };
+  if (max <= balance - state.withdrawAmount) return null;
+  if (max <= balance) return { refusal: new PaymentRefused(reason('cumulative_exceeds_balance')), mayBeOld: true };
+  // The client believes that more money is left. It reads the chain when it is told that its state is old.
+  return { refusal: new StaleVoucher(channel), mayBeOld: true };
+}
