@@ -6,8 +6,9 @@ import type { Offer } from './offer.ts';
 import { httpProtocol } from './open-protocols.ts';
 import { railsUnder } from './open-rails.ts';
 import { createPreparedCounter, type Purchase } from './prepared-counter.ts';
-import type { RailInfo, RailName } from './rail.ts';
+import type { RailInfo } from './rail.ts';
 import { exactRequirement, type PayTo } from './rails/usdc-exact/describe.ts';
+import type { RailProbes } from './settling.ts';
 
 /** The chain, token and recipient of a USDC payment, with the rails and the origin that an offer names. */
 export interface Terms extends PayTo {
@@ -43,18 +44,24 @@ export function createOffer(endpoint: Endpoint<never>, terms: Terms, isHidden = 
 }
 
 /**
- * Returns the USDC offer of each priced endpoint under a configuration. `isClosed` says whether a rail cannot settle now. Each offer is prepared
- * once, and once more without the rails that are hidden while they are closed.
+ * Returns the USDC offer of each priced endpoint under a configuration. `probes` returns the last probes of the rails' services. Each offer is
+ * prepared once, and once more without the rails that are not proven yet.
  */
-export function offersUnder(config: TermsConfig, isClosed: (name: RailName) => boolean = () => false): OfferOf {
+export function offersUnder(config: TermsConfig, probes: () => RailProbes = () => ({})): OfferOf {
   const terms = termsOf(config);
-  const hideable = railsUnder(terms.rails).filter(({ isHiddenWhileClosed }) => isHiddenWhileClosed);
+  const unproven = railsUnder(terms.rails).filter(({ isOfferedOnceProven }) => isOfferedOnceProven);
+  const isHidden: IsHidden = (info) => {
+    const service = info.service(terms.rails);
+    return unproven.includes(info) && !(service && probes()[service.name]?.ok);
+  };
   const offers = new WeakMap<Endpoint<never>, Map<string, Offer>>();
   return (endpoint) => {
-    const hidden = hideable.filter(({ name }) => isClosed(name));
-    const variant = hidden.map(({ name }) => name).join();
+    const variant = unproven
+      .filter(isHidden)
+      .map(({ name }) => name)
+      .join();
     const variants = offers.get(endpoint) ?? new Map<string, Offer>();
-    const offer = variants.get(variant) ?? createOffer(endpoint, terms, (info) => hidden.includes(info));
+    const offer = variants.get(variant) ?? createOffer(endpoint, terms, isHidden);
     offers.set(endpoint, variants.set(variant, offer));
     return offer;
   };

@@ -1,4 +1,5 @@
 import { ranked } from '../chain/rpc/ranked.ts';
+import type { ChannelStore } from '../store/ports/channels.ts';
 import type { LedgerStore, Payment } from '../store/ports/sales.ts';
 import { createChainCheck } from './evm/chain-check.ts';
 import { createEvidence } from './evm/evidence.ts';
@@ -25,6 +26,7 @@ import type {
 interface PaymentsOptions<S>
   extends Pick<RailKit, 'config' | 'chain' | 'spending' | 'metrics' | 'transfers' | 'outgoing' | 'clock' | 'log'> {
   store: LedgerStore;
+  channels: ChannelStore;
   sources: S;
   bootId: string;
   onMove?: OnMove;
@@ -51,6 +53,8 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   return {
     purchase,
     ledger: kit.ledger,
+    /** The last probes of the rails' services. */
+    probes: settling.probes,
     /** What this process does for the other processes of the service. */
     forOthers,
     readiness: createPaymentsReadiness({ config, chain: options.chain, ledger: kit.ledger, settling }),
@@ -62,13 +66,14 @@ export type Payments = ReturnType<typeof createPayments<object>>;
 
 /** What selling and settling share. `probes` reports the remote services. */
 function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): RailKit {
-  const { config, chain, store, clock, bootId, onMove, log, spending, metrics, transfers, outgoing } = options;
+  const { config, chain, store, clock, bootId, onMove, log, spending, metrics, transfers, outgoing, channels } =
+    options;
   const { usdc, chainId } = config.network;
   const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
   const maxOpen = config.maxOpenPayments;
   const limits = { storeBytes, sharedBy: config.workers, keepSeconds, maxDeliveries, maxOpen };
-  const ledger = createLedger({ store, clock, bootId, ...limits, ...(onMove && { onMove }) });
+  const ledger = createLedger({ store, channels, clock, bootId, ...limits, ...(onMove && { onMove }) });
   const evidence = createEvidence(chain, usdc);
   // Simulations use the address that will send the settlement: the facilitator's where it names one, else the relayer's, else the seller's.
   const sender = (): `0x${string}` =>
@@ -76,7 +81,7 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
   const check = createChainCheck(chain, usdc, sender, clock);
   const token = createTokenWatch({ chain, usdc, payTo: config.seller, sender, clock, log });
   return {
-    ...{ config, chain: ranked(chain, 'settle'), wallet, check, evidence, token, ledger },
+    ...{ config, chain: ranked(chain, 'settle'), wallet, check, evidence, token, ledger, channels },
     ...{ spending, metrics, transfers, outgoing, clock, log },
   };
 }

@@ -2,6 +2,7 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import type { RailsConfig } from '../config/rails.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { ChannelStore } from '../store/ports/channels.ts';
 import type { RelayerSpendingStore } from '../store/ports/spending.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
 import type { Upstreams } from '../upstream/client/http.ts';
@@ -10,6 +11,8 @@ import type { Evidence } from './evm/evidence.ts';
 import type { TokenWatch } from './evm/token-watch.ts';
 import type { Ledger } from './ledger.ts';
 import type { OpenRail, RailInfo } from './rail.ts';
+import { channelsInfo } from './rails/usdc-channels/describe.ts';
+import { openChannels } from './rails/usdc-channels/open.ts';
 import { exactInfo } from './rails/usdc-exact/describe.ts';
 import { openExact } from './rails/usdc-exact/open.ts';
 import { gatewayInfo } from './rails/usdc-gateway/describe.ts';
@@ -29,6 +32,7 @@ export interface RailKit {
   evidence: Evidence;
   token: TokenWatch;
   ledger: Ledger;
+  channels: ChannelStore;
   /** What our relayer has spent, day by day. */
   spending: RelayerSpendingStore;
   metrics?: RelayerMetrics | undefined;
@@ -54,6 +58,7 @@ interface RailModule {
 const RAILS: readonly [RailModule, ...RailModule[]] = [
   { info: exactInfo, open: openExact },
   { info: gatewayInfo, open: openGatewayRail },
+  { info: channelsInfo, open: openChannels },
 ];
 
 const isOn =

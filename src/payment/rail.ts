@@ -18,8 +18,8 @@ export interface RailInfo {
   isOn(rails: RailsConfig): boolean;
   /** Makes this rail's entry in a 402 from the plain one. Called only where the rail is on. */
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
-  /** Whether a 402 lists this rail only while its settler is available. By default it lists the rail always. */
-  readonly isHiddenWhileClosed?: boolean;
+  /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default a 402 lists it always. */
+  readonly isOfferedOnceProven?: boolean;
   /** The remote service that settles for it; null where our relayer does. */
   service(rails: RailsConfig): RailService | null;
 }

@@ -115,7 +115,7 @@ function open() {
     read: (payload) => readSigned(payload, hexToBytes(USDC)),
     checkAccepted,
     requirement: (plain) => plain,
-    checkAuthorization: () => void asked.push('terms'),
+    check: () => void asked.push('terms'),
     checkSignature: async () => {
       asked.push('signature');
       await signature();
@@ -143,6 +143,7 @@ function open() {
   };
   return createPurchase<Sources>({
     ledger,
+    handlerTimeoutMs: 1000,
     settlement: {
       settle: (intent) => {
         handed.push(intent);

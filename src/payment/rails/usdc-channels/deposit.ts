@@ -1,11 +1,10 @@
 import { hash } from 'node:crypto';
-import { encodeAbiParameters, encodeFunctionData, parseAbi } from 'viem';
-import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
-import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
+import { hexToBytes } from '../../../lib/hex.ts';
 import type { Authorization } from '../../authorization.ts';
 import { hashAuthorization } from '../../evm/eip3009.ts';
 import type { SignedPayment } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
+import { depositCalldata } from './calldata.ts';
 import type { ChannelPayload } from './payload.ts';
 import { reason } from './payload.ts';
 import { DEPOSIT_COLLECTOR, depositNonce, SETTLEMENT_BYTES } from './scheme.ts';
@@ -19,12 +18,6 @@ export interface DepositPayment extends SignedPayment {
 }
 
 const COLLECTOR = hexToBytes(DEPOSIT_COLLECTOR);
-
-const abi = parseAbi([
-  'struct ChannelConfig { address payer; address payerAuthorizer; address receiver; address receiverAuthorizer; address token; uint40 withdrawDelay; bytes32 salt; }',
-  'function deposit(ChannelConfig config, uint128 amount, address collector, bytes collectorData)',
-]);
-const COLLECTOR_DATA = [{ type: 'uint256' }, { type: 'uint256' }, { type: 'uint256' }, { type: 'bytes' }] as const;
 
 /** Reads a deposit as a payment. The authorization's nonce follows from the channel's id, so the money cannot go to another channel. */
 export function depositPayment(payload: DepositPayload): DepositPayment {
@@ -40,29 +33,8 @@ export function depositPayment(payload: DepositPayload): DepositPayment {
     ...{ kind: 'signed', payload, authorization, channel: { channelId, max, signature } },
     authorizationHash: hash('sha256', Buffer.concat(whole), 'buffer'),
     get calldata() {
-      return depositCalldata(payload);
+      return depositCalldata(config, deposit);
     },
-  };
-}
-
-/** The settlement contract's `deposit`, which anybody may send. */
-function depositCalldata({ config, deposit }: DepositPayload): Uint8Array {
-  const { amount, validAfter, validBefore, salt, signature } = deposit;
-  const data = encodeAbiParameters(COLLECTOR_DATA, [validAfter, validBefore, salt, bytesToHex(signature)]);
-  const args = [abiConfig(config), amount, DEPOSIT_COLLECTOR, data] as const;
-  return hexToBytes(encodeFunctionData({ abi, functionName: 'deposit', args }));
-}
-
-/** A channel's config as viem encodes it. */
-function abiConfig(config: ChannelConfig) {
-  return {
-    payer: bytesToHex(config.payer),
-    payerAuthorizer: bytesToHex(config.payerAuthorizer),
-    receiver: bytesToHex(config.receiver),
-    receiverAuthorizer: bytesToHex(config.receiverAuthorizer),
-    token: bytesToHex(config.token),
-    withdrawDelay: config.withdrawDelay,
-    salt: bytesToHex(config.salt),
   };
 }
 

@@ -10,16 +10,16 @@ export const SCHEME = 'batch-settlement';
  * Seconds for which a stock client makes a deposit's authorization valid. A channel whose deposit is unclear takes no other payment until the
  * authorization has expired, so the time is short. It covers the longest handler and settlement many times.
  */
-const MAX_TIMEOUT_SECONDS = 600;
+export const DEPOSIT_SECONDS = 600;
 
 /** The entry of a challenge for payment channels. The channel's id depends on the recipient, the token, the authorizer and the delay, not on the price. */
 export function channelRequirement(plain: PaymentRequirements, channels: ChannelsConfig): PaymentRequirements {
   const { authorizer, withdrawDelaySeconds: withdrawDelay, minDeposit } = channels;
   const extra = { ...USDC_DOMAIN, receiverAuthorizer: authorizer, withdrawDelay, minDeposit: minDeposit.toString() };
-  return { ...plain, scheme: SCHEME, maxTimeoutSeconds: MAX_TIMEOUT_SECONDS, extra };
+  return { ...plain, scheme: SCHEME, maxTimeoutSeconds: DEPOSIT_SECONDS, extra };
 }
 
-/** Payment channels. It is one of several ways to pay, and is offered only where its contracts are found and our relayer can settle. */
+/** Payment channels. They are one of several ways to pay, and are offered only where their contracts are found. */
 export const channelsInfo: RailInfo = {
   name: 'usdc-channels',
   isOn: ({ channels }) => channels !== null,
@@ -27,6 +27,6 @@ export const channelsInfo: RailInfo = {
     if (!channels) throw new Error('payment channels are off');
     return channelRequirement(plain, channels);
   },
-  isHiddenWhileClosed: true,
-  service: () => null,
+  isOfferedOnceProven: true,
+  service: ({ channels }) => channels && { name: 'channels', isVital: false },
 };

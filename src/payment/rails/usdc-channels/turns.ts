@@ -53,7 +53,10 @@ export function createTurns(clock: Clock) {
   function next(key: string, line: Line): void {
     if (line.isTaken) return;
     const fitting = line.waiting.findIndex(({ from }) => fits(line, from));
-    if (fitting < 0 && isHeld(line)) return wakeLater(key, line);
+    if (fitting < 0 && isHeld(line)) {
+      wakeLater(key, line);
+      return;
+    }
     const [first] = line.waiting.splice(Math.max(0, fitting), 1);
     line.isTaken = first !== undefined;
     if (first) first.begin();

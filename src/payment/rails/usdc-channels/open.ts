@@ -1,0 +1,137 @@
+import type { ChainClient } from '../../../chain/rpc/client.ts';
+import type { ChannelsConfig } from '../../../config/rails.ts';
+import type { Config } from '../../../config.ts';
+import { Unavailable } from '../../../errors.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { hexToBytes } from '../../../lib/hex.ts';
+import type { ChannelState } from '../../../store/ports/channel-state.ts';
+import type { ChannelStore } from '../../../store/ports/channels.ts';
+import { type Authorization, paymentKey } from '../../authorization.ts';
+import type { ChainCheck } from '../../evm/chain-check.ts';
+import { domainSeparator } from '../../evm/eip712.ts';
+import { neededValidity, receiveDigest } from '../../evm/eip3009.ts';
+import type { Evidence } from '../../evm/evidence.ts';
+import { createSharedReads, PAYER_READ_TIMES } from '../../evm/shared-reads.ts';
+import { createSignatureCheck } from '../../evm/signature.ts';
+import { USDC_DOMAIN } from '../../evm/token.ts';
+import type { Ledger } from '../../ledger.ts';
+import type { OpenRail, PurchaseRail } from '../../rail.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import type { RailSettling, SettlingTerms } from '../../settler.ts';
+import type { RailStatus } from '../../settling.ts';
+import { createChannelBook, type ReadChannel } from './channel-book.ts';
+import { readChannels } from './channel-reader.ts';
+import { createContractProbe } from './contract-probe.ts';
+import { channelRequirement, channelsInfo, DEPOSIT_SECONDS, SCHEME } from './describe.ts';
+import { reason } from './payload.ts';
+import { createChannelsRail } from './rail.ts';
+import { createScheme, SETTLEMENT_BYTES } from './scheme.ts';
+import { createSellVoucher } from './sell-voucher.ts';
+import { createTurns } from './turns.ts';
+import type { ChannelTerms } from './voucher.ts';
+
+export interface ChannelsNeeds {
+  config: Config;
+  ledger: Ledger;
+  channels: ChannelStore;
+  /** Its requests have the rank `settle`, where none is named. */
+  chain: ChainClient;
+  check: ChainCheck;
+  evidence: Evidence;
+  clock: Clock;
+  log: {
+    info(detail: object, message: string): void;
+    warn(detail: object, message: string): void;
+    error(detail: object, message: string): void;
+  };
+}
+
+/** Channels in one read: each takes three calls of some 5,000 gas. */
+const MOST_CHANNELS = 50;
+/** Reads of channels that may wait, for eight requests. A client without a place is refused at once. */
+const PLACES = 400;
+/** How long such a read waits, in milliseconds. Then it is refused. */
+const WAIT_MS = 3000;
+
+/** Opens payment channels: deposits and claims through our relayer, vouchers by the ledger alone. */
+export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenRail {
+  const { config } = needs;
+  const { channels } = config.rails;
+  if (!channels) throw new Error('payment channels are off');
+  const scheme = createScheme(config.network.chainId);
+  const terms: ChannelTerms = {
+    receiver: hexToBytes(config.seller),
+    receiverAuthorizer: hexToBytes(channels.authorizer),
+    token: hexToBytes(config.network.usdc),
+    withdrawDelay: channels.withdrawDelaySeconds,
+  };
+  const sample = { ...terms, payer: terms.receiver, payerAuthorizer: terms.receiver, salt: new Uint8Array(32) };
+  const probe = createContractProbe(needs.chain, scheme, sample);
+  return {
+    info: channelsInfo,
+    recognises: (accepted) => accepted.scheme === SCHEME,
+    purchase: openPurchase(needs, status, { channels, scheme, terms }),
+    openSettling: (settlingTerms) => ({ ...openSettling(needs, settlingTerms), probe }),
+  };
+}
+
+interface Parts {
+  channels: ChannelsConfig;
+  scheme: ReturnType<typeof createScheme>;
+  terms: ChannelTerms;
+}
+
+function openPurchase(needs: ChannelsNeeds, settler: RailStatus, { channels, scheme, terms }: Parts): PurchaseRail {
+  const { config, ledger, check, evidence, clock } = needs;
+  const network = config.network.caip2;
+  const store = needs.channels;
+  const withdrawDelaySeconds = channels.withdrawDelaySeconds;
+  const book = createChannelBook({ store, read: createReads(needs), network, withdrawDelaySeconds, clock });
+  return createChannelsRail({
+    ...{ store, ledger, check, evidence, settler, book, scheme, terms, network, clock },
+    requirement: (plain) => channelRequirement(plain, channels),
+    checkSignature: createDepositCheck(needs, settler),
+    sellVoucher: createSellVoucher({ store, ledger, book, turns: createTurns(clock), network }),
+    refund: async () => {
+      throw new PaymentRefused(reason('refund_transaction_failed'));
+    },
+    bounds: {
+      minDeposit: channels.minDeposit,
+      leastValidity: neededValidity(config),
+      mostValidity: DEPOSIT_SECONDS,
+    },
+  });
+}
+
+/** Reads channels for buyers. Several share a request, and clients take turns. */
+function createReads({ chain, clock }: ChannelsNeeds): ReadChannel {
+  const read = createSharedReads<Uint8Array, ChannelState>({
+    ask: (ids) => readChannels(chain, ids, { rank: 'offer' }),
+    ...{ ...PAYER_READ_TIMES, most: MOST_CHANNELS, clock },
+    ready: () => chain.ready('offer'),
+    queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
+  });
+  return (id, { client, signal, hasFailed }) => read(id, signal, client, hasFailed ? 0 : 1);
+}
+
+/** Checks that the payer signed the deposit for the collector, by key or as a contract. */
+function createDepositCheck({ config, ledger, check, clock }: ChannelsNeeds, settler: RailStatus) {
+  const { usdc, chainId, caip2 } = config.network;
+  const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
+  const digestOf = (authorization: Authorization) => receiveDigest(authorization, separator);
+  const hasPaid = (authorization: Authorization) =>
+    ledger.hasSettled(paymentKey(authorization, caip2, SETTLEMENT_BYTES));
+  const checkSignature = createSignatureCheck({ check, digestOf, settler, hasPaid, clock });
+  return (...[{ authorization }, asker]: Parameters<PurchaseRail['checkSignature']>) =>
+    checkSignature(authorization, asker).catch((error) => {
+      throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;
+    });
+}
+
+function openSettling({ evidence }: ChannelsNeeds, { relaying }: SettlingTerms): RailSettling {
+  return { settler: relaying().settler, evidence, ownOnly: false };
+}
+
+function busy(): Unavailable {
+  return new Unavailable('chain_busy', 'Too many channels wait to be looked at; try again shortly.', 1);
+}
