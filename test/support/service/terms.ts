@@ -15,5 +15,5 @@ export const PLAIN_RAILS: RailsConfig = { remote: null, gateway: null, channels:
 
 /** The Gateway beside it. */
 export function withGateway(wallet: `0x${string}`): RailsConfig {
-  return { remote: null, gateway: { url: 'http://127.0.0.1:1', wallet, token: null, timeoutMs: 1000 } };
+  return { remote: null, gateway: { url: 'http://127.0.0.1:1', wallet, token: null, timeoutMs: 1000 }, channels: null };
 }

@@ -3,7 +3,8 @@ import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { addressOf, signDigest } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
-import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
+import { authorizationDigest, hashAuthorization } from '../../../src/payment/evm/eip3009.ts';
+import type { SignedPayment } from '../../../src/payment/rail.ts';
 
 /** A new key of a buyer. */
 export function newKey(): { privateKey: Buffer; address: `0x${string}` } {
@@ -90,4 +91,10 @@ export function requirementOf(headers: Headers | Record<string, unknown>): Requi
   const value = headers instanceof Headers ? headers.get('payment-required') : String(headers['payment-required']);
   const challenge = JSON.parse(Buffer.from(String(value), 'base64').toString('utf8')) as { accepts: Requirement[] };
   return challenge.accepts[0] as Requirement;
+}
+
+/** An authorization as a rail reads it from a payload. `contract`: what it was signed for. */
+export function signedPayment(authorization: Authorization, contract: `0x${string}` = USDC): SignedPayment {
+  const authorizationHash = hashAuthorization(authorization, hexToBytes(contract));
+  return { kind: 'signed', authorization, authorizationHash };
 }

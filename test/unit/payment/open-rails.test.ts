@@ -23,7 +23,7 @@ import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
-import { newKey, signAuthorization, USDC } from '../../support/usdc/payments.ts';
+import { newKey, signAuthorization, signedPayment, USDC } from '../../support/usdc/payments.ts';
 import { randomIntent } from '../../support/usdc/token-node.ts';
 
 const seller = newKey();
@@ -347,15 +347,16 @@ describe('the rails', () => {
     const { privateKey, address } = newKey();
     gateway.deposit(address, 1000n);
     const asker = { client: 'c', hasFailed: false, signal: new AbortController().signal };
-    const good = signForGateway(privateKey, requirement, WALLET);
+    const good = signedPayment(signForGateway(privateKey, requirement, WALLET), WALLET);
     const rail = rails[1]?.purchase;
     if (!rail) throw new Error('no Gateway');
     await rail.checkSignature(good, asker);
     const seen = await rail.look(good, asker, { signed: null, isAgain: false });
-    await rail.verify('id', good, seen, { asker, isAgain: false });
-    const plain = signAuthorization(privateKey, requirement);
+    const terms = { asker, isAgain: false, price: 1000n };
+    await rail.verify('id', good, seen, terms);
+    const plain = signedPayment(signAuthorization(privateKey, requirement), WALLET);
     await expect(rail.checkSignature(plain, asker)).rejects.toThrow('invalid_exact_evm_signature');
-    await expect(rail.verify('id', plain, seen, { asker, isAgain: false })).rejects.toThrow('invalid_signature');
+    await expect(rail.verify('id', plain, seen, terms)).rejects.toThrow('invalid_signature');
     await close();
   });
 

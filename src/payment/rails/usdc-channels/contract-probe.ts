@@ -1,13 +1,10 @@
-import { encodeFunctionData, parseAbi } from 'viem';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import { data, parseAnswer } from '../../../chain/rpc/wire.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
 import type { RailProbe } from '../../settler.ts';
-import { abiConfig, CONFIG_STRUCT } from './calldata.ts';
+import { channelIdCalldata } from './calldata.ts';
 import { DEPOSIT_COLLECTOR, type Scheme, SETTLEMENT } from './scheme.ts';
-
-const abi = parseAbi([CONFIG_STRUCT, 'function getChannelId(ChannelConfig config) view returns (bytes32)']);
 
 /**
  * Looks for the scheme's contracts at their canonical addresses. Payment channels are offered once both are found and the settlement contract computes
@@ -25,8 +22,7 @@ export function createContractProbe(
       const code = await chain.request('eth_getCode', [address, 'latest'], { rank: 'collect' });
       if (code === '0x') return `no contract stands at ${address}`;
     }
-    const args = [abiConfig(sample)] as const;
-    const call = { to: SETTLEMENT, data: encodeFunctionData({ abi, functionName: 'getChannelId', args }) };
+    const call = { to: SETTLEMENT, data: channelIdCalldata(sample) };
     const raw = await chain.request('eth_call', [call, 'latest'], { rank: 'collect' });
     const isOurs = parseAnswer(data, raw, 'channel id') === bytesToHex(scheme.channelId(sample));
     return isOurs ? null : `the contract at ${SETTLEMENT} computes other channel ids`;

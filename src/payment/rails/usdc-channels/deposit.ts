@@ -33,7 +33,7 @@ export function depositPayment(payload: DepositPayload): DepositPayment {
     ...{ kind: 'signed', payload, authorization, channel: { channelId, max, signature } },
     authorizationHash: hash('sha256', Buffer.concat(whole), 'buffer'),
     get calldata() {
-      return depositCalldata(config, deposit);
+      return depositCalldata(config, deposit.amount, DEPOSIT_COLLECTOR, deposit);
     },
   };
 }

@@ -25,6 +25,7 @@ import { createContractProbe } from './contract-probe.ts';
 import { channelRequirement, channelsInfo, DEPOSIT_SECONDS, SCHEME } from './describe.ts';
 import { reason } from './payload.ts';
 import { createChannelsRail } from './rail.ts';
+import { createRefund } from './refund.ts';
 import { createScheme, SETTLEMENT_BYTES } from './scheme.ts';
 import { createSellVoucher } from './sell-voucher.ts';
 import { createTurns } from './turns.ts';
@@ -87,14 +88,15 @@ function openPurchase(needs: ChannelsNeeds, settler: RailStatus, { channels, sch
   const store = needs.channels;
   const withdrawDelaySeconds = channels.withdrawDelaySeconds;
   const book = createChannelBook({ store, read: createReads(needs), network, withdrawDelaySeconds, clock });
+  const turns = createTurns(clock);
+  const key = hexToBytes(channels.authorizerKey);
+  const sign = (digest: Uint8Array) => signBytes(digest, key);
   return createChannelsRail({
     ...{ store, ledger, check, evidence, settler, book, scheme, terms, network, clock },
     requirement: (plain) => channelRequirement(plain, channels),
     checkSignature: createDepositCheck(needs, settler),
-    sellVoucher: createSellVoucher({ store, ledger, book, turns: createTurns(clock), network }),
-    refund: async () => {
-      throw new PaymentRefused(reason('refund_transaction_failed'));
-    },
+    sellVoucher: createSellVoucher({ store, ledger, book, turns, network }),
+    refund: createRefund({ store, book, turns, scheme, sign, onBegun, network, waitMs: config.settleWaitMs, clock }),
     bounds: {
       minDeposit: channels.minDeposit,
       leastValidity: neededValidity(config),

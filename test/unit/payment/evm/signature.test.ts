@@ -4,6 +4,7 @@ import { hexToBytes } from '../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../src/payment/authorization.ts';
 import { createChainCheck } from '../../../../src/payment/evm/chain-check.ts';
 import { domainSeparator } from '../../../../src/payment/evm/eip712.ts';
+import { authorizationDigest } from '../../../../src/payment/evm/eip3009.ts';
 import { checkCodeTaken, createSignatureCheck } from '../../../../src/payment/evm/signature.ts';
 import type { Look } from '../../../../src/payment/rail.ts';
 import { type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
@@ -40,7 +41,8 @@ beforeEach(async () => {
   clock = createManualClock(1_800_000_000_000);
   const checked = createSignatureCheck({
     check: createChainCheck(chain, USDC, () => USDC, clock),
-    separator: domainSeparator('USDC', '2', 5042, hexToBytes(USDC)),
+    digestOf: (authorization) =>
+      authorizationDigest(authorization, domainSeparator('USDC', '2', 5042, hexToBytes(USDC))),
     settler: { refusesCode: () => codeRefused },
     hasPaid: async () => hasPaid,
     clock,

@@ -59,9 +59,10 @@ describe('a payload', () => {
     },
   );
 
-  test('may name the largest amount that the contract takes', () => {
-    const maxClaimableAmount = String(2n ** 128n - 1n);
-    expect(judged({ ...good, voucher: { ...good.voucher, maxClaimableAmount } })).toBe('taken');
+  test('may name the largest amount that the ledger can hold, and no more', () => {
+    const of = (max: bigint) => judged({ ...good, voucher: { ...good.voucher, maxClaimableAmount: String(max) } });
+    expect(of(2n ** 63n - 1n)).toBe('taken');
+    expect(of(2n ** 63n)).toBe('payload_type');
   });
 
   test.each(['0x12', `0x${'1'.repeat(63)}g`, '1'.repeat(64), `0x${'1'.repeat(65)}`])(

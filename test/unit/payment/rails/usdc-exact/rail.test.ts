@@ -12,7 +12,14 @@ import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.t
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
-import { newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
+import {
+  newKey,
+  payloadOf,
+  type Requirement,
+  signAuthorization,
+  signedPayment,
+  USDC,
+} from '../../../../support/usdc/payments.ts';
 import { randomAuthorization, startTokenNode, type TokenNode } from '../../../../support/usdc/token-node.ts';
 
 const NETWORK = 'eip155:5042';
@@ -75,11 +82,12 @@ afterEach(async () => {
 
 /** Both looks, as a purchase takes them: the first before the reservation, the second after. */
 const verify = async (authorization: Authorization, isAgain = false) => {
-  const seen = await rail.look(authorization, asker, { signed: null, isAgain });
-  return rail.verify('this one', authorization, seen, { asker, isAgain });
+  const payment = signedPayment(authorization);
+  const seen = await rail.look(payment, asker, { signed: null, isAgain });
+  return rail.verify('this one', payment, seen, { asker, isAgain, price: authorization.value });
 };
 const review = (authorization: Authorization, known = failedBefore(), mayLookUp = true) =>
-  rail.review(authorization, known, { asker, mayLookUp: () => mayLookUp });
+  rail.review(signedPayment(authorization), known, { asker, mayLookUp: () => mayLookUp });
 /** How often a payer was read. */
 const reads = () => node.server.count('eth_getCode');
 /** A row that had failed before, last seen unused at this block. */
@@ -102,6 +110,7 @@ test('reads what its payer signed, with a hash that is of this contract', () => 
   const requirement = { scheme: 'exact', network: NETWORK } as Requirement;
   const { payload } = payloadOf(authorization, requirement);
   expect(rail.read(payload as never)).toEqual({
+    kind: 'signed',
     authorization,
     authorizationHash: hashAuthorization(authorization, rail.contract),
   });
@@ -122,7 +131,7 @@ test('takes what is good for as long as serving and settling may take, and no lo
   };
   const judge = (seconds: number) => () => {
     const authorization = signAuthorization(newKey().privateKey, requirement, { validBefore: BigInt(now + seconds) });
-    rail.checkAuthorization(authorization, requirement as never, now);
+    rail.check(signedPayment(authorization), requirement as never, now);
   };
   for (const seconds of [21, 1000]) judge(seconds)();
   for (const seconds of [20, 1001]) expect(judge(seconds)).toThrow(/valid_before/);

@@ -12,7 +12,7 @@ import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';
 import { signForGateway } from '../../../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../../../support/usdc/gateway-stand-in.ts';
-import { newKey, payloadOf, type Requirement, USDC } from '../../../../support/usdc/payments.ts';
+import { newKey, payloadOf, type Requirement, signedPayment, USDC } from '../../../../support/usdc/payments.ts';
 
 const NETWORK = 'eip155:5042';
 const WALLET = `0x${'77'.repeat(20)}` as const;
@@ -75,11 +75,12 @@ async function verify(
   isAgain = false,
   asker = { client: 'c', hasFailed: false, signal },
 ): Promise<Verified> {
-  const seen = await rail.look(authorization, asker, { signed: null, isAgain });
-  return rail.verify('this one', authorization, seen, { asker, isAgain });
+  const payment = signedPayment(authorization, WALLET);
+  const seen = await rail.look(payment, asker, { signed: null, isAgain });
+  return rail.verify('this one', payment, seen, { asker, isAgain, price: authorization.value });
 }
 const review = (authorization: Authorization, mayLookUp = true) =>
-  rail.review(authorization, failedBefore, {
+  rail.review(signedPayment(authorization, WALLET), failedBefore, {
     asker: { client: 'c', hasFailed: false, signal },
     mayLookUp: () => mayLookUp,
   });
@@ -104,17 +105,21 @@ test('is the Gateway Wallet’s: its contract is in the key, its entry names the
   expect(rail.settler.unavailable()).toBe('the queue itself');
   const now = Math.floor(Date.now() / 1000);
   const short = paymentOf(0n, { validBefore: BigInt(now + 604_810) });
-  expect(() => rail.checkAuthorization(short, plain as never, now)).toThrow('authorization_validity_too_short');
+  expect(() => rail.check(signedPayment(short, WALLET), plain as never, now)).toThrow(
+    'authorization_validity_too_short',
+  );
 });
 
 test('reads what its payer signed for the wallet, and takes no other signature', async () => {
   const authorization = paymentOf(0n);
   const { payload } = payloadOf(authorization, plain);
   expect(rail.read(payload as never)).toEqual({
+    kind: 'signed',
     authorization,
     authorizationHash: hashAuthorization(authorization, rail.contract),
   });
-  const check = (one: Authorization) => rail.checkSignature(one, { client: 'c', hasFailed: false, signal });
+  const check = (one: Authorization) =>
+    rail.checkSignature(signedPayment(one, WALLET), { client: 'c', hasFailed: false, signal });
   expect(await check(authorization)).toBeNull();
   await expect(check({ ...authorization, value: 1n })).rejects.toMatchObject({ reason: 'invalid_exact_evm_signature' });
 });

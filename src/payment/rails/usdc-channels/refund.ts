@@ -1,0 +1,114 @@
+import { TooMany, Unavailable } from '../../../errors.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { bytesToHex } from '../../../lib/hex.ts';
+import { createIds } from '../../../lib/id.ts';
+import type { Channel, ChannelOperation, ChannelStore } from '../../../store/ports/channels.ts';
+import { settlementUnknown } from '../../doubt.ts';
+import type { Asker } from '../../rail.ts';
+import type { Delivery } from '../../receipt.ts';
+import { PaymentRefused } from '../../refusal.ts';
+import { claimCalldata, multicallCalldata, refundCalldata } from './calldata.ts';
+import type { ChannelBook } from './channel-book.ts';
+import { refundReceipt } from './channel-state.ts';
+import { type ChannelPayload, reason } from './payload.ts';
+import type { Scheme } from './scheme.ts';
+import type { Turns } from './turns.ts';
+import { StaleVoucher } from './voucher-rules.ts';
+
+/**
+ * Milliseconds between two refunds of one channel. A refund costs us up to 0.13M gas, and the request holds no fresh secret: a third party that has
+ * seen the last voucher can repeat it. The payer's own withdrawal needs no refund.
+ */
+const PAUSE_MS = 600_000;
+/** Milliseconds between two looks at the operation's row. */
+const POLL_MS = 100;
+
+interface RefundOptions {
+  store: Pick<ChannelStore, 'begin' | 'operation' | 'lastRefund' | 'get'>;
+  book: ChannelBook;
+  turns: Turns;
+  scheme: Scheme;
+  /** Signs as the receiver's authorizer: 65 bytes over a 32-byte digest. */
+  sign(digest: Uint8Array): Uint8Array;
+  /** Called when an operation was stored, so that the process that settles may begin at once. */
+  onBegun(): void;
+  network: string;
+  /** How long the buyer's connection is held for the refund's end, in milliseconds. */
+  waitMs: number;
+  clock: Clock;
+}
+
+/**
+ * Pays what a channel still holds back to its payer, on the payer's request:
+ * 1. The voucher must be the channel's last one.
+ * 2. At most the balance less the charges goes back. What is charged and not claimed yet is claimed in the same transaction.
+ * 3. While the refund is open, the channel takes no voucher and no deposit.
+ */
+export function createRefund(options: RefundOptions) {
+  const { store, book, turns, scheme, sign, onBegun, network, waitMs, clock } = options;
+  const nextId = createIds(clock);
+
+  function callOf(channel: Channel, amount: bigint): Uint8Array {
+    const { id, charged, signature, state } = channel;
+    const refund = refundCalldata(channel, amount, state.refundNonce, sign(scheme.refundDigest(id, state.refundNonce, amount)));
+    if (charged === state.totalClaimed || !signature) return refund;
+    const entry = { channelId: id, maxClaimableAmount: charged, totalClaimed: charged };
+    const row = { config: channel, maxClaimableAmount: charged, signature, totalClaimed: charged };
+    return multicallCalldata([claimCalldata([row], sign(scheme.claimDigest([entry]))), refund]);
+  }
+
+  /** The amount that goes back, in base units. Throws PaymentRefused when none does. */
+  function amountOf(channel: Channel, asked: bigint | null): bigint {
+    const left = channel.state.balance - channel.charged;
+    if (left <= 0n) throw new PaymentRefused(reason('refund_no_balance'));
+    if (asked === null) return left;
+    if (asked === 0n || asked > left) throw new PaymentRefused(reason('refund_amount_invalid'));
+    return asked;
+  }
+
+  async function checkPause(channelId: Uint8Array): Promise<void> {
+    const last = await store.lastRefund(channelId);
+    const leftMs = last?.endedAt ? last.endedAt + PAUSE_MS - clock.nowMs() : 0;
+    if (leftMs <= 0) return;
+    const detail = 'this channel was refunded a moment ago; the payer can also withdraw without us';
+    throw new TooMany('refund_too_soon', detail, Math.ceil(leftMs / 1000));
+  }
+
+  async function begin(channelId: Uint8Array, payload: ChannelPayload, asker: Asker): Promise<string> {
+    const known = await book.open(channelId, payload.config, asker);
+    const channel = await book.reread(known, asker);
+    if (payload.voucher.maxClaimableAmount !== channel.charged) throw new StaleVoucher(channel);
+    const amount = amountOf(channel, payload.kind === 'refund' ? payload.amount : null);
+    await checkPause(channelId);
+    const operation = { id: nextId(), network, kind: 'refund' as const, channelId, amount, createdAt: clock.nowMs() };
+    const calldata = callOf(channel, amount);
+    if (!(await store.begin({ ...operation, calldata }, channel.charged)))
+      throw new PaymentRefused(reason('channel_busy'));
+    onBegun();
+    return operation.id;
+  }
+
+  async function ended(id: string): Promise<ChannelOperation | null> {
+    for (const untilMs = clock.nowMs() + waitMs; clock.nowMs() < untilMs; await clock.sleep(POLL_MS)) {
+      const operation = await store.operation(id);
+      if (operation && operation.state !== 'open') return operation;
+    }
+    return null;
+  }
+
+  return async (payload: ChannelPayload, channelId: Uint8Array, asker: Asker): Promise<Delivery> => {
+    const from = payload.voucher.maxClaimableAmount;
+    const begun = await turns.take(bytesToHex(channelId), from, asker.signal, async () => {
+      const id = await begin(channelId, payload, asker);
+      return { value: id, charged: from, isCorrected: false };
+    });
+    if (begun === null) throw new PaymentRefused(reason('channel_busy'));
+    const operation = await ended(begun);
+    if (!operation) throw settlementUnknown();
+    if (operation.state === 'failed' || !operation.transaction)
+      throw new PaymentRefused(reason('refund_transaction_failed'));
+    const channel = await store.get(channelId);
+    if (!channel) throw new Unavailable('ledger_unavailable', 'the refund is paid; its channel cannot be read now');
+    return { body: Buffer.from('{}'), receipt: refundReceipt(channel, operation.transaction, operation.amount) };
+  };
+}

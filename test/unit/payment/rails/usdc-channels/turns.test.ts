@@ -1,0 +1,113 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { createTurns, type Turns } from '../../../../../src/payment/rails/usdc-channels/turns.ts';
+import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
+
+const STAYS = new AbortController().signal;
+
+let clock: ManualClock;
+let turns: Turns;
+/** What the requests did, in order. */
+let seen: string[];
+/** The channel's charges. */
+let charged: bigint;
+
+beforeEach(() => {
+  clock = createManualClock(1_800_000_000_000);
+  turns = createTurns(clock);
+  [seen, charged] = [[], 0n];
+});
+
+/** A request of one unit whose voucher was signed on top of these charges. It buys when that fits, and is corrected when it does not. */
+function request(name: string, from: bigint, signal = STAYS, work: () => Promise<void> = async () => {}) {
+  return turns.take('channel', from, signal, async () => {
+    await work();
+    const fits = from === charged;
+    seen.push(`${name} ${fits ? 'buys' : `is told ${charged}`}`);
+    if (fits) charged += 1n;
+    return { value: fits, charged, isCorrected: !fits };
+  });
+}
+
+/** A stock client: it signs once more when it is told the charges, and gives up when that voucher is stale too. */
+async function buyer(name: string): Promise<boolean> {
+  if (await request(name, 0n)) return true;
+  const known = charged;
+  await clock.sleep(20);
+  return (await request(`${name} again`, known)) === true;
+}
+
+describe('the requests of one channel', () => {
+  test('run one after the other', async () => {
+    const first = Promise.withResolvers<void>();
+    let isFirstOver = false;
+    const run = async () => {
+      await first.promise;
+      isFirstOver = true;
+    };
+    const both = [
+      request('a', 0n, STAYS, run),
+      request('b', 1n, STAYS, async () => expect(isFirstOver).toBe(true)),
+    ];
+    await clock.advance(0);
+    expect(seen).toEqual([]);
+    first.resolve();
+    expect(await Promise.all(both)).toEqual([true, true]);
+  });
+
+  test('of ten parallel calls with one voucher all buy, each after one correction at the most', async () => {
+    const all = Promise.all(Array.from({ length: 10 }, (_, at) => buyer(`${at}`)));
+    for (let step = 0; step < 60; step++) await clock.advance(20);
+    expect(await all).toEqual(Array.from({ length: 10 }, () => true));
+    expect(charged).toBe(10n);
+  });
+
+  test('wait no longer than half a second for a client that was corrected and stays away', async () => {
+    await request('a', 0n);
+    expect(await request('stale', 0n)).toBe(false);
+    const next = request('next', 0n);
+    await clock.advance(499);
+    expect(seen).toEqual(['a buys', 'stale is told 1']);
+    await clock.advance(1);
+    expect(await next).toBe(false);
+  });
+
+  test('a fitting voucher overtakes stale ones that wait', async () => {
+    await request('a', 0n);
+    await request('stale', 0n);
+    const waiting = request('also stale', 0n);
+    expect(await request('fresh', 1n)).toBe(true);
+    await clock.advance(0);
+    expect(await waiting).toBe(false);
+    expect(seen).toEqual(['a buys', 'stale is told 1', 'fresh buys', 'also stale is told 2']);
+  });
+
+  test('are refused when 32 wait already, and after 30 seconds', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const first = request('first', 0n, STAYS, () => promise);
+    const waiting = Array.from({ length: 32 }, (_, at) => request(`${at}`, 1n));
+    expect(await request('one more', 1n)).toBeNull();
+    await clock.advance(30_000);
+    expect(await Promise.all(waiting)).toEqual(Array.from({ length: 32 }, () => null));
+    resolve();
+    expect(await first).toBe(true);
+  });
+
+  test('lose their place when their connection closes', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const first = request('first', 0n, STAYS, () => promise);
+    const leaving = new AbortController();
+    const second = request('second', 1n, leaving.signal);
+    leaving.abort();
+    expect(await second).toBeNull();
+    resolve();
+    await first;
+    expect(seen).toEqual(['first buys']);
+  });
+
+  test('go on after one of them failed', async () => {
+    const failed = request('a', 0n, STAYS, () => Promise.reject(new Error('the source is away')));
+    const next = request('b', 0n);
+    await expect(failed).rejects.toThrow('the source is away');
+    expect(await next).toBe(true);
+  });
+});
