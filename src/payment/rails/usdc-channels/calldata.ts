@@ -1,0 +1,95 @@
+import { encodeAbiParameters, encodeFunctionData, parseAbi, parseAbiParameters } from 'viem';
+import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
+import type { ChannelConfig } from './scheme.ts';
+
+/** The functions of the settlement contract that we call (facts of the scheme). */
+const abi = parseAbi([
+  'struct ChannelConfig { address payer; address payerAuthorizer; address receiver; address receiverAuthorizer; address token; uint40 withdrawDelay; bytes32 salt; }',
+  'struct Voucher { ChannelConfig channel; uint128 maxClaimableAmount; }',
+  'struct VoucherClaim { Voucher voucher; bytes signature; uint128 totalClaimed; }',
+  'function deposit(ChannelConfig config, uint128 amount, address collector, bytes collectorData)',
+  'function claimWithSignature(VoucherClaim[] claims, bytes signature)',
+  'function settle(address receiver, address token)',
+  'function refundWithSignature(ChannelConfig config, uint128 amount, uint256 nonce, bytes signature)',
+  'function multicall(bytes[] data) returns (bytes[])',
+]);
+
+const COLLECTOR_DATA = parseAbiParameters('uint256 validAfter, uint256 validBefore, uint256 salt, bytes signature');
+
+/** One row of a claim: the voucher, and how much of it is recorded. Amounts in base units of the token. */
+export interface ClaimRow {
+  readonly config: ChannelConfig;
+  /** What the payer signed for in all, and its signature. */
+  readonly maxClaimableAmount: bigint;
+  readonly signature: Uint8Array;
+  /** What is recorded in all once the claim is mined. */
+  readonly totalClaimed: bigint;
+}
+
+/** What the deposit collector takes: the depositor's authorization without its amount. Times in Unix seconds. */
+export interface DepositAuthorization {
+  readonly validAfter: bigint;
+  readonly validBefore: bigint;
+  readonly salt: bigint;
+  readonly signature: Uint8Array;
+}
+
+/** Calldata that moves `amount` from the channel's payer into the channel. Anyone may send it. */
+export function depositCalldata(
+  config: ChannelConfig,
+  amount: bigint,
+  collector: `0x${string}`,
+  { validAfter, validBefore, salt, signature }: DepositAuthorization,
+): Uint8Array {
+  const data = encodeAbiParameters(COLLECTOR_DATA, [validAfter, validBefore, salt, bytesToHex(signature)]);
+  return hexToBytes(
+    encodeFunctionData({ abi, functionName: 'deposit', args: [structOf(config), amount, collector, data] }),
+  );
+}
+
+/** Calldata that records what these vouchers may claim. `signature`: the receiver's authorizer over the rows, in their order. Anyone may send it. */
+export function claimCalldata(rows: readonly ClaimRow[], signature: Uint8Array): Uint8Array {
+  const claims = rows.map((row) => ({
+    voucher: { channel: structOf(row.config), maxClaimableAmount: row.maxClaimableAmount },
+    signature: bytesToHex(row.signature),
+    totalClaimed: row.totalClaimed,
+  }));
+  return hexToBytes(
+    encodeFunctionData({ abi, functionName: 'claimWithSignature', args: [claims, bytesToHex(signature)] }),
+  );
+}
+
+/** Calldata that pays everything recorded for the receiver out to it. Anyone may send it. */
+export function settleCalldata(receiver: Uint8Array, token: Uint8Array): Uint8Array {
+  return hexToBytes(
+    encodeFunctionData({ abi, functionName: 'settle', args: [bytesToHex(receiver), bytesToHex(token)] }),
+  );
+}
+
+/** Calldata that returns `amount`, or what is left where that is less, to the channel's payer. `nonce`: the channel's `refundNonce`. */
+export function refundCalldata(
+  config: ChannelConfig,
+  amount: bigint,
+  nonce: bigint,
+  signature: Uint8Array,
+): Uint8Array {
+  const args = [structOf(config), amount, nonce, bytesToHex(signature)] as const;
+  return hexToBytes(encodeFunctionData({ abi, functionName: 'refundWithSignature', args }));
+}
+
+/** Calldata that makes several calls of the contract in one. All of them succeed, or none. */
+export function multicallCalldata(calls: readonly Uint8Array[]): Uint8Array {
+  return hexToBytes(encodeFunctionData({ abi, functionName: 'multicall', args: [calls.map(bytesToHex)] }));
+}
+
+function structOf(config: ChannelConfig) {
+  return {
+    payer: bytesToHex(config.payer),
+    payerAuthorizer: bytesToHex(config.payerAuthorizer),
+    receiver: bytesToHex(config.receiver),
+    receiverAuthorizer: bytesToHex(config.receiverAuthorizer),
+    token: bytesToHex(config.token),
+    withdrawDelay: config.withdrawDelay,
+    salt: bytesToHex(config.salt),
+  };
+}
