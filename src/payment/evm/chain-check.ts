@@ -7,9 +7,11 @@ import { bytesToHex } from '../../lib/hex.ts';
 import type { Authorization } from '../authorization.ts';
 import type { Asker, Look } from '../rail.ts';
 import { PaymentRefused } from '../refusal.ts';
+import type { Intent } from '../settler.ts';
 import { isRevert } from './is-revert.ts';
 import { createAdmissionReader, createPayerReader, type PayerReading, WITHOUT_FAILURE } from './payer-reader.ts';
-import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
+import { settleCall } from './settle-call.ts';
+import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS } from './token.ts';
 
 const GAS = toQuantity(SETTLE_GAS);
 /** ERC-1271's value for a valid signature: the selector of isValidSignature, padded to a word. */
@@ -68,11 +70,11 @@ export function createChainCheck(
   }
 
   /**
-   * Simulates the transfer. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
+   * Simulates the settlement. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
    * contract could detect the simulation.
    */
-  async function simulate(authorization: Authorization, signal: AbortSignal): Promise<void> {
-    const call = { from: sender(), to: usdc, data: transferCalldata(authorization), gas: GAS };
+  async function simulate(payment: Pick<Intent, 'authorization' | 'call'>, signal: AbortSignal): Promise<void> {
+    const call = { from: sender(), ...simulatedCall(usdc, payment) };
     const tryOut = (given: object) => chain.request('eth_call', [given, 'latest'], { signal });
     const gasPriceNow = await gasPrice(signal);
     try {
@@ -103,6 +105,11 @@ export function createChainCheck(
     contractSigned,
     simulate,
   };
+}
+
+function simulatedCall(usdc: `0x${string}`, payment: Pick<Intent, 'authorization' | 'call'>) {
+  const { to, data, gas } = settleCall(usdc, payment);
+  return { to, data, gas: toQuantity(gas) };
 }
 
 export type ChainCheck = ReturnType<typeof createChainCheck>;

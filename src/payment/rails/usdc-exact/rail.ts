@@ -71,7 +71,7 @@ export function createChainRail(options: ChainRailOptions): PurchaseRail {
       if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
       if (hasCode) {
         checkCodeTaken(settler);
-        await check.simulate(authorization, asker.signal);
+        await check.simulate({ authorization, call: null }, asker.signal);
       }
       return { checkedBlock: block, hasCode };
     },
