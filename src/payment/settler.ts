@@ -86,6 +86,10 @@ export interface RailSettling extends SettlingRail {
 export interface SettlingTerms {
   /** Writes the transactions to disk before anything is sent. Returns the ids that still await settlement. The others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
+  /** The fencing token of this process's lease; undefined where only one process can settle. */
+  readonly fencingToken?: number | undefined;
+  /** Returns our relayer, which all rails share. The first call opens it. Throws when no relayer is configured. */
+  relaying(): Relaying;
 }
 
 /** A payer's address in hex, and why it is not settled for. */
