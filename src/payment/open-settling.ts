@@ -5,14 +5,17 @@ import type { OpenRail } from './rail.ts';
 import { createRailWatch } from './rail-watch.ts';
 import { createRecovery } from './recovery.ts';
 import { createSettlement } from './settlement.ts';
-import type { RailSettling, SettlingRail, SettlingTerms } from './settler.ts';
+import type { RailSettling, Relaying, SettlingRail, SettlingTerms } from './settler.ts';
+import { createRelaying } from './settlers/relayer/relaying.ts';
 import type { MaintainedSettling, RailProbes, SettlesForOthers, SettlingPlace, SettlingProcess } from './settling.ts';
 import { createLocalSettling, type LocalSettling } from './settling-local.ts';
 import { createRemoteSettling } from './settling-remote.ts';
 import { createSwitchedSettling } from './settling-switch.ts';
 
 /** What settlement by this process needs. Every process has it, also one that never settles. */
-export interface SettlingParts extends Pick<RailKit, 'config' | 'ledger' | 'token' | 'clock' | 'log'> {
+export interface SettlingParts
+  extends Pick<RailKit, 'config' | 'ledger' | 'token' | 'clock' | 'log'>,
+    Pick<RailKit, 'chain' | 'wallet' | 'check' | 'evidence' | 'spending' | 'metrics'> {
   rails: readonly OpenRail[];
 }
 
@@ -54,9 +57,12 @@ interface LocalTerms {
 /** Opens settlement by this process: the rails that are on, the tasks for the rows, and the rounds of maintenance. */
 function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingToken }: LocalTerms): LocalSettling {
   const { config, token, ledger, clock, log } = parts;
-  const terms: SettlingTerms = { noteBroadcast: (entries) => ledger.noteBroadcast(entries, fencingToken) };
+  const noteBroadcast: SettlingTerms['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, fencingToken);
+  const relayer = createSharedRelayer(parts, noteBroadcast);
+  const terms: SettlingTerms = { noteBroadcast, fencingToken, relaying: relayer.open };
   const rails = parts.rails.map((rail) => ({ rail, settling: rail.openSettling(terms) }));
-  const all = rails.map(({ settling }) => settling);
+  // The relayer is maintained once, and not by each rail that uses it.
+  const all = [...relayer.opened(), ...rails.map(({ settling }) => settling)];
   /** Null for a rail that is off. Its rows stay as they are, because no other rail can read their evidence. */
   const railOf = (contract: Uint8Array): SettlingRail | null =>
     rails.find(({ rail }) => Buffer.compare(rail.purchase.contract, contract) === 0)?.settling ?? null;
@@ -67,15 +73,15 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
     settlement,
     settlers: Object.fromEntries(rails.map(({ rail, settling }) => [rail.info.name, settling.settler])),
     probes: watch.latest,
-    detail: () => all.map((rail) => rail.detail?.() ?? null).find((detail) => detail !== null) ?? null,
+    detail: () => all.map((part) => part.detail?.() ?? null).find((detail) => detail !== null) ?? null,
     takeOver,
     isShared,
     load: async () => {
-      for (const rail of all) await rail.load?.();
+      for (const part of all) await part.load?.();
     },
     /** Tries all parts. Then rejects with the first failure. */
     refresh: async () => {
-      const tried = [...all.map((rail) => rail.refresh?.()), token.refresh(), watch.refresh()];
+      const tried = [...all.map((part) => part.refresh?.()), token.refresh(), watch.refresh()];
       const failed = (await Promise.allSettled(tried)).find((part) => part.status === 'rejected');
       if (failed) throw failed.reason;
     },
@@ -83,6 +89,21 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
       await Promise.all(all.map(({ settler }) => settler.stop()));
     },
   });
+}
+
+/** Our relayer, opened when the first rail asks for it. A rail that a remote service settles asks for none. */
+function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms['noteBroadcast']) {
+  let relaying: Relaying | null = null;
+
+  return {
+    open: (): Relaying => {
+      const { wallet } = parts;
+      if (!wallet) throw new Error('RELAYER_PRIVATE_KEY is missing');
+      relaying ??= createRelaying({ ...parts, wallet, noteBroadcast });
+      return relaying;
+    },
+    opened: (): Relaying[] => (relaying ? [relaying] : []),
+  };
 }
 
 interface SettledRail {

@@ -3,6 +3,7 @@ import type { RailsConfig } from '../config/rails.ts';
 import type { ChannelCharge } from '../store/ports/channel-state.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { Authorization } from './authorization.ts';
+import type { ContractCall } from './operation.ts';
 import type { Credential, Receipt } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
 import type { PaymentRefused } from './refusal.ts';
@@ -97,7 +98,7 @@ export interface SignedPayment {
   /** The voucher that the sale charges, where the payment is a deposit into a channel. */
   readonly channel?: ChannelCharge;
   /** The call that settles the payment, where it is another one than the token's transfer. */
-  readonly calldata?: Uint8Array;
+  readonly call?: ContractCall;
 }
 
 /** A decoded payment that needs no settlement. Its rail grants the answer and delivers it. */

@@ -19,7 +19,7 @@ export class IntentInDoubt extends Error {}
  */
 export type Serve<S> = (id: string, order: Order<S>, verified: Verified, signal: AbortSignal) => Promise<Uint8Array>;
 
-const callOf = <S>({ payment: { calldata } }: Order<S>) => calldata && { calldata };
+const callOf = <S>({ payment: { call } }: Order<S>) => call && { calldata: call.data };
 
 /** Steps 9 to 11 of a paid request: the handler, the reply's check, the stored intent. */
 export function createServe<S>(options: ServeOptions<S>): Serve<S> {

@@ -106,6 +106,7 @@ function intentOf(payment: Payment): Intent | null {
   return {
     id,
     authorization: { from, to, value, validAfter, validBefore, nonce, signature },
+    call: payment.calldata ? { to: payment.contract, data: payment.calldata } : null,
     fromBlock: payment.checkedBlock ?? 0,
     broadcast: payment.transaction !== null,
     // A row from before this column existed counts as an account with code, which may cost more.

@@ -1,4 +1,5 @@
 import type { Authorization } from './authorization.ts';
+import type { ContractCall, Operation, OperationOutcome } from './operation.ts';
 
 /**
  * The only failure after which the authorization can still be used. Our transaction was mined and moved nothing, or none was sent: a simulation
@@ -16,6 +17,8 @@ export const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
 export interface Intent {
   readonly id: string;
   readonly authorization: Authorization;
+  /** The call that uses the authorization. Null for the token's own transfer. The evidence is the authorization's, either way. */
+  readonly call: ContractCall | null;
   /** Block at which a search for the authorization's use starts. It was unused up to there. */
   readonly fromBlock: number;
   /** Whether a transaction with the authorization may have been sent to a node before. */
@@ -83,6 +86,10 @@ export interface RailSettling extends SettlingRail {
 export interface SettlingTerms {
   /** Writes the transactions to disk before anything is sent. Returns the ids that still await settlement. The others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
+  /** The fencing token of this process's lease; undefined where only one process can settle. */
+  readonly fencingToken?: number | undefined;
+  /** Returns our relayer, which all rails share. The first call opens it. Throws when no relayer is configured. */
+  relaying(): Relaying;
 }
 
 /** A payer's address in hex, and why it is not settled for. */
@@ -104,4 +111,17 @@ export interface Settler {
   refusesCode?(): string | null;
   /** Stops the work. Open intents resolve as unknown. */
   stop(): Promise<void>;
+}
+
+/**
+ * Our own relayer in the process that settles: one key and one sequence of nonces. All rails share it. `load`, `refresh` and `detail` are those of a
+ * rail's settlement; the part that opened the relayer calls them, and stops its settler.
+ */
+export interface Relaying {
+  readonly settler: Settler;
+  /** Carries out an operation, alone in its transaction. The promise never rejects. A relayer that is stopping returns `unknown`. */
+  operate(operation: Operation): Promise<OperationOutcome>;
+  load(): Promise<void>;
+  refresh(): Promise<void>;
+  detail(): string | null;
 }

@@ -27,6 +27,7 @@ const RAIL = [
 const SETTLER = [
   ...[
     'payment/settler.ts',
+    'payment/operation.ts',
     'payment/authorization.ts',
     'payment/protocol.ts:types',
     'payment/transaction-id.ts',

@@ -56,12 +56,12 @@ export function createAuthorizationChecks(
      * 1. The balance must also cover the payer's earlier open payments.
      * 2. A payment of an account with code must pass a simulation.
      */
-    verify: async (id, { authorization, calldata }, { balance, hasCode, block }, { asker }) => {
+    verify: async (id, { authorization, call = null }, { balance, hasCode, block }, { asker }) => {
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
       if (balance < authorization.value + promised) throw new PaymentRefused(reasons.insufficient);
       if (hasCode) {
         checkCodeTaken(settler);
-        await check.simulate(authorization, asker.signal, calldata ? { to: contract, data: calldata } : null);
+        await check.simulate({ authorization, call }, asker.signal);
       }
       return { checkedBlock: block, hasCode };
     },

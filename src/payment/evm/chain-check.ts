@@ -7,9 +7,11 @@ import { bytesToHex } from '../../lib/hex.ts';
 import type { Authorization } from '../authorization.ts';
 import type { Asker, Look } from '../rail.ts';
 import { PaymentRefused } from '../refusal.ts';
+import type { Intent } from '../settler.ts';
 import { isRevert } from './is-revert.ts';
 import { createAdmissionReader, createPayerReader, type PayerReading, WITHOUT_FAILURE } from './payer-reader.ts';
-import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
+import { settleCall } from './settle-call.ts';
+import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS } from './token.ts';
 
 const GAS = toQuantity(SETTLE_GAS);
 /** ERC-1271's value for a valid signature: the selector of isValidSignature, padded to a word. */
@@ -23,12 +25,6 @@ const HEAD_SLACK_BLOCKS = 1200;
 const CANNOT_PAY = /insufficient (funds|balance)/i;
 /** How long a gas price is used for simulations, in milliseconds. It moves by at most 2 % per block on Arc and need not be exact. */
 const GAS_PRICE_MS = 10_000;
-
-/** A call that settles a payment in place of the token's transfer. */
-interface SettlementCall {
-  readonly to: Uint8Array;
-  readonly data: Uint8Array;
-}
 
 /**
  * The checks of a payment that need the chain: one read that concurrent payers share, and one more call for accounts with code. `sender` returns the
@@ -74,17 +70,11 @@ export function createChainCheck(
   }
 
   /**
-   * Simulates the transfer, or the other call that settles the payment. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
+   * Simulates the settlement. Throws PaymentRefused when it would not move the money. It uses the real sender and a real gas price, because otherwise a
    * contract could detect the simulation.
    */
-  async function simulate(
-    authorization: Authorization,
-    signal: AbortSignal,
-    settledBy: SettlementCall | null = null,
-  ): Promise<void> {
-    const to = settledBy ? bytesToHex(settledBy.to) : usdc;
-    const data = settledBy ? bytesToHex(settledBy.data) : transferCalldata(authorization);
-    const call = { from: sender(), to, data, gas: GAS };
+  async function simulate(payment: Pick<Intent, 'authorization' | 'call'>, signal: AbortSignal): Promise<void> {
+    const call = { from: sender(), ...simulatedCall(usdc, payment) };
     const tryOut = (given: object) => chain.request('eth_call', [given, 'latest'], { signal });
     const gasPriceNow = await gasPrice(signal);
     try {
@@ -115,6 +105,11 @@ export function createChainCheck(
     contractSigned,
     simulate,
   };
+}
+
+function simulatedCall(usdc: `0x${string}`, payment: Pick<Intent, 'authorization' | 'call'>) {
+  const { to, data, gas } = settleCall(usdc, payment);
+  return { to, data, gas: toQuantity(gas) };
 }
 
 export type ChainCheck = ReturnType<typeof createChainCheck>;

@@ -6,12 +6,13 @@ import { createChainCheck } from '../../../src/payment/evm/chain-check.ts';
 import { createEvidence, type Receipt } from '../../../src/payment/evm/evidence.ts';
 import { isBanned } from '../../../src/payment/evm/payer-bans.ts';
 import { createTokenWatch } from '../../../src/payment/evm/token-watch.ts';
+import type { OperationOutcome } from '../../../src/payment/operation.ts';
 import type { Outcome } from '../../../src/payment/settler.ts';
 import { createEffects } from '../../../src/payment/settlers/relayer/effects.ts';
 import type { Ask, Effect, Event, Moment } from '../../../src/payment/settlers/relayer/events.ts';
 import { pricesAt } from '../../../src/payment/settlers/relayer/fees.ts';
 import { type Flight, newest } from '../../../src/payment/settlers/relayer/flight.ts';
-import type { Job } from '../../../src/payment/settlers/relayer/job.ts';
+import type { Job, OperationJob } from '../../../src/payment/settlers/relayer/job.ts';
 import { step } from '../../../src/payment/settlers/relayer/machine.ts';
 import { createState, type Sorting } from '../../../src/payment/settlers/relayer/state.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
@@ -47,6 +48,7 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
   state.nonces.learn(3);
   const underWay = new Set<Promise<void>>();
   const ends = new Map<Job, Outcome[]>();
+  const operationEnds = new Map<OperationJob, OperationOutcome[]>();
   const self = {
     ...{ node, token, state, clock, stopping },
     prices: pricesAt(20n * GWEI, 30_000_000n),
@@ -57,6 +59,7 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
     gone: new Set<string>(),
     fault: null as Error | null,
     outcomes: (job: Job): Outcome[] => ends.get(job) ?? [],
+    operationOutcomes: (job: OperationJob): OperationOutcome[] => operationEnds.get(job) ?? [],
     isBanned: ({ intent }: Job): boolean => isBanned(state.bans, bytesToHex(intent.authorization.from), clock.nowMs()),
     /** The jobs that are queued again after a pause. */
     queuedLater: (): Job[] => self.waits.flatMap(({ timer }) => (timer.name === 'queue' ? timer.jobs : [])),
@@ -130,7 +133,7 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
 
   function startRound(jobs: readonly Job[]): void {
     state.sender = 'round';
-    state.round = { jobs, rest: { doubtful: [], again: [] }, examined: [], next: 0 };
+    state.round = { jobs, operation: null, rest: { doubtful: [], again: [] }, examined: [], next: 0 };
   }
 
   function feed(event: Event): void {
@@ -145,6 +148,8 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
         return void self.waits.push(effect);
       case 'end':
         return void ends.set(effect.job, [...self.outcomes(effect.job), effect.outcome]);
+      case 'endOperation':
+        return void operationEnds.set(effect.job, [...self.operationOutcomes(effect.job), effect.outcome]);
       case 'resendEverywhere':
         return void effects.resendEverywhere(effect.raws);
       case 'wake':

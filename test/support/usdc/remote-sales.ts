@@ -48,7 +48,10 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     const id = await ledger.reserve({ ...key, ...terms, ...hashes }, known !== null);
     if (id === null) return null;
     await ledger.storeIntent(id, { signature, checkedBlock: fromBlock, payerHasCode: false, body: BODY });
-    return settlement.settle({ id, authorization, fromBlock, broadcast: false, hasCode: false }, hexToBytes(contract));
+    return settlement.settle(
+      { id, authorization, call: null, fromBlock, broadcast: false, hasCode: false },
+      hexToBytes(contract),
+    );
   }
 
   return {

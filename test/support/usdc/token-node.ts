@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { bytesToHex } from '../../../src/lib/hex.ts';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
 import type { Receipt } from '../../../src/payment/evm/evidence.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/evm/token.ts';
+import type { Operation } from '../../../src/payment/operation.ts';
 import type { Intent } from '../../../src/payment/settler.ts';
 import { type Job, newJob } from '../../../src/payment/settlers/relayer/job.ts';
 import { RpcFault, startRpcServer } from '../chain/rpc-server.ts';
@@ -22,8 +23,22 @@ export function randomAuthorization(): Authorization {
 /** An intent of a random payer without code that was never sent to the chain. */
 export function randomIntent(changes: Partial<Intent> = {}): Intent {
   return {
-    ...{ id: bytesToHex(randomBytes(8)), authorization: randomAuthorization(), fromBlock: 1 },
+    ...{ id: bytesToHex(randomBytes(8)), authorization: randomAuthorization(), call: null, fromBlock: 1 },
     ...{ broadcast: false, hasCode: false },
+    ...changes,
+  };
+}
+
+/** An operation that no node has seen. A transaction that did not revert shows its end, and the chain shows none elsewhere. */
+export function randomOperation(changes: Partial<Operation> = {}): Operation {
+  return {
+    ...{ id: bytesToHex(randomBytes(8)), to: randomBytes(20), data: randomBytes(36), gas: 500_000n, broadcast: false },
+    readReceipt: ({ status, transactionHash, blockNumber }) =>
+      status === '0x1'
+        ? { kind: 'done', transaction: hexToBytes(transactionHash), block: Number(blockNumber), amount: 7n }
+        : null,
+    lookUp: async () => null,
+    note: async () => true,
     ...changes,
   };
 }

@@ -11,9 +11,11 @@ import type { Evidence } from '../../../src/payment/evm/evidence.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
 import { openRails, type RailKit } from '../../../src/payment/open-rails.ts';
 import { openSettling } from '../../../src/payment/open-settling.ts';
+import type { OpenRail } from '../../../src/payment/rail.ts';
 import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/payload.ts';
-import type { Verdict } from '../../../src/payment/settler.ts';
+import type { Relaying, Verdict } from '../../../src/payment/settler.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
+import { createRelaying } from '../../../src/payment/settlers/relayer/relaying.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { NOTHING_SPENT } from '../../../src/store/ports/spending.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
@@ -155,7 +157,11 @@ describe('the rails', () => {
       ...{ clock: systemClock, log },
     } satisfies RailKit;
     const rails = openRails(parts, () => WELL);
-    const [direct, batched] = rails.map((rail) => rail.openSettling({ noteBroadcast }));
+    const relaying = (): Relaying => {
+      if (!parts.wallet) throw new Error('this test has no relayer');
+      return createRelaying({ ...parts, wallet: parts.wallet, noteBroadcast });
+    };
+    const [direct, batched] = rails.map((rail) => rail.openSettling({ noteBroadcast, relaying }));
     if (!direct) throw new Error('no rail');
     const settlings: ReturnType<typeof openSettling>[] = [];
     const settling = () => {
@@ -197,8 +203,47 @@ describe('the rails', () => {
 
   test('do not open without a relayer’s key where no facilitator settles', async () => {
     const { parts, close } = await open({});
-    const [rail] = openRails({ ...parts, wallet: null }, () => WELL);
-    expect(() => rail?.openSettling({ noteBroadcast })).toThrow('RELAYER_PRIVATE_KEY is missing');
+    const keyless = { ...parts, wallet: null };
+    const rails = openRails(keyless, () => WELL);
+    const openAll = () => openSettling({ ...keyless, rails }, { place: { kind: 'local' } });
+    expect(openAll).toThrow('RELAYER_PRIVATE_KEY is missing');
+    await close();
+  });
+
+  test('share one relayer in a process, which is loaded and stopped with them', async () => {
+    const { parts, rails, close } = await open({});
+    const [plain] = rails;
+    if (!plain) throw new Error('no rail');
+    const given: Relaying[] = [];
+    const watched: OpenRail = {
+      ...plain,
+      openSettling: (terms) => {
+        given.push(terms.relaying());
+        return plain.openSettling(terms);
+      },
+    };
+    let loads = 0;
+    const spending = {
+      ...parts.spending,
+      spentOn: async () => {
+        loads += 1;
+        return NOTHING_SPENT;
+      },
+    };
+    const settling = openSettling({ ...parts, spending, rails: [watched, watched] }, { place: { kind: 'local' } });
+    await settling.start(() => {});
+    expect([given.length, given[0] === given[1], loads]).toEqual([2, true, 1]);
+    expect(given[0]?.settler.unavailable()).toBeNull();
+    await settling.stop();
+    expect(given[0]?.settler.unavailable()).toBe('the service is stopping');
+    await close();
+  });
+
+  test('open no relayer where a facilitator settles, so that none needs a key', async () => {
+    const { parts, rails, close } = await open(facilitated());
+    const settling = openSettling({ ...parts, wallet: null, rails }, { place: { kind: 'local' } });
+    await settling.start(() => {});
+    await settling.stop();
     await close();
   });
 

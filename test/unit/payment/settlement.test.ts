@@ -100,7 +100,7 @@ async function unknown(name: string, more?: Parameters<typeof stored>[1]): Promi
   return (await ledger.get(id)) as Payment;
 }
 const intentOf = ({ id }: Payment): Intent => ({
-  ...{ id, fromBlock: 7, broadcast: false, hasCode: false },
+  ...{ id, call: null, fromBlock: 7, broadcast: false, hasCode: false },
   authorization: {
     ...{ from: Buffer.alloc(20, 9), to: Buffer.alloc(20, 1), value: 500n, validAfter: 0n, validBefore: 1n },
     ...{ nonce: Buffer.alloc(32), signature: Buffer.alloc(65) },
@@ -180,7 +180,9 @@ describe('a payment that is presented again', () => {
     expect(lookups).toEqual([{ id: payment.id, rank: 'settle', fromBlock: 7 }]);
     const { payer: from, payTo: to, amount: value, validAfter, validBefore, nonce, signature } = payment;
     const authorization = { from, to, value, validAfter, validBefore, nonce, signature };
-    expect(given).toEqual([{ id: payment.id, fromBlock: 7, broadcast: true, hasCode: true, authorization }]);
+    expect(given).toEqual([
+      { id: payment.id, call: null, fromBlock: 7, broadcast: true, hasCode: true, authorization },
+    ]);
   });
 
   test.each<[string, Verdict, string]>([

@@ -161,7 +161,10 @@ describe('a payer that a settler refuses', () => {
       nonce,
     } = (await serving.get(id)) as Payment;
     const authorization = { from, to, value, validAfter, validBefore, nonce, signature: Buffer.alloc(65) };
-    await local.settle({ id, authorization, fromBlock: 4, broadcast: false, hasCode: false }, Buffer.alloc(20));
+    await local.settle(
+      { id, authorization, call: null, fromBlock: 4, broadcast: false, hasCode: false },
+      Buffer.alloc(20),
+    );
     ban = 'its payments burn gas';
     expect(reportedPayers(local)).toEqual(told);
   });

@@ -32,8 +32,8 @@ export function depositPayment(payload: DepositPayload): DepositPayment {
   return {
     ...{ kind: 'signed', payload, authorization, channel: { channelId, max, signature } },
     authorizationHash: hash('sha256', Buffer.concat(whole), 'buffer'),
-    get calldata() {
-      return depositCalldata(config, deposit.amount, DEPOSIT_COLLECTOR, deposit);
+    get call() {
+      return { to: SETTLEMENT_BYTES, data: depositCalldata(config, deposit.amount, DEPOSIT_COLLECTOR, deposit) };
     },
   };
 }

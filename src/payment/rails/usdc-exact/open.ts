@@ -15,15 +15,14 @@ import type { RailStatus } from '../../settling.ts';
 import { exactInfo } from './describe.ts';
 import { type FacilitatedNeeds, openFacilitated } from './facilitated.ts';
 import { createChainRail } from './rail.ts';
-import { openRelayed, type RelayedNeeds } from './relayed.ts';
+import { openRelayed } from './relayed.ts';
 
-interface ExactNeeds extends RelayedNeeds, FacilitatedNeeds {
+interface ExactNeeds extends FacilitatedNeeds {
   config: Config;
   ledger: Pick<Ledger, 'openBefore' | 'hasSettled'>;
   check: ChainCheck;
   evidence: Evidence;
   token: TokenWatch;
-  log: RelayedNeeds['log'];
 }
 
 /** Opens the plain rail: authorizations of the token itself, settled by our relayer or by a facilitator. */
@@ -34,7 +33,7 @@ export function openExact(needs: ExactNeeds, settler: RailStatus): OpenRail {
     // This rail checks every payment that no other rail recognises.
     recognises: () => true,
     purchase: openPurchase(needs, settler),
-    openSettling: (terms) => (remote ? openFacilitated(remote, needs, terms) : openRelayed(needs, terms)),
+    openSettling: (terms) => (remote ? openFacilitated(remote, needs, terms) : openRelayed(needs.evidence, terms)),
   };
 }
 

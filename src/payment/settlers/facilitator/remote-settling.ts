@@ -6,7 +6,7 @@ import { createRemoteSettler } from './remote-settler.ts';
 type RemoteSettlerOptions = Parameters<typeof createRemoteSettler>[0];
 
 interface RemoteSettlingOptions
-  extends SettlingTerms,
+  extends Pick<SettlingTerms, 'noteBroadcast'>,
     Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'usedBefore' | 'clock' | 'log'> {
   /** `extra` of the requirements that are sent to the service. */
   extra: Record<string, unknown>;

@@ -13,7 +13,7 @@ import type { Fees } from './fees.ts';
 import { type Flight, newest } from './flight.ts';
 import type { Job } from './job.ts';
 import type { Reading } from './plan.ts';
-import { type TryOutOptions, tryOut } from './try-out.ts';
+import { type TryOutOptions, tryOperation, tryOut } from './try-out.ts';
 
 /** A call itself waits some seconds for the providers (`chain/rpc/rank.ts`). After that it is tried again, MOST_TRIES times in all. */
 const BUSY_MS = 100;
@@ -57,8 +57,12 @@ export function createEffects(options: EffectsOptions) {
           return { kind, effect, answer: null };
         case 'tryOut':
           return { kind, effect, answer: await tryOut(options, effect.plan) };
+        case 'tryOperation':
+          return { kind, effect, answer: await tryOperation(options, effect.job, effect.gasPrice) };
+        case 'lookUpOperation':
+          return { kind, effect, answer: await effect.job.operation.lookUp(signal).catch(() => 'unreadable' as const) };
         case 'note':
-          return { kind, effect, answer: await options.noteBroadcast(entriesOf(effect.flights)) };
+          return { kind, effect, answer: await note(options, effect.flights) };
         case 'send':
           return { kind, effect, answer: await send(options, effect.raws) };
         case 'fetchReceipts':
@@ -85,6 +89,17 @@ export type Effects = ReturnType<typeof createEffects>;
 async function countTransactions({ chain, relayer, signal }: EffectsOptions): Promise<number> {
   const raw = await chain.request('eth_getTransactionCount', [relayer, 'latest'], { signal });
   return parseAnswer(index, raw, 'transaction count');
+}
+
+/** Writes the transactions down, each where its payments or its operation are. */
+async function note({ noteBroadcast }: EffectsOptions, flights: readonly Flight[]): Promise<ReadonlySet<string>> {
+  const entries = entriesOf(flights);
+  const waiting: string[] = [];
+  for (const { hash, operationJob } of flights.map(newest))
+    if (operationJob && (await operationJob.operation.note(hexToBytes(hash)))) waiting.push(operationJob.operation.id);
+  const hasOperation = flights.some((flight) => newest(flight).operationJob !== null);
+  if (!hasOperation) return noteBroadcast(entries);
+  return new Set([...waiting, ...(entries.length > 0 ? await noteBroadcast(entries) : [])]);
 }
 
 function entriesOf(flights: readonly Flight[]): { id: string; transaction: Uint8Array }[] {

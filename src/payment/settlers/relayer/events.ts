@@ -1,8 +1,9 @@
 import type { RpcOutcome } from '../../../chain/rpc/client.ts';
+import type { OperationDone, OperationOutcome } from '../../operation.ts';
 import type { Verdict as Found, Outcome } from '../../settler.ts';
 import type { Prices } from './fees.ts';
 import type { Flight, Transaction } from './flight.ts';
-import type { Job } from './job.ts';
+import type { Doubt, Job, OperationJob } from './job.ts';
 import type { MinedCost } from './mined-cost.ts';
 import type { Plan, Reading, Trial } from './plan.ts';
 import type { Sorting, State } from './state.ts';
@@ -25,7 +26,8 @@ export type Timer =
   | { readonly name: 'poll' }
   | { readonly name: 'pause' }
   | { readonly name: 'refused'; readonly flights: readonly Flight[] }
-  | { readonly name: 'queue'; readonly jobs: readonly Job[] };
+  | { readonly name: 'queue'; readonly jobs: readonly Job[] }
+  | { readonly name: 'operation'; readonly job: OperationJob; readonly why: Doubt | null };
 
 /** A transaction whose receipt is asked for, and its flight. */
 export interface Sent {
@@ -43,7 +45,11 @@ interface Asks {
   readFees: { effect: { for: Worker }; answer: null };
   /** Reads the payers and simulates their groups. */
   tryOut: { effect: { plan: Plan }; answer: Trial };
-  /** Writes the hashes to disk. The answer is the ids that still await settlement. */
+  /** Simulates an operation. */
+  tryOperation: { effect: { job: OperationJob; gasPrice: bigint }; answer: RpcOutcome };
+  /** What the chain shows of an operation. Null when it shows no end. */
+  lookUpOperation: { effect: { job: OperationJob; for: Doubt }; answer: OperationDone | null | 'unreadable' };
+  /** Writes the hashes to disk. The answer is the ids of the payments and operations that still await their end. */
   note: { effect: { flights: readonly Flight[]; for: Worker }; answer: ReadonlySet<string> };
   send: { effect: { flights: readonly Flight[]; raws: readonly string[] }; answer: readonly RpcOutcome[] };
   fetchReceipts: {
@@ -73,6 +79,7 @@ export type Command =
   /** Ends a wait now. */
   | { readonly kind: 'wake'; readonly timer: 'window' | 'poll' }
   | { readonly kind: 'end'; readonly job: Job; readonly outcome: Outcome }
+  | { readonly kind: 'endOperation'; readonly job: OperationJob; readonly outcome: OperationOutcome }
   | { readonly kind: 'report'; readonly cost: MinedCost }
   | { readonly kind: 'warn'; readonly detail: object; readonly message: string };
 
@@ -84,6 +91,7 @@ export type Answered = {
 
 export type Event =
   | { readonly kind: 'submitted'; readonly jobs: readonly Job[] }
+  | { readonly kind: 'operated'; readonly job: OperationJob }
   | { readonly kind: 'head' | 'stopped' }
   | { readonly kind: 'failed'; readonly effect: Ask; readonly error: unknown }
   | Answered;

@@ -1,14 +1,18 @@
-import { transferCalldata } from '../../evm/token.ts';
+import { bytesToHex } from '../../../lib/hex.ts';
+import { type SettleCall, settleCall } from '../../evm/settle-call.ts';
 import type { Price, Prices } from './fees.ts';
-import type { GasModel } from './gas-model.ts';
-import type { Job } from './job.ts';
+import type { GasModel, Load } from './gas-model.ts';
+import type { Job, OperationJob } from './job.ts';
 import { batchCalldata, MULTICALL3 } from './multicall.ts';
 import type { Nonces } from './nonces.ts';
 import type { Signed, Wallet } from './wallet.ts';
 
-/** A signed transaction and its jobs. */
+/** A signed transaction and its jobs: payments, or one operation. */
 export interface Transaction extends Signed {
+  /** Empty for an operation. */
   readonly jobs: readonly Job[];
+  /** Null for payments. */
+  readonly operationJob: OperationJob | null;
   readonly gas: bigint;
   readonly price: Price;
 }
@@ -36,6 +40,12 @@ export function jobsOf(flight: Flight): Job[] {
   return [...new Set(flight.transactions.flatMap(({ jobs }) => jobs))];
 }
 
+/** How many of these payments are plain transfers, and how many have a call of their own. */
+export function loadOf(jobs: readonly Job[]): Load {
+  const calls = jobs.filter(({ intent }) => intent.call !== null).length;
+  return { transfers: jobs.length - calls, calls };
+}
+
 interface FlightsOptions {
   usdc: `0x${string}`;
   wallet: Pick<Wallet, 'sign'>;
@@ -43,20 +53,28 @@ interface FlightsOptions {
   gas: Pick<GasModel, 'limit'>;
 }
 
+/** What a transaction is signed for: payments, or one operation. */
+type Cargo = Pick<Transaction, 'jobs' | 'operationJob'>;
+
 /**
- * Signs a transaction for these jobs. One job goes to the token directly, several go through Multicall3. The same jobs at the same nonce and price
- * always give the same transaction.
+ * Signs a transaction. One payment goes to its own contract directly, several go through Multicall3. An operation goes to its contract. The same
+ * cargo at the same nonce and price always gives the same transaction.
  */
-function sign({ usdc, wallet, gas }: FlightsOptions, nonce: number, jobs: readonly Job[], price: Price): Transaction {
-  const authorizations = jobs.map(({ intent }) => intent.authorization);
-  const [only] = authorizations;
-  const call =
-    only && authorizations.length === 1
-      ? { to: usdc, data: transferCalldata(only) }
-      : ({ to: MULTICALL3, data: batchCalldata(usdc, authorizations) } as const);
-  const limit = gas.limit(jobs.length);
-  const signed = wallet.sign({ ...call, gas: limit, nonce, ...price });
-  return { ...signed, jobs, gas: limit, price };
+function sign(options: FlightsOptions, nonce: number, { jobs, operationJob }: Cargo, price: Price): Transaction {
+  const { to, data, gas } = operationJob ? operationCall(operationJob) : paymentsCall(options, jobs);
+  const signed = options.wallet.sign({ to, data, gas, nonce, ...price });
+  return { ...signed, jobs, operationJob, gas, price };
+}
+
+function paymentsCall({ usdc, gas: model }: FlightsOptions, jobs: readonly Job[]): SettleCall {
+  const gas = model.limit(loadOf(jobs));
+  const calls = jobs.map(({ intent }) => settleCall(usdc, intent));
+  const [only] = calls;
+  return only && calls.length === 1 ? { ...only, gas } : { to: MULTICALL3, data: batchCalldata(calls), gas };
+}
+
+function operationCall({ operation: { to, data, gas } }: OperationJob): SettleCall {
+  return { to: bytesToHex(to), data: bytesToHex(data), gas };
 }
 
 /**
@@ -80,20 +98,22 @@ export function createFlights(options: FlightsOptions) {
     if (flights.get(flight.nonce) === flight) flights.delete(flight.nonce);
   }
 
+  /** Gives the lowest free nonce and signs for it. */
+  function openFor(cargo: Cargo, prices: Prices): Flight {
+    const nonce = nonces.next(new Set(flights.keys()));
+    const transactions = [sign(options, nonce, cargo, priceUnder(nonce, prices))];
+    const flight: Flight = { nonce, transactions, sentMs: null, resends: 0 };
+    flights.set(nonce, flight);
+    return flight;
+  }
+
   return {
     close,
     all: (): Flight[] => [...flights.values()],
     size: (): number => flights.size,
     has: (flight: Flight): boolean => flights.get(flight.nonce) === flight,
-    /** Gives a group the lowest free nonce and signs for it. */
-    open(jobs: readonly Job[], prices: Prices): Flight {
-      const nonce = nonces.next(new Set(flights.keys()));
-      const flight: Flight = {
-        ...{ nonce, transactions: [sign(options, nonce, jobs, priceUnder(nonce, prices))], sentMs: null, resends: 0 },
-      };
-      flights.set(nonce, flight);
-      return flight;
-    },
+    open: (jobs: readonly Job[], prices: Prices): Flight => openFor({ jobs, operationJob: null }, prices),
+    openOperation: (operationJob: OperationJob, prices: Prices): Flight => openFor({ jobs: [], operationJob }, prices),
     /** Notes that a node found the flight's price too low for its nonce. The next transaction under that nonce offers more. */
     outbid: (flight: Flight): void => void refused.set(flight.nonce, newest(flight).price),
     /** Removes the newest transaction, which was never sent. Frees the nonce when nothing else was sent under it. */
@@ -101,16 +121,17 @@ export function createFlights(options: FlightsOptions) {
       flight.transactions.pop();
       if (flight.transactions.length === 0) close(flight);
     },
-    /** Signs again for these jobs, in place of the newest transaction, which was never sent. */
+    /** Signs again for these payments, in place of the newest transaction, which was never sent. */
     replaceUnsent(flight: Flight, jobs: readonly Job[]): void {
       const { price } = newest(flight);
       flight.transactions.pop();
-      flight.transactions.push(sign(options, flight.nonce, jobs, price));
+      flight.transactions.push(sign(options, flight.nonce, { jobs, operationJob: null }, price));
     },
-    /** Signs a replacement with a higher fee for these jobs. False when the fee would exceed the ceiling. */
+    /** Signs a replacement with a higher fee, for these jobs or for the flight's operation. False when the fee would exceed the ceiling. */
     replace(flight: Flight, jobs: readonly Job[], prices: Prices): boolean {
-      const price = prices.above(newest(flight).price);
-      if (price) flight.transactions.push(sign(options, flight.nonce, jobs, price));
+      const { price: last, operationJob } = newest(flight);
+      const price = prices.above(last);
+      if (price) flight.transactions.push(sign(options, flight.nonce, { jobs, operationJob }, price));
       return price !== null;
     },
     /** Whether a lower nonce is free. Then the flight would wait for ever. */

@@ -1,3 +1,4 @@
+import { CALL_GAS, LONE_CALL_GAS } from '../../evm/settle-call.ts';
 import { SETTLE_GAS } from '../../evm/token.ts';
 
 /** Gas of a batch apart from its payments: the transaction, the loop and its arrays. */
@@ -17,9 +18,16 @@ const MOST_PAYMENTS = 250;
 /** Even after many failed batches, this many payments still go together. Smaller batches would cost more than the gas that a griefer wastes. */
 const LEAST_TOGETHER = 8;
 
+/** The payments of a transaction: plain transfers, and payments with a call of their own. */
+export interface Load {
+  readonly transfers: number;
+  readonly calls: number;
+}
+
 /**
- * Sets the gas limits of settlements. A lone settlement has a fixed limit. A batch has the sum of its payments' budgets. A payment's budget is a
- * quarter more than the highest gas per payment of recent batches. `sharePercent` is the part of a block that one transaction may take.
+ * Sets the gas limits of settlements. A lone settlement has a fixed limit. A batch has the sum of its payments' budgets. A transfer's budget is a
+ * quarter more than the highest gas per transfer of recent batches. A call's budget is fixed. `sharePercent` is the part of a block that one
+ * transaction may take.
  */
 export function createGasModel(sharePercent: number) {
   let each = FIRST_GUESS;
@@ -34,14 +42,21 @@ export function createGasModel(sharePercent: number) {
   }
 
   return {
-    limit: (payments: number): bigint => (payments === 1 ? SETTLE_GAS : BATCH_BASE + BigInt(payments) * each),
+    limit: ({ transfers, calls }: Load): bigint => {
+      if (transfers + calls === 1) return calls === 1 ? LONE_CALL_GAS : SETTLE_GAS;
+      return BATCH_BASE + BigInt(transfers) * each + BigInt(calls) * CALL_GAS;
+    },
+    /** How many transfers of a batch a call replaces: as many as have its budget together. */
+    callWeight: (): number => Number((CALL_GAS + each - 1n) / each),
     /** The highest gas limit of one transaction. */
     ceiling,
-    /** The expected gas of one payment in a batch. */
+    /** The expected gas of one transfer in a batch. */
     expected: (): bigint => (each * 4n) / 5n,
+    /** The same for a call. */
+    expectedCall: (): bigint => (CALL_GAS * 4n) / 5n,
     /**
-     * The most payments that one transaction settles while `waiting` payments wait. When they need several transactions, two of them fit into a
-     * block.
+     * The most transfers that one transaction holds while `waiting` transfers wait. A call counts as `callWeight` transfers. When they need several
+     * transactions, two of them fit into a block.
      */
     most(blockGas: bigint, waiting: number): number {
       const budget = (blockGas * BigInt(sharePercent)) / 100n;
@@ -49,12 +64,16 @@ export function createGasModel(sharePercent: number) {
       const one = within(budget);
       return Math.min(together, waiting <= one ? one : within(budget < pair ? budget : pair));
     },
-    /** Learns from a batch in which every payment was settled. Other batches use more or less gas than usual. */
-    learn(gasUsed: bigint, payments: number): void {
-      const seen = (((gasUsed - 21_000n) / BigInt(payments)) * 5n) / 4n;
+    /**
+     * Learns from a batch in which every payment was settled. Other batches use more or less gas than usual. A batch with calls shows nothing about
+     * the gas of a transfer.
+     */
+    learn(gasUsed: bigint, { transfers, calls }: Load): void {
+      together *= 2;
+      if (calls > 0) return;
+      const seen = (((gasUsed - 21_000n) / BigInt(transfers)) * 5n) / 4n;
       // The budget rises at once and falls slowly, because a limit that is too high costs nothing.
       each = bounded(seen > each ? seen : (each * 7n + seen) / 8n);
-      together *= 2;
     },
     /** Learns from a batch that used up its gas. A payer wasted it, or the budgets were too small. */
     spoilt(payments: number): void {

@@ -1,3 +1,4 @@
+import type { Operation } from '../../operation.ts';
 import type { Intent } from '../../settler.ts';
 
 /** One intent in the relayer. */
@@ -31,4 +32,26 @@ export function newJob(intent: Intent, nowMs: number): Job {
     ...{ maxGroup: intent.hasCode ? 1 : Number.MAX_SAFE_INTEGER, nonces: new Set(), unread: 0, unresolvedMs: null },
     ...{ hasCode: intent.hasCode, wasInFailedBatch: false, mustSend: false },
   };
+}
+
+/** One operation in the relayer. It is never in a transaction with anything else. */
+export interface OperationJob {
+  readonly operation: Operation;
+  /** When it last joined the queue, in Unix milliseconds. */
+  queuedMs: number;
+  ended: boolean;
+  /** The relayer's nonces under which it may have been sent to a node. */
+  readonly nonces: Set<number>;
+  /** Whether only a mined transaction can show its end. It is then sent even if a simulation refuses it. */
+  mustSend: boolean;
+  /** Since when the chain cannot be read about it, in Unix milliseconds. */
+  unresolvedMs: number | null;
+}
+
+/** Why an operation is looked up: a simulation refused it, a transaction with it was mined without its event, or its flight was given back. */
+export type Doubt = { readonly after: 'refused' | 'mined'; readonly reason: string } | { readonly after: 'lost' };
+
+/** Makes the job of a new operation. */
+export function newOperationJob(operation: Operation, nowMs: number): OperationJob {
+  return { operation, queuedMs: nowMs, ended: false, nonces: new Set(), mustSend: false, unresolvedMs: null };
 }

@@ -13,7 +13,7 @@ const DEAR_PERCENT = 60n;
 /** A batch that used this share of its gas has run out of it. */
 const EXHAUSTED_PERCENT = 90n;
 /** In milliseconds. Logs may lag shortly behind the state. After this time the job is left to reconciliation. */
-const UNRESOLVED_MS = 5000;
+export const UNRESOLVED_MS = 5000;
 
 /** What to do with a job. */
 export type Verdict =

@@ -2,10 +2,11 @@ import type { RpcOutcome } from '../../../chain/rpc/client.ts';
 import { type Receipt, readReceipt } from '../../evm/evidence.ts';
 import { reopen, startSorting } from './doubts.ts';
 import type { Sent, Turn } from './events.ts';
-import { type Flight, jobsOf, newest, type Transaction } from './flight.ts';
+import { type Flight, jobsOf, loadOf, newest, type Transaction } from './flight.ts';
 import { judgeReceipt } from './judge.ts';
 import { costOf } from './mined-cost.ts';
 import { markSent, note } from './notes.ts';
+import { doubtLost, endMined } from './operations.ts';
 import type { Sorting } from './state.ts';
 import { apply } from './turn.ts';
 
@@ -73,12 +74,13 @@ export function takeReceipts(turn: Turn, sent: readonly Sent[], outcomes: readon
 
 function endFlight(turn: Turn, flight: Flight, transaction: Transaction, receipt: Receipt): void {
   const { state, effects } = turn;
-  const { jobs } = transaction;
+  const { jobs, operationJob } = transaction;
   state.flights.close(flight);
   state.nonces.passed(flight.nonce, Number(receipt.blockNumber));
+  if (operationJob) endMined(turn, operationJob, receipt);
   const judged = judgeReceipt(transaction, receipt, state.settings.usdc);
   const unpaid = apply(turn, judged.rulings);
-  if (jobs.length > 1 && judged.paid === jobs.length) state.gas.learn(BigInt(receipt.gasUsed), jobs.length);
+  if (jobs.length > 1 && judged.paid === jobs.length) state.gas.learn(BigInt(receipt.gasUsed), loadOf(jobs));
   if (jobs.length > 1 && judged.paid < jobs.length) {
     const detail = { unpaid: unpaid.length, batch: jobs.length, transaction: receipt.transactionHash };
     effects.push({ kind: 'warn', detail, message: 'a batch left some unpaid' });
@@ -124,6 +126,7 @@ export function giveBackLost(turn: Turn): void {
     return void giveUpLook(turn, new Error('the chain was not asked for the nonce yet'));
   const lost = waiting.filter((flight) => flight.nonce < resend.mined || flights.isBehindGap(flight));
   for (const flight of lost) flights.close(flight);
+  doubtLost(turn, lost);
   resend.stuck = waiting.filter((flight) => !lost.includes(flight));
   resend.lost = lost.length;
   startSorting(turn, lost.flatMap(jobsOf), 'lost');
@@ -149,7 +152,8 @@ function replaceStuck(turn: Turn): void {
 export function replace(turn: Turn, flight: Flight, helps: boolean, { unused, toLookUp }: Sorting): void {
   const { flights, resend } = turn.state;
   const open = [...unused, ...toLookUp].filter((job) => !job.ended);
-  if (helps && open.length > 0 && flights.replace(flight, open, turn.now.prices)) resend?.replaced.push(flight);
+  const isOpen = open.length > 0 || newest(flight).operationJob?.ended === false;
+  if (helps && isOpen && flights.replace(flight, open, turn.now.prices)) resend?.replaced.push(flight);
   replaceStuck(turn);
 }
 

@@ -2,7 +2,7 @@ import type { Verdict as Found } from '../../settler.ts';
 import { endMinedAlone, reopen, sortByLogs, sortByReadings, suspectByBalance, suspectByCode } from './doubts.ts';
 import type { Ask, Effect, Event, Moment, Turn } from './events.ts';
 import { endExamined, endRound, examine } from './examination.ts';
-import type { Job } from './job.ts';
+import type { Job, OperationJob } from './job.ts';
 import {
   fetchPast,
   giveBackLost,
@@ -18,6 +18,7 @@ import {
   takeReceipts,
 } from './looks.ts';
 import { dropNotes, takeNoted } from './notes.ts';
+import { mayOperate, resume, takeOperationFound, takeOperationTrial } from './operations.ts';
 import type { Reading } from './plan.ts';
 import {
   closeRefused,
@@ -32,7 +33,7 @@ import {
   takeTrial,
 } from './round.ts';
 import type { Sorting, State } from './state.ts';
-import { banPayer, finish, requeue } from './turn.ts';
+import { banPayer, finish, finishOperation, requeue } from './turn.ts';
 
 /**
  * Makes every decision of the relayer: changes the state by one event and returns the effects to carry out. It has no clock and no promise. The same
@@ -51,9 +52,12 @@ export function step(state: State, event: Event, now: Moment): Effect[] {
  */
 function goOn(turn: Turn): void {
   const { state } = turn;
-  if (state.sender === 'idle' && state.queue.length > 0 && !state.stopping) openWindow(turn);
+  const hasWork = state.queue.length > 0 || mayOperate(state);
+  if (state.sender === 'idle' && hasWork && !state.stopping) openWindow(turn);
   if (state.watch === 'idle' && state.flights.size() > 0 && !state.stopping) startWatch(turn);
-  if (hasStopped(state)) for (const job of state.open) finish(turn, job, { kind: 'unknown' });
+  if (!hasStopped(state)) return;
+  for (const job of state.open) finish(turn, job, { kind: 'unknown' });
+  for (const job of state.openOperations) finishOperation(turn, job, { kind: 'unknown' });
 }
 
 /** Whether the service is stopping and the running work has ended. Then nothing more is noted or sent. */
@@ -66,6 +70,8 @@ function handle(turn: Turn, event: Event): void {
   switch (event.kind) {
     case 'submitted':
       return void submit(turn, event.jobs);
+    case 'operated':
+      return void operate(turn, event.job);
     case 'head':
       return void takeHead(turn);
     case 'stopped':
@@ -81,6 +87,10 @@ function handle(turn: Turn, event: Event): void {
       return void (event.effect.for === 'round' ? prepareRound : fetchPast)(turn);
     case 'tryOut':
       return void takeTrial(turn, event.effect.plan, event.answer);
+    case 'tryOperation':
+      return void takeOperationTrial(turn, event.effect.job, event.answer);
+    case 'lookUpOperation':
+      return void takeOperationFound(turn, event.effect.job, event.effect.for, event.answer);
     case 'note':
       return void takeNote(turn, event.effect, event.answer);
     case 'send':
@@ -105,8 +115,17 @@ function submit(turn: Turn, jobs: readonly Job[]): void {
   for (const job of jobs) {
     if (state.stopping) finish(turn, job, { kind: 'unknown' });
     else state.open.add(job);
+    if (!job.ended && job.intent.call) state.openCalls++;
   }
   state.queue.push(...jobs.filter((job) => !job.ended));
+}
+
+/** Takes a new operation, in the same way. */
+function operate(turn: Turn, job: OperationJob): void {
+  const { state } = turn;
+  if (state.stopping) return void finishOperation(turn, job, { kind: 'unknown' });
+  state.openOperations.add(job);
+  state.operations.push(job);
 }
 
 type AskOf<K extends Ask['kind']> = Extract<Ask, { kind: K }>;
@@ -121,6 +140,8 @@ function takeWaited(turn: Turn, { timer }: AskOf<'wait'>): void {
       return void look(turn);
     case 'queue':
       return void requeue(turn, timer.jobs);
+    case 'operation':
+      return void resume(turn, timer.job, timer.why);
     case 'refused':
       turn.effects.push({ kind: 'fetchReceipts', sent: sentIn(timer.flights), for: { refused: timer.flights } });
   }
@@ -172,6 +193,7 @@ function takeFailure(turn: Turn, effect: Ask, error: unknown): void {
   if (effect.kind === 'note') dropNotes(turn, effect.flights);
   if (effect.kind === 'send') return void sendUnanswered(turn, effect.flights, error);
   if (effect.kind === 'tryOut') return void giveUpRound(turn, error);
+  if (effect.kind === 'tryOperation') return void takeOperationTrial(turn, effect.job, null);
   if (effect.kind === 'fetchReceipts' && typeof effect.for !== 'string') {
     turn.effects.push({ kind: 'warn', detail: { err: error }, message: 'receipts unread' });
     return void closeRefused(turn, effect.for.refused);

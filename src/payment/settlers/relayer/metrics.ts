@@ -71,7 +71,7 @@ export function createRelayerMetrics(registry: Registry) {
       transactions.inc();
       settled.inc(count);
       cost.inc(usdc);
-      batch.observe(payments);
+      if (payments > 0) batch.observe(payments);
       for (let payment = 0; payment < count; payment++) {
         gasEach.observe(Number(gasUsed) / count);
         costEach.observe(usdc / count);

@@ -7,7 +7,7 @@ export interface MinedCost {
   readonly gasUsed: bigint;
   /** The price that was paid per unit of gas, in wei. */
   readonly gasPrice: bigint;
-  /** How many payments it contained, and how many of them it settled. */
+  /** How many payments it contained, and how many of them it settled. 0 and 0 for an operation. */
   readonly payments: number;
   readonly settled: number;
   /** The part of its cost for payments that it did not settle, in wei. */
@@ -26,6 +26,6 @@ export function costOf({ jobs, price }: Transaction, receipt: Receipt, settled: 
     gasPrice,
     payments,
     settled,
-    failedWei: (wei * BigInt(payments - settled)) / BigInt(payments),
+    failedWei: payments === 0 ? 0n : (wei * BigInt(payments - settled)) / BigInt(payments),
   };
 }

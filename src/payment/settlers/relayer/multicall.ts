@@ -1,8 +1,7 @@
 import { decodeFunctionResult, parseAbi, toFunctionSelector } from 'viem';
 import { hexToBytes } from '../../../lib/hex.ts';
-import type { Authorization } from '../../authorization.ts';
 import { bytesWords, word } from '../../evm/abi-words.ts';
-import { transferCalldata } from '../../evm/token.ts';
+import type { SettleCall } from '../../evm/settle-call.ts';
 
 const abi = parseAbi([
   'struct Call3 { address target; bool allowFailure; bytes callData; }',
@@ -13,13 +12,15 @@ const abi = parseAbi([
 /** Multicall3. It has the same address on Arc as on other chains. */
 export const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
 
+const MAY_FAIL_AND_OFFSET = word(1n) + word(3n * 32n);
 const AGGREGATE3 = toFunctionSelector('aggregate3((address,bool,bytes)[])');
 
-/** Makes one call that settles many payments. A failed transfer does not fail the others. */
-export function batchCalldata(usdc: `0x${string}`, authorizations: readonly Authorization[]): `0x${string}` {
+/** Makes one call that settles many payments. A failed one does not fail the others. */
+export function batchCalldata(settling: readonly Pick<SettleCall, 'to' | 'data'>[]): `0x${string}` {
   // Each call has the target, the permission to fail, and the offset of its calldata.
-  const head = word(hexToBytes(usdc)) + word(1n) + word(3n * 32n);
-  const calls = authorizations.map((authorization) => head + bytesWords(hexToBytes(transferCalldata(authorization))));
+  const calls = settling.map(
+    ({ to, data }) => word(hexToBytes(to)) + MAY_FAIL_AND_OFFSET + bytesWords(hexToBytes(data)),
+  );
   let offset = 32 * calls.length;
   const offsets = calls.map((call) => {
     const own = word(BigInt(offset));
@@ -30,7 +31,7 @@ export function batchCalldata(usdc: `0x${string}`, authorizations: readonly Auth
   return `${AGGREGATE3}${list.join('')}`;
 }
 
-/** Reads from the answer of a simulated call which of the batch's transfers succeeded, in order. Throws when the answer has another form. */
+/** Reads from the answer of a simulated call which of the batch's calls succeeded, in order. Throws when the answer has another form. */
 export function batchOutcomes(answer: `0x${string}`, count: number): boolean[] {
   const results = decodeFunctionResult({ abi, functionName: 'aggregate3', data: answer });
   if (results.length !== count) throw new Error('the simulated batch answered for another number of calls');

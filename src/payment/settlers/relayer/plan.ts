@@ -18,7 +18,9 @@ export interface Room {
   readonly gasPrice: bigint;
   /** Whether a lone payment is simulated too, although that takes time. True once failures have used up today's budget. */
   readonly isCareful: boolean;
+  /** The most transfers of one transaction while `waiting` transfers wait, and how many of them a payment with its own call counts for. */
   most(waiting: number): number;
+  readonly callWeight: number;
 }
 
 /** What is read and simulated before a round sends. */
@@ -63,7 +65,9 @@ export function planRound(jobs: readonly Job[], room: Room): Plan {
   if (only && known.length === 1 && isPlain) return { room, free: [], guesses: [], alone: known, unresolved };
   const alone = known.filter(({ mustSend }) => mustSend);
   const free = known.filter(({ mustSend }) => !mustSend);
-  return { room, free, guesses: cutGroups(free, room.most(free.length)), alone, unresolved };
+  const weigh = ({ intent }: Job): number => (intent.call ? room.callWeight : 1);
+  const waiting = free.reduce((sum, job) => sum + weigh(job), 0);
+  return { room, free, guesses: cutGroups(free, room.most(waiting), weigh), alone, unresolved };
 }
 
 /** Notes in the jobs what the reads of their payers showed. A job whose payer has code goes alone from now on. */

@@ -5,7 +5,7 @@ import type { ChainCheck } from '../../evm/chain-check.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import { bannedPayers, isBanned } from '../../evm/payer-bans.ts';
 import type { TokenWatch } from '../../evm/token-watch.ts';
-import type { Settler } from '../../settler.ts';
+import type { Relaying, Settler } from '../../settler.ts';
 import { createDriver } from './driver.ts';
 import { createEffects } from './effects.ts';
 import type { Moment } from './events.ts';
@@ -45,9 +45,9 @@ export interface RelayerOptions {
   log: { warn(detail: object, message: string): void };
 }
 
-/** Our own settler, and its expected cost. */
-export interface Relayer extends Settler {
-  /** The expected cost of the open settlements, in wei. */
+/** Our own settler, its entrance for operations, and its expected cost. */
+export interface Relayer extends Settler, Pick<Relaying, 'operate'> {
+  /** The expected cost of the open settlements and operations, in wei. */
   expectedWei(): bigint;
 }
 
@@ -71,15 +71,23 @@ export function createRelayer(options: RelayerOptions): Relayer {
     return oldest !== undefined && clock.nowMs() - oldest.sinceMs > stallMs;
   }
 
+  function expectedGas(): bigint {
+    const { open, openCalls, openOperations, gas } = state;
+    let expected = BigInt(open.size - openCalls) * gas.expected() + BigInt(openCalls) * gas.expectedCall();
+    for (const { operation } of openOperations) expected += operation.gas;
+    return expected;
+  }
+
   return {
     settle: driver.submit,
+    operate: driver.operate,
     unavailable: () => {
       if (state.stopping) return 'the service is stopping';
       return isLate() ? 'earlier settlements are late' : null;
     },
     refuses: (payer) => (isBanned(state.bans, bytesToHex(payer), clock.nowMs()) ? BANNED : null),
     refused: () => bannedPayers(state.bans, clock.nowMs()).map((payer) => [payer, BANNED]),
-    expectedWei: () => BigInt(state.open.size) * state.gas.expected() * fees.prices().gasPrice,
+    expectedWei: () => expectedGas() * fees.prices().gasPrice,
     stop: () => driver.stop(() => stopping.abort()),
   };
 }

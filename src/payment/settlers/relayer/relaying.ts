@@ -6,7 +6,7 @@ import type { RelayerSpendingStore } from '../../../store/ports/spending.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import type { TokenWatch } from '../../evm/token-watch.ts';
-import type { Settler } from '../../settler.ts';
+import type { Relaying } from '../../settler.ts';
 import { createGasBudget } from './gas-budget.ts';
 import { createGasWatch } from './gas-watch.ts';
 import type { RelayerMetrics } from './metrics.ts';
@@ -33,8 +33,8 @@ export interface RelayingOptions {
   };
 }
 
-/** Opens our relayer with its source of heads, its gas watch and its gas budget. */
-export function createRelaying(options: RelayingOptions) {
+/** Opens our relayer with its source of heads, its gas watch and its gas budget. Its settler may be stopped more than once. */
+export function createRelaying(options: RelayingOptions): Relaying {
   const { config, chain, wallet, check, evidence, token, noteBroadcast, metrics, clock, log } = options;
   const gas = createGasWatch(chain, wallet.address, metrics?.read);
   const { dailyGasWei: dailyWei, dailyFailuresWei } = config.relayer;
@@ -63,14 +63,19 @@ export function createRelaying(options: RelayingOptions) {
     },
   });
   const unaffordable = () => gas.shortage(relayer.expectedWei()) ?? budget.refusal(relayer.expectedWei());
-  const settler: Settler = {
+  let stopped: Promise<void> | null = null;
+  const stop = async (): Promise<void> => {
+    await relayer.stop();
+    heads.close();
+  };
+  const settler = {
     ...relayer,
     unavailable: () => relayer.unavailable() ?? token.refusal() ?? unaffordable(),
     refusesCode: budget.refusesCode,
-    stop: async () => {
-      await relayer.stop();
-      heads.close();
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
     },
   };
-  return { settler, load: budget.load, refresh: gas.refresh, detail: gas.detail };
+  return { settler, operate: relayer.operate, load: budget.load, refresh: gas.refresh, detail: gas.detail };
 }

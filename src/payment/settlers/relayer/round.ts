@@ -9,6 +9,7 @@ import { type Flight, newest } from './flight.ts';
 import { halve } from './grouping.ts';
 import type { Job } from './job.ts';
 import { markSent, note } from './notes.ts';
+import { doubtLost, takeOperation, tryOperation } from './operations.ts';
 import { judgeTrial, learnPayers, type Plan, type Prepared, planRound, type Room, type Trial } from './plan.ts';
 import { finish, RETRY_MS, requeue, requeueLater } from './turn.ts';
 
@@ -29,21 +30,24 @@ export function openWindow({ state, now, effects }: Turn): void {
   effects.push({ kind: 'wait', ms: Math.max(0, endMs - now.nowMs), timer: { name: 'window' } });
 }
 
-/** Takes jobs from the queue. Asks for the nonce where it is unknown, then for the prices. */
-export function startRound({ state, effects }: Turn): void {
-  const jobs = state.queue.splice(0, ROUND).filter((job) => !job.ended);
-  state.sender = jobs.length > 0 ? 'round' : 'idle';
-  if (jobs.length === 0) return;
-  state.round = { jobs, rest: { doubtful: [], again: [] }, examined: [], next: 0 };
+/** Takes payments or one operation from the queues. Asks for the nonce where it is unknown, then for the prices. */
+export function startRound(turn: Turn): void {
+  const { state, effects } = turn;
+  const operation = takeOperation(turn);
+  const jobs = operation ? [] : state.queue.splice(0, ROUND).filter((job) => !job.ended);
+  state.sender = operation || jobs.length > 0 ? 'round' : 'idle';
+  if (state.sender === 'idle') return;
+  state.round = { jobs, operation, rest: { doubtful: [], again: [] }, examined: [], next: 0 };
   effects.push({ kind: state.nonces.known() ? 'readFees' : 'countTransactions', for: 'round' });
 }
 
 /** Ends a round that failed, because the chain could not be read or the ledger not written. Nothing of this round was sent. */
 export function giveUpRound({ state, effects }: Turn, error: unknown): void {
-  const jobs = state.round?.jobs ?? [];
+  const { jobs = [], operation = null } = state.round ?? {};
   const waiting = jobs.length + state.queue.length;
   effects.push({ kind: 'warn', detail: { err: error, waiting }, message: 'settling waits' });
   state.queue.unshift(...jobs.filter((job) => !job.ended));
+  if (operation && !operation.ended) state.operations.unshift(operation);
   state.sender = 'pause';
   effects.push({ kind: 'wait', ms: RETRY_MS, timer: { name: 'pause' } });
 }
@@ -51,9 +55,16 @@ export function giveUpRound({ state, effects }: Turn, error: unknown): void {
 /** Decides what must be simulated before it is sent. The nonce and the prices are known now. */
 export function prepareRound(turn: Turn): void {
   const { state, now, effects } = turn;
+  if (state.round?.operation) return void tryOperation(turn, state.round.operation);
   const { blockGas, gasPrice } = now.prices;
   const most = (waiting: number) => state.gas.most(blockGas, waiting);
-  const room: Room = { gas: state.gas.ceiling(blockGas), gasPrice, isCareful: now.isCareful, most };
+  const room: Room = {
+    gas: state.gas.ceiling(blockGas),
+    gasPrice,
+    isCareful: now.isCareful,
+    most,
+    callWeight: state.gas.callWeight(),
+  };
   const plan = planRound(takeOutExpired(turn, giveBackBanned(turn, state.round?.jobs ?? [])), room);
   if (plan.free.length > 0) effects.push({ kind: 'tryOut', plan });
   else launch(turn, judgeTrial(plan, { readings: new Map(), simulated: [] }));
@@ -138,6 +149,7 @@ function refusalOf(outcome: RpcOutcome | undefined): string | null {
 export function closeRefused(turn: Turn, refused: readonly Flight[]): void {
   const left = refused.filter(turn.state.flights.has);
   for (const flight of left) turn.state.flights.close(flight);
+  doubtLost(turn, left);
   startSorting(
     turn,
     left.flatMap((flight) => newest(flight).jobs),

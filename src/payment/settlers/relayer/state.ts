@@ -1,14 +1,16 @@
 import type { Bans } from '../../evm/payer-bans.ts';
 import { createFlights, type Flight, type Flights } from './flight.ts';
 import { createGasModel, type GasModel } from './gas-model.ts';
-import type { Job } from './job.ts';
+import type { Job, OperationJob } from './job.ts';
 import { createNonces, type Nonces } from './nonces.ts';
 import type { Prepared } from './plan.ts';
 import type { Wallet } from './wallet.ts';
 
-/** Jobs that were taken from the queue together and are in the sender. */
+/** What was taken from the queues together and is in the sender: payments, or one operation. */
 export interface Round {
   readonly jobs: readonly Job[];
+  /** The operation of a round without payments; null in a round of payments. */
+  readonly operation: OperationJob | null;
   /** Jobs that wait until the groups are sent. */
   rest: Omit<Prepared, 'groups'>;
   /**
@@ -67,6 +69,11 @@ export interface State {
   /** Jobs that have not ended, in the order in which they came. */
   readonly open: Set<Job>;
   readonly queue: Job[];
+  /** How many open jobs have a call of their own. */
+  openCalls: number;
+  /** Operations that have not ended, and those of them that wait for the sender. */
+  readonly openOperations: Set<OperationJob>;
+  readonly operations: OperationJob[];
   /** The sender: idle, in the batch window, in a round, or in a pause after a failed round. */
   sender: 'idle' | 'window' | 'round' | 'pause';
   /** The sender's round; null outside of one. */
@@ -96,6 +103,7 @@ export function createState({ usdc, gatherMs, pollMs, wallet, blockSharePercent 
   const gas = createGasModel(blockSharePercent);
   return {
     ...{ settings: { usdc, gatherMs, pollMs }, open: new Set(), queue: [], bans: new Map(), nonces, gas },
+    ...{ openCalls: 0, openOperations: new Set(), operations: [] },
     ...{ sender: 'idle', round: null, watch: 'idle', headSeen: false, resend: null, stopping: false },
     flights: createFlights({ usdc, wallet, nonces, gas }),
   };

@@ -1,9 +1,10 @@
 import type { RpcCall } from '../../../chain/rpc/call.ts';
 import type { ChainClient, RpcOutcome } from '../../../chain/rpc/client.ts';
 import { toQuantity } from '../../../chain/rpc/wire.ts';
+import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
-import { SETTLE_GAS, transferCalldata } from '../../evm/token.ts';
-import type { Job } from './job.ts';
+import { settleCall } from '../../evm/settle-call.ts';
+import type { Job, OperationJob } from './job.ts';
 import { batchCalldata, MULTICALL3 } from './multicall.ts';
 import type { Plan, Reading, Trial } from './plan.ts';
 
@@ -31,13 +32,27 @@ export async function tryOut(options: TryOutOptions, { free, guesses, room }: Pl
 
 /** Simulates a batch with more gas than it will get. If it runs out of gas even so, one of its payers used it up. */
 function simulation({ usdc, relayer }: TryOutOptions, group: readonly Job[], { gas, gasPrice }: Plan['room']): RpcCall {
-  const authorizations = group.map(({ intent }) => intent.authorization);
-  const [only] = authorizations;
+  const calls = group.map(({ intent }) => settleCall(usdc, intent));
+  const [only] = calls;
   const call =
     only && group.length === 1
-      ? { to: usdc, data: transferCalldata(only), gas: toQuantity(SETTLE_GAS), gasPrice: toQuantity(gasPrice) }
-      : { to: MULTICALL3, data: batchCalldata(usdc, authorizations), gas: toQuantity(gas) };
+      ? { to: only.to, data: only.data, gas: toQuantity(only.gas), gasPrice: toQuantity(gasPrice) }
+      : { to: MULTICALL3, data: batchCalldata(calls), gas: toQuantity(gas) };
   return { method: 'eth_call', params: [{ from: relayer, ...call }, 'latest'] };
+}
+
+/** Simulates an operation with the gas and the price of its transaction. Rejects when the chain does not answer. */
+export async function tryOperation(
+  { chain, relayer, signal }: TryOutOptions,
+  { operation: { to, data, gas } }: OperationJob,
+  gasPrice: bigint,
+): Promise<RpcOutcome> {
+  const call = { to: bytesToHex(to), data: bytesToHex(data), gas: toQuantity(gas), gasPrice: toQuantity(gasPrice) };
+  const [outcome] = await chain.batch([{ method: 'eth_call', params: [{ from: relayer, ...call }, 'latest'] }], {
+    signal,
+  });
+  if (!outcome) throw new Error('a simulation without an answer');
+  return outcome;
 }
 
 async function readSome({ check, signal }: TryOutOptions, jobs: readonly Job[]): Promise<Map<Job, Reading>> {

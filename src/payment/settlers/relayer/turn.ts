@@ -1,15 +1,16 @@
 import { bytesToHex } from '../../../lib/hex.ts';
 import { ban } from '../../evm/payer-bans.ts';
+import type { OperationOutcome } from '../../operation.ts';
 import type { Outcome } from '../../settler.ts';
 import type { Turn } from './events.ts';
-import type { Job } from './job.ts';
+import type { Job, OperationJob } from './job.ts';
 import { judgeUnresolved, type Ruling } from './judge.ts';
 
 /** Milliseconds after which a job is tried again when its failure may pass. */
 export const RETRY_MS = 500;
 
 /** Whether the job is in a transaction of ours that may still be mined. */
-export function isPending({ state }: Turn, job: Job): boolean {
+export function isPending({ state }: Turn, job: Pick<Job, 'nonces'>): boolean {
   return [...job.nonces].some((nonce) => !state.nonces.isPast(nonce));
 }
 
@@ -17,8 +18,16 @@ export function isPending({ state }: Turn, job: Job): boolean {
 export function finish({ state, effects }: Turn, job: Job, outcome: Outcome): void {
   if (job.ended) return;
   job.ended = true;
-  state.open.delete(job);
+  if (state.open.delete(job) && job.intent.call) state.openCalls--;
   effects.push({ kind: 'end', job, outcome });
+}
+
+/** Ends an operation; the first outcome counts. */
+export function finishOperation({ state, effects }: Turn, job: OperationJob, outcome: OperationOutcome): void {
+  if (job.ended) return;
+  job.ended = true;
+  state.openOperations.delete(job);
+  effects.push({ kind: 'endOperation', job, outcome });
 }
 
 /** Puts jobs at the head of the queue. */

@@ -90,7 +90,7 @@ export function drawScenario(seed: string, dice: Dice): Scenario {
       const validBefore = BigInt(Math.floor((START_MS + atMs) / 1000 + lasts));
       const terms = { value: 1000n, validAfter: 0n, validBefore, signature: bytes(seed, `signature ${name}`, 65) };
       const authorization = { ...terms, from, to: Buffer.alloc(20, 7), nonce: bytes(seed, `nonce ${name}`, 32) };
-      return { id: name, authorization, fromBlock: 1, broadcast: dice('broadcast', name) < 0.07, hasCode };
+      return { id: name, authorization, call: null, fromBlock: 1, broadcast: dice('broadcast', name) < 0.07, hasCode };
     });
     return { atMs, intents };
   });

@@ -77,7 +77,9 @@ test('two payers at once cost one request, and the one who leaves meanwhile does
 test('a chain that does not answer is an upstream failure, and refuses nobody', async () => {
   node.fault = '500';
   await expect(gathered(check.read(newAuthorization(), STAYS))).rejects.toBeInstanceOf(UpstreamFailed);
-  await expect(check.simulate(newAuthorization(), STAYS)).rejects.toBeInstanceOf(UpstreamFailed);
+  await expect(check.simulate({ authorization: newAuthorization(), call: null }, STAYS)).rejects.toBeInstanceOf(
+    UpstreamFailed,
+  );
   await expect(check.contractSigned(newAuthorization(), randomBytes(32), STAYS)).rejects.toBeInstanceOf(UpstreamFailed);
 });
 
@@ -97,14 +99,14 @@ describe('a transfer that is tried out', () => {
       throw error;
     };
   };
-  const simulated = () => check.simulate(newAuthorization(), STAYS).then(() => 'passed');
+  const simulated = () => check.simulate({ authorization: newAuthorization(), call: null }, STAYS).then(() => 'passed');
   const REFUSED = { reason: 'invalid_exact_evm_transaction_simulation_failed' };
 
   test('sees the settlement’s sender and a real gas price, so that a contract cannot tell it from the settlement', async () => {
     price('0x4a817c800');
     node.methods.eth_call = () => '0x';
     const authorization = newAuthorization();
-    await check.simulate(authorization, STAYS);
+    await check.simulate({ authorization, call: null }, STAYS);
     const [call, at] = calls()[0] ?? [];
     expect(call).toEqual({
       ...{ from: SENDER, to: USDC, data: transferCalldata(authorization) },
@@ -113,7 +115,7 @@ describe('a transfer that is tried out', () => {
     expect(at).toBe('latest');
     expect(node.bodies.flat()).toContainEqual(expect.objectContaining({ method: 'eth_gasPrice', params: [] }));
     sender = `0x${'bb'.repeat(20)}`;
-    await check.simulate(authorization, STAYS);
+    await check.simulate({ authorization, call: null }, STAYS);
     expect(calls()[1]?.[0]).toMatchObject({ from: sender });
   });
 
@@ -121,7 +123,10 @@ describe('a transfer that is tried out', () => {
     price('0x1');
     node.methods.eth_call = () => '0x';
     const watched = watchedChain(chain);
-    await createChainCheck(watched.chain, USDC, () => SENDER, clock).simulate(newAuthorization(), STAYS);
+    await createChainCheck(watched.chain, USDC, () => SENDER, clock).simulate(
+      { authorization: newAuthorization(), call: null },
+      STAYS,
+    );
     expect(watched.asked.map(({ method, signal }) => [method, signal === STAYS])).toEqual([
       ['eth_gasPrice', true],
       ['eth_call', true],
@@ -178,7 +183,10 @@ describe('a transfer that is tried out', () => {
     expect(failure).toMatchObject({ message: expect.stringMatching(/^chain: /), charged: false });
     node.methods.eth_gasPrice = () => 'cheap';
     await expect(
-      createChainCheck(chain, USDC, () => SENDER, clock).simulate(newAuthorization(), STAYS),
+      createChainCheck(chain, USDC, () => SENDER, clock).simulate(
+        { authorization: newAuthorization(), call: null },
+        STAYS,
+      ),
     ).rejects.toBeInstanceOf(UpstreamFailed);
   });
 });
@@ -254,7 +262,7 @@ test('settlements rank first, simulations of verified payments next, then the sh
   expect(ranks()).toEqual(['settle']);
   await gathered(ranked.admit(newAuthorization(), { client: 'c', hasFailed: false, signal: STAYS }, true));
   expect(ranks()).toEqual(['offer']);
-  await ranked.simulate(newAuthorization(), STAYS);
+  await ranked.simulate({ authorization: newAuthorization(), call: null }, STAYS);
   expect(ranks()).toEqual(['sale']);
   await ranked.contractSigned(newAuthorization(), randomBytes(32), STAYS);
   expect(ranks()).toEqual(['admit']);

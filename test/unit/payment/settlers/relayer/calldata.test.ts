@@ -2,6 +2,7 @@ import { encodeFunctionData, parseAbi } from 'viem';
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../../src/payment/authorization.ts';
+import { settleCall } from '../../../../../src/payment/evm/settle-call.ts';
 import {
   authorizationStateCalldata,
   balanceOfCalldata,
@@ -58,7 +59,10 @@ test('a transfer is encoded as by its declaration, with every kind of signature 
 test('a batch is encoded as by its declaration, whatever the lengths of its parts', () => {
   for (const lengths of [[], [65], [65, 65, 65], [65, 96, 1, 65, 4096], Array.from({ length: 60 }, () => 65)]) {
     const some = lengths.map((length) => authorization(bytes(length)));
-    expect(batchCalldata(USDC, some), `seed ${seed}, ${lengths}`).toBe(batchByViem(some));
+    expect(
+      batchCalldata(some.map((authorization) => settleCall(USDC, { authorization, call: null }))),
+      `seed ${seed}, ${lengths}`,
+    ).toBe(batchByViem(some));
   }
   expect(MULTICALL3).toMatch(/^0x[0-9a-f]{40}$/);
 });
@@ -74,4 +78,20 @@ test('questions to a token and to a wallet are encoded by the functions’ own n
     encodeFunctionData({ abi: erc1271, args: [bytesToHex(digest), bytesToHex(signature)] }),
   );
   expect(isValidSignatureCalldata(digest, signature)).toMatch(/^0x1626ba7e/);
+});
+
+test('a batch of payments to several contracts is encoded as by its declaration', () => {
+  const call = { to: bytes(20), data: bytes(612) };
+  const plain = authorization(bytes(65));
+  const calls = [
+    { target: bytesToHex(call.to), allowFailure: true, callData: bytesToHex(call.data) },
+    { target: USDC, allowFailure: true, callData: byViem(plain) },
+  ];
+  const payments = [
+    { authorization: plain, call },
+    { authorization: plain, call: null },
+  ];
+  expect(batchCalldata(payments.map((payment) => settleCall(USDC, payment)))).toBe(
+    encodeFunctionData({ abi: multicall, functionName: 'aggregate3', args: [calls] }),
+  );
 });

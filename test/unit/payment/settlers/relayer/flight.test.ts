@@ -32,13 +32,13 @@ test('one payment goes to the token itself, several through Multicall3 with the 
   expect(signed(flights.open([randomJob()], PRICES))).toMatchObject({
     to: USDC,
     nonce: 3,
-    gas: gas.limit(1),
+    gas: gas.limit({ transfers: 1, calls: 0 }),
     ...PRICE,
   });
   expect(signed(flights.open([randomJob(), randomJob()], PRICES))).toMatchObject({
     to: MULTICALL3,
     nonce: 4,
-    gas: gas.limit(2),
+    gas: gas.limit({ transfers: 2, calls: 0 }),
   });
 });
 
@@ -103,4 +103,16 @@ test('what was too cheap for a nonce is outbid under it, and forgotten once it i
   flights.close(second);
   nonces.passed(3, 100);
   expect(newest(flights.open([randomJob()], PRICES)).price).toEqual(PRICE);
+});
+
+test('a payment with a call of its own goes to its contract, alone with twice the gas that it gets in a batch', () => {
+  const { flights, gas } = bench();
+  const call = { to: randomBytes(20), data: randomBytes(612) };
+  const [alone, beside] = [randomJob({ call }), randomJob({ call })];
+  expect(signed(flights.open([alone], PRICES))).toMatchObject({
+    ...{ to: bytesToHex(call.to), data: bytesToHex(call.data), gas: 400_000n },
+  });
+  const batch = signed(flights.open([beside, randomJob()], PRICES));
+  expect(batch).toMatchObject({ to: MULTICALL3, gas: gas.limit({ transfers: 1, calls: 1 }) });
+  expect(batch.data).toContain(bytesToHex(call.data).slice(2));
 });

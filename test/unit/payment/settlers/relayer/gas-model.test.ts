@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { settleCall } from '../../../../../src/payment/evm/settle-call.ts';
 import { SETTLE_GAS } from '../../../../../src/payment/evm/token.ts';
 import { createGasModel } from '../../../../../src/payment/settlers/relayer/gas-model.ts';
 import { batchCalldata } from '../../../../../src/payment/settlers/relayer/multicall.ts';
@@ -6,18 +7,19 @@ import { USDC } from '../../../../support/usdc/payments.ts';
 import { randomAuthorization } from '../../../../support/usdc/token-node.ts';
 
 const BLOCK = 30_000_000n;
+const transfers = (count: number) => ({ transfers: count, calls: 0 });
 /** Batches of which each payment took so much. */
 function learned(each: bigint, batches = 60) {
   const model = createGasModel(60);
-  for (let batch = 0; batch < batches; batch++) model.learn(21_000n + each * 100n, 100);
+  for (let batch = 0; batch < batches; batch++) model.learn(21_000n + each * 100n, transfers(100));
   return model;
 }
 
 describe('the gas of a transaction', () => {
   test('is a fixed cap for one payment, and the sum of budgets for many', () => {
     const model = createGasModel(60);
-    expect(model.limit(1)).toBe(SETTLE_GAS);
-    expect(model.limit(3) - model.limit(2)).toBe(150_000n);
+    expect(model.limit(transfers(1))).toBe(SETTLE_GAS);
+    expect(model.limit(transfers(3)) - model.limit(transfers(2))).toBe(150_000n);
   });
 
   test('stays within its share of the block, however much waits', () => {
@@ -25,7 +27,7 @@ describe('the gas of a transaction', () => {
       const model = createGasModel(share);
       const most = model.most(BLOCK, 10_000);
       expect(most).toBeGreaterThanOrEqual(1);
-      if (most > 1) expect(model.limit(most)).toBeLessThanOrEqual((BLOCK * BigInt(share)) / 100n);
+      if (most > 1) expect(model.limit(transfers(most))).toBeLessThanOrEqual((BLOCK * BigInt(share)) / 100n);
     }
   });
 
@@ -33,9 +35,11 @@ describe('the gas of a transaction', () => {
     for (const each of [1n, 60_000n, 100_000n, 250_000n]) {
       const model = learned(each);
       const most = model.most(200_000_000n, 10_000);
-      expect(model.limit(most)).toBeLessThanOrEqual(16_777_216n);
+      expect(model.limit(transfers(most))).toBeLessThanOrEqual(16_777_216n);
       const calls = Array.from({ length: most }, randomAuthorization);
-      expect(batchCalldata(USDC, calls).length / 2).toBeLessThan(128 * 1024 - 512);
+      expect(
+        batchCalldata(calls.map((authorization) => settleCall(USDC, { authorization, call: null }))).length / 2,
+      ).toBeLessThan(128 * 1024 - 512);
     }
   });
 
@@ -46,13 +50,13 @@ describe('the gas of a transaction', () => {
     const pair = model.most(BLOCK, one + 1);
     expect(pair).toBeLessThan(one);
     const used = 21_000n + 80_000n * BigInt(pair);
-    expect(used + model.limit(pair)).toBeLessThanOrEqual(BLOCK);
-    expect(21_000n + 80_000n * BigInt(one) + model.limit(one)).toBeGreaterThan(BLOCK);
+    expect(used + model.limit(transfers(pair))).toBeLessThanOrEqual(BLOCK);
+    expect(21_000n + 80_000n * BigInt(one) + model.limit(transfers(one))).toBeGreaterThan(BLOCK);
   });
 });
 
 describe('a payment’s budget', () => {
-  const each = (model: ReturnType<typeof createGasModel>) => model.limit(3) - model.limit(2);
+  const each = (model: ReturnType<typeof createGasModel>) => model.limit(transfers(3)) - model.limit(transfers(2));
 
   test('comes down to a quarter more than what payments take, and is never less than they took', () => {
     expect(each(learned(80_000n))).toBeGreaterThanOrEqual(100_000n);
@@ -61,7 +65,7 @@ describe('a payment’s budget', () => {
 
   test('goes up at once', () => {
     const model = learned(80_000n);
-    model.learn(21_000n + 120_000n * 100n, 100);
+    model.learn(21_000n + 120_000n * 100n, transfers(100));
     expect(each(model)).toBe(150_000n);
   });
 
@@ -79,22 +83,26 @@ describe('spoilt batches', () => {
     expect(model.most(BLOCK, 100)).toBe(50);
     for (let batch = 0; batch < 10; batch++) model.spoilt(8);
     expect(model.most(BLOCK, 100)).toBe(8);
-    for (let batch = 0; batch < 60; batch++) model.learn(21_000n + 80_000n * 8n, 8);
+    for (let batch = 0; batch < 60; batch++) model.learn(21_000n + 80_000n * 8n, transfers(8));
     expect(model.most(BLOCK, 100)).toBe(before);
   });
 
   test('raise the budgets, because these may have been too small', () => {
     const model = learned(80_000n);
-    const before = model.limit(10);
+    const before = model.limit(transfers(10));
     model.spoilt(10);
-    expect(model.limit(10)).toBeGreaterThan(before);
+    expect(model.limit(transfers(10))).toBeGreaterThan(before);
   });
 });
 
 describe('before any batch was seen', () => {
   test('a payment is given 150,000 gas and expected to use 120,000, beside 60,000 for the batch', () => {
     const model = createGasModel(60);
-    expect([model.limit(1), model.limit(2), model.limit(10)]).toEqual([300_000n, 360_000n, 1_560_000n]);
+    expect([model.limit(transfers(1)), model.limit(transfers(2)), model.limit(transfers(10))]).toEqual([
+      300_000n,
+      360_000n,
+      1_560_000n,
+    ]);
     expect(model.expected()).toBe(120_000n);
   });
 
@@ -123,11 +131,11 @@ describe('before any batch was seen', () => {
 
 test('a budget comes down by an eighth of the way with each cheaper batch, and stays where a batch was as dear', () => {
   const model = createGasModel(60);
-  model.learn(21_000n + 88_000n * 10n, 10);
+  model.learn(21_000n + 88_000n * 10n, transfers(10));
   // A quarter more than 88,000 is 110,000: an eighth of the way down from 150,000.
-  expect(model.limit(3) - model.limit(2)).toBe(145_000n);
-  model.learn(21_000n + 116_000n * 10n, 10);
-  expect(model.limit(3) - model.limit(2)).toBe(145_000n);
+  expect(model.limit(transfers(3)) - model.limit(transfers(2))).toBe(145_000n);
+  model.learn(21_000n + 116_000n * 10n, transfers(10));
+  expect(model.limit(transfers(3)) - model.limit(transfers(2))).toBe(145_000n);
 });
 
 test('a batch that was spoilt halves what goes together at once, whatever was allowed before, and good ones double it', () => {
@@ -136,14 +144,39 @@ test('a batch that was spoilt halves what goes together at once, whatever was al
   expect(model.most(BLOCK, 100)).toBe(20);
   model.spoilt(100);
   expect(model.most(BLOCK, 100)).toBe(10);
-  model.learn(21_000n + 80_000n * 10n, 10);
+  model.learn(21_000n + 80_000n * 10n, transfers(10));
   expect(model.most(BLOCK, 100)).toBe(20);
 });
 
 test('a spoilt batch raises a budget by a quarter, up to a lone payment’s', () => {
   const model = createGasModel(60);
   model.spoilt(10);
-  expect(model.limit(3) - model.limit(2)).toBe(187_500n);
+  expect(model.limit(transfers(3)) - model.limit(transfers(2))).toBe(187_500n);
   for (let batch = 0; batch < 5; batch++) model.spoilt(10);
-  expect(model.limit(3) - model.limit(2)).toBe(SETTLE_GAS);
+  expect(model.limit(transfers(3)) - model.limit(transfers(2))).toBe(SETTLE_GAS);
+});
+
+describe('payments with a call of their own', () => {
+  test('get 400,000 gas alone and 200,000 in a batch, beside the budgets of plain transfers', () => {
+    const model = createGasModel(60);
+    expect(model.limit({ transfers: 0, calls: 1 })).toBe(400_000n);
+    expect(model.limit({ transfers: 0, calls: 3 })).toBe(660_000n);
+    expect(model.limit({ transfers: 2, calls: 3 }) - model.limit({ transfers: 0, calls: 3 })).toBe(300_000n);
+    expect(model.expectedCall()).toBe(160_000n);
+  });
+
+  test('count as the transfers whose budgets they need, so that a full batch of them stays below the ceiling', () => {
+    for (const each of [1n, 60_000n, 100_000n, 130_000n, 170_000n, 250_000n]) {
+      const model = learned(each);
+      const calls = Math.floor(model.most(BLOCK, 10_000) / model.callWeight());
+      expect(model.limit({ transfers: 0, calls }), `${each}`).toBeLessThanOrEqual(2n ** 24n);
+      expect(calls, `${each}`).toBeGreaterThan(30);
+    }
+  });
+
+  test('teach nothing about the gas of a plain transfer', () => {
+    const model = createGasModel(60);
+    model.learn(2_000_000n, { transfers: 5, calls: 5 });
+    expect(model.limit(transfers(10))).toBe(1_560_000n);
+  });
 });

@@ -6,7 +6,7 @@ const MANY = Number.MAX_SAFE_INTEGER;
 const jobs = (...rooms: number[]) => rooms.map((maxGroup, name) => ({ maxGroup, name }));
 const sizes = (groups: readonly unknown[][]) => groups.map(({ length }) => length);
 const cut = (most: number, ...rooms: number[]) =>
-  cutGroups(jobs(...rooms), most).map((group) => group.map(({ name }) => name));
+  cutGroups(jobs(...rooms), most, () => 1).map((group) => group.map(({ name }) => name));
 
 describe('groups', () => {
   test('hold as many as may go together, in the order in which they came', () => {
@@ -28,7 +28,7 @@ describe('groups', () => {
           random() < 0.5 ? MANY : 1 + Math.floor(random() * 9),
         ),
       );
-      const groups = cutGroups(all, most);
+      const groups = cutGroups(all, most, () => 1);
       expect(
         groups
           .flat()
@@ -62,11 +62,18 @@ describe('groups', () => {
     const rounds: number[][] = [];
     while (left.some((group) => group.length > 1)) {
       for (const group of left) halve(group);
-      left = cutGroups(left.flat(), 1000);
+      left = cutGroups(left.flat(), 1000, () => 1);
       rounds.push(sizes(left));
     }
     expect(rounds[0]).toEqual([50, 50]);
     expect(rounds).toHaveLength(7);
     expect(rounds.at(-1)).toEqual(Array(100).fill(1));
   });
+});
+
+test('jobs that weigh more fill a group sooner, and one that weighs more than a group may hold goes alone', () => {
+  const weights = [1, 3, 1, 9, 2, 2];
+  const weighed = weights.map((weight) => ({ maxGroup: MANY, weight }));
+  const groups = cutGroups(weighed, 5, ({ weight }) => weight);
+  expect(groups.map((group) => group.map(({ weight }) => weight))).toEqual([[1, 3, 1], [9], [2, 2]]);
 });

@@ -7,13 +7,18 @@ import type { Verdict as Found } from '../../../../../src/payment/settler.ts';
 import type { Ask, Effect, Event, Sent } from '../../../../../src/payment/settlers/relayer/events.ts';
 import { pricesAt } from '../../../../../src/payment/settlers/relayer/fees.ts';
 import { newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
-import { type Job, newJob } from '../../../../../src/payment/settlers/relayer/job.ts';
+import {
+  type Job,
+  newJob,
+  newOperationJob,
+  type OperationJob,
+} from '../../../../../src/payment/settlers/relayer/job.ts';
 import { step } from '../../../../../src/payment/settlers/relayer/machine.ts';
 import { createState } from '../../../../../src/payment/settlers/relayer/state.ts';
 import { createWallet } from '../../../../../src/payment/settlers/relayer/wallet.ts';
 import { seed as runSeed, seededRandom } from '../../../../support/random.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
-import { paidReceipt, randomIntent, randomJob } from '../../../../support/usdc/token-node.ts';
+import { paidReceipt, randomIntent, randomJob, randomOperation } from '../../../../support/usdc/token-node.ts';
 
 // The machine alone, without a clock or a promise: events in, effects out. SEED=<seed> repeats a run.
 
@@ -24,6 +29,8 @@ const abi = parseAbi([
   'struct Result { bool success; bytes returnData; }',
   'function aggregate3(uint256) view returns (Result[] memory returnData)',
 ]);
+const CALL = { to: Buffer.alloc(20, 0xc0), data: Buffer.alloc(612) };
+const DONE = { kind: 'done', transaction: new Uint8Array(32), block: 1, amount: 1n } as const;
 const wallet = createWallet(bytesToHex(createHash('sha256').update('a key').digest()), 5042);
 const newState = () => createState({ usdc: USDC, gatherMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
 
@@ -53,7 +60,8 @@ function play(seed: string): { found: string[]; effects: string[] } {
   const state = newState();
   const pending: Ask[] = [];
   const jobs: Job[] = [];
-  const ended = new Set<Job>();
+  const operations: OperationJob[] = [];
+  const ended = new Set<Job | OperationJob>();
   const noted = new Set<string>();
   const mined = new Map<number, { hash: string; result: unknown }>();
   const [found, effects]: [string[], string[]] = [[], []];
@@ -61,7 +69,7 @@ function play(seed: string): { found: string[]; effects: string[] } {
 
   function take(effect: Effect): void {
     effects.push(effect.kind);
-    if (effect.kind === 'end') {
+    if (effect.kind === 'end' || effect.kind === 'endOperation') {
       if (ended.has(effect.job)) found.push('a job ended twice');
       ended.add(effect.job);
     } else if (effect.kind === 'send' || effect.kind === 'resendEverywhere') {
@@ -75,7 +83,7 @@ function play(seed: string): { found: string[]; effects: string[] } {
     const prices = pricesAt(BigInt(20 + below(5)) * GWEI, 30_000_000n);
     for (const effect of step(state, event, { nowMs, prices, isCareful: random() < 0.1 })) take(effect);
     const sending = pending.filter(
-      (ask) => ['tryOut', 'send'].includes(ask.kind) || ('for' in ask && ask.for === 'round'),
+      (ask) => ['tryOut', 'tryOperation', 'send'].includes(ask.kind) || ('for' in ask && ask.for === 'round'),
     );
     if (sending.length > 1) found.push('the sender does two things at a time');
   }
@@ -88,9 +96,12 @@ function play(seed: string): { found: string[]; effects: string[] } {
   function receiptOf({ flight, transaction }: Sent): RpcOutcome {
     const known = mined.get(flight.nonce);
     if (known || random() < 0.5) return { result: known?.hash === transaction.hash ? known.result : null };
+    const isDone = transaction.operationJob && random() < 0.6;
     const paid = transaction.jobs.filter(() => random() < 0.8).map(({ intent }) => intent.authorization);
     const gasUsed = `0x${(transaction.gas / pick(1n, 2n, 3n)).toString(16)}`;
-    const result = paidReceipt(paid, { transactionHash: transaction.hash, gasUsed });
+    const status = isDone || paid.length > 0 ? '0x1' : '0x0';
+    const result = paidReceipt(paid, { transactionHash: transaction.hash, gasUsed, status });
+    if (transaction.operationJob && paid.length > 0) found.push('an operation shares its transaction');
     mined.set(flight.nonce, { hash: transaction.hash, result });
     return { result };
   }
@@ -99,7 +110,11 @@ function play(seed: string): { found: string[]; effects: string[] } {
 
   function answer(effect: Ask): Event {
     const { kind } = effect;
-    if (kind !== 'wait' && random() < 0.05 && !['readPayers', 'lookUp', 'readBalance', 'tryToken'].includes(kind))
+    if (
+      kind !== 'wait' &&
+      random() < 0.05 &&
+      !['readPayers', 'lookUp', 'lookUpOperation', 'readBalance', 'tryToken'].includes(kind)
+    )
       return { kind: 'failed', effect, error: new Error('in vain') };
     switch (kind) {
       case 'wait':
@@ -122,8 +137,15 @@ function play(seed: string): { found: string[]; effects: string[] } {
         );
         return { kind, effect, answer: { readings, simulated } };
       }
+      case 'tryOperation':
+        return { kind, effect, answer: pick({ result: '0x' }, outcome('0x'), { error: new RpcError(3, 'reverted') }) };
+      case 'lookUpOperation':
+        return { kind, effect, answer: pick<typeof DONE | null | 'unreadable'>(null, 'unreadable', DONE) };
       case 'note': {
-        const ids = effect.flights.flatMap((flight) => newest(flight).jobs.map(({ intent }) => intent.id));
+        const ids = effect.flights.flatMap((flight) => {
+          const { jobs: payments, operationJob } = newest(flight);
+          return [...payments.map(({ intent }) => intent.id), ...(operationJob ? [operationJob.operation.id] : [])];
+        });
         const waiting = new Set(ids.filter(() => random() < 0.97));
         if (ids.every((id) => waiting.has(id))) for (const flight of effect.flights) noted.add(newest(flight).raw);
         return { kind, effect, answer: waiting };
@@ -153,17 +175,24 @@ function play(seed: string): { found: string[]; effects: string[] } {
   for (let at = 0; at < STEPS; at++) {
     if (random() < 0.1) {
       const more = Array.from({ length: 1 + below(6) }, () =>
-        newJob(randomIntent({ hasCode: random() < 0.1, broadcast: random() < 0.1 }), nowMs),
+        newJob(
+          randomIntent({ hasCode: random() < 0.1, broadcast: random() < 0.1, call: random() < 0.2 ? CALL : null }),
+          nowMs,
+        ),
       );
       jobs.push(...more);
       feed({ kind: 'submitted', jobs: more });
+    } else if (random() < 0.04) {
+      const job = newOperationJob(randomOperation({ broadcast: random() < 0.3 }), nowMs);
+      operations.push(job);
+      feed({ kind: 'operated', job });
     } else if (random() < 0.1 || pending.length === 0) feed({ kind: 'head' });
     else next();
   }
   feed({ kind: 'stopped' });
   for (let at = 0; pending.length > 0 && at < 10_000; at++) next();
   if (pending.length > 0) found.push('it does not come to rest');
-  if (jobs.some((job) => !ended.has(job))) found.push('a job did not end');
+  if ([...jobs, ...operations].some((job) => !ended.has(job))) found.push('a job did not end');
   return { found, effects };
 }
 
@@ -177,7 +206,7 @@ test(`whatever is answered in whatever order, every job ends once and nothing is
 // Of seeds that are always the same: whether a rare effect comes up must not be left to this run's draw.
 test('such a play brings up every kind of effect', () => {
   const kinds = new Set(Array.from({ length: SEEDS }, (_, at) => play(`every kind-${at}`).effects).flat());
-  expect(kinds.size).toBe(18);
+  expect(kinds.size).toBe(21);
 });
 
 test('the same events have the same effects', () => {

@@ -37,6 +37,15 @@ test('one that settled nothing costs, and is no payment', async () => {
   expect(got.get('relayer_gas_per_payment_count')).toBe(0);
 });
 
+test('an operation is a transaction with a cost, and no batch of payments', async () => {
+  const registry = new Registry();
+  const cost = { wei: 10n ** 15n, failedWei: 0n, gasUsed: 50_000n, gasPrice: 1n };
+  createRelayerMetrics(registry).mined({ ...cost, payments: 0, settled: 0 });
+  const got = await samples(registry);
+  expect([got.get('relayer_cost_usdc_total'), got.get('relayer_transactions_total')]).toEqual([0.001, 1]);
+  expect([got.get('relayer_batch_payments_count'), got.get('relayer_gas_per_payment_count')]).toEqual([0, 0]);
+});
+
 test('the purse and the day’s budget are told in USDC; without a budget there is no limit to tell', async () => {
   const [registry, unlimited] = [new Registry(), new Registry()];
   const metrics = createRelayerMetrics(registry);

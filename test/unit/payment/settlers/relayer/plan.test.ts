@@ -61,7 +61,13 @@ async function bench() {
   const grow = ({ intent }: Job) => void coded.add(bytesToHex(intent.authorization.from));
   /** Plans a round, tries it out where something must be known, and judges what was told. */
   const run = async (jobs: readonly Job[], { isCareful = false } = {}): Promise<Prepared> => {
-    const plan = planRound(jobs, { gas: 18_000_000n, gasPrice: 20_000_000_000n, isCareful, most: () => 100 });
+    const plan = planRound(jobs, {
+      gas: 18_000_000n,
+      gasPrice: 20_000_000_000n,
+      isCareful,
+      most: () => 100,
+      callWeight: 2,
+    });
     const trial = plan.free.length > 0 ? await tryOut(options, plan) : { readings: new Map(), simulated: [] };
     learnPayers(plan.free, trial.readings);
     return judgeTrial(plan, trial);

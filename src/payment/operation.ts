@@ -1,0 +1,50 @@
+/** A call of a contract. `to` has 20 bytes. */
+export interface ContractCall {
+  readonly to: Uint8Array;
+  readonly data: Uint8Array;
+}
+
+/** A mined transaction, as far as an operation is judged by it. */
+export interface MinedTransaction {
+  readonly transactionHash: string;
+  readonly blockNumber: string;
+  /** `0x1` when the transaction did not revert. Then its logs still decide. */
+  readonly status: string;
+  readonly logs: readonly { readonly address: string; readonly topics: readonly string[]; readonly data: string }[];
+}
+
+/** An operation's end as its event shows it. `amount`: what the event says, in base units of the token. */
+export interface OperationDone {
+  readonly kind: 'done';
+  readonly transaction: Uint8Array;
+  readonly block: number;
+  readonly amount: bigint;
+}
+
+/**
+ * How an operation ended. `failed`: a simulation refused it, or a transaction with it was mined without its event, and no transaction of ours with it
+ * can still be mined. Every other end is `unknown`.
+ */
+export type OperationOutcome =
+  | OperationDone
+  | { readonly kind: 'failed'; readonly reason: string }
+  | { readonly kind: 'unknown' };
+
+/**
+ * A call of ours that is no payment: a claim, a sweep or a refund of payment channels. It may be sent any number of times, because the contract
+ * carries it out once.
+ */
+export interface Operation extends ContractCall {
+  /** Unique, also among the ids of payments. */
+  readonly id: string;
+  /** The gas limit of its transaction. */
+  readonly gas: bigint;
+  /** Whether a transaction with it may have been sent to a node before. */
+  readonly broadcast: boolean;
+  /** Returns the end that this transaction shows; null when it does not show one. It must not throw. */
+  readReceipt(receipt: MinedTransaction): OperationDone | null;
+  /** Returns the end that the chain shows, whoever sent the transaction; null when it shows none. Rejects when the chain cannot be read. */
+  lookUp(signal: AbortSignal): Promise<OperationDone | null>;
+  /** Writes the transaction to disk before it is sent. False when the operation no longer awaits its end and must not be sent. */
+  note(transaction: Uint8Array): Promise<boolean>;
+}

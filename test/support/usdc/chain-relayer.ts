@@ -1,0 +1,41 @@
+import { createChainClient } from '../../../src/chain/rpc/client.ts';
+import { createHeads } from '../../../src/chain/rpc/heads.ts';
+import { createAccount } from '../../../src/embedded/accounts.ts';
+import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { systemClock as clock } from '../../../src/lib/clock.ts';
+import { createChainCheck } from '../../../src/payment/evm/chain-check.ts';
+import { createEvidence } from '../../../src/payment/evm/evidence.ts';
+import type { MinedCost } from '../../../src/payment/settlers/relayer/mined-cost.ts';
+import { createRelayer } from '../../../src/payment/settlers/relayer/relayer.ts';
+import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+
+/** The real relayer with a key of its own over an embedded network, or over a proxy before it. It notes in memory what it sends. */
+export async function openChainRelayer(network: EmbeddedNetwork, rpcUrl = network.rpcUrl) {
+  const { usdc, chainId } = network;
+  const account = createAccount();
+  await network.fundNative(account.address, 10n ** 20n);
+  const chain = createChainClient({ rpcUrls: [rpcUrl], chainId, timeoutMs: 2000 });
+  const wallet = createWallet(account.privateKey, chainId);
+  const heads = createHeads([network.wsUrl], { info: () => {}, warn: () => {} });
+  const mined: MinedCost[] = [];
+  const warnings: string[] = [];
+  const check = createChainCheck(chain, usdc, () => wallet.address);
+  const relayer = createRelayer({
+    ...{ chain, usdc, wallet, clock, pollMs: 200, gatherMs: 100, blockSharePercent: 60, stallMs: 20_000, check },
+    evidence: createEvidence(chain, usdc),
+    token: { check: async () => true },
+    isCareful: () => false,
+    onHead: heads.listen,
+    noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
+    onMined: (cost) => mined.push(cost),
+    log: { warn: (_, message) => warnings.push(message) },
+  });
+  return {
+    ...{ relayer, chain, check, wallet, mined, warnings },
+    close: async (): Promise<void> => {
+      await relayer.stop();
+      heads.close();
+      await chain.close();
+    },
+  };
+}
