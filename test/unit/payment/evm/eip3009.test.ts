@@ -10,12 +10,12 @@ import {
   authorizationDigest,
   checkAuthorization,
   hashAuthorization,
+  MOST_VALIDITY_SECONDS,
   neededValidity,
   type ValidityBounds,
 } from '../../../../src/payment/evm/eip3009.ts';
 import { decodeEip3009 } from '../../../../src/payment/evm/eip3009-payload.ts';
 import { PaymentRefused } from '../../../../src/payment/refusal.ts';
-import { MOST_VALIDITY_SECONDS } from '../../../../src/payment/settlers/facilitator/request.ts';
 import { newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../../support/usdc/payments.ts';
 
 const requirement: Requirement & { network: `eip155:${number}` } = {
