@@ -2,6 +2,7 @@ import type { Config } from '../../../config.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { GatewayTransferStore } from '../../../store/ports/transfers.ts';
 import type { Upstreams } from '../../../upstream/client/http.ts';
+import { GATEWAY_DOMAIN } from '../../evm/gateway-domain.ts';
 import type { TokenWatch } from '../../evm/token-watch.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { OpenRail } from '../../rail.ts';
@@ -12,7 +13,7 @@ import { createRemoteSettling } from '../../settlers/facilitator/remote-settling
 import type { RailStatus } from '../../settling.ts';
 import { createGatewayBatches } from './batches.ts';
 import { gatewayInfo } from './describe.ts';
-import { GATEWAY_DOMAIN, isGatewayAccepted } from './payload.ts';
+import { isGatewayAccepted } from './payload.ts';
 import { createGatewayRail } from './rail.ts';
 import { type OpenGateway, openGateway } from './service.ts';
 
@@ -60,12 +61,13 @@ function openSettling(
       ...{ config, token, clock, log },
     }),
     refresh: batches.round,
-    probe: () => probeSupported(client, (kind) => isOurs(kind, config.network.caip2, wallet)),
+    probe: () => probeSupported(client, config.network.caip2, (extra) => isGatewayExtra(extra, wallet)),
   };
 }
 
-function isOurs({ x402Version, scheme, network, extra }: SupportedKind, ours: string, wallet: string): boolean {
+/** Whether `extra` of a kind names the Gateway's domain, with the contract that our payers sign for. */
+function isGatewayExtra(extra: SupportedKind['extra'], wallet: string): boolean {
   const named = extra?.name === GATEWAY_DOMAIN.name && extra.version === GATEWAY_DOMAIN.version;
   const contract = typeof extra?.verifyingContract === 'string' ? extra.verifyingContract.toLowerCase() : '';
-  return x402Version === 2 && scheme === 'exact' && network === ours && named && contract === wallet;
+  return named && contract === wallet;
 }

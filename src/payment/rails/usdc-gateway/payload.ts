@@ -9,10 +9,8 @@ import {
   MOST_VALIDITY_SECONDS,
   type ServingTimes,
 } from '../../evm/eip3009.ts';
+import { GATEWAY_DOMAIN } from '../../evm/gateway-domain.ts';
 import { PaymentRefused } from '../../refusal.ts';
-
-/** The domain under which payers sign for the Gateway Wallet. Its name distinguishes the Gateway's entry in `accepts` from the plain one. */
-export const GATEWAY_DOMAIN = { name: 'GatewayWalletBatched', version: '1' } as const;
 
 /** The Gateway takes an authorization only while it is valid for this many seconds more: its `/supported` says so. */
 const MIN_VALIDITY_SECONDS = 604_800;
