@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import { addressOf, signDigest } from '../../../src/lib/secp256k1.ts';
+import { addressOf, signRecoverable } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
@@ -51,8 +51,7 @@ export function signAuthorization(
   };
   const chainId = overrides.chainId ?? Number(requirement.network.split(':')[1]);
   const separator = domainSeparator('USDC', '2', chainId, hexToBytes(requirement.asset));
-  const { signature, recovery } = signDigest(authorizationDigest(unsigned, separator), privateKey);
-  return { ...unsigned, signature: Buffer.concat([signature, Buffer.from([27 + recovery])]) };
+  return { ...unsigned, signature: signRecoverable(authorizationDigest(unsigned, separator), privateKey) };
 }
 
 /** The x402 payload of an authorization, as a client sends it. */
