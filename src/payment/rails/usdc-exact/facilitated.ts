@@ -10,7 +10,7 @@ import type { TokenWatch } from '../../evm/token-watch.ts';
 import type { RailSettling, SettlingTerms } from '../../settler.ts';
 import { openFacilitator } from '../../settlers/facilitator/open-facilitator.ts';
 import { probeSupported } from '../../settlers/facilitator/probe.ts';
-import { createRemoteSettling } from '../../settlers/facilitator/remote-settling.ts';
+import { createServiceSettling } from '../../settlers/facilitator/service-settling.ts';
 import { EXACT_EXTRA } from './describe.ts';
 
 /** What settlement through a facilitator needs besides its terms. */
@@ -38,7 +38,7 @@ export function openFacilitated(
   const client = openFacilitator(remote, needs);
   const isUsed = async (authorization: Authorization): Promise<boolean> =>
     (await check.read(authorization, NEVER)).used;
-  const settling = createRemoteSettling({
+  const settling = createServiceSettling({
     ...{ client, evidence, isUsed, usedBefore: null, extra: EXACT_EXTRA, noteBroadcast },
     ...{ config, token, clock, log },
   });

@@ -9,7 +9,7 @@ import type { OpenRail } from '../../rail.ts';
 import { ALREADY_USED, type Intent, type RailSettling, type SettlingTerms } from '../../settler.ts';
 import type { SupportedKind } from '../../settlers/facilitator/client.ts';
 import { probeSupported } from '../../settlers/facilitator/probe.ts';
-import { createRemoteSettling } from '../../settlers/facilitator/remote-settling.ts';
+import { createServiceSettling } from '../../settlers/facilitator/service-settling.ts';
 import type { RailStatus } from '../../settling.ts';
 import { createGatewayBatches } from './batches.ts';
 import { gatewayInfo } from './describe.ts';
@@ -56,7 +56,7 @@ function openSettling(
     (await evidence.isUsed(authorization)) ? ALREADY_USED : null;
   const batches = createGatewayBatches({ client, store, clock, log });
   return {
-    ...createRemoteSettling({
+    ...createServiceSettling({
       ...{ client, evidence, isUsed: null, usedBefore, extra, noteBroadcast },
       ...{ config, token, clock, log },
     }),
