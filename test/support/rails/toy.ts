@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { until } from '../service/workers.ts';
-import { headerOf, requirementOf } from '../usdc/payments.ts';
+import { decoded } from '../usdc/buyer.ts';
+import { headerOf, type Requirement } from '../usdc/payments.ts';
 import type { RailFixture, Wrong } from './rail-fixture.ts';
 import { signToy, startToyBank, type ToyPayment } from './toy-bank.ts';
 import { usdcUnits } from './usdc-payment.ts';
@@ -8,24 +9,24 @@ import { usdcUnits } from './usdc-payment.ts';
 const FUNDS = 100_000n;
 const DAY_SECONDS = 86_400;
 
-/** The toy rail: what a rail must bring, and no more. */
+/** The toy rail: what a rail must bring, and no more. The real service sells over it as one more entry of its list. */
 export const toy: RailFixture = {
   name: 'toy',
   kind: 'signed',
   surface: 'paid',
-  program: 'toy-shop.ts',
   cannot: {},
   unitsOf: usdcUnits,
-  open: async () => {
+  open: async (network) => {
     const bank = await startToyBank();
     return {
-      env: { TOY_BANK_URL: bank.url },
-      secrets: [],
-      pay: async ({ headers }, wrong) => {
+      env: { LIGHTNING_RECEIVER: 'none', TOY_BANK_URL: bank.url },
+      secrets: [network.relayer.privateKey.slice(2)],
+      pay: async (challenge, wrong) => {
         const { from, key, account } = bank.open(wrong === 'without the money' ? 0n : FUNDS);
-        const accepted = requirementOf(headers);
+        const { accepts } = decoded(challenge, 'payment-required') as { accepts: Requirement[] };
+        const accepted = accepts.find(({ scheme }) => scheme === 'toy')!;
         const price = BigInt(accepted.amount);
-        const payment = signed(key, { from, to: accepted.payTo, price, wrong });
+        const payment = signed(key, { from, to: accepted.payTo.toLowerCase(), price, wrong });
         const headerFor = (changes: object, payload: object) =>
           headerOf({ x402Version: 2, accepted: { ...accepted, ...changes }, payload });
         const right = headerFor({}, payment);

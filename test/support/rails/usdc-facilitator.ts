@@ -9,7 +9,6 @@ export const usdcFacilitator: RailFixture = {
   name: 'usdc-exact over a facilitator',
   kind: 'signed',
   surface: 'paid',
-  program: 'service-shop.ts',
   cannot: {},
   unitsOf: usdcUnits,
   open: async (network) => {

@@ -15,7 +15,6 @@ export const usdcGateway: RailFixture = {
   name: 'usdc-gateway',
   kind: 'signed',
   surface: 'paid',
-  program: 'service-shop.ts',
   cannot: {},
   unitsOf: usdcUnits,
   open: async (network) => {

@@ -7,7 +7,6 @@ export const usdcRelayer: RailFixture = {
   name: 'usdc-exact over the relayer',
   kind: 'signed',
   surface: 'paid',
-  program: 'service-shop.ts',
   cannot: {},
   unitsOf: usdcUnits,
   open: async (network) => ({
