@@ -24,6 +24,14 @@ export interface Requirement {
   extra: Record<string, unknown>;
 }
 
+/** The plain entry of a 402 as the service makes it, over 1000 base units of USDC on chain 5042. */
+export function plainRequirement(payTo: string): Requirement & { network: 'eip155:5042' } {
+  return {
+    ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: USDC, payTo, maxTimeoutSeconds: 604_900 },
+    extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
+  };
+}
+
 interface Overrides {
   value?: bigint;
   to?: string;
