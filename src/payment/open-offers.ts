@@ -4,7 +4,7 @@ import type { Config } from '../config.ts';
 import type { Counter } from './counter.ts';
 import type { Offer } from './offer.ts';
 import { httpProtocol } from './open-protocols.ts';
-import { railsUnder } from './open-rails.ts';
+import { RAILS, type RailList, railsUnder } from './open-rails.ts';
 import { createPreparedCounter, type Purchase } from './prepared-counter.ts';
 import type { RailInfo } from './rail.ts';
 import { exactRequirement, type PayTo } from './rails/usdc-exact/describe.ts';
@@ -24,44 +24,39 @@ export function termsOf({ network, seller, publicOrigin, rails }: TermsConfig): 
 
 type TermsConfig = Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails'>;
 
-/** Whether a rail is not offered now. */
-type IsHidden = (info: RailInfo) => boolean;
-
-const NONE_HIDDEN: IsHidden = () => false;
-
 /**
- * Prepares the offer of a priced endpoint in USDC, over each rail that is on and not hidden. Throws for an endpoint without a price.
+ * Prepares the offer of a priced endpoint in USDC. `infos`: the rails in it, by default those that are on. Throws for an endpoint without a price.
  */
-export function createOffer(endpoint: Endpoint<never>, terms: Terms, isHidden = NONE_HIDDEN): Offer {
+export function createOffer(endpoint: Endpoint<never>, terms: Terms, infos = railsUnder(terms.rails)): Offer {
   const { price } = endpoint;
   if (!price) throw new Error(`${endpoint.path} has no price`);
   const requirement = exactRequirement(price.units, terms);
   const { rails, publicOrigin } = terms;
-  const accepts = railsUnder(rails)
-    .filter((info) => !isHidden(info))
-    .map(({ entry }) => entry(requirement, rails));
+  const accepts = infos.map(({ entry }) => entry(requirement, rails));
   return { requirement, accepts, price: price.units, demand: httpProtocol.prepare(endpoint, accepts, publicOrigin) };
 }
 
+/** The rails that may be offered, and the last probes of their services. */
+interface Offered {
+  readonly railList?: RailList;
+  probes?(): RailProbes;
+}
+
 /**
- * Returns the USDC offer of each priced endpoint under a configuration. `probes` returns the last probes of the rails' services. Each offer is
- * prepared once, and once more without the rails that are not proven yet.
+ * Returns the USDC offer of each priced endpoint under a configuration. Each offer is prepared once, and once more while a rail that must be proven is
+ * not proven yet.
  */
-export function offersUnder(config: TermsConfig, probes: () => RailProbes = () => ({})): OfferOf {
+export function offersUnder(config: TermsConfig, { railList = RAILS, probes = () => ({}) }: Offered = {}): OfferOf {
   const terms = termsOf(config);
-  const unproven = railsUnder(terms.rails).filter(({ isOfferedOnceProven }) => isOfferedOnceProven);
-  const isHidden: IsHidden = (info) => {
-    const service = info.service(terms.rails);
-    return unproven.includes(info) && !(service && probes()[service.name]?.ok);
-  };
+  const all = railsUnder(terms.rails, railList);
+  const isOffered = ({ isOfferedOnceProven, service }: RailInfo): boolean =>
+    !isOfferedOnceProven || probes()[service(terms.rails)?.name ?? '']?.ok === true;
   const offers = new WeakMap<Endpoint<never>, Map<string, Offer>>();
   return (endpoint) => {
-    const variant = unproven
-      .filter(isHidden)
-      .map(({ name }) => name)
-      .join();
+    const infos = all.filter(isOffered);
+    const variant = infos.map(({ name }) => name).join();
     const variants = offers.get(endpoint) ?? new Map<string, Offer>();
-    const offer = variants.get(variant) ?? createOffer(endpoint, terms, isHidden);
+    const offer = variants.get(variant) ?? createOffer(endpoint, terms, infos);
     offers.set(endpoint, variants.set(variant, offer));
     return offer;
   };

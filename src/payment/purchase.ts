@@ -272,7 +272,14 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     known: Payment | null,
     { checkedBlock, hasCode }: Served,
   ): Promise<Payment | null> {
-    const intent = { id, authorization, call: payment.call ?? null, fromBlock: checkedBlock, broadcast: false, hasCode };
+    const intent = {
+      id,
+      authorization,
+      call: payment.call ?? null,
+      fromBlock: checkedBlock,
+      broadcast: false,
+      hasCode,
+    };
     if (!known) return settlement.settle(intent, rail.contract);
     // An authorization that was tried before may have paid by now. So the evidence is read before it is sent again.
     const row = await ledger.get(id);

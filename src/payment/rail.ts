@@ -9,8 +9,8 @@ import type { Delivery } from './receipt.ts';
 import type { PaymentRefused } from './refusal.ts';
 import type { RailSettling, Settler, SettlingTerms, Verdict } from './settler.ts';
 
-/** The rails that take USDC. */
-export type RailName = 'usdc-exact' | 'usdc-gateway' | 'usdc-channels';
+/** A rail's name in the reports of the process that settles, as its `RailInfo` gives it. The names of all rails in a list differ. */
+export type RailName = string;
 
 /** What is known of a rail before it is opened. Every member is pure. */
 export interface RailInfo {

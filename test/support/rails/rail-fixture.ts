@@ -52,8 +52,6 @@ export interface RailFixture {
   /** `signed`: served first, then settled. `paid`: the answer is made first, then offered, and the money has moved before the proof is presented. */
   readonly kind: 'signed' | 'paid';
   readonly surface: 'paid' | 'lightning';
-  /** The program that sells over it, as a path. */
-  readonly program: string;
   /** What cannot be shown over this rail, each with the reason. */
   readonly cannot: Readonly<Partial<Record<Shown, string>>>;
   /** What this price comes to in the unit of the rail's offers. */

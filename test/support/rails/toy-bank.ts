@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { createHold } from '../hold.ts';
 import { startStandIn } from '../upstream/http-stand-in.ts';
 
 /** What a payer of the toy rail signs, with the bank's shared key of its account; all values are text. */
@@ -28,12 +29,12 @@ export function signToy(key: Buffer, { from, to, value, validBefore, nonce }: Om
 export async function startToyBank() {
   const accounts = new Map<string, { key: Buffer; balance: bigint }>();
   const transfers = new Map<string, { transaction: string; value: string }>();
-  let held: Promise<void> | null = null;
+  const { passed, hold } = createHold();
   let asked = 0;
 
   async function move(payment: ToyPayment, transaction: string): Promise<object> {
     asked += 1;
-    await held;
+    await passed();
     const known = transfers.get(nameOf(payment));
     if (known) return known;
     const account = accounts.get(payment.from);
@@ -61,15 +62,8 @@ export async function startToyBank() {
       accounts.set(from, account);
       return { from, key, account };
     },
-    /** Moves wait from here on, whoever hangs up meanwhile, until what is returned is called. */
-    hold: (): (() => void) => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      held = promise;
-      return () => {
-        held = null;
-        resolve();
-      };
-    },
+    /** Holds every move. */
+    hold,
     /** How often it was asked to move something. */
     asked: () => asked,
     movedBy: (transaction: string): bigint =>

@@ -18,9 +18,6 @@ interface Purse {
   add(units: bigint): Promise<void>;
 }
 
-/** USDC base units of a price. */
-export const usdcUnits = (priceUsd: string): bigint => BigInt(Math.round(Number(priceUsd) * 1e6));
-
 /** A payment by a signed authorization, from a purse that is counted from now on. */
 export async function usdcPayment({ requirement, wrong, sign }: Signing, purse: Purse): Promise<RailPayment> {
   const before = await purse.balance();

@@ -4,6 +4,7 @@ import type { Config } from '../../../config.ts';
 import { Unavailable } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
+import { signRecoverable } from '../../../lib/secp256k1.ts';
 import type { ChannelState } from '../../../store/ports/channel-state.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import { type Authorization, paymentKey } from '../../authorization.ts';
@@ -90,7 +91,7 @@ function openPurchase(needs: ChannelsNeeds, settler: RailStatus, { channels, sch
   const book = createChannelBook({ store, read: createReads(needs), network, withdrawDelaySeconds, clock });
   const turns = createTurns(clock);
   const key = hexToBytes(channels.authorizerKey);
-  const sign = (digest: Uint8Array) => signBytes(digest, key);
+  const sign = (digest: Uint8Array) => signRecoverable(digest, key);
   return createChannelsRail({
     ...{ store, ledger, check, evidence, settler, book, scheme, terms, network, clock },
     requirement: (plain) => channelRequirement(plain, channels),

@@ -50,7 +50,12 @@ export function createRefund(options: RefundOptions) {
 
   function callOf(channel: Channel, amount: bigint): Uint8Array {
     const { id, charged, signature, state } = channel;
-    const refund = refundCalldata(channel, amount, state.refundNonce, sign(scheme.refundDigest(id, state.refundNonce, amount)));
+    const refund = refundCalldata(
+      channel,
+      amount,
+      state.refundNonce,
+      sign(scheme.refundDigest(id, state.refundNonce, amount)),
+    );
     if (charged === state.totalClaimed || !signature) return refund;
     const entry = { channelId: id, maxClaimableAmount: charged, totalClaimed: charged };
     const row = { config: channel, maxClaimableAmount: charged, signature, totalClaimed: charged };

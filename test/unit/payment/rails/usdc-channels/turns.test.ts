@@ -44,10 +44,7 @@ describe('the requests of one channel', () => {
       await first.promise;
       isFirstOver = true;
     };
-    const both = [
-      request('a', 0n, STAYS, run),
-      request('b', 1n, STAYS, async () => expect(isFirstOver).toBe(true)),
-    ];
+    const both = [request('a', 0n, STAYS, run), request('b', 1n, STAYS, async () => expect(isFirstOver).toBe(true))];
     await clock.advance(0);
     expect(seen).toEqual([]);
     first.resolve();

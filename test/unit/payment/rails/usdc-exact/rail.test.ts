@@ -15,6 +15,7 @@ import { createManualClock, type ManualClock } from '../../../../support/manual-
 import {
   newKey,
   payloadOf,
+  plainRequirement,
   type Requirement,
   signAuthorization,
   signedPayment,
@@ -125,10 +126,7 @@ test('reads payers whose signature was checked before those of whom nothing is k
 
 test('takes what is good for as long as serving and settling may take, and no longer than it may', () => {
   const now = 1_800_000_000;
-  const requirement: Requirement = {
-    ...{ scheme: 'exact', network: NETWORK, amount: '1000', asset: USDC, payTo: `0x${'5e'.repeat(20)}` },
-    ...{ maxTimeoutSeconds: 600, extra: {} },
-  };
+  const requirement = plainRequirement(`0x${'5e'.repeat(20)}`);
   const judge = (seconds: number) => () => {
     const authorization = signAuthorization(newKey().privateKey, requirement, { validBefore: BigInt(now + seconds) });
     rail.check(signedPayment(authorization), requirement as never, now);
