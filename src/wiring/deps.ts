@@ -60,7 +60,7 @@ export async function createDeps(
   const metrics = createMetrics();
   const ledger = await openLedger(config, part, clock, log, metrics);
   const { stores, bootId, instance } = ledger;
-  const { payments: store, selfTests, spending, transfers } = stores;
+  const { payments: store, channels, selfTests, spending, transfers } = stores;
   // Only one process publishes the figures that are read from shared files.
   const shared = worker ? new Registry() : metrics;
   const watched = createPaymentMetrics(metrics, { store, clock, storeBytes: config.replies.storeBytes, shared });
@@ -70,7 +70,7 @@ export async function createDeps(
   // Free routes read the chain with the lowest rank.
   const freeSources = readingAs('free', sources);
   const payments = createPayments<Sources>({
-    ...{ config, chain, store, sources, bootId, railList, spending, transfers, outgoing, clock, log },
+    ...{ config, chain, store, channels, sources, bootId, railList, spending, transfers, outgoing, clock, log },
     onMove: watched.onMove,
     ...(!worker && { metrics: createRelayerMetrics(metrics) }),
     place: instance?.place ?? placeOf(part),

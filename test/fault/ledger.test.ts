@@ -16,6 +16,7 @@ import { decodePayment } from '../../src/payment/protocols/x402/header.ts';
 import { PaymentRefused } from '../../src/payment/refusal.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { createGatewayTransferStore } from '../../src/store/sqlite/gateway-transfers.ts';
+import { createChannelStore } from '../../src/store/sqlite/channel-store.ts';
 import { createLedgerStore } from '../../src/store/sqlite/ledger-store.ts';
 import { createRelayerSpending } from '../../src/store/sqlite/relayer-spending.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
@@ -68,6 +69,7 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
     config,
     chain,
     store: faulty,
+    channels: createChannelStore(db),
     spending: createRelayerSpending(db),
     transfers: createGatewayTransferStore(db),
     outgoing: reachNobody(),

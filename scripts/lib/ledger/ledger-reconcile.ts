@@ -101,9 +101,9 @@ async function work(
   const chain = createChainClient({ rpcUrls, chainId, genesisHash, timeoutMs: rpcTimeoutMs, log });
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const { stores, bootId, instance } = ledger;
-  const { payments: store, spending, transfers } = stores;
+  const { payments: store, channels, spending, transfers } = stores;
   const payments = createPayments({
-    ...{ config, chain, store, spending, transfers, sources: {}, clock, bootId, outgoing, log },
+    ...{ config, chain, store, channels, spending, transfers, sources: {}, clock, bootId, outgoing, log },
     // No other instance is alive, so there is no heartbeat to wait for.
     ...(instance && { place: { ...instance.place, patienceMs: 0 } }),
   });

@@ -2,19 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { createAccount } from '../../../src/embedded/accounts.ts';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
+import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { addressWord, domainSeparator, typedDigest, typeHash, word } from '../../../src/payment/evm/eip712.ts';
 import { USDC_DOMAIN } from '../../../src/payment/evm/token.ts';
 import { depositCalldata } from '../../../src/payment/rails/usdc-channels/calldata.ts';
-import {
-  type ChannelConfig,
-  DEPOSIT_COLLECTOR,
-  depositNonce,
-  SETTLEMENT,
-} from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { DEPOSIT_COLLECTOR, depositNonce, SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
 import type { Intent } from '../../../src/payment/settler.ts';
+import type { ChannelConfig } from '../../../src/store/ports/channel-state.ts';
 import { newKey } from '../usdc/payments.ts';
 import { randomIntent } from '../usdc/token-node.ts';
-import { channelOf, scheme, signed } from './channel-payment.ts';
+import { channelOf, scheme } from './channel-payment.ts';
 
 const RECEIVE = typeHash(
   'ReceiveWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)',
@@ -54,14 +51,14 @@ export function createChainChannels(network: EmbeddedNetwork, { withdrawDelay = 
         const nonce = depositNonce(id, salt);
         const to = hexToBytes(DEPOSIT_COLLECTOR);
         const words = [addressWord(config.payer), addressWord(to), word(value), word(0n), word(VALID_BEFORE), nonce];
-        const signature = signed(typedDigest(separator, [RECEIVE, ...words]), privateKey);
+        const signature = signRecoverable(typedDigest(separator, [RECEIVE, ...words]), privateKey);
         const terms = { validAfter: 0n, validBefore: VALID_BEFORE, signature };
         const data = depositCalldata(config, value, DEPOSIT_COLLECTOR, { ...terms, salt });
         const authorization = { from: config.payer, to, value, nonce, ...terms };
         return randomIntent({ authorization, call: { to: hexToBytes(SETTLEMENT), data } });
       }
 
-      const signVoucher = (max: bigint): Uint8Array => signed(scheme.voucherDigest(id, max), privateKey);
+      const signVoucher = (max: bigint): Uint8Array => signRecoverable(scheme.voucherDigest(id, max), privateKey);
       return { id, config, privateKey, signVoucher, deposit };
     },
   };

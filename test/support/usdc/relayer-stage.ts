@@ -19,6 +19,7 @@ import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-transfers.ts';
+import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createRelayerSpending } from '../../../src/store/sqlite/relayer-spending.ts';
 import { type FaultProxy, startFaultProxy } from '../chain/fault-proxy.ts';
@@ -71,7 +72,8 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   const store = createLedgerStore(db);
   const spending = createRelayerSpending(db);
   const transfers = createGatewayTransferStore(db);
-  const common = { config, chain, store, sources: {} as Sources, clock: systemClock, bootId: 'stage' };
+  const channels = createChannelStore(db);
+  const common = { config, chain, store, channels, sources: {} as Sources, clock: systemClock, bootId: 'stage' };
   const payments = createPayments<Sources>({ ...common, spending, transfers, outgoing: reachNobody(), log });
   await payments.start();
   const latch = latchedEndpoint();

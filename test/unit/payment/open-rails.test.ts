@@ -19,6 +19,7 @@ import { createRelaying } from '../../../src/payment/settlers/relayer/relaying.t
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { NOTHING_SPENT } from '../../../src/store/ports/spending.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
@@ -142,13 +143,15 @@ describe('the rails', () => {
     const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall/test' });
     const outgoing = { upstreams, userAgent: 'percall/test' };
     const folder = mkdtempSync(join(tmpdir(), 'open-rails-'));
-    const store = createLedgerStore(openLedgerDatabase(join(folder, 'ledger.db')));
+    const db = openLedgerDatabase(join(folder, 'ledger.db'));
+    const store = createLedgerStore(db);
+    const channels = createChannelStore(db);
     const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
     const ledger = createLedger({ store, clock: systemClock, bootId: 'boot', ...limits });
     const spending = { add: async () => {}, spentOn: async () => NOTHING_SPENT };
     const { relayerPrivateKey: key } = config;
     const parts = {
-      ...{ config, chain: NO_CHAIN, wallet: key && createWallet(key, 5042), ledger, spending, transfers, outgoing },
+      ...{ config, chain: NO_CHAIN, wallet: key && createWallet(key, 5042), ledger, channels, spending, transfers, outgoing },
       // Of these the rails use what is given here, and nothing else.
       ...{ evidence: evidence as unknown as Evidence, check: check as unknown as ChainCheck, token },
       ...{ clock: systemClock, log },

@@ -161,8 +161,8 @@ describe('an unused authorization', () => {
 
   test('is looked at once, where its signature was checked by its code before', async () => {
     const authorization = randomAuthorization();
-    const seen = await rail.look(authorization, asker, { signed: null, isAgain: false });
-    expect(await rail.look(authorization, asker, { signed: seen, isAgain: false })).toEqual(seen);
+    const seen = await rail.look(signedPayment(authorization), asker, { signed: null, isAgain: false });
+    expect(await rail.look(signedPayment(authorization), asker, { signed: seen, isAgain: false })).toEqual(seen);
     expect(reads()).toBe(1);
   });
 });
