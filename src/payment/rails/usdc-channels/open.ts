@@ -97,7 +97,7 @@ function openPurchase(needs: ChannelsNeeds, settler: RailStatus, { channels, sch
     requirement: (plain) => channelRequirement(plain, channels),
     checkSignature: createDepositCheck(needs, settler),
     sellVoucher: createSellVoucher({ store, ledger, book, turns, network }),
-    refund: createRefund({ store, book, turns, scheme, sign, onBegun, network, waitMs: config.settleWaitMs, clock }),
+    refund: createRefund({ store, book, turns, scheme, sign, onBegun: () => {}, network, waitMs: config.settleWaitMs, clock }),
     bounds: {
       minDeposit: channels.minDeposit,
       leastValidity: neededValidity(config),
