@@ -1,4 +1,4 @@
-import type { PaymentChange } from './ports/sales.ts';
+import type { PaymentChange, PaymentState } from './ports/sales.ts';
 
 /** The open states, in SQL. A payment in one of them may still end in a transfer, so it counts against the payer's balance. */
 export const OPEN = "('reserved', 'settling', 'unknown')";
@@ -7,6 +7,7 @@ export const OPEN = "('reserved', 'settling', 'unknown')";
 export const CHANGE_COLUMNS: Record<keyof PaymentChange, string> = {
   bootId: 'boot_id',
   signature: 'signature',
+  calldata: 'calldata',
   checkedBlock: 'checked_block',
   payerHasCode: 'payer_has_code',
   charged: 'charged',
@@ -16,3 +17,10 @@ export const CHANGE_COLUMNS: Record<keyof PaymentChange, string> = {
   settlingAt: 'settling_at',
   endedAt: 'ended_at',
 };
+
+/** The fields that a move sets. A payment's end wipes the calldata in any case. */
+export function changedFields(change: PaymentChange, to: PaymentState): (keyof PaymentChange)[] {
+  const isEnd = to === 'settled' || to === 'failed';
+  const fields = Object.keys(change) as (keyof PaymentChange)[];
+  return fields.filter((field) => change[field] !== undefined && !(isEnd && field === 'calldata'));
+}

@@ -36,6 +36,8 @@ describeLedgers('payments', (adapter) => {
         block: null,
         reason: null,
         endedAt: null,
+        channel: null,
+        calldata: null,
       };
       const bytes = (value: Uint8Array | null) => value && Buffer.from(value);
       const { route: _, ...kept } = given;

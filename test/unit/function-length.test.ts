@@ -31,8 +31,6 @@ const EXCEPTIONS: Readonly<Record<string, number>> = {
   'src/payment/settlers/facilitator/queue.ts createRemoteQueue': 84,
   'src/payment/settlers/facilitator/remote-settler.ts createRemoteSettler': 62,
   'src/payment/settlers/relayer/metrics.ts createRelayerMetrics': 73,
-  'src/store/sqlite/ledger-store.ts createLedgerStore': 90,
-  'src/store/sqlite/ledger-writes.ts createLedgerWrites': 64,
   'src/store/sqlite/market-store.ts createMarketStore': 65,
   'src/wiring/deps.ts createDeps': 128,
 };

@@ -77,7 +77,11 @@ export interface ChannelStore {
    */
   charge(sale: VoucherSale, reply: Uint8Array, keepUntil: number): Promise<boolean>;
   /** Channels with unclaimed charges, those that wait longest first. With `after`: only channels with a greater (unclaimedSince, id). */
-  listUnclaimed(network: string, limit: number): Promise<Channel[]>;
+  listUnclaimed(
+    network: string,
+    limit: number,
+    after?: { readonly unclaimedSince: number; readonly id: Uint8Array },
+  ): Promise<Channel[]>;
   /** Channels that were used or read since `sinceMs`, those whose state was read longest ago first. */
   listUsedSince(network: string, sinceMs: number, limit: number): Promise<Channel[]>;
   /** Writes off what can never be claimed. `upTo`: what is charged now. False when the charges have risen since. */

@@ -1,4 +1,5 @@
 import type { CatalogueStore } from './catalogue.ts';
+import type { ChannelStore } from './channels.ts';
 import type { MarketStore } from './market.ts';
 import type { LightningStore } from './proofs.ts';
 import type { LedgerStore } from './sales.ts';
@@ -10,6 +11,7 @@ import type { GatewayTransferStore } from './transfers.ts';
 /** All stores of the ledger's database, for either database. */
 export interface LedgerStores {
   readonly payments: LedgerStore;
+  readonly channels: ChannelStore;
   readonly lightning: LightningStore;
   readonly transfers: GatewayTransferStore;
   readonly spending: RelayerSpendingStore;

@@ -25,6 +25,8 @@ export interface CopyTable {
 export const COPY_TABLES: readonly CopyTable[] = [
   { name: 'usdc_payments', hasStates: true, amount: 'amount' },
   { name: 'usdc_replies' },
+  { name: 'channels', amount: 'charged' },
+  { name: 'channel_operations', hasStates: true, amount: 'amount' },
   { name: 'gateway_transfers' },
   { name: 'lightning_invoices', amount: 'amount_msat' },
   { name: 'lightning_kept_replies' },

@@ -1,55 +1,42 @@
-import { CHANGE_COLUMNS, OPEN } from '../payment-columns.ts';
-import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../ports/sales.ts';
+import { TAKES_SALE, voucherValues } from '../channel-columns.ts';
+import { OPEN } from '../payment-columns.ts';
+import type { NewPayment, PaymentState } from '../ports/sales.ts';
 import type { Sqlite } from './database.ts';
+import { createLedgerMoves } from './ledger-moves.ts';
 import { createStatements, marks } from './statements.ts';
 
 // A failed row holds no identifier. The condition is that of the unique index, which decides between two concurrent reservations.
 const RESERVE = `
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
-                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route)
+                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route,
+                             channel_id, voucher_max, voucher_signature)
   SELECT @id, @network, @contract, @payer, @nonce, 'reserved', @bootId, @amount, @payTo, @validAfter, @validBefore,
-         @authorizationHash, @requestHash, @price, @clientHash, @identifierHash, @reservedAt, @route
+         @authorizationHash, @requestHash, @price, @clientHash, @identifierHash, @reservedAt, @route,
+         @channelId, @voucherMax, @voucherSignature
    WHERE (@maxOpen = 0
       OR (SELECT count(*) FROM usdc_payments WHERE payer = @payer AND state IN ${OPEN}) < @maxOpen)
      AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE identifier_hash = @identifierHash AND state <> 'failed')
+     AND ${TAKES_SALE}
   ON CONFLICT (network, contract, payer, nonce) DO UPDATE
      SET id = @id, state = 'reserved', boot_id = @bootId, request_hash = @requestHash, price = @price,
-         identifier_hash = @identifierHash, reserved_at = @reservedAt, route = @route, transaction_hash = NULL, block = NULL, ended_at = NULL
+         identifier_hash = @identifierHash, reserved_at = @reservedAt, route = @route, transaction_hash = NULL, block = NULL, ended_at = NULL,
+         channel_id = @channelId, voucher_max = @voucherMax, voucher_signature = @voucherSignature
    WHERE state = 'failed' AND reason = @reusableReason AND authorization_hash = @authorizationHash`;
 
 /** The port's writes, synchronous. Call each inside a transaction that took the write lock when it began. */
 export function createLedgerWrites(db: Sqlite) {
   const sql = createStatements(db);
-
-  function changeState(id: string, from: readonly PaymentState[], to: PaymentState, change: PaymentChange): boolean {
-    const keys = (Object.keys(change) as (keyof PaymentChange)[]).filter((key) => change[key] !== undefined);
-    const sets = ['state = ?', ...keys.map((key) => `${CHANGE_COLUMNS[key]} = ?`)].join(', ');
-    const statement = sql(`UPDATE usdc_payments SET ${sets} WHERE id = ? AND state IN (${marks(from)})`);
-    return statement.run(to, ...keys.map((key) => boundValue(change[key])), id, ...from).changes === 1;
-  }
-
-  function changeReply(id: string, reply: ReplyChange): void {
-    if (reply === 'drop') sql('DELETE FROM usdc_replies WHERE payment_id = ?').run(id);
-    else if ('store' in reply) sql('INSERT INTO usdc_replies (payment_id, body) VALUES (?, ?)').run(id, reply.store);
-    else sql('UPDATE usdc_replies SET keep_until = ? WHERE payment_id = ?').run(reply.keepUntil, id);
-  }
+  const { move, changeReply } = createLedgerMoves(db);
 
   return {
     reserve: (payment: NewPayment, maxOpen: number, reusableReason: string | null): boolean => {
       const [validAfter, validBefore] = [String(payment.validAfter), String(payment.validBefore)];
-      return sql(RESERVE).run({ ...payment, validAfter, validBefore, maxOpen, reusableReason }).changes === 1;
+      const voucher = voucherValues(payment.channel);
+      return (
+        sql(RESERVE).run({ ...payment, ...voucher, validAfter, validBefore, maxOpen, reusableReason }).changes === 1
+      );
     },
-    move: (
-      id: string,
-      from: readonly PaymentState[],
-      to: PaymentState,
-      change: PaymentChange,
-      reply: ReplyChange | undefined,
-    ): boolean => {
-      if (!changeState(id, from, to, change)) return false;
-      if (reply) changeReply(id, reply);
-      return true;
-    },
+    move,
     noteBroadcast: (
       entries: readonly { id: string; transaction: Uint8Array }[],
       where: readonly PaymentState[],
@@ -63,7 +50,7 @@ export function createLedgerWrites(db: Sqlite) {
     release: (id: string, from: readonly PaymentState[]): boolean => {
       const where = `WHERE id = ? AND state IN (${marks(from)}) AND transaction_hash IS NULL`;
       const failedBefore = sql(
-        `UPDATE usdc_payments SET state = 'failed', signature = NULL ${where} AND reason IS NOT NULL`,
+        `UPDATE usdc_payments SET state = 'failed', signature = NULL, calldata = NULL, voucher_signature = NULL ${where} AND reason IS NOT NULL`,
       );
       if (failedBefore.run(id, ...from).changes === 1) {
         changeReply(id, 'drop');
@@ -81,10 +68,4 @@ export function createLedgerWrites(db: Sqlite) {
     },
     purgeReplies: (now: number): number => sql('DELETE FROM usdc_replies WHERE keep_until <= ?').run(now).changes,
   };
-}
-
-/** A value as SQLite binds it. */
-function boundValue(value: PaymentChange[keyof PaymentChange]): Exclude<typeof value, boolean | undefined> {
-  if (value === undefined) return null;
-  return typeof value === 'boolean' ? Number(value) : value;
 }

@@ -1,5 +1,7 @@
 import type { LedgerStores } from '../ports/stores.ts';
+import { createWaitingBytes } from '../waiting-bytes.ts';
 import { createCatalogueStore } from './catalogue-store.ts';
+import { createChannelStore } from './channel-store.ts';
 import { openLedgerDatabase, type Sqlite } from './database.ts';
 import { createGatewayTransferStore } from './gateway-transfers.ts';
 import { createLedgerStore } from './ledger-store.ts';
@@ -16,9 +18,11 @@ export function openSqliteStores(file: string): LedgerStores {
 
 /** The stores of an open ledger. Closing them closes the database. */
 export function createSqliteStores(db: Sqlite): LedgerStores {
-  const payments = createLedgerStore(db);
+  const waiting = createWaitingBytes();
+  const payments = createLedgerStore(db, waiting);
   return {
     payments,
+    channels: createChannelStore(db, waiting),
     lightning: createLightningStore(db),
     transfers: createGatewayTransferStore(db),
     spending: createRelayerSpending(db),

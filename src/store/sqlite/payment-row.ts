@@ -1,7 +1,8 @@
+import { paymentChannel, type VoucherColumns } from '../channel-row.ts';
 import type { Payment, PaymentState } from '../ports/sales.ts';
 
-/** A row of `usdc_payments` as SQLite gives it, with amounts as bigint. */
-export interface PaymentRow {
+/** A row of `usdc_payments` as SQLite gives it, with whole numbers as bigint. */
+export interface PaymentRow extends VoucherColumns {
   id: string;
   network: string;
   contract: Uint8Array;
@@ -9,25 +10,26 @@ export interface PaymentRow {
   nonce: Uint8Array;
   state: PaymentState;
   boot_id: string;
-  amount: number;
+  amount: bigint;
   pay_to: Uint8Array;
   valid_after: string;
   valid_before: string;
   signature: Uint8Array | null;
   authorization_hash: Uint8Array | null;
   request_hash: Uint8Array;
-  price: number | null;
-  charged: number | null;
-  payer_has_code: number | null;
+  price: bigint | null;
+  charged: bigint | null;
+  payer_has_code: bigint | null;
   client_hash: Uint8Array;
   identifier_hash: Uint8Array | null;
-  checked_block: number | null;
+  checked_block: bigint | null;
   transaction_hash: Uint8Array | null;
-  block: number | null;
+  block: bigint | null;
   reason: string | null;
-  reserved_at: number;
-  ended_at: number | null;
-  deliveries: number;
+  reserved_at: bigint;
+  ended_at: bigint | null;
+  deliveries: bigint;
+  calldata: Uint8Array | null;
 }
 
 /** The row as the port's type. */
@@ -40,24 +42,28 @@ export function paymentFromRow(row: PaymentRow): Payment {
     nonce: row.nonce,
     state: row.state,
     bootId: row.boot_id,
-    amount: BigInt(row.amount),
+    amount: row.amount,
     payTo: row.pay_to,
     validAfter: BigInt(row.valid_after),
     validBefore: BigInt(row.valid_before),
     signature: row.signature,
     authorizationHash: row.authorization_hash,
     requestHash: row.request_hash,
-    price: row.price === null ? null : BigInt(row.price),
-    charged: row.charged === null ? null : BigInt(row.charged),
-    payerHasCode: row.payer_has_code === null ? null : row.payer_has_code === 1,
+    price: row.price,
+    charged: row.charged,
+    payerHasCode: row.payer_has_code === null ? null : row.payer_has_code === 1n,
     clientHash: row.client_hash,
     identifierHash: row.identifier_hash,
-    checkedBlock: row.checked_block,
+    checkedBlock: numberOf(row.checked_block),
     transaction: row.transaction_hash,
-    block: row.block,
+    block: numberOf(row.block),
     reason: row.reason,
-    reservedAt: row.reserved_at,
-    endedAt: row.ended_at,
-    deliveries: row.deliveries,
+    reservedAt: Number(row.reserved_at),
+    endedAt: numberOf(row.ended_at),
+    deliveries: Number(row.deliveries),
+    channel: paymentChannel(row),
+    calldata: row.calldata,
   };
 }
+
+const numberOf = (value: bigint | null): number | null => (value === null ? null : Number(value));

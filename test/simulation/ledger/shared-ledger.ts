@@ -85,11 +85,16 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
       parts ??= await ledgerParts();
       const stores = runAs(WORLD, () => (parts as NonNullable<typeof parts>).openSqliteStores(file));
       opened.push(stores);
-      const { payments, lightning, transfers, spending, selfTests, market, catalogue, settled } = stores;
+      const { payments, channels, lightning, transfers, spending, selfTests, market, catalogue, settled } = stores;
       const fenced: typeof payments = {
         ...payments,
         noteBroadcast: (entries, where, fencingToken) =>
           lease.under(fencingToken, () => payments.noteBroadcast(entries, where), new Set<string>()),
+      };
+      const fencedChannels: typeof channels = {
+        ...channels,
+        noteBroadcast: (entries, fencingToken) =>
+          lease.under(fencingToken, () => channels.noteBroadcast(entries), new Set<string>()),
       };
       let closed: Promise<void> | null = null;
       const close = () => {
@@ -98,6 +103,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
       };
       return {
         payments: { ...remote(fenced), close },
+        channels: remote(fencedChannels),
         lightning: remote(lightning),
         transfers: remote(transfers),
         spending: remote(spending),
@@ -142,7 +148,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
 
 /** What only reads goes over connections of its own, past the writes that wait. */
 const READS =
-  /^(find|get|list|count|openBefore|replyBytes|bodyBytes|answer$|keptReply|ping|due|batchOf|paymentsIn|spentOn|settledBetween|load|readAt|facilitatorCounts|clientCount)/;
+  /^(find|get|list|count|openBefore|replyBytes|bodyBytes|answer$|keptReply|ping|due|batchOf|paymentsIn|spentOn|settledBetween|load|readAt|facilitatorCounts|clientCount|totals|operation$|openOperations|lastRefund)/;
 
 /** The ledger of the seed that runs now: what the replaced PostgreSQL adapters open. */
 let current: SharedLedger | null = null;

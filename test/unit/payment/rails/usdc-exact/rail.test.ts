@@ -87,6 +87,7 @@ const failedBefore = (checkedBlock: number | null = 7): Payment => ({
   ...reservation('before', 'before'),
   ...{ state: 'failed', signature: null, charged: null, payerHasCode: false, checkedBlock, transaction: null },
   ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0 },
+  ...{ channel: null, calldata: null },
 });
 
 test('is the token’s own: its contract is in the key, its entry is the plain one, and its settler is asked', () => {

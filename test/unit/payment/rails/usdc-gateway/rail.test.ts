@@ -94,6 +94,7 @@ const failedBefore: Payment = {
   ...reservation('before', 'before'),
   ...{ state: 'failed', signature: null, charged: null, payerHasCode: false, checkedBlock: 0, transaction: null },
   ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0 },
+  ...{ channel: null, calldata: null },
 };
 
 test('is the Gateway Wallet’s: its contract is in the key, its entry names the wallet, and its own settler is asked', () => {

@@ -1,0 +1,41 @@
+import { OPEN } from './payment-columns.ts';
+import type { ChannelCharge, ChannelConfig, ChannelState } from './ports/channel-state.ts';
+import type { OperationEnd } from './ports/channels.ts';
+
+/** Conditions in SQL over `@channelId`, the same in both databases. A channel with such a row takes no other sale. */
+export const OPEN_SALE = `EXISTS (SELECT 1 FROM usdc_payments WHERE channel_id = @channelId AND state IN ${OPEN})`;
+export const OPEN_REFUND = "EXISTS (SELECT 1 FROM channel_operations WHERE channel_id = @channelId AND state = 'open')";
+
+/** Whether a sale with a deposit may be inserted, in SQL over `@channelId` and `@voucherMax`. True for a sale outside of channels. */
+export const TAKES_SALE = `(@channelId IS NULL
+      OR (EXISTS (SELECT 1 FROM channels WHERE id = @channelId) AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
+          AND NOT EXISTS (SELECT 1 FROM usdc_payments
+                           WHERE channel_id = @channelId AND voucher_max = @voucherMax AND state <> 'failed')))`;
+
+/** The values of a sale's part in a channel: all null outside of channels. */
+export function voucherValues(channel: ChannelCharge | null | undefined) {
+  return {
+    channelId: channel?.channelId ?? null,
+    voucherMax: channel?.max ?? null,
+    voucherSignature: channel?.signature ?? null,
+  };
+}
+
+/** The values of a channel's row, from what the chain shows of it at `now`. */
+export function channelValues(
+  channel: ChannelConfig & { readonly id: Uint8Array; readonly network: string },
+  state: ChannelState,
+  now: number,
+) {
+  const { id, network, payer, payerAuthorizer, receiver, receiverAuthorizer, token, withdrawDelay, salt } = channel;
+  const config = { id, network, payer, payerAuthorizer, receiver, receiverAuthorizer, token, withdrawDelay, salt };
+  return { ...config, ...state, now };
+}
+
+/** The values of an operation's end. An amount or transaction of null leaves the column as it is. */
+export function endValues(id: string, end: OperationEnd) {
+  const { state, endedAt } = end;
+  return end.state === 'done'
+    ? { id, state, endedAt, amount: end.amount, transaction: end.transaction, reason: null }
+    : { id, state, endedAt, amount: null, transaction: null, reason: end.reason };
+}

@@ -1,0 +1,71 @@
+import { type ChannelRow, channelFromRow, type OperationRow, operationFromRow } from '../channel-row.ts';
+import { OPEN } from '../payment-columns.ts';
+import type { Channel, ChannelOperation, ChannelStore } from '../ports/channels.ts';
+import type { Sqlite } from './database.ts';
+import { createPaymentRows } from './payment-reads.ts';
+import { createStatements } from './statements.ts';
+
+type ChannelReads = Pick<
+  ChannelStore,
+  'findSale' | 'findOpen' | 'listUnclaimed' | 'listUsedSince' | 'totals' | 'operation' | 'openOperations' | 'lastRefund'
+>;
+
+/** Reads rows of channels by a condition. */
+export function createChannelRows(db: Sqlite) {
+  const sql = createStatements(db);
+  return (text: string, ...values: readonly unknown[]): Channel[] =>
+    sql(text)
+      .safeIntegers()
+      .all(...values)
+      .map((row) => channelFromRow(row as ChannelRow));
+}
+
+/** The reads of the channels' store. They see committed data: acknowledged writes and not waiting ones. */
+export function createChannelReads(db: Sqlite): ChannelReads {
+  const sql = createStatements(db);
+  const payments = createPaymentRows(db);
+  const channels = createChannelRows(db);
+  const operations = (text: string, ...values: readonly unknown[]): ChannelOperation[] =>
+    sql(text)
+      .safeIntegers()
+      .all(...values)
+      .map((row) => operationFromRow(row as OperationRow));
+
+  return {
+    findSale: async (channelId, max) => {
+      const text = "SELECT * FROM usdc_payments WHERE channel_id = ? AND voucher_max = ? AND state <> 'failed'";
+      return payments(text, [channelId, max])[0] ?? null;
+    },
+    findOpen: async (channelId) =>
+      payments(`SELECT * FROM usdc_payments WHERE channel_id = ? AND state IN ${OPEN}`, [channelId])[0] ?? null,
+    listUnclaimed: async (network, limit, after) =>
+      channels(
+        `SELECT * FROM channels WHERE network = ? AND unclaimed_since IS NOT NULL AND (unclaimed_since, id) > (?, ?)
+          ORDER BY unclaimed_since, id LIMIT ?`,
+        ...[network, after?.unclaimedSince ?? -1, after?.id ?? new Uint8Array(), limit],
+      ),
+    listUsedSince: async (network, sinceMs, limit) =>
+      channels(
+        `SELECT * FROM channels WHERE network = @network AND used_at >= @sinceMs
+          UNION SELECT * FROM channels WHERE network = @network AND read_at >= @sinceMs
+          ORDER BY read_at, id LIMIT @limit`,
+        { network, sinceMs, limit },
+      ),
+    totals: async (network) =>
+      sql(
+        `SELECT coalesce(sum(charged), 0) AS charged, coalesce(sum(total_claimed), 0) AS claimed, coalesce(sum(written_off), 0) AS writtenOff
+           FROM channels WHERE network = ?`,
+      )
+        .safeIntegers()
+        .get(network) as Awaited<ReturnType<ChannelStore['totals']>>,
+    operation: async (id) => operations('SELECT * FROM channel_operations WHERE id = ?', id)[0] ?? null,
+    openOperations: async (limit) =>
+      operations("SELECT * FROM channel_operations WHERE state = 'open' ORDER BY created_at, id LIMIT ?", limit),
+    lastRefund: async (channelId) =>
+      operations(
+        `SELECT * FROM channel_operations WHERE channel_id = ? AND kind = 'refund' AND state = 'done'
+          ORDER BY ended_at DESC, id DESC LIMIT 1`,
+        channelId,
+      )[0] ?? null,
+  };
+}
