@@ -21,7 +21,7 @@ import { PaymentRefused } from '../../refusal.ts';
 import type { RailSettling, SettlingTerms } from '../../settler.ts';
 import type { RailStatus } from '../../settling.ts';
 import { createChannelBook, type ReadChannel } from './channel-book.ts';
-import { readChannels } from './channel-reader.ts';
+import { createChannelReader } from './channel-reader.ts';
 import { createContractProbe } from './contract-probe.ts';
 import { channelRequirement, channelsInfo, DEPOSIT_SECONDS, SCHEME } from './describe.ts';
 import { reason } from './payload.ts';
@@ -108,8 +108,9 @@ function openPurchase(needs: ChannelsNeeds, settler: RailStatus, { channels, sch
 
 /** Reads channels for buyers. Several share a request, and clients take turns. */
 function createReads({ chain, clock }: ChannelsNeeds): ReadChannel {
+  const reader = createChannelReader(chain);
   const read = createSharedReads<Uint8Array, ChannelState>({
-    ask: (ids) => readChannels(chain, ids, { rank: 'offer' }),
+    ask: (ids) => reader.read(ids, { rank: 'offer' }),
     ...{ ...PAYER_READ_TIMES, most: MOST_CHANNELS, clock },
     ready: () => chain.ready('offer'),
     queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
