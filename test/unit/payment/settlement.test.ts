@@ -174,6 +174,15 @@ describe('a fresh intent', () => {
 });
 
 describe('a payment that is presented again', () => {
+  test('with a call of its own is sent with that call, to the contract that its payer signed for', async () => {
+    const payment = await unknown('deposit');
+    const calldata = Buffer.from('the deposit');
+    await store.move(payment.id, ['unknown'], 'unknown', { calldata });
+    const row = (await ledger.get(payment.id)) as Payment;
+    await open().resume(row);
+    expect(given[0]?.call).toEqual({ to: payment.contract, data: calldata });
+  });
+
   test('is looked up first, and sent where the evidence leaves it open', async () => {
     const payment = await unknown('a', { sent: true, hasCode: true });
     expect(await open().resume(payment)).toMatchObject({ state: 'settled' });
