@@ -18,8 +18,8 @@ import { settleRequest } from '../../../src/payment/settlers/facilitator/request
 import { createRelaying } from '../../../src/payment/settlers/relayer/relaying.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { NOTHING_SPENT } from '../../../src/store/ports/spending.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
@@ -151,7 +151,16 @@ describe('the rails', () => {
     const spending = { add: async () => {}, spentOn: async () => NOTHING_SPENT };
     const { relayerPrivateKey: key } = config;
     const parts = {
-      ...{ config, chain: NO_CHAIN, wallet: key && createWallet(key, 5042), ledger, channels, spending, transfers, outgoing },
+      ...{
+        config,
+        chain: NO_CHAIN,
+        wallet: key && createWallet(key, 5042),
+        ledger,
+        channels,
+        spending,
+        transfers,
+        outgoing,
+      },
       // Of these the rails use what is given here, and nothing else.
       ...{ evidence: evidence as unknown as Evidence, check: check as unknown as ChainCheck, token },
       ...{ clock: systemClock, log },

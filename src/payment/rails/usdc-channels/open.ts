@@ -18,7 +18,7 @@ import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { OpenRail, PurchaseRail } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import type { RailSettling, SettlingTerms } from '../../settler.ts';
+import type { Wallet } from '../../settlers/relayer/wallet.ts';
 import type { RailStatus } from '../../settling.ts';
 import { createChannelBook, type ReadChannel } from './channel-book.ts';
 import { createChannelReader } from './channel-reader.ts';
@@ -29,6 +29,7 @@ import { createChannelsRail } from './rail.ts';
 import { createRefund } from './refund.ts';
 import { createScheme, SETTLEMENT_BYTES } from './scheme.ts';
 import { createSellVoucher } from './sell-voucher.ts';
+import { openChannelSettling } from './settling.ts';
 import { createTurns } from './turns.ts';
 import type { ChannelTerms } from './voucher.ts';
 
@@ -40,6 +41,8 @@ export interface ChannelsNeeds {
   chain: ChainClient;
   check: ChainCheck;
   evidence: Evidence;
+  /** Null where no relayer is configured. */
+  wallet: Wallet | null;
   clock: Clock;
   log: {
     info(detail: object, message: string): void;
@@ -69,11 +72,23 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenRail
   };
   const sample = { ...terms, payer: terms.receiver, payerAuthorizer: terms.receiver, salt: new Uint8Array(32) };
   const probe = createContractProbe(needs.chain, scheme, sample);
+  const network = config.network.caip2;
+  const sender = needs.wallet?.address ?? config.seller;
+  const waitMs = config.settleWaitMs;
+  // Reaches the settlement in this process. Another process looks for new refunds by itself.
+  let wake = () => {};
   return {
     info: channelsInfo,
     recognises: (accepted) => accepted.scheme === SCHEME,
-    purchase: openPurchase(needs, status, { channels, scheme, terms }),
-    openSettling: (settlingTerms) => ({ ...openSettling(needs, settlingTerms), probe }),
+    purchase: openPurchase(needs, status, { channels, scheme, terms, onBegun: () => wake() }),
+    openSettling: (settling) => {
+      const opened = openChannelSettling(
+        { ...needs, store: needs.channels, channels, scheme, terms, probe, network, sender, waitMs },
+        settling,
+      );
+      wake = opened.wake;
+      return opened.rail;
+    },
   };
 }
 
@@ -81,9 +96,14 @@ interface Parts {
   channels: ChannelsConfig;
   scheme: ReturnType<typeof createScheme>;
   terms: ChannelTerms;
+  onBegun(): void;
 }
 
-function openPurchase(needs: ChannelsNeeds, settler: RailStatus, { channels, scheme, terms }: Parts): PurchaseRail {
+function openPurchase(
+  needs: ChannelsNeeds,
+  settler: RailStatus,
+  { channels, scheme, terms, onBegun }: Parts,
+): PurchaseRail {
   const { config, ledger, check, evidence, clock } = needs;
   const network = config.network.caip2;
   const store = needs.channels;
@@ -97,7 +117,17 @@ function openPurchase(needs: ChannelsNeeds, settler: RailStatus, { channels, sch
     requirement: (plain) => channelRequirement(plain, channels),
     checkSignature: createDepositCheck(needs, settler),
     sellVoucher: createSellVoucher({ store, ledger, book, turns, network }),
-    refund: createRefund({ store, book, turns, scheme, sign, onBegun: () => {}, network, waitMs: config.settleWaitMs, clock }),
+    refund: createRefund({
+      store,
+      book,
+      turns,
+      scheme,
+      sign,
+      onBegun,
+      network,
+      waitMs: config.settleWaitMs,
+      clock,
+    }),
     bounds: {
       minDeposit: channels.minDeposit,
       leastValidity: neededValidity(config),
@@ -130,10 +160,6 @@ function createDepositCheck({ config, ledger, check, clock }: ChannelsNeeds, set
     checkSignature(authorization, asker).catch((error) => {
       throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;
     });
-}
-
-function openSettling({ evidence }: ChannelsNeeds, { relaying }: SettlingTerms): RailSettling {
-  return { settler: relaying().settler, evidence, ownOnly: false };
 }
 
 function busy(): Unavailable {
