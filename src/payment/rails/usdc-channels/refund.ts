@@ -103,7 +103,7 @@ export function createRefund(options: RefundOptions) {
 
   return async (payload: ChannelPayload, channelId: Uint8Array, asker: Asker): Promise<Delivery> => {
     const from = payload.voucher.maxClaimableAmount;
-    const begun = await turns.take(bytesToHex(channelId), from, asker.signal, async () => {
+    const begun = await turns.take(bytesToHex(channelId), { from, request: 'refund' }, asker.signal, async () => {
       const id = await begin(channelId, payload, asker);
       return { value: id, charged: from, isCorrected: false };
     });

@@ -47,8 +47,9 @@ const MOST_CORRECTED = 10_000;
  * 5. The charge and the answer are stored in one write. Then the answer is sent.
  */
 export function createSellVoucher({ store, ledger, book, turns, network }: SellVoucherOptions) {
-  // The stale voucher that each channel was last corrected for.
-  const correctedFor = new Map<string, bigint>();
+  // The stale voucher that each channel was last corrected for, and the number of requests that had arrived by then.
+  const correctedFor = new Map<string, { readonly max: bigint; readonly arrivals: number }>();
+  let arrivals = 0;
 
   async function redelivered(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const { channelId, payload } = voucher;
@@ -97,37 +98,51 @@ export function createSellVoucher({ store, ledger, book, turns, network }: SellV
   }
 
   /** One turn. A stale voucher is an outcome of the turn, because the channel then waits for the corrected one. */
-  async function turn(voucher: PresentedVoucher, order: PaidOrder): Promise<Turn<Delivery | PaymentRefused>> {
+  async function turn(
+    voucher: PresentedVoucher,
+    order: PaidOrder,
+    arrival: number,
+  ): Promise<Turn<Delivery | PaymentRefused>> {
     const { maxClaimableAmount: max } = voucher.payload.voucher;
     try {
       const again = await redelivered(voucher, order);
       return { value: again ?? (await sell(voucher, order)), charged: max, isCorrected: false };
     } catch (error) {
       if (!(error instanceof StaleVoucher)) throw error;
-      return { value: await correct(voucher, error), charged: error.charged, isCorrected: true };
+      return { value: await correct(voucher, error, arrival), charged: error.charged, isCorrected: true };
     }
   }
 
   /**
-   * The answer to a stale voucher. A client that presents the same one again cannot read the chain. It gets the receipt of the sale that it missed
-   * and learns the charges from that. A client that can read the chain would not try again by itself then, so the first answer has no receipt.
+   * The answer to a stale voucher. A client that presents the same one again after a correction cannot read the chain. It gets the receipt of the sale
+   * that it missed and learns the charges from that. A client that can read the chain would not try again by itself then, so the first answer has no
+   * receipt. Requests that were made at once are no repetitions, although they carry the same voucher.
    */
-  async function correct({ channelId, payload }: PresentedVoucher, stale: StaleVoucher): Promise<PaymentRefused> {
+  async function correct(
+    { channelId, payload }: PresentedVoucher,
+    stale: StaleVoucher,
+    arrival: number,
+  ): Promise<PaymentRefused> {
     const { maxClaimableAmount: max } = payload.voucher;
     const key = bytesToHex(channelId);
-    const isRepeated = correctedFor.get(key) === max;
-    setNewest(correctedFor, key, max, MOST_CORRECTED);
+    const known = correctedFor.get(key);
+    const isRepeated = known?.max === max && arrival > known.arrivals;
+    setNewest(correctedFor, key, { max, arrivals }, MOST_CORRECTED);
     const missed = isRepeated ? await store.findSale(channelId, max) : null;
     const channel = missed?.state === 'settled' ? await store.get(channelId) : null;
     return missed && channel ? new StaleVoucher(channel, stale.code, channelReceipt(missed)) : stale;
   }
 
   return async (voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> => {
+    const arrival = ++arrivals;
     const again = await redelivered(voucher, order);
     if (again) return again;
     const { channelId, payload } = voucher;
     const from = payload.voucher.maxClaimableAmount - order.price;
-    const sold = await turns.take(bytesToHex(channelId), from, order.asker.signal, () => turn(voucher, order));
+    const asking = { from, request: Buffer.from(order.requestHash).toString('latin1') };
+    const sold = await turns.take(bytesToHex(channelId), asking, order.asker.signal, () =>
+      turn(voucher, order, arrival),
+    );
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));
     if (sold instanceof PaymentRefused) throw sold;
     return sold;
