@@ -20,7 +20,7 @@ import {
   mayTakeOver,
 } from './known-payment.ts';
 import { hashClient, hashRequest, type Ledger } from './ledger.ts';
-import { createReadSoon } from './ledger-patience.ts';
+import { createReadSoon } from './ledger-timeout.ts';
 import type { Order, Presentation } from './order.ts';
 import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
 import type { Credential } from './protocol.ts';
