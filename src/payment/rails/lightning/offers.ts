@@ -14,7 +14,7 @@ import type { Newcomers } from './newcomers.ts';
 import type { LightningOrder } from './order.ts';
 import { priceMsat } from './quote.ts';
 import type { RecentBuyers } from './recent-buyers.ts';
-import type { ReplyRoom } from './reply-room.ts';
+import type { ReplyQuota } from './reply-quota.ts';
 import { SEAL_BYTES, sealReply } from './seal.ts';
 
 /**
@@ -32,7 +32,7 @@ interface OffersOptions<S> {
   issuer: Issuer | null;
   rates: RateSource;
   issuance: Issuance;
-  room: ReplyRoom;
+  quota: ReplyQuota;
   buyers: Pick<RecentBuyers, 'has'>;
   newcomers: Newcomers;
   /** Runs the handlers of unpaid offers. Its reserve is for buyers of the last hour, and for newcomers that drew on their part. */
@@ -69,12 +69,12 @@ interface Answer {
  * 11. The 402 is sent.
  */
 export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
-  const { store, issuer, room, buyers, newcomers, network, clock } = options;
+  const { store, issuer, quota, buyers, newcomers, network, clock } = options;
 
   /** Steps 8 to 10. */
   async function offer(order: LightningOrder<S>, asker: Asker, answer: Answer, amountMsat: bigint, from: Issuer) {
     const { binding, signal } = order;
-    const held = room.take(asker, answer.body.length + SEAL_BYTES);
+    const held = quota.take(asker, answer.body.length + SEAL_BYTES);
     try {
       const { text, invoice } = await from.issue({ amountMsat, binding }, signal);
       const { paymentHash, payee, createdAt, expirySeconds } = invoice;
@@ -92,7 +92,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   }
 
   async function make(order: LightningOrder<S>, applicant: Applicant, units: bigint, from: Issuer) {
-    room.check(applicant);
+    quota.check(applicant);
     const answer = await answerOf(options, order, applicant);
     return { answer, requirement: await offer(order, applicant, answer, priceMsat(units, answer.rate), from) };
   }

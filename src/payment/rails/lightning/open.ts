@@ -19,7 +19,7 @@ import { createReceiver } from './nodes/create-receiver.ts';
 import { createOffers } from './offers.ts';
 import { createRecentBuyers } from './recent-buyers.ts';
 import { createRedeem } from './redeem.ts';
-import { createReplyRoom } from './reply-room.ts';
+import { createReplyQuota } from './reply-quota.ts';
 import { createServeGranted } from './serve-granted.ts';
 import { createLightningTools } from './tools.ts';
 
@@ -77,13 +77,13 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const node = { network, expectedKey, expirySeconds: INVOICE_SECONDS, timeoutMs, clock, log };
   const issuer = receiver && createIssuer({ receiver, ...node });
   const rates = createRateSource({ upstreams, urls: config.markets.exchanges, clock });
-  const room = createReplyRoom({ maxBytes: replies.storeBytes, clock, sharedBy: config.workers });
+  const quota = createReplyQuota({ maxBytes: replies.storeBytes, clock, sharedBy: config.workers });
   const buyers = createRecentBuyers(clock);
   const issuance = createIssuance(invoicesPerMinute, clock, options.windows);
   const keepMs = replies.keepSeconds * 1000;
-  const serve = createServeGranted<S>({ store, room, sources, clock, handlerTimeoutMs, keepMs, log });
+  const serve = createServeGranted<S>({ store, quota, sources, clock, handlerTimeoutMs, keepMs, log });
   const judge = createJudge({ store, issuer, rates, network, shared, clock });
-  const bounds = { issuance, room, buyers, turns: createClientTurns(OFFER_TURNS) };
+  const bounds = { issuance, quota, buyers, turns: createClientTurns(OFFER_TURNS) };
   const offers = createOffers<S>({
     ...{ store, issuer, rates, sources: offerSources, network, clock, handlerTimeoutMs },
     ...{ ...bounds, reservedSources: options.reservedSources, newcomers: createNewcomers(clock) },
@@ -95,7 +95,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
 
   function prune(): Promise<void> {
     pruning ??= (keepsHouse() ? store.prune(clock.nowMs()) : Promise.resolve())
-      .then(async () => room.set({ all: await store.bodyBytes(), offered: await store.offeredBytes() }))
+      .then(async () => quota.set({ all: await store.bodyBytes(), offered: await store.offeredBytes() }))
       .catch((err) => log.warn({ err }, 'old invoices were not pruned'))
       .finally(() => {
         pruning = null;

@@ -251,7 +251,7 @@ describe('upkeep', () => {
     await stopping;
   });
 
-  test('counts the room: what the store holds is held when the service starts', async () => {
+  test('counts what the reply store holds when the service starts', async () => {
     await store.recordInvoice(invoiceOf('a', { forgetAt: NOON + MINUTE_MS }), Buffer.alloc(600_000));
     const rail = open({ REPLY_STORE_MB: '1' });
     await rail.start();

@@ -15,13 +15,13 @@ const CLIENT_PART = 24;
 const CLIENT_LEAST = 1024 * 1024;
 
 /** Bytes in the store: all bodies, and of those the replies kept for offers. */
-export interface RoomCount {
+export interface StoredBytes {
   readonly all: number;
   readonly offered: number;
 }
 
 /** Space that an offer's reply takes. */
-export interface HeldRoom {
+export interface HeldBytes {
   /** Notes that the reply is stored under the invoice's payment hash until `forgetAtMs`. */
   keep(paymentHash: Uint8Array, forgetAtMs: number): void;
   /** Frees the space of a reply that was not stored. */
@@ -29,18 +29,18 @@ export interface HeldRoom {
 }
 
 /** The space for kept replies and answers. It prevents offers from filling the disk, and a few clients from filling what all share. */
-export interface ReplyRoom {
+export interface ReplyQuota {
   /** Throws Unavailable (`reply_store_full`) when no reply to this client fits. */
   check(asker: Asker): void;
   /** Takes space for a reply. Throws as `check` does when the reply does not fit. */
-  take(asker: Asker, bytes: number): HeldRoom;
+  take(asker: Asker, bytes: number): HeldBytes;
   /** Notes that a paid answer replaced the reply kept with its invoice. A paid answer always has space. */
   answered(paymentHash: Uint8Array, bytes: number): void;
   /** Takes a new count of the store, made after expired records were deleted. */
-  set(counted: RoomCount): void;
+  set(counted: StoredBytes): void;
 }
 
-interface RoomOptions {
+interface QuotaOptions {
   readonly maxBytes: number;
   readonly clock: Clock;
   /** The number of processes that keep replies in the same store. */
@@ -53,7 +53,7 @@ interface RoomOptions {
  * the hour, and the 24th does not apply to them. A restart forgets each client's part, but not the total. Where several processes keep replies in one
  * store, each may use its part of the space that the last count found.
  */
-export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions): ReplyRoom {
+export function createReplyQuota({ maxBytes, clock, sharedBy = 1 }: QuotaOptions): ReplyQuota {
   const { half, reserve, clientMost } = partsOf(maxBytes, sharedBy);
   const offers = createFairStock(half);
   // Kept replies of this process's offers, by payment hash. The first to expire comes first, if the node's clock agrees with ours.
