@@ -11,7 +11,6 @@ import { decodePayment } from '../../../src/payment/protocols/x402/header.ts';
 import { quotedChallenge } from '../../../src/payment/protocols/x402/quoted-challenge.ts';
 import { createIssuance } from '../../../src/payment/rails/lightning/issuance.ts';
 import type { Issuer } from '../../../src/payment/rails/lightning/issuer.ts';
-import { createJudge } from '../../../src/payment/rails/lightning/judge.ts';
 import { createNewcomers } from '../../../src/payment/rails/lightning/newcomers.ts';
 import { createOffers } from '../../../src/payment/rails/lightning/offers.ts';
 import type { LightningOrder } from '../../../src/payment/rails/lightning/order.ts';
@@ -19,6 +18,7 @@ import { createRecentBuyers } from '../../../src/payment/rails/lightning/recent-
 import { createRedeem } from '../../../src/payment/rails/lightning/redeem.ts';
 import { createReplyQuota } from '../../../src/payment/rails/lightning/reply-quota.ts';
 import { createServeGranted } from '../../../src/payment/rails/lightning/serve-granted.ts';
+import { createProofVerifier } from '../../../src/payment/rails/lightning/verify-proof.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
@@ -76,10 +76,10 @@ export async function openRailBench(choices: Choices = {}) {
     issuance: createIssuance(limits, clock),
     turns: createClientTurns(choices.turns ?? { running: 4, waiting: 4, waitingPerClient: 4 }),
   });
-  const judge = createJudge({ store, issuer: configuredIssuer, rates, network: MAINNET, shared, clock });
+  const verifyProof = createProofVerifier({ store, issuer: configuredIssuer, rates, network: MAINNET, shared, clock });
   const serve = createServeGranted<null>({ ...common, quota, keepMs: 900_000, log });
   const redeem = createRedeem<null>({
-    ...{ store, issuer: configuredIssuer, judge, serve, buyers, shared, clock },
+    ...{ store, issuer: configuredIssuer, verifyProof, serve, buyers, shared, clock },
     bootId: 'boot',
   });
   const endpoint = defineEndpoint({
@@ -141,7 +141,7 @@ export async function openRailBench(choices: Choices = {}) {
       handler,
       warned,
       offers,
-      judge,
+      verifyProof,
       serve,
     },
     redeemed: redeem,

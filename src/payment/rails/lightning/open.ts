@@ -12,7 +12,6 @@ import type { HttpProtocol } from '../../protocol.ts';
 import { createLightningCounter } from './counter.ts';
 import { createIssuance } from './issuance.ts';
 import { createIssuer } from './issuer.ts';
-import { createJudge } from './judge.ts';
 import { createNewcomers } from './newcomers.ts';
 import type { NodeLog } from './node-watch.ts';
 import { createReceiver } from './nodes/create-receiver.ts';
@@ -22,6 +21,7 @@ import { createRedeem } from './redeem.ts';
 import { createReplyQuota } from './reply-quota.ts';
 import { createServeGranted } from './serve-granted.ts';
 import { createLightningTools } from './tools.ts';
+import { createProofVerifier } from './verify-proof.ts';
 
 /** Milliseconds between two deletions of expired records. */
 const PRUNE_MS = 60_000;
@@ -82,13 +82,13 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const issuance = createIssuance(invoicesPerMinute, clock, options.windows);
   const keepMs = replies.keepSeconds * 1000;
   const serve = createServeGranted<S>({ store, quota, sources, clock, handlerTimeoutMs, keepMs, log });
-  const judge = createJudge({ store, issuer, rates, network, shared, clock });
+  const verifyProof = createProofVerifier({ store, issuer, rates, network, shared, clock });
   const bounds = { issuance, quota, buyers, turns: createClientTurns(OFFER_TURNS) };
   const offers = createOffers<S>({
     ...{ store, issuer, rates, sources: offerSources, network, clock, handlerTimeoutMs },
     ...{ ...bounds, reservedSources: options.reservedSources, newcomers: createNewcomers(clock) },
   });
-  const redeem = createRedeem<S>({ store, issuer, judge, serve, buyers, shared, clock, bootId });
+  const redeem = createRedeem<S>({ store, issuer, verifyProof, serve, buyers, shared, clock, bootId });
   const selling = { offers, redeem, sources, network: network.id, publicOrigin, protocol: options.protocol };
   let timer: NodeJS.Timeout | null = null;
   let pruning: Promise<void> | null = null;
