@@ -101,7 +101,7 @@ export type SettlingPlace =
       readonly process: SettlingProcess;
       readonly living: () => readonly string[];
       /** Milliseconds after its reservation at which a row of an unlisted process is taken over. */
-      readonly patienceMs: number;
+      readonly takeOverAfterMs: number;
       /** Begins to compete for the lease. Rejects when the ledger cannot be reached. */
       join(leader: Leader): Promise<void>;
     };

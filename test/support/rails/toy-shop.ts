@@ -44,7 +44,7 @@ const settlement = createSettlement({ ledger, railOf: () => rail.settling, clock
 const nothing = async () => {};
 const settling = createLocalSettling({
   ...{ ledger, settlement, settlers: {}, probes: () => ({}), detail: () => null, isShared: false },
-  takeOver: createRecovery({ ledger, living: undefined, patienceMs: 0, clock, log }),
+  takeOver: createRecovery({ ledger, living: undefined, takeOverAfterMs: 0, clock, log }),
   ...{ load: nothing, refresh: nothing, stopSettlers: nothing },
 });
 const { purchase, isServed } = createPurchase<null>({

@@ -34,9 +34,14 @@ function open(bootId: string): Ledger {
 const reserve = async (bootId: string): Promise<string> => String(await open(bootId).reserve(sale(bootId), false));
 
 /** Which of these rows are still there after this process has taken over what others left. */
-async function leftAfter(rows: string[], living: (() => string[]) | undefined, patienceMs: number, dead?: string[]) {
+async function leftAfter(
+  rows: string[],
+  living: (() => string[]) | undefined,
+  takeOverAfterMs: number,
+  dead?: string[],
+) {
   const log = { warn: (detail: object) => void warned.push(detail) };
-  await createRecovery({ ledger: open('this'), living, patienceMs, clock, log })(dead);
+  await createRecovery({ ledger: open('this'), living, takeOverAfterMs, clock, log })(dead);
   const found = await Promise.all(rows.map((id) => store.get(id)));
   return rows.filter((_, index) => found[index] !== null);
 }
