@@ -88,7 +88,7 @@ export async function createDeps(
     ...{ config, store: lightningStore, upstreams, sources, protocol: httpProtocol, clock, bootId, log },
     ...{ offerSources: readingAs('admit', sources), reservedSources: readingAs('offer', sources) },
     sells: part.kind !== 'primary',
-    keepsHouse: ledger.leads,
+    runsMaintenance: ledger.leads,
     isAlone: !worker && !instance,
     windows: ledger.windows,
   });

@@ -46,8 +46,8 @@ interface LightningOptions<S> {
   bootId: string;
   /** Whether this process sells. A process that does not sell only runs maintenance. */
   sells?: boolean;
-  /** Whether it deletes expired records; one process does that for all. By default it does. */
-  keepsHouse?(): boolean;
+  /** Whether this process deletes expired records. One process does that for all. True by default. */
+  runsMaintenance?(): boolean;
   /** Whether no other process can be alive. Then leases of other processes belong to dead ones. */
   isAlone?: boolean;
   /** Opens the counters of new invoices by their name; in this process's memory by default. */
@@ -66,7 +66,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
     clock,
     bootId,
     sells = true,
-    keepsHouse = () => true,
+    runsMaintenance = () => true,
     isAlone = true,
     log,
   } = options;
@@ -94,7 +94,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
   let pruning: Promise<void> | null = null;
 
   function prune(): Promise<void> {
-    pruning ??= (keepsHouse() ? store.prune(clock.nowMs()) : Promise.resolve())
+    pruning ??= (runsMaintenance() ? store.prune(clock.nowMs()) : Promise.resolve())
       .then(async () => quota.set({ all: await store.bodyBytes(), offered: await store.offeredBytes() }))
       .catch((err) => log.warn({ err }, 'old invoices were not pruned'))
       .finally(() => {

@@ -213,7 +213,7 @@ describe('upkeep', () => {
   test('is another process’s where this one does not keep house, and it counts all the same', async () => {
     await store.recordInvoice(invoiceOf('old', { forgetAt: NOON }), Buffer.from('x'));
     const counted = vi.spyOn(store, 'offeredBytes');
-    await open({}, { keepsHouse: () => false }).start();
+    await open({}, { runsMaintenance: () => false }).start();
     expect(await isKept('old')).toBe(true);
     expect(counted).toHaveBeenCalledTimes(1);
   });
