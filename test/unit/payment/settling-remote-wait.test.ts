@@ -47,7 +47,7 @@ function newRemote(change: Partial<Ledger> = {}) {
       tell = listener;
     },
     report: () => null,
-    silence: () => null,
+    staleReason: () => null,
   };
   const watched: Ledger = {
     ...ledger,

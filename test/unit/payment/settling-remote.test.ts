@@ -21,12 +21,12 @@ let serving: Ledger;
 let settling: Ledger;
 /** What the other process reported last, and why that does not count. */
 let report: SettlingReport | null;
-let silence: string | null;
+let staleReason: string | null;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'percall-settling-'));
   stores = [];
   serving = open('serving');
-  [report, silence] = [null, null];
+  [report, staleReason] = [null, null];
   settling = open('settling');
 });
 afterEach(async () => {
@@ -71,7 +71,7 @@ function handTo(work: (id: string) => Promise<unknown>, tells: boolean, waitMs =
       tell = listener;
     },
     report: () => report,
-    silence: () => silence,
+    staleReason: () => staleReason,
   };
   const onLeft = (id: string, state: string | null) => void left.push([id, state]);
   const log = { warn: () => {} };
@@ -181,10 +181,10 @@ describe('what the other process reported', () => {
 
   test('lets nothing be sold on any rail once it does not count, whatever it says', () => {
     const remote = newRemote();
-    silence = 'the process that settles does not answer';
+    staleReason = 'the process that settles does not answer';
     for (report of [null, { status: { 'usdc-exact': WELL }, probes: {} }]) {
-      expect(remote.status('usdc-exact').unavailable()).toBe(silence);
-      expect(remote.status('usdc-gateway').unavailable()).toBe(silence);
+      expect(remote.status('usdc-exact').unavailable()).toBe(staleReason);
+      expect(remote.status('usdc-gateway').unavailable()).toBe(staleReason);
     }
   });
 });
