@@ -6,7 +6,7 @@ import { startExpiry, startSorting } from './doubts.ts';
 import type { Turn } from './events.ts';
 import { endRound } from './examination.ts';
 import { type Flight, newest } from './flight.ts';
-import { halve } from './grouping.ts';
+import { splitGroup } from './grouping.ts';
 import type { Job } from './job.ts';
 import { markSent, note } from './notes.ts';
 import { judgeTrial, learnPayers, type Plan, type Prepared, planRound, type Room, type Trial } from './plan.ts';
@@ -118,7 +118,7 @@ export function takeSent(turn: Turn, flights: readonly Flight[], outcomes: reado
     const { jobs } = newest(flight);
     refused.push(flight);
     if (TOO_CHEAP.test(reason)) state.flights.outbid(flight);
-    if (TOO_MUCH.test(reason)) halve(jobs);
+    if (TOO_MUCH.test(reason)) splitGroup(jobs);
     const detail = { reason, nonce: flight.nonce, payments: jobs.length };
     effects.push({ kind: 'warn', detail, message: 'broadcast refused' });
   }
