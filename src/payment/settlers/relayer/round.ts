@@ -24,7 +24,7 @@ const TOO_MUCH = /insufficient (funds|balance)|oversized|exceeds|too (large|big|
 
 /** Opens the batch window, so that jobs share a transaction. With nothing in flight, a job waits only for the event loop's next turn. */
 export function openWindow({ state, now, effects }: Turn): void {
-  const endMs = state.flights.size() === 0 ? 0 : (state.queue[0]?.queuedMs ?? 0) + state.settings.gatherMs;
+  const endMs = state.flights.size() === 0 ? 0 : (state.queue[0]?.queuedMs ?? 0) + state.settings.batchWindowMs;
   state.sender = 'window';
   effects.push({ kind: 'wait', ms: Math.max(0, endMs - now.nowMs), timer: { name: 'window' } });
 }

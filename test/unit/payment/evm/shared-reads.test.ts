@@ -17,7 +17,7 @@ function startReads(most = 5, more: Partial<Parameters<typeof createSharedReads<
       open.push({ answer: (answers = questions.map((q) => `answer ${q}`)) => resolve(answers), fail });
     });
   };
-  const times = { gatherMs: 4, pauseMs: 10, longestWaitMs: 100 };
+  const times = { batchWindowMs: 4, pauseMs: 10, longestWaitMs: 100 };
   const read = createSharedReads<number, string>({ ask, ...times, most, clock, ...more });
   return { clock, asked, open, read };
 }

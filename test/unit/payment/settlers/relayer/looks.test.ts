@@ -22,7 +22,7 @@ const prices = pricesAt(20n * GWEI, 30_000_000n);
 let state: State;
 let nowMs: number;
 beforeEach(() => {
-  state = createState({ usdc: USDC, gatherMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
+  state = createState({ usdc: USDC, batchWindowMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
   state.nonces.learn(3);
   nowMs = 1_800_000_000_000;
 });

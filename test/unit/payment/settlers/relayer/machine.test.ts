@@ -25,7 +25,7 @@ const abi = parseAbi([
   'function aggregate3(uint256) view returns (Result[] memory returnData)',
 ]);
 const wallet = createWallet(bytesToHex(createHash('sha256').update('a key').digest()), 5042);
-const newState = () => createState({ usdc: USDC, gatherMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
+const newState = () => createState({ usdc: USDC, batchWindowMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
 
 test('at most eight jobs are looked up at a time, and the next eight once these are answered', () => {
   const state = newState();

@@ -16,7 +16,7 @@ import { addMempool, settles } from '../../../../support/usdc/mempool.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { paidReceipt, randomAuthorization, randomIntent, startTokenNode } from '../../../../support/usdc/token-node.ts';
 
-const [GATHER_MS, STALL_MS, POLL_MS] = [200, 30_000, 60_000];
+const [BATCH_WINDOW_MS, STALL_MS, POLL_MS] = [200, 30_000, 60_000];
 const abi = parseAbi([
   'struct Result { bool success; bytes returnData; }',
   'function aggregate3(uint256) view returns (Result[] memory returnData)',
@@ -60,7 +60,7 @@ async function bench() {
     },
   };
   const relayer = createRelayer({
-    ...{ chain, usdc: USDC, wallet, clock, pollMs: POLL_MS, gatherMs: GATHER_MS, stallMs: STALL_MS },
+    ...{ chain, usdc: USDC, wallet, clock, pollMs: POLL_MS, batchWindowMs: BATCH_WINDOW_MS, stallMs: STALL_MS },
     check: createChainCheck(chain, USDC, () => wallet.address),
     evidence: createEvidence(chain, USDC),
     token: { check: async () => false },
@@ -159,9 +159,9 @@ describe('while a transaction is in flight, a payment', () => {
     const bed = await inFlight();
     const [second, third] = [randomIntent(), randomIntent()];
     bed.settle(second);
-    await eventually(() => expect(bed.clock.sleepers()).toContain(GATHER_MS));
+    await eventually(() => expect(bed.clock.sleepers()).toContain(BATCH_WINDOW_MS));
     bed.settle(third);
-    await bed.clock.advance(GATHER_MS - 1);
+    await bed.clock.advance(BATCH_WINDOW_MS - 1);
     expect(bed.pool.sent).toHaveLength(1);
     await bed.clock.advance(1);
     const next = await bed.pool.arrived(2);
@@ -172,7 +172,7 @@ describe('while a transaction is in flight, a payment', () => {
   test('waits no longer once the sender is free', async () => {
     const bed = await inFlight();
     bed.settle(randomIntent());
-    await eventually(() => expect(bed.clock.sleepers()).toContain(GATHER_MS));
+    await eventually(() => expect(bed.clock.sleepers()).toContain(BATCH_WINDOW_MS));
     bed.pool.mine(bed.sent, [bed.first.authorization]);
     bed.head();
     expect((await bed.pool.arrived(2)).nonce).toBe(1);
@@ -231,7 +231,7 @@ describe('a payment that is not sent', () => {
     expect(bed.noted).toEqual([[other.id]]);
     isAway = false;
     await eventually(() => expect(bed.clock.sleepers()).toContain(500));
-    await bed.clock.advance(500 + GATHER_MS);
+    await bed.clock.advance(500 + BATCH_WINDOW_MS);
     await bed.pool.arrived(2);
     expect(bed.noted[1]).toEqual([unread.id]);
   });

@@ -28,7 +28,7 @@ const REVERTED = { kind: 'failed', reason: 'invalid_exact_evm_transaction_failed
 let state: State;
 let nowMs: number;
 beforeEach(() => {
-  state = createState({ usdc: USDC, gatherMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
+  state = createState({ usdc: USDC, batchWindowMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
   state.nonces.learn(3);
   nowMs = 1_800_000_000_000;
 });
