@@ -33,7 +33,7 @@ interface Queue {
 }
 
 /** One in this many places is for preferred questions only. */
-const PREFERRED_PART = 4;
+const PREFERRED_DIVISOR = 4;
 
 /** Times for shared reads of payers, in milliseconds. All readers use the same. */
 export const PAYER_READ_TIMES = {
@@ -195,7 +195,7 @@ function takePlace(
 ): boolean {
   const isPreferred = preferredFrom !== undefined && precedence >= preferredFrom;
   if (isStuck && !isPreferred) return false;
-  const spared = preferredFrom === undefined || isPreferred ? 0 : Math.ceil(places() / PREFERRED_PART);
+  const spared = preferredFrom === undefined || isPreferred ? 0 : Math.ceil(places() / PREFERRED_DIVISOR);
   return stock?.take(client, 1, spared) ?? true;
 }
 

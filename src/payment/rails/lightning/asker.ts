@@ -13,4 +13,4 @@ export interface Applicant extends Asker {
 }
 
 /** Divides a shared limit: a fifth of it is reserved for buyers. */
-export const BUYERS_PART = 5;
+export const BUYERS_DIVISOR = 5;

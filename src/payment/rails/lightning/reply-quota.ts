@@ -2,15 +2,15 @@ import type { Clock } from '../../../lib/clock.ts';
 import { keysOf } from '../../../lib/limits/client-key.ts';
 import { createFairStock } from '../../../lib/limits/fair-stock.ts';
 import { replyStoreFull } from '../../refusal.ts';
-import { type Asker, BUYERS_PART } from './asker.ts';
+import { type Asker, BUYERS_DIVISOR } from './asker.ts';
 
 /** Divides the store: unpaid offers may fill half of it. Each of them may be paid, and its answer then needs as much space again. */
-const OFFERS_PART = 2;
+const OFFERS_DIVISOR = 2;
 /**
  * Divides the space that clients without a recent payment share. 24, so that twenty of them leave some. CLIENT_LEAST may raise the part in a small
  * store.
  */
-const CLIENT_PART = 24;
+const CLIENT_DIVISOR = 24;
 /** The least that a client may hold in bytes, even in a small store. The largest reply has about 100 KB. */
 const CLIENT_LEAST = 1024 * 1024;
 
@@ -115,9 +115,9 @@ export function createReplyQuota({ maxBytes, clock, sharedBy = 1 }: QuotaOptions
 
 /** The parts of the store: the space for offers, the reserve within it, and the most for a client without a recent payment. */
 function partsOf(maxBytes: number, sharedBy: number) {
-  const half = Math.floor(maxBytes / OFFERS_PART);
-  const reserve = Math.floor(half / BUYERS_PART / sharedBy);
-  return { half, reserve, clientMost: Math.max(CLIENT_LEAST, (half / sharedBy - reserve) / CLIENT_PART) };
+  const half = Math.floor(maxBytes / OFFERS_DIVISOR);
+  const reserve = Math.floor(half / BUYERS_DIVISOR / sharedBy);
+  return { half, reserve, clientMost: Math.max(CLIENT_LEAST, (half / sharedBy - reserve) / CLIENT_DIVISOR) };
 }
 
 function keyOf(paymentHash: Uint8Array): string {
