@@ -7,7 +7,7 @@ import {
   type SharedWindows,
   WINDOW_MS,
 } from '../../../lib/limits/minute-windows.ts';
-import { type Applicant, BUYERS_DIVISOR } from './asker.ts';
+import { type Applicant, BUYERS_DIVISOR } from './offer-client.ts';
 
 /** The total is scarce while more than this part of it is used. */
 const SHORT_ABOVE = 0.75;

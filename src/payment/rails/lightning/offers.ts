@@ -7,10 +7,10 @@ import type { LightningNetwork } from '../../lnbtc/networks.ts';
 import { lightningRequirement, SKEW_SECONDS } from '../../lnbtc/terms.ts';
 import type { Quote } from '../../protocol.ts';
 import { clientGone, runEndpoint } from '../../run-endpoint.ts';
-import type { Applicant, Asker } from './asker.ts';
 import type { Issuance } from './issuance.ts';
 import type { Issuer } from './issuer.ts';
 import type { Newcomers } from './newcomers.ts';
+import type { Applicant, OfferClient } from './offer-client.ts';
 import type { LightningOrder } from './order.ts';
 import { priceMsat } from './quote.ts';
 import type { RecentBuyers } from './recent-buyers.ts';
@@ -72,7 +72,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   const { store, issuer, quota, buyers, newcomers, network, clock } = options;
 
   /** Steps 8 to 10. */
-  async function offer(order: LightningOrder<S>, asker: Asker, answer: Answer, amountMsat: bigint, from: Issuer) {
+  async function offer(order: LightningOrder<S>, asker: OfferClient, answer: Answer, amountMsat: bigint, from: Issuer) {
     const { binding, signal } = order;
     const held = quota.take(asker, answer.body.length + SEAL_BYTES);
     try {

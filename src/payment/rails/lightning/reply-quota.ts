@@ -2,7 +2,7 @@ import type { Clock } from '../../../lib/clock.ts';
 import { keysOf } from '../../../lib/limits/client-key.ts';
 import { createFairStock } from '../../../lib/limits/fair-stock.ts';
 import { replyStoreFull } from '../../refusal.ts';
-import { type Asker, BUYERS_DIVISOR } from './asker.ts';
+import { BUYERS_DIVISOR, type OfferClient } from './offer-client.ts';
 
 /** Divides the store: unpaid offers may fill half of it. Each of them may be paid, and its answer then needs as much space again. */
 const OFFERS_DIVISOR = 2;
@@ -31,9 +31,9 @@ export interface HeldBytes {
 /** The space for kept replies and answers. It prevents offers from filling the disk, and a few clients from filling what all share. */
 export interface ReplyQuota {
   /** Throws Unavailable (`reply_store_full`) when no reply to this client fits. */
-  check(asker: Asker): void;
+  check(asker: OfferClient): void;
   /** Takes space for a reply. Throws as `check` does when the reply does not fit. */
-  take(asker: Asker, bytes: number): HeldBytes;
+  take(asker: OfferClient, bytes: number): HeldBytes;
   /** Notes that a paid answer replaced the reply kept with its invoice. A paid answer always has space. */
   answered(paymentHash: Uint8Array, bytes: number): void;
   /** Takes a new count of the store, made after expired records were deleted. */
@@ -72,7 +72,7 @@ export function createReplyQuota({ maxBytes, clock, sharedBy = 1 }: QuotaOptions
   }
 
   /** Takes the bytes from the space for offers. False when they do not fit. */
-  function takeOffered({ client, isBuyer }: Asker, bytes: number): boolean {
+  function takeOffered({ client, isBuyer }: OfferClient, bytes: number): boolean {
     forget();
     if (!isBuyer && keysOf(client).some((key) => offers.held(key) + bytes > clientMost)) return false;
     const spared = half - mostOffered + (isBuyer ? 0 : reserve);
