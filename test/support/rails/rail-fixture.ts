@@ -33,7 +33,7 @@ export interface Hanging {
 }
 
 /** A rail whose parts outside the service are running. */
-export interface OpenRail {
+export interface RailUnderTest {
   /** What the service sells over it with. */
   readonly env: Readonly<Record<string, string>>;
   /** The seller's secrets, as hex. */
@@ -58,5 +58,5 @@ export interface RailFixture {
   readonly cannot: Readonly<Partial<Record<Shown, string>>>;
   /** What this price comes to in the unit of the rail's offers. */
   unitsOf(priceUsd: string): bigint;
-  open(network: EmbeddedNetwork): Promise<OpenRail>;
+  open(network: EmbeddedNetwork): Promise<RailUnderTest>;
 }

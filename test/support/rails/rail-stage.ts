@@ -7,7 +7,7 @@ import type { FoundPayment } from '../../../src/payment/lookup.ts';
 import { createProcess } from '../service/process.ts';
 import { type Answer, call } from '../service/service.ts';
 import { decoded } from '../usdc/buyer.ts';
-import type { Hanging, OpenRail, RailFixture, RailPayment, Wrong } from './rail-fixture.ts';
+import type { Hanging, RailFixture, RailPayment, RailUnderTest, Wrong } from './rail-fixture.ts';
 import { type PRICES, startSource } from './source.ts';
 
 const PATIENCE_MS = 30_000;
@@ -75,7 +75,7 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
 }
 
 /** Buyers at a shop. They keep what they are answered. */
-function buyersAt(origin: string, rail: OpenRail, answers: string[]) {
+function buyersAt(origin: string, rail: RailUnderTest, answers: string[]) {
   const paid: RailPayment[] = [];
 
   async function ask(path: string, headers: Record<string, string> = {}, from?: string): Promise<Answer> {
