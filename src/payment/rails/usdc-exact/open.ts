@@ -14,7 +14,7 @@ import { MOST_VALIDITY_SECONDS } from '../../settlers/facilitator/request.ts';
 import type { RailStatus } from '../../settling.ts';
 import { exactInfo } from './describe.ts';
 import { type FacilitatedNeeds, openFacilitated } from './facilitated.ts';
-import { createChainRail } from './rail.ts';
+import { createExactRail } from './rail.ts';
 import { openRelayed, type RelayedNeeds } from './relayed.ts';
 
 interface ExactNeeds extends RelayedNeeds, FacilitatedNeeds {
@@ -45,5 +45,5 @@ function openPurchase({ config, ledger, check, evidence, clock }: ExactNeeds, se
   const hasPaid = (authorization: Authorization) => ledger.hasSettled(paymentKey(authorization, network, contract));
   const checkSignature = createSignatureCheck({ check, separator, settler, hasPaid, clock });
   const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
-  return createChainRail({ ledger, network, clock, check, evidence, settler, checkSignature, validity, usdc });
+  return createExactRail({ ledger, network, clock, check, evidence, settler, checkSignature, validity, usdc });
 }

@@ -15,7 +15,7 @@ import type { PurchaseRail } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { NONCE_USED } from '../../settler.ts';
 
-interface ChainRailOptions {
+interface ExactRailOptions {
   ledger: Pick<Ledger, 'openBefore'>;
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
@@ -28,7 +28,7 @@ interface ChainRailOptions {
 }
 
 /** The plain rail: an authorization of the token itself. The chain decides about it, also where a facilitator settles it. */
-export function createChainRail(options: ChainRailOptions): PurchaseRail {
+export function createExactRail(options: ExactRailOptions): PurchaseRail {
   const { ledger, check, evidence, settler, checkSignature, validity, network, clock } = options;
   const contract = hexToBytes(options.usdc);
   const empty = createEmptyPayers(clock);

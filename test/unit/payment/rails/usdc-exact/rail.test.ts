@@ -6,7 +6,7 @@ import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts'
 import { hashAuthorization } from '../../../../../src/payment/evm/eip3009.ts';
 import { createEvidence } from '../../../../../src/payment/evm/evidence.ts';
 import type { PurchaseRail } from '../../../../../src/payment/rail.ts';
-import { createChainRail } from '../../../../../src/payment/rails/usdc-exact/rail.ts';
+import { createExactRail } from '../../../../../src/payment/rails/usdc-exact/rail.ts';
 import type { Verdict } from '../../../../../src/payment/settler.ts';
 import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
@@ -41,7 +41,7 @@ beforeEach(async () => {
   [promised, asked, codeRefused, verdict, lookups, ranks, signed] = [0n, [], null, null, [], [], []];
   const evidence = createEvidence(chain, USDC);
   const check = createChainCheck(chain, USDC, () => USDC);
-  rail = createChainRail({
+  rail = createExactRail({
     ledger: {
       openBefore: async (key, id) => {
         asked.push({ key, id });
