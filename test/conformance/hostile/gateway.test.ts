@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
-import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/payload.ts';
+import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/checks.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';

@@ -11,7 +11,7 @@ import type { Evidence } from '../../../src/payment/evm/evidence.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
 import { openRails, type RailKit } from '../../../src/payment/open-rails.ts';
 import { openSettling } from '../../../src/payment/open-settling.ts';
-import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/payload.ts';
+import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/checks.ts';
 import type { Verdict } from '../../../src/payment/settler.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';

@@ -11,8 +11,8 @@ import { probeSupported } from '../../settlers/facilitator/probe.ts';
 import { createRemoteSettling } from '../../settlers/facilitator/remote-settling.ts';
 import type { RailStatus } from '../../settling.ts';
 import { createGatewayBatches } from './batches.ts';
+import { GATEWAY_DOMAIN, isGatewayAccepted } from './checks.ts';
 import { gatewayInfo } from './describe.ts';
-import { GATEWAY_DOMAIN, isGatewayAccepted } from './payload.ts';
 import { createGatewayRail } from './rail.ts';
 import { type OpenGateway, openGateway } from './service.ts';
 
