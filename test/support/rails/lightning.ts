@@ -51,7 +51,7 @@ async function received({ lndUrl, macaroon }: EmbeddedLightning, paymentHash: st
 /** `lightning`: the answer is made first, then offered, then paid for. Under a shared key, where the node itself confirms each payment. */
 export const lightning: RailFixture = {
   name: 'lightning',
-  kind: 'paid',
+  kind: 'paid-first',
   surface: 'lightning',
   program: 'service-shop.ts',
   cannot: {

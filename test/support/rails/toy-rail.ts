@@ -11,10 +11,10 @@ import type { ToyPayment } from './toy-bank.ts';
 
 const CONTRACT = Buffer.alloc(20, 0x70);
 export const TOY_NETWORK = 'eip155:5042';
-/** A settlement without an answer by then is unknown. */
+/** In milliseconds. A settlement without an answer in this time is unknown. */
 const TIMEOUT_MS = 1000;
 
-/** What a call over the toy rail costs. */
+/** The requirement of a call over the toy rail. */
 export function toyRequirement(amount: string): PaymentRequirements {
   return {
     ...{ scheme: 'toy', network: TOY_NETWORK, amount, asset: 'TOY', payTo: `0x${'5e'.repeat(20)}` },
@@ -22,14 +22,14 @@ export function toyRequirement(amount: string): PaymentRequirements {
   };
 }
 
-/** What the bank knows of a payment. */
+/** The bank's answer about a payment. */
 interface Known {
   readonly isSigned: boolean;
   readonly balance: string;
   readonly transfer: { readonly transaction: `0x${string}`; readonly value: string } | null;
 }
 
-/** A rail whose money is with a bank over HTTP. It shows how much a rail must bring. */
+/** A rail whose money is with a bank that is reached over HTTP. It is an example of the members that a rail must have. */
 export function createToyRail(bankUrl: string, ledger: () => Pick<Ledger, 'openBefore' | 'noteBroadcast'>) {
   async function ask<T>(path: string, authorization: Authorization, transaction?: Uint8Array): Promise<T> {
     const body = JSON.stringify({

@@ -11,7 +11,7 @@ const DAY_SECONDS = 86_400;
 /** The toy rail: what a rail must bring, and no more. */
 export const toy: RailFixture = {
   name: 'toy',
-  kind: 'signed',
+  kind: 'signed-first',
   surface: 'paid',
   program: 'toy-shop.ts',
   cannot: {},

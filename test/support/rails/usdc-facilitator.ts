@@ -7,7 +7,7 @@ import { usdcUnits } from './usdc-payment.ts';
 /** `usdc-exact`, settled by the SDK's own facilitator. */
 export const usdcFacilitator: RailFixture = {
   name: 'usdc-exact over a facilitator',
-  kind: 'signed',
+  kind: 'signed-first',
   surface: 'paid',
   program: 'service-shop.ts',
   cannot: {},

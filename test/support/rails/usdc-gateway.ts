@@ -13,7 +13,7 @@ const FUNDS = 100_000n;
 /** `usdc-gateway`, settled by the stand-in of Circle's Gateway. */
 export const usdcGateway: RailFixture = {
   name: 'usdc-gateway',
-  kind: 'signed',
+  kind: 'signed-first',
   surface: 'paid',
   program: 'service-shop.ts',
   cannot: {},

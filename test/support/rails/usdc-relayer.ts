@@ -5,7 +5,7 @@ import { usdcUnits } from './usdc-payment.ts';
 /** `usdc-exact`, settled by our own relayer. */
 export const usdcRelayer: RailFixture = {
   name: 'usdc-exact over the relayer',
-  kind: 'signed',
+  kind: 'signed-first',
   surface: 'paid',
   program: 'service-shop.ts',
   cannot: {},
