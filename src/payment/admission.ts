@@ -36,12 +36,12 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
     },
 
     /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the rail cannot settle now or the reply store is full. */
-    async checkCapacity<S>({ authorization: { from }, rail: { settler }, client, key }: Order<S>): Promise<void> {
+    async checkCapacity<S>({ authorization: { from }, rail: { status }, client, key }: Order<S>): Promise<void> {
       const refusal = failures.refusal(bytesToHex(from), client);
       if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
-      const reason = settler.refuses?.(from);
+      const reason = status.refuses?.(from);
       if (reason) throw new TooMany('payer_refused', `payments of this payer are not taken for now: ${reason}`, 3600);
-      const shortage = settler.unavailable();
+      const shortage = status.unavailable();
       if (shortage) throw new Unavailable('settlement_unavailable', `payments cannot be settled now: ${shortage}`);
       checkRoom();
       const waitSeconds = failures.newPayersAfterSeconds(client);

@@ -93,7 +93,8 @@ export interface SignedPayment {
 export interface PurchaseRail {
   /** The contract that the payer signed for. It is part of the ledger's key, so each row shows its rail. */
   readonly contract: Uint8Array;
-  readonly settler: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
+  /** The status of the rail's settler, in this process or another. */
+  readonly status: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
   /** Makes this rail's entry in a challenge from the plain one. */
   requirement(plain: PaymentRequirements): PaymentRequirements;
   /** Decodes the payload. Throws PaymentRefused for another kind of payment, and for a payload that cannot be decoded. */

@@ -56,7 +56,7 @@ export function createToyRail(bankUrl: string, ledger: () => Pick<Ledger, 'openB
 
   const purchase: PurchaseRail = {
     contract: CONTRACT,
-    settler: { unavailable: () => null },
+    status: { unavailable: () => null },
     requirement: ({ amount }) => toyRequirement(amount),
     read: (payload) => {
       const authorization = read(payload);

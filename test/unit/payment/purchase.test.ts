@@ -48,7 +48,7 @@ let failures: Failures;
 /** What the rail and its settler say, and which of them was asked. */
 let shortage: string | null;
 let refused: string | null;
-let settlers: PurchaseRail['settler'];
+let status: PurchaseRail['status'];
 let signature: () => Promise<void>;
 let reviewed: Verdict;
 let look: () => Promise<void>;
@@ -87,7 +87,7 @@ beforeEach(() => {
   clock = createManualClock(Date.now());
   failures = createFailures(LIMITS, clock);
   [shortage, refused, asked, errors, handed] = [null, null, [], [], []];
-  settlers = { unavailable: () => shortage, refuses: () => refused };
+  status = { unavailable: () => shortage, refuses: () => refused };
   signature = async () => {};
   reviewed = { kind: 'open' };
   told = [];
@@ -111,7 +111,7 @@ function openLedger({ storeBytes = 1000, maxOpen = 0 } = {}): Ledger {
 function open() {
   const rail: PurchaseRail = {
     contract: hexToBytes(USDC),
-    settler: settlers,
+    status,
     read: (payload) => readSigned(payload, hexToBytes(USDC)),
     checkAccepted,
     requirement: (plain) => plain,
@@ -407,7 +407,7 @@ describe('before anything is spent on a payment', () => {
   });
 
   test('a settler that refuses nobody is not asked', async () => {
-    settlers = { unavailable: () => shortage };
+    status = { unavailable: () => shortage };
     shop = open();
     expect(await present(sign())).toHaveProperty('body');
   });

@@ -27,23 +27,23 @@ interface ExactNeeds extends RelayedNeeds, FacilitatedNeeds {
 }
 
 /** Opens the plain rail: authorizations of the token itself, settled by our relayer or by a facilitator. */
-export function openExact(needs: ExactNeeds, settler: RailStatus): OpenRail {
+export function openExact(needs: ExactNeeds, status: RailStatus): OpenRail {
   const { remote } = needs.config.rails;
   return {
     info: exactInfo,
     // This rail checks every payment that no other rail recognises.
     recognises: () => true,
-    purchase: openPurchase(needs, settler),
+    purchase: openPurchase(needs, status),
     openSettling: (terms) => (remote ? openFacilitated(remote, needs, terms) : openRelayed(needs, terms)),
   };
 }
 
-function openPurchase({ config, ledger, check, evidence, clock }: ExactNeeds, settler: RailStatus): PurchaseRail {
+function openPurchase({ config, ledger, check, evidence, clock }: ExactNeeds, status: RailStatus): PurchaseRail {
   const { usdc, chainId, caip2: network } = config.network;
   const contract = hexToBytes(usdc);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, contract);
   const hasPaid = (authorization: Authorization) => ledger.hasSettled(paymentKey(authorization, network, contract));
-  const checkSignature = createSignatureCheck({ check, separator, settler, hasPaid, clock });
+  const checkSignature = createSignatureCheck({ check, separator, status, hasPaid, clock });
   const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
-  return createExactRail({ ledger, network, clock, check, evidence, settler, checkSignature, validity, usdc });
+  return createExactRail({ ledger, network, clock, check, evidence, status, checkSignature, validity, usdc });
 }

@@ -19,7 +19,7 @@ interface ExactRailOptions {
   ledger: Pick<Ledger, 'openBefore'>;
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  settler: PurchaseRail['settler'];
+  status: PurchaseRail['status'];
   checkSignature: PurchaseRail['checkSignature'];
   validity: ValidityBounds;
   network: string;
@@ -29,13 +29,13 @@ interface ExactRailOptions {
 
 /** The plain rail: an authorization of the token itself. The chain decides about it, also where a facilitator settles it. */
 export function createExactRail(options: ExactRailOptions): PurchaseRail {
-  const { ledger, check, evidence, settler, checkSignature, validity, network, clock } = options;
+  const { ledger, check, evidence, status, checkSignature, validity, network, clock } = options;
   const contract = hexToBytes(options.usdc);
   const empty = createEmptyPayers(clock);
 
   return {
     contract,
-    settler,
+    status,
     read: (payload) => readSigned(payload, contract),
     checkAccepted,
     requirement: (plain) => plain,
@@ -70,7 +70,7 @@ export function createExactRail(options: ExactRailOptions): PurchaseRail {
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
       if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
       if (hasCode) {
-        checkCodeTaken(settler);
+        checkCodeTaken(status);
         await check.simulate(authorization, asker.signal);
       }
       return { checkedBlock: block, hasCode };

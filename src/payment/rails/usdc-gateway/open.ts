@@ -37,11 +37,17 @@ export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): OpenRa
   const { network, publicOrigin, rails } = config;
   if (!rails.gateway) throw new Error('the Gateway is off');
   const gateway = openGateway(rails.gateway, { network, publicOrigin, upstreams: outgoing.upstreams, clock });
-  const settler = { unavailable: status.unavailable };
   return {
     info: gatewayInfo,
     recognises: isGatewayAccepted,
-    purchase: createGatewayRail({ gateway, settler, ledger, network: network.caip2, times: config, clock }),
+    purchase: createGatewayRail({
+      gateway,
+      status: { unavailable: status.unavailable },
+      ledger,
+      network: network.caip2,
+      times: config,
+      clock,
+    }),
     openSettling: (terms) => openSettling(gateway, needs, terms),
   };
 }

@@ -26,7 +26,7 @@ const INSUFFICIENT = 'insufficient_balance';
 
 interface GatewayRailOptions {
   gateway: OpenGateway;
-  settler: PurchaseRail['settler'];
+  status: PurchaseRail['status'];
   ledger: Pick<Ledger, 'openBefore'>;
   network: string;
   times: Pick<ServingTimes, 'handlerTimeoutMs'>;
@@ -35,7 +35,7 @@ interface GatewayRailOptions {
 
 /** The Gateway's rail: an authorization of the Gateway Wallet. Only the Gateway decides about it, because it holds the payer's deposit. */
 export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
-  const { gateway, settler, ledger, network, times, clock } = options;
+  const { gateway, status, ledger, network, times, clock } = options;
   const contract = hexToBytes(gateway.wallet);
   const readDeposit = createSharedReads<Uint8Array, bigint>({
     ask: (depositors) => gateway.client.balances(depositors.map(bytesToHex)),
@@ -50,7 +50,7 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
 
   return {
     contract,
-    settler,
+    status,
     read: (payload) => readSigned(payload, contract),
     checkAccepted,
     requirement: (plain) => gatewayRequirement(plain, gateway.wallet),

@@ -41,7 +41,7 @@ beforeEach(async () => {
   const checked = createSignatureCheck({
     check: createChainCheck(chain, USDC, () => USDC, clock),
     separator: domainSeparator('USDC', '2', 5042, hexToBytes(USDC)),
-    settler: { refusesCode: () => codeRefused },
+    status: { refusesCode: () => codeRefused },
     hasPaid: async () => hasPaid,
     clock,
   });

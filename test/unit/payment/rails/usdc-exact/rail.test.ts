@@ -62,7 +62,7 @@ beforeEach(async () => {
         return verdict ?? evidence.lookup(authorization, fromBlock);
       },
     },
-    settler: { unavailable: () => null, refusesCode: () => codeRefused },
+    status: { unavailable: () => null, refusesCode: () => codeRefused },
     checkSignature: async () => null,
     validity: { least: 21, most: 1000 },
     ...{ network: NETWORK, usdc: USDC, clock },
@@ -94,7 +94,7 @@ test('is the token’s own: its contract is in the key, its entry is the plain o
   const requirement = { scheme: 'exact' } as Parameters<typeof rail.requirement>[0];
   expect(rail.requirement(requirement)).toBe(requirement);
   codeRefused = 'no';
-  expect(rail.settler.refusesCode?.()).toBe('no');
+  expect(rail.status.refusesCode?.()).toBe('no');
 });
 
 test('reads what its payer signed, with a hash that is of this contract', () => {

@@ -52,7 +52,7 @@ function open(url: string): OpenGateway {
 function railOver(over: OpenGateway): PurchaseRail {
   return createGatewayRail({
     gateway: over,
-    settler: { unavailable: () => 'the queue itself' },
+    status: { unavailable: () => 'the queue itself' },
     ledger: {
       openBefore: async (key, id) => {
         asked.push({ key, id });
@@ -101,7 +101,7 @@ test('is the Gateway Wallet’s: its contract is in the key, its entry names the
   expect(rail.requirement(plain as never).extra).toEqual({
     ...{ name: 'GatewayWalletBatched', version: '1', verifyingContract: WALLET },
   });
-  expect(rail.settler.unavailable()).toBe('the queue itself');
+  expect(rail.status.unavailable()).toBe('the queue itself');
   const now = Math.floor(Date.now() / 1000);
   const short = paymentOf(0n, { validBefore: BigInt(now + 604_810) });
   expect(() => rail.checkAuthorization(short, plain as never, now)).toThrow('authorization_validity_too_short');
