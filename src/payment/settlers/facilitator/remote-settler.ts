@@ -43,7 +43,7 @@ interface RemoteSettlerOptions {
 const BANNED = 'its settlements move nothing';
 const LONGEST_POLL_MS = 2000;
 const TRANSACTION = /^0x[0-9a-fA-F]{64}$/;
-const OPEN: Outcome = { kind: 'unknown' };
+const UNKNOWN: Outcome = { kind: 'unknown' };
 
 /**
  * A settler that uses a third party's facilitator. The facilitator's answer alone never counts as a payment:
@@ -62,7 +62,7 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   async function look({ authorization, fromBlock }: Intent): Promise<Verdict> {
     return evidence.lookup(authorization, fromBlock).catch((err) => {
       log.warn({ err }, 'the evidence of a settlement could not be read');
-      return OPEN;
+      return UNKNOWN;
     });
   }
 
@@ -70,12 +70,12 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     const until = clock.nowMs() + watchMs;
     for (let pause = pollMs; !signal.aborted; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
       const named = await readNamed(evidence, intent, reply);
-      const verdict = named ?? ((await isStillOpen(options, intent)) ? OPEN : await look(intent));
+      const verdict = named ?? ((await isStillOpen(options, intent)) ? UNKNOWN : await look(intent));
       if (verdict.kind === 'settled' || verdict.kind === 'failed') return verdict;
       if (clock.nowMs() + pause >= until) break;
       await clock.sleep(pause, signal).catch(() => {});
     }
-    return OPEN;
+    return UNKNOWN;
   }
 
   /** Notes the row, then sends the request. Null when the row no longer awaits settlement. */
@@ -89,7 +89,7 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     const used = broadcast || !usedBefore ? null : await usedBefore(intent);
     if (used !== null) return { outcome: { kind: 'failed', reason: used }, isHeard: true };
     const reply = await inTurn(() => handOver(intent, signal));
-    if (reply === null) return { outcome: OPEN, isHeard: true };
+    if (reply === null) return { outcome: UNKNOWN, isHeard: true };
     const isHeard = reply.kind !== 'unclear' || !reply.isTransport;
     // When we hand over a payment for the first time, "used" cannot mean our own use. Another ledger has used the nonce since the check.
     if (reply.kind === 'used' && usedBefore && broadcast === false)
