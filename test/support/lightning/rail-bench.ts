@@ -71,7 +71,7 @@ export async function openRailBench(choices: Choices = {}) {
   };
   const common = { store, sources: null, clock, handlerTimeoutMs: 5000 };
   const offers = createOffers<null>({
-    reservedSources: null,
+    sourcesAtRankOffer: null,
     ...{ ...common, issuer: configuredIssuer, rates, buyers, newcomers, quota, network: MAINNET },
     issuance: createIssuance(limits, clock),
     turns: createClientTurns(choices.turns ?? { running: 4, waiting: 4, waitingPerClient: 4 }),

@@ -38,8 +38,8 @@ interface OffersOptions<S> {
   /** Runs the handlers of unpaid offers. Its reserve is for buyers of the last hour, and for newcomers that drew on their part. */
   turns: ClientTurns;
   sources: S;
-  /** The same for those that draw on the reserves: their handlers read the chain before the others'. */
-  reservedSources: S;
+  /** The sources for offers that use a reserve. They read the chain at rank `offer`, before the other offers. */
+  sourcesAtRankOffer: S;
   network: LightningNetwork;
   clock: Clock;
   handlerTimeoutMs: number;
@@ -122,7 +122,7 @@ async function answerOf<S>(options: OffersOptions<S>, order: LightningOrder<S>, 
   let hasBegun = false;
   const run = (): Promise<Buffer> => {
     hasBegun = true;
-    const sources = hasReserve ? options.reservedSources : options.sources;
+    const sources = hasReserve ? options.sourcesAtRankOffer : options.sources;
     return runEndpoint(endpoint, params, { sources, timeoutMs, signal });
   };
   try {

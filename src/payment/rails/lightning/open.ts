@@ -37,10 +37,10 @@ interface LightningOptions<S> {
   store: LightningStore;
   upstreams: Upstreams;
   sources: S;
-  /** The sources for handlers of unpaid offers. Their requests rank after all paid ones. */
-  offerSources: S;
-  /** The same for buyers of the last hour, and for newcomers within their part. */
-  reservedSources: S;
+  /** The sources for handlers of unpaid offers. They read the chain at rank `admit`. */
+  sourcesAtRankAdmit: S;
+  /** The sources for offers to buyers, and to newcomers that drew on their part. They read the chain at rank `offer`, before `admit`. */
+  sourcesAtRankOffer: S;
   protocol: Pick<HttpProtocol, 'quote'>;
   clock: Clock;
   bootId: string;
@@ -62,7 +62,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
     store,
     upstreams,
     sources,
-    offerSources,
+    sourcesAtRankAdmit,
     clock,
     bootId,
     sells = true,
@@ -85,8 +85,8 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const verifyProof = createProofVerifier({ store, issuer, rates, network, shared, clock });
   const bounds = { issuance, quota, buyers, turns: createClientTurns(OFFER_TURNS) };
   const offers = createOffers<S>({
-    ...{ store, issuer, rates, sources: offerSources, network, clock, handlerTimeoutMs },
-    ...{ ...bounds, reservedSources: options.reservedSources, newcomers: createNewcomers(clock) },
+    ...{ store, issuer, rates, sources: sourcesAtRankAdmit, network, clock, handlerTimeoutMs },
+    ...{ ...bounds, sourcesAtRankOffer: options.sourcesAtRankOffer, newcomers: createNewcomers(clock) },
   });
   const redeem = createRedeem<S>({ store, issuer, verifyProof, serve, buyers, shared, clock, bootId });
   const selling = { offers, redeem, sources, network: network.id, publicOrigin, protocol: options.protocol };
