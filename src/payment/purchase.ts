@@ -44,8 +44,8 @@ interface PurchaseOptions<S> {
   log: { error(detail: object, message: string): void };
 }
 
-/** A presented payment, and the requirement that it must meet. */
-interface Offer {
+/** A payment as the buyer presented it, and the requirement that it must meet. */
+interface Presented {
   readonly credential: Credential;
   readonly requirement: PaymentRequirements;
   readonly signal: AbortSignal;
@@ -81,8 +81,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     await checkIdentifier(order, known);
     // 3b-3c. The row of a known authorization decides. A price or a time that has changed since must not turn the answer into a 402.
     if (known && !mayTakeOver(known, order)) return again(known, order);
-    const offer = { credential, requirement: order.rail.requirement(plain), signal: presentation.signal };
-    return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);
+    const shown = { credential, requirement: order.rail.requirement(plain), signal: presentation.signal };
+    return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);
   }
 
   function readOrder(endpoint: Endpoint<S>, { credential, query, client, identity }: Presentation): Order<S> {
@@ -101,9 +101,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
-  async function sellAgain(order: Order<S>, known: Payment, offer: Offer): Promise<Delivery> {
-    const { requirement, signal } = offer;
-    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, offer);
+  async function sellAgain(order: Order<S>, known: Payment, shown: Presented): Promise<Delivery> {
+    const { requirement, signal } = shown;
+    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, shown);
     // The authorization has paid. So its times and its payer no longer matter. It must only have paid for this call.
     checkPaidFor(order, requirement);
     admission.checkRoom();
@@ -111,9 +111,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return serveAndSettle(order, known, async () => verified, signal);
   }
 
-  async function sell(order: Order<S>, known: Payment | null, offer: Offer): Promise<Delivery> {
+  async function sell(order: Order<S>, known: Payment | null, shown: Presented): Promise<Delivery> {
     const { authorization, rail } = order;
-    const { credential, requirement, signal } = offer;
+    const { credential, requirement, signal } = shown;
     const asker = admission.asker(order, signal);
     // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
     rail.checkAccepted(credential.accepted, requirement);

@@ -159,8 +159,8 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '8: a failing call says that a public payment is untouched',
     file: 'src/payment/purchase.ts',
-    find: 'return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);',
-    replace: 'return known ? sellAgain(order, known, offer) : inDoubt(() => sell(order, null, offer));',
+    find: 'return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);',
+    replace: 'return known ? sellAgain(order, known, shown) : inDoubt(() => sell(order, null, shown));',
     breaks: ['charged was true'],
   },
   {
