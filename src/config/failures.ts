@@ -7,7 +7,7 @@ export interface FailureLimits {
   readonly payer: number;
   /** Failures a minute of one client. */
   readonly client: number;
-  /** Failed settlements a day of one client: settlements that were sent and moved no money. */
+  /** Failed settlements a day of one client, and of one payer. A failed settlement was sent and moved no money. */
   readonly clientSettlements: number;
 }
 

@@ -61,7 +61,7 @@ const isOn =
   ({ info }: RailModule): boolean =>
     info.isOn(rails);
 
-/** The rail whose settler every sale in USDC depends on. */
+/** The first rail. It is always on, so `/readyz` checks the settler of this rail. */
 export const [{ info: FIRST_RAIL }] = RAILS;
 
 /** The rails that a configuration turns on, unopened. */

@@ -22,7 +22,7 @@ export interface RailInfo {
 /** A remote service as `/readyz` names it. */
 export interface RailService {
   readonly name: string;
-  /** Whether sales stop while this service does not settle for us. The fault of any other service is only shown. */
+  /** Whether a failed probe of this service makes `/readyz` fail. The fault of any other service is only shown there. */
   readonly isVital: boolean;
 }
 

@@ -55,8 +55,8 @@ interface Answer {
 }
 
 /**
- * Makes offers. The answer exists before the invoice, because a Lightning payment cannot be returned. The client has nothing at stake yet, so every
- * step is bounded. Runs steps 2 to 11 of the README's offer table, cheap ones first; the gate did step 1:
+ * Makes offers. The handler runs before the invoice is made, because a Lightning payment cannot be returned. The client has nothing at stake yet, so
+ * every step is bounded. Runs steps 2 to 10 of the offer table in README.md, cheap ones first. The counter did step 1, and the gate does step 11:
  * 2. A node is configured and answers.
  * 3. The reply store has space.
  * 4. The issuance limits allow another invoice.

@@ -2,7 +2,7 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { RailInfo } from '../../rail.ts';
 
-/** 7 days and 100 seconds: from the interface document, and required by Circle's batched payments. */
+/** 7 days and 100 seconds, for both rails: Circle's batched payments require it. */
 const MAX_TIMEOUT_SECONDS = 604_900;
 
 /** `extra` of this rail's requirements. */
@@ -28,7 +28,7 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
   };
 }
 
-/** The plain rail. It is always on. Where a facilitator settles it, nothing is sold while the facilitator fails. */
+/** The plain rail. It is always on. Where a facilitator settles it, `/readyz` fails while the facilitator's probe fails. Sales go on. */
 export const exactInfo: RailInfo = {
   name: 'usdc-exact',
   isOn: () => true,

@@ -23,7 +23,8 @@ interface RemoteSettlerOptions {
   terms: RequestTerms;
   /**
    * Checks, just before a payment is first handed over, whether its nonce is used. Only another party can have used it by then. Returns the reason
-   * that fails the payment, or null. The member itself is null where the evidence separates our payments from another ledger's.
+   * that fails the payment, or null. Set where a transfer that was there before is not ours: on the Gateway. Null on the chain, where any transfer of
+   * the authorization pays for the call, also one that a third party sent.
    */
   usedBefore: ((intent: Intent) => Promise<string | null>) | null;
   /** Writes the transactions to disk before anything is sent. Returns the ids that still await settlement. The others must not be sent. */
