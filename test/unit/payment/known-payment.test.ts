@@ -73,7 +73,7 @@ describe('the same authorization', () => {
   describe('in a row from before hashes were kept', () => {
     const old = row({ authorizationHash: null });
 
-    test('is told by its terms, whatever the signature', () => {
+    test('is recognised by its terms, whatever the signature', () => {
       expect(isSameAuthorization(old, order({ authorizationHash: hash32('another') }))).toBe(true);
     });
 
@@ -92,7 +92,7 @@ describe('the same authorization', () => {
   });
 });
 
-test('the same request is told by its hash', () => {
+test('the same request is recognised by its hash', () => {
   expect(isSameRequest(row(), order())).toBe(true);
   expect(isSameRequest(row(), order({ requestHash: hash32('another') }))).toBe(false);
 });
@@ -103,7 +103,7 @@ describe('the same buyer', () => {
     expect(isSameBuyer(row({ identifierHash: null }), order())).toBe(true);
   });
 
-  test('from another address is told by the payment identifier, which both must have', () => {
+  test('at another address is recognised by the payment identifier, which both presentations must have', () => {
     const moved = { clientHash: hash32('another client') };
     expect(isSameBuyer(row(), order(moved))).toBe(true);
     expect(isSameBuyer(row(), order({ ...moved, identifierHash: hash32('another') }))).toBe(false);
@@ -139,7 +139,7 @@ describe('the money of an authorization', () => {
     expect(mayHaveMoved(row({ state, reason: null }))).toBe(true);
   });
 
-  test('may have moved after its settlement moved nothing, because anybody can send what the chain has shown', () => {
+  test('may have moved after its settlement moved nothing, because any third party can send an authorization that is public', () => {
     expect(mayHaveMoved(row({ state: 'failed', reason: REVERTED }))).toBe(true);
   });
 

@@ -233,7 +233,7 @@ describe('a call that is malformed', () => {
 });
 
 describe('an intent', () => {
-  test('is handed over as one that nobody has seen, with what was learned of its payer', async () => {
+  test('is passed to the settler as never broadcast, with what was read of its payer', async () => {
     const payment = sign();
     await present(payment);
     const { from, nonce } = payment.authorization;
@@ -406,13 +406,13 @@ describe('before anything is spent on a payment', () => {
     expect(await present(sign(), { client: '192.0.2.2' })).toHaveProperty('body');
   });
 
-  test('a settler that refuses nobody is not asked', async () => {
+  test('a settler without refused payers is not asked', async () => {
     status = { unavailable: () => shortage };
     shop = open();
     expect(await present(sign())).toHaveProperty('body');
   });
 
-  test('a payer whom the settler refuses waits for long', async () => {
+  test('a payer that the settler refuses must wait for an hour', async () => {
     refused = 'its payments cost gas';
     expect(await present(sign())).toMatchObject({ status: 429, code: 'payer_refused', retryAfterSeconds: 3600 });
     expect(await spent()).toEqual(stopped);
@@ -560,7 +560,7 @@ describe('a settlement that moved nothing', () => {
         throw new Error('the disk is away');
       },
     ],
-  ])('that %s is unknown, and counts against nobody', async (_, end) => {
+  ])('that %s is unknown, and counts against no payer and no client', async (_, end) => {
     settle = end;
     const key = newKey();
     expect(await present(sign(latch, { key }))).toMatchObject({ code: 'settlement_unknown', charged: 'unknown' });
@@ -713,7 +713,7 @@ describe('the same payment', () => {
   });
 });
 
-test('the rail is told who asks, what the signature told, and that it is the first time', async () => {
+test('the rail gets the client, the result of the signature check, and that this is the first presentation', async () => {
   await present(sign());
   expect(told).toEqual([
     { look: CLIENT, signed: null, isAgain: false },
