@@ -3,7 +3,7 @@ import type { ChainClient } from './rpc/client.ts';
 
 /**
  * The newest block, by one request for all who ask while it is under way: answers of the same moment need not cost the chain one each.
- * The request is nobody's own: it goes on when a caller leaves, and when it fails, it fails for all who wait for it.
+ * The request belongs to all its callers. It goes on when one caller leaves, and its failure reaches all of them.
  */
 export const readNewestHeader: (chain: ChainClient) => Promise<Header> = shareUnderWay((chain) =>
   readLatestHeader(chain, {}),

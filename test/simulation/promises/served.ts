@@ -10,12 +10,12 @@ import type { Tell } from './promise.ts';
 const KEPT_MS = 900_000 - 60_000;
 /** An invoice's own life and the scheme's skew. */
 const PROOF_MS = (300 + 60) * 1000;
-/** Longer than the lease of whoever began to serve and died. */
+/** Longer than the lease of a process that began to serve and died. */
 const PATIENCE_MS = 120_000;
 
 interface Owed {
   readonly name: string;
-  /** The presentations of which one must be answered: byte for byte as they were, by whoever made them. */
+  /** The presentations of which one must be answered: byte for byte as they were, for the buyer that made them. */
   readonly ways: readonly Presentation[];
 }
 
@@ -39,7 +39,7 @@ export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet
     );
   }
 
-  /** Sats cannot come back: whoever paid an invoice of ours and showed the proof in time is owed the answer. */
+  /** Sats cannot come back: a payer that paid an invoice of ours and presented the proof in time is owed the answer. */
   function owedProofs(): Owed[] {
     const claims = new Map(
       readLedgers(world).flatMap((ledger) => ledger.claims.map((claim) => [claim.paymentHash, claim] as const)),

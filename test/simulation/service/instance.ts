@@ -69,7 +69,7 @@ export function createInstance({ name, scheduler, random, start, onAnswer, onFai
       if (isDead(born)) return;
       bury(born);
       onFailed(error);
-      // Whoever watches over processes starts it again.
+      // The supervisor of the processes starts it again.
       scheduler.after(RESTART_MS, WORLD, `start ${name}`, () => void boot());
     }
   }

@@ -169,7 +169,7 @@ describe('a fresh intent', () => {
     const payment = await stored('a');
     await ledger.abandon(payment.id);
     expect(await open().settle(intentOf(payment), CONTRACT)).toBeNull();
-    expect([clock.sleepers(), errors]).toEqual([[], []]);
+    expect([clock.pendingSleeps(), errors]).toEqual([[], []]);
   });
 });
 

@@ -84,7 +84,7 @@ describe('a row that another process settles', () => {
     // The last one is what is told of it once it is written down as unknown.
     expect(reads).toEqual([250, 500, 600, 600]);
     expect(await told).toMatchObject({ state: 'unknown' });
-    expect(clock.sleepers()).toEqual([]);
+    expect(clock.pendingSleeps()).toEqual([]);
   });
 
   test.each(['settling', 'unknown'] as const)(

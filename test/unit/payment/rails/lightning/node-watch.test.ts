@@ -45,8 +45,8 @@ describe('a node that is away', () => {
     expect(() => issuer.checkAvailable()).toThrow(expect.objectContaining({ status: 503, retryAfterSeconds: 1 }));
     const waits: number[] = [];
     for (let look = 0; look < 8; look++) {
-      await vi.waitFor(() => expect(clock.sleepers()).toHaveLength(1), SOON);
-      const [wait = 0] = clock.sleepers();
+      await vi.waitFor(() => expect(clock.pendingSleeps()).toHaveLength(1), SOON);
+      const [wait = 0] = clock.pendingSleeps();
       waits.push(wait / 1000);
       await clock.advance(wait - 1);
       const asked = node.received.length;
@@ -66,9 +66,9 @@ describe('a node that is away', () => {
     await node.setFault('reset');
     const at = await Promise.all([issue(), issue(), issue()].map(refusal));
     expect(at).toEqual(Array(3).fill('503 lightning_unavailable 1'));
-    expect(clock.sleepers()).toEqual([1000]);
+    expect(clock.pendingSleeps()).toEqual([1000]);
     await clock.advance(1000);
-    await vi.waitFor(() => expect(clock.sleepers()).toEqual([2000]), SOON);
+    await vi.waitFor(() => expect(clock.pendingSleeps()).toEqual([2000]), SOON);
     expect(await refusal(issue())).toBe('503 lightning_unavailable 2');
   });
 
@@ -109,14 +109,14 @@ describe('a node that is away', () => {
     for (const wait of [0, 1000, 2000]) {
       await clock.advance(wait);
       await refusal(issue());
-      await vi.waitFor(() => expect(clock.sleepers()).toHaveLength(1), SOON);
+      await vi.waitFor(() => expect(clock.pendingSleeps()).toHaveLength(1), SOON);
     }
     const [first, ...more] = told('warn');
     expect([first, more]).toEqual([expect.objectContaining({ receiver: 'phoenixd', waitMs: 1000 }), []]);
     expect(first?.reason).toContain('HTTP 500');
     await node.setFault('reset');
     await clock.advance(4000);
-    await vi.waitFor(() => expect(clock.sleepers()).toEqual([8000]), SOON);
+    await vi.waitFor(() => expect(clock.pendingSleeps()).toEqual([8000]), SOON);
     expect(told('warn').slice(1)).toEqual([expect.objectContaining({ waitMs: 8000 })]);
     expect(told('warn')[1]?.reason).toContain('the connection was lost');
   });
@@ -145,7 +145,7 @@ describe('a node that is away', () => {
       await watch.start();
       await time.advance(1000);
       await vi.waitFor(() => expect(watch.status().detail).toBe('away again'), SOON);
-      await vi.waitFor(() => expect(time.sleepers()).toEqual([2000]), SOON);
+      await vi.waitFor(() => expect(time.pendingSleeps()).toEqual([2000]), SOON);
       await time.advance(2000);
       await vi.waitFor(() => expect(watch.status()).toEqual({ ok: true }), SOON);
       await watch.stop();
@@ -158,7 +158,7 @@ describe('a node that is away', () => {
       node.twist = { amountMsat: 1n };
       await refusal(issue());
       node.twist = {};
-      const [wait = 0] = clock.sleepers();
+      const [wait = 0] = clock.pendingSleeps();
       await clock.advance(wait);
       await settled(true);
       return wait;
@@ -242,7 +242,7 @@ describe("a node's key", () => {
     node.twist = { privateKey: other.privateKey };
     expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
     await clock.advance(1000);
-    await vi.waitFor(() => expect(clock.sleepers()).toEqual([2000]), SOON);
+    await vi.waitFor(() => expect(clock.pendingSleeps()).toEqual([2000]), SOON);
     expect(issuer.status()).toMatchObject({ ok: false, detail: `its key is ${other.key}, and not ${key}` });
     expect(issuer.payTo()).toBe(key);
     node.key = key;
@@ -269,7 +269,7 @@ describe('a connection that may spend', () => {
     await clock.advance(1000);
     await vi.waitFor(() => expect(issuer.status().detail).toBe('it may pay'), SOON);
     expect(bench.logged.join()).toMatch(/"level":"error".*it may pay/);
-    expect(clock.sleepers()).toEqual([]);
+    expect(clock.pendingSleeps()).toEqual([]);
     expect(await refusal(issue())).toBe('503 lightning_unavailable 300');
     expect(node.invoices).toEqual([]);
   });
@@ -297,7 +297,7 @@ test('stopping ends the search for a node that is away', async () => {
   await node.setFault('500');
   await issuer.start();
   await issuer.stop();
-  expect(clock.sleepers()).toEqual([]);
+  expect(clock.pendingSleeps()).toEqual([]);
 });
 
 test('stopping while the node is asked says nothing of the node', async () => {

@@ -193,7 +193,7 @@ describe('the client of Circle’s Facilitator Service', () => {
     clock = systemClock,
     auth: Parameters<typeof createCircleFacilitator>[0]['auth'] = { token: TOKEN },
   ) => createCircleFacilitator({ ...options, url: server.url, auth, clock, pendingMs: 10_000 });
-  /** A clock whose sleepers wake at once, as late as they asked. */
+  /** A clock whose sleeps end at once and move its time by their length. */
   const quick = () => {
     let now = 0;
     const sleep = async (ms: number) => {

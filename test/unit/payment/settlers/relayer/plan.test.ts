@@ -126,9 +126,9 @@ describe('a payment that waits alone', () => {
 
   test('and cannot be read on the chain is examined, not sent', async () => {
     const { run } = await bench();
-    const [untold, other] = jobs(2);
-    (untold as Job).unresolvedMs = 1;
-    expect(await run([untold as Job, other as Job])).toEqual({ groups: [[other]], doubtful: [untold], again: [] });
+    const [unread, other] = jobs(2);
+    (unread as Job).unresolvedMs = 1;
+    expect(await run([unread as Job, other as Job])).toEqual({ groups: [[other]], doubtful: [unread], again: [] });
   });
 });
 
