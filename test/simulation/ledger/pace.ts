@@ -24,7 +24,7 @@ interface PaceOptions {
   readonly mood: LedgerMood;
   /** Milliseconds after which a client gives up a statement. */
   readonly timeoutMs: number;
-  /** What a client is told then. */
+  /** The error that a client gets then. */
   failure(): Error;
 }
 

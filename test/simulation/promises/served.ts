@@ -19,8 +19,8 @@ interface Owed {
   readonly ways: readonly Presentation[];
 }
 
-const isDelivered = ({ received, told }: Presentation): boolean =>
-  received !== null && 'status' in received && told?.status === 200;
+const isDelivered = ({ received, reported }: Presentation): boolean =>
+  received !== null && 'status' in received && reported?.status === 200;
 
 /** At rest: everybody who has paid, and was not answered, presents again and is answered. */
 export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet<string>, tell: Tell) {
@@ -65,13 +65,13 @@ export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet
   async function fetch(way: Presentation): Promise<string> {
     for (const untilMs = scheduler.nowMs() + PATIENCE_MS; ; ) {
       const at = instances.find(({ name }) => name === way.at)?.isUp() ? way.at : (instances[0]?.name ?? way.at);
-      const { told, received } = await desk.repeat(way, { from: way.request.from, at });
-      const status = received && 'status' in received ? (told?.status ?? 0) : 0;
+      const { reported, received } = await desk.repeat(way, { from: way.request.from, at });
+      const status = received && 'status' in received ? (reported?.status ?? 0) : 0;
       if (status === 200) return '';
       const waits = [0, 409, 429, 503].includes(status);
-      if (!waits || scheduler.nowMs() > untilMs) return `${status} ${told?.code ?? ''}`;
+      if (!waits || scheduler.nowMs() > untilMs) return `${status} ${reported?.code ?? ''}`;
       await new Promise<void>(
-        (next) => void setTimeout(next, 1000 * Math.min(60, Math.max(1, told?.retryAfterSeconds ?? 1))),
+        (next) => void setTimeout(next, 1000 * Math.min(60, Math.max(1, reported?.retryAfterSeconds ?? 1))),
       );
     }
   }
