@@ -98,7 +98,7 @@ export interface Settler {
   unavailable(): string | null;
   /** Why this payer's payments are refused now, or null. The core asks before a handler runs. */
   refuses?(payer: Uint8Array): string | null;
-  /** Every payer that `refuses` has a reason against now. The other processes that sell are told of them. */
+  /** Every payer that `refuses` has a reason against now. They are reported to the other processes that sell. */
   refused?(): readonly RefusedPayer[];
   /** Why payments of accounts with code are refused now, or null. Asked when a read shows that the payer has code. */
   refusesCode?(): string | null;
