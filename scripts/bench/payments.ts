@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../src/lib/hex.ts';
-import { addressOf, signDigest } from '../../src/lib/secp256k1.ts';
+import { addressOf, signRecoverable } from '../../src/lib/secp256k1.ts';
 import { domainSeparator } from '../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../src/payment/evm/eip3009.ts';
 
@@ -34,7 +34,7 @@ export function signPayment(privateKey: Uint8Array, challenge: Challenge): strin
   };
   const unsigned = { from: hexToBytes(addressOf(privateKey)), to: hexToBytes(payTo), ...terms };
   const separator = domainSeparator('USDC', '2', Number(network.split(':')[1]), hexToBytes(asset));
-  const { signature, recovery } = signDigest(authorizationDigest(unsigned, separator), privateKey);
+  const signature = bytesToHex(signRecoverable(authorizationDigest(unsigned, separator), privateKey));
   const authorization = {
     from: bytesToHex(unsigned.from),
     to: payTo,
@@ -43,6 +43,6 @@ export function signPayment(privateKey: Uint8Array, challenge: Challenge): strin
     validBefore: String(validBefore),
     nonce: bytesToHex(unsigned.nonce),
   };
-  const payload = { signature: bytesToHex(Buffer.concat([signature, Buffer.from([27 + recovery])])), authorization };
+  const payload = { signature, authorization };
   return Buffer.from(JSON.stringify({ x402Version: 2, accepted: challenge, payload })).toString('base64');
 }

@@ -35,6 +35,11 @@ interface Offer {
   readonly ours: { readonly units: bigint; readonly payTo: string } | null;
 }
 
+/** Whether `extra` of an untrusted entry names a batched payment from a deposit. */
+export function isGatewayExtra(extra: unknown): boolean {
+  return own(extra, 'name') === GATEWAY;
+}
+
 /** Reads untrusted x402 `accepts` of version 1 or 2. Null when no entry is an `exact` payment in USDC on our chain. */
 export function readAccepts(accepts: unknown, payable: Payable): Terms | null {
   if (!Array.isArray(accepts)) return null;
@@ -60,7 +65,7 @@ export function readAccepts(accepts: unknown, payable: Payable): Terms | null {
 function readOffer(accept: unknown, payable: Payable): Offer | null {
   const network = own(accept, 'network');
   if (own(accept, 'scheme') !== 'exact' || typeof network !== 'string' || !NETWORK.test(network)) return null;
-  const isGateway = own(own(accept, 'extra'), 'name') === GATEWAY;
+  const isGateway = isGatewayExtra(own(accept, 'extra'));
   return { network, isGateway, ours: network === payable.network ? readAmount(accept, payable.usdc) : null };
 }
 

@@ -1,5 +1,5 @@
 import { own } from '../lib/own-property.ts';
-import { type Payable, readAccepts, type Terms } from './accepts.ts';
+import { isGatewayExtra, type Payable, readAccepts, type Terms } from './accepts.ts';
 import { refusal } from './market/market-refusals.ts';
 import { isObject } from './market/market-text.ts';
 
@@ -84,15 +84,11 @@ function isPayable(entry: unknown, version: 1 | 2): boolean {
   return (
     typeof own(entry, version === 1 ? 'maxAmountRequired' : 'amount') === 'string' &&
     !ZERO_ADDRESS.test(String(own(entry, 'payTo'))) &&
-    (isGateway(extra) ? ADDRESS.test(String(own(extra, 'verifyingContract'))) : isPlain(method, isNamed))
+    (isGatewayExtra(extra) ? ADDRESS.test(String(own(extra, 'verifyingContract'))) : isPlain(method, isNamed))
   );
 }
 
 /** Permit2 signs for a contract that every client knows. EIP-3009 signs for the token's own domain, which the entry must name. */
 function isPlain(method: unknown, isNamed: boolean): boolean {
   return method === 'permit2' || (method === 'eip3009' && isNamed);
-}
-
-function isGateway(extra: unknown): boolean {
-  return own(extra, 'name') === 'GatewayWalletBatched';
 }

@@ -61,6 +61,12 @@ export function signDigest(digest: Uint8Array, privateKey: Uint8Array): { signat
   return { signature, recovery: recid };
 }
 
+/** Signs a 32-byte digest as contracts and `recoverAddress` take it: 65 bytes `r ‖ s ‖ v`, with v 27 or 28 and a low s. */
+export function signRecoverable(digest: Uint8Array, privateKey: Uint8Array): Buffer {
+  const { signature, recovery } = signDigest(digest, privateKey);
+  return Buffer.concat([signature, Buffer.from([27 + recovery])]);
+}
+
 /** The lower-case address of a private key; throws on a key outside the curve's order. */
 export function addressOf(privateKey: Uint8Array): `0x${string}` {
   const key = secp256k1.publicKeyCreate(privateKey, false);

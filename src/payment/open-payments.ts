@@ -6,7 +6,7 @@ import { createTokenWatch } from './evm/token-watch.ts';
 import { createFailures } from './failures.ts';
 import { createLedger, type OnMove } from './ledger.ts';
 import { createMaintenance } from './maintenance.ts';
-import { openRails, type RailKit } from './open-rails.ts';
+import { openRails, RAILS, type RailKit, type RailList } from './open-rails.ts';
 import { createPaymentsReadiness } from './open-readiness.ts';
 import { openSettling } from './open-settling.ts';
 import { createPurchase } from './purchase.ts';
@@ -27,6 +27,8 @@ interface PaymentsOptions<S>
   store: LedgerStore;
   sources: S;
   bootId: string;
+  /** The rails that may be opened: by default all. */
+  railList?: RailList;
   onMove?: OnMove;
   /** Which process settles the payments. By default this one, without others beside it. */
   place?: SettlingPlace;
@@ -36,9 +38,9 @@ interface PaymentsOptions<S>
 
 /** Composes the USDC rails: the purchase that the gate calls, and its start, maintenance and stop. */
 export function createPayments<S>(options: PaymentsOptions<S>) {
-  const { config, bootId, place = { kind: 'local' }, onLeft, log } = options;
+  const { config, bootId, railList = RAILS, place = { kind: 'local' }, onLeft, log } = options;
   const kit = openKit(options, () => settling.probes());
-  const rails = openRails(kit, (name) => statusNow(() => settling, name));
+  const rails = openRails(kit, (name) => statusNow(() => settling, name), railList);
   const settling: MaintainedSettling = openSettling({ ...kit, rails }, { place, onLeft });
   const { purchase, isServed } = openPurchase(options, kit, { rails, settling });
   const maintenance = createMaintenance({
@@ -53,7 +55,7 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     ledger: kit.ledger,
     /** What this process does for the other processes of the service. */
     forOthers,
-    readiness: createPaymentsReadiness({ config, chain: options.chain, ledger: kit.ledger, settling }),
+    readiness: createPaymentsReadiness({ config, chain: options.chain, ledger: kit.ledger, settling, railList }),
     ...maintenance,
   };
 }

@@ -44,14 +44,21 @@ export interface RailKit {
   };
 }
 
-interface RailModule {
+/** What a rail's folder brings to the list. */
+export interface RailModule {
   readonly info: RailInfo;
   /** `status` is the status of the rail's settler, in this process or another. */
   open(kit: RailKit, status: RailStatus): OpenRail;
 }
 
-/** Every rail in USDC, in the order in which a 402 lists them. The first is always on. It checks the payments that no other rail recognises. */
-const RAILS: readonly [RailModule, ...RailModule[]] = [
+/**
+ * Rails in the order in which a 402 lists them. The first is always on, so `/readyz` checks the settler of this rail. It also checks the payments that
+ * no other rail recognises.
+ */
+export type RailList = readonly [RailModule, ...RailModule[]];
+
+/** Every rail in USDC. */
+export const RAILS: RailList = [
   { info: exactInfo, open: openExact },
   { info: gatewayInfo, open: openGatewayRail },
 ];
@@ -61,15 +68,16 @@ const isOn =
   ({ info }: RailModule): boolean =>
     info.isOn(rails);
 
-/** The first rail. It is always on, so `/readyz` checks the settler of this rail. */
-export const [{ info: FIRST_RAIL }] = RAILS;
-
-/** The rails that a configuration turns on, unopened. */
-export function railsUnder(rails: RailsConfig): readonly RailInfo[] {
-  return RAILS.filter(isOn(rails)).map(({ info }) => info);
+/** The rails of a list that a configuration turns on, unopened. */
+export function railsUnder(rails: RailsConfig, list: RailList = RAILS): readonly RailInfo[] {
+  return list.filter(isOn(rails)).map(({ info }) => info);
 }
 
-/** Opens the rails that are on. `statusOf` returns the status of a rail's settler, in this process or another. */
-export function openRails(kit: RailKit, statusOf: (name: RailInfo['name']) => RailStatus): readonly OpenRail[] {
-  return RAILS.filter(isOn(kit.config.rails)).map(({ info, open }) => open(kit, statusOf(info.name)));
+/** Opens the rails of a list that are on. `statusOf` returns the status of a rail's settler, in this process or another. */
+export function openRails(
+  kit: RailKit,
+  statusOf: (name: RailInfo['name']) => RailStatus,
+  list: RailList = RAILS,
+): readonly OpenRail[] {
+  return list.filter(isOn(kit.config.rails)).map(({ info, open }) => open(kit, statusOf(info.name)));
 }

@@ -4,7 +4,8 @@ import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { domainSeparator } from './evm/eip712.ts';
 import { DOMAIN_SEPARATOR_CALLDATA, USDC_DOMAIN } from './evm/token.ts';
 import type { Ledger } from './ledger.ts';
-import { FIRST_RAIL, railsUnder } from './open-rails.ts';
+import { type RailList, railsUnder } from './open-rails.ts';
+import type { RailInfo } from './rail.ts';
 import type { RailProbe } from './settler.ts';
 import type { RailProbes, Settling } from './settling.ts';
 
@@ -13,6 +14,7 @@ interface ReadinessOptions {
   chain: Pick<ChainClient, 'request'>;
   ledger: Pick<Ledger, 'ping'>;
   settling: Pick<Settling, 'status' | 'probes' | 'detail'>;
+  railList: RailList;
 }
 
 interface Check {
@@ -24,7 +26,8 @@ interface Check {
  * Checks whether payments can be taken: the ledger answers, the chain's USDC contract has the EIP-712 domain that payers sign for, and the first rail
  * can settle. Adds the remote services.
  */
-export function createPaymentsReadiness({ config, chain, ledger, settling }: ReadinessOptions) {
+export function createPaymentsReadiness({ config, chain, ledger, settling, railList }: ReadinessOptions) {
+  const [{ info: first }] = railList;
   const { usdc, chainId } = config.network;
   const separator = bytesToHex(domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc)));
 
@@ -37,8 +40,8 @@ export function createPaymentsReadiness({ config, chain, ledger, settling }: Rea
   return async () => ({
     ledger: await checked(ledger.ping),
     usdc: await checked(checkDomain),
-    settlement: settlementState(settling.status(FIRST_RAIL.name).unavailable(), settling.detail()),
-    ...serviceChecks(settling.probes(), config.rails),
+    settlement: settlementState(settling.status(first.name).unavailable(), settling.detail()),
+    ...serviceChecks(settling.probes(), railsUnder(config.rails, railList), config.rails),
   });
 }
 
@@ -46,8 +49,8 @@ export function createPaymentsReadiness({ config, chain, ledger, settling }: Rea
  * A failed vital service fails its check, because the first rail cannot settle without it. Any other service is one of several ways to pay, so its
  * fault is only shown. Sales do not read these checks: they stop when the rail's settler is unavailable.
  */
-function serviceChecks(probes: RailProbes, rails: Config['rails']): Record<string, Check> {
-  const services = railsUnder(rails).flatMap(({ service }) => service(rails) ?? []);
+function serviceChecks(probes: RailProbes, on: readonly RailInfo[], rails: Config['rails']): Record<string, Check> {
+  const services = on.flatMap(({ service }) => service(rails) ?? []);
   const checks = services.map(({ name, isVital }): [string, Check] => {
     const probe = probes[name] ?? { ok: false, detail: 'not asked yet' };
     return [name, isVital ? withoutSender(probe) : onlyShown(probe)];

@@ -5,8 +5,8 @@ import type { Authorization } from './authorization.ts';
 import type { Credential } from './protocol.ts';
 import type { RailSettling, Settler, SettlingTerms, Verdict } from './settler.ts';
 
-/** The rails whose payments are settled after the call is served. */
-export type RailName = 'usdc-exact' | 'usdc-gateway';
+/** A rail's name in the reports of the process that settles, as its `RailInfo` gives it. The names of all rails in a list differ. */
+export type RailName = string;
 
 /** What is known of a rail before it is opened. Every member is pure. */
 export interface RailInfo {

@@ -17,7 +17,7 @@ interface LocalSettlingOptions {
   ledger: Pick<Ledger, 'waiting'>;
   settlement: Pick<Settlement, 'settle' | 'resume' | 'carry' | 'reconcile' | 'idle'>;
   /** The settler of each rail that is on. */
-  settlers: Readonly<Partial<Record<RailName, StatusSource>>>;
+  settlers: Readonly<Record<RailName, StatusSource>>;
   probes(): RailProbes;
   detail(): string | null;
   takeOver: SettlesForOthers['takeOver'];

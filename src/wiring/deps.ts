@@ -18,6 +18,7 @@ import { createLookup } from '../payment/lookup.ts';
 import { offersUnder } from '../payment/open-offers.ts';
 import { createPayments } from '../payment/open-payments.ts';
 import { httpProtocol } from '../payment/open-protocols.ts';
+import { RAILS, type RailList } from '../payment/open-rails.ts';
 import { createPaymentMetrics } from '../payment/payment-metrics.ts';
 import { createLightningDescriptor } from '../payment/rails/lightning/descriptor.ts';
 import { createLightning } from '../payment/rails/lightning/open.ts';
@@ -41,6 +42,7 @@ export async function createDeps(
   catalogue: readonly Endpoint<Sources>[] = everything,
   clock: Clock = systemClock,
   part: Part = WHOLE,
+  railList: RailList = RAILS,
 ) {
   const { network } = config;
   const worker = part.kind === 'worker' ? part : null;
@@ -68,20 +70,11 @@ export async function createDeps(
   // Free routes read the chain with the lowest rank.
   const freeSources = readingAs('free', sources);
   const payments = createPayments<Sources>({
-    config,
-    chain,
-    store,
-    sources,
-    clock,
-    bootId,
+    ...{ config, chain, store, sources, bootId, railList, spending, transfers, outgoing, clock, log },
     onMove: watched.onMove,
-    spending,
-    transfers,
-    outgoing,
     ...(!worker && { metrics: createRelayerMetrics(metrics) }),
     place: instance?.place ?? placeOf(part),
     onLeft: watched.onLeft,
-    log,
   });
   const { upstreams } = outgoing;
   const lightning = createLightning({
@@ -113,7 +106,7 @@ export async function createDeps(
   const readiness = createReadiness({ payments, lightning, collector: sources.collector, ledger, link, clock });
   const isReady = async () => (await readiness()).ready;
   const listings = openListings({ config, stores, outgoing, catalogue, leads: ledger.leads, isReady, clock, log });
-  const offerOf = offersUnder(config);
+  const offerOf = offersUnder(config, railList);
   const mounts = createMounts({
     ...{ config, catalogue, sources: freeSources, lightning, facilitator, listings, ledger, readiness, clock, log },
     purchase: payments.purchase,

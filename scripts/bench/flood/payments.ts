@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import { addressOf, signDigest } from '../../../src/lib/secp256k1.ts';
+import { addressOf, signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
 import type { Challenge } from './ask.ts';
@@ -37,8 +37,7 @@ export function signedPayment(requirement: Requirement, privateKey: Uint8Array):
   const contract = hexToBytes(extra.verifyingContract ?? asset);
   const separator = domainSeparator(extra.name, extra.version, Number(network.split(':')[1]), contract);
   const digest = authorizationDigest({ ...fields, signature: new Uint8Array() }, separator);
-  const { signature, recovery } = signDigest(digest, privateKey);
-  return headerOf(requirement, fields, Buffer.concat([signature, Buffer.from([27 + recovery])]));
+  return headerOf(requirement, fields, signRecoverable(digest, privateKey));
 }
 
 /** The same for an account whose key nobody has used: the terms are right, the signature is 65 random bytes. */

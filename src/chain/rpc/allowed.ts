@@ -24,19 +24,8 @@ function isAllowed(entries: readonly PooledProvider[], rank: Rank): boolean {
   return most >= 1 && free - 1 >= RESERVE[rank] * (burst - 1);
 }
 
-/** The requests that wait for the providers of a pool, by rank; within a rank the longest waiting comes first. */
+/** The requests that wait, by rank; within a rank the longest waiting comes first. */
 type Lines = Readonly<Record<Rank, Set<symbol>>>;
-
-const linesOf = new WeakMap<object, Lines>();
-
-function openLines(pool: object): Lines {
-  const lines = linesOf.get(pool) ?? {
-    ...{ settle: new Set<symbol>(), sale: new Set<symbol>(), collect: new Set<symbol>() },
-    ...{ offer: new Set<symbol>(), admit: new Set<symbol>(), free: new Set<symbol>() },
-  };
-  linesOf.set(pool, lines);
-  return lines;
-}
 
 /** Whether no other request comes first: none of a more important rank waits, and none of the same rank has waited longer. */
 function isNext(lines: Lines, rank: Rank, waiter: symbol): boolean {
@@ -45,34 +34,44 @@ function isNext(lines: Lines, rank: Rank, waiter: symbol): boolean {
   return isFirst && (next === waiter || !lines[rank].has(waiter));
 }
 
+/** The queue of the requests that wait for a pool of providers. */
+export interface RankQueue {
+  /**
+   * Waits until a request of this rank may be sent, at most `waitMs` milliseconds. Resolves to false when the time is over. Rejects with the signal's
+   * reason.
+   */
+  untilAllowed(rank: Rank, waitMs: number, signal?: AbortSignal): Promise<boolean>;
+}
+
 /**
- * Waits until a request of this rank may be sent, at most `waitMs` milliseconds. Resolves to false when the time is over. Rejects with the signal's
- * reason. Waiting requests take turns: a more important rank first, then the one that has waited longest. The reserves alone would not keep that
- * order: where each provider's bucket holds one request, all ranks may send at the moment when one is full. A request that does not wait passes the
- * waiting ones of its own rank.
+ * Opens the queue of a pool; a pool needs exactly one. Waiting requests take turns: a more important rank first, then the one that has waited longest.
+ * The reserves alone would not keep that order: where each provider's bucket holds one request, all ranks may send at the moment when one is full. A
+ * request that does not wait passes the waiting ones of its own rank.
  */
-export async function untilAllowed(
-  pool: Pick<ProviderPool, 'inOrder'>,
-  rank: Rank,
-  clock: Clock,
-  waitMs: number,
-  signal?: AbortSignal,
-): Promise<boolean> {
-  const lines = openLines(pool);
-  const waiter = Symbol(rank);
-  const until = clock.nowMs() + waitMs;
-  const mayGo = () => isNext(lines, rank, waiter) && isAllowed(pool.inOrder(), rank);
-  if (waitMs > 0) lines[rank].add(waiter);
-  try {
-    while (!mayGo()) {
-      const leftMs = until - clock.nowMs();
-      if (leftMs <= 0) return false;
-      await clock.sleep(Math.min(RECHECK_MS, leftMs), signal);
-    }
-    return true;
-  } finally {
-    lines[rank].delete(waiter);
-  }
+export function createRankQueue(pool: Pick<ProviderPool, 'inOrder'>, clock: Clock): RankQueue {
+  const lines: Lines = {
+    ...{ settle: new Set<symbol>(), sale: new Set<symbol>(), collect: new Set<symbol>() },
+    ...{ offer: new Set<symbol>(), admit: new Set<symbol>(), free: new Set<symbol>() },
+  };
+
+  return {
+    untilAllowed: async (rank, waitMs, signal) => {
+      const waiter = Symbol(rank);
+      const until = clock.nowMs() + waitMs;
+      const mayGo = () => isNext(lines, rank, waiter) && isAllowed(pool.inOrder(), rank);
+      if (waitMs > 0) lines[rank].add(waiter);
+      try {
+        while (!mayGo()) {
+          const leftMs = until - clock.nowMs();
+          if (leftMs <= 0) return false;
+          await clock.sleep(Math.min(RECHECK_MS, leftMs), signal);
+        }
+        return true;
+      } finally {
+        lines[rank].delete(waiter);
+      }
+    },
+  };
 }
 
 /** Whether a call failed because the providers accept no more requests now. No provider has answered such a call. */

@@ -1,7 +1,7 @@
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Allowance } from './allowance.ts';
-import { chainBusy, isChainBusy, RECHECK_MS, untilAllowed } from './allowed.ts';
+import { chainBusy, createRankQueue, isChainBusy, type RankQueue, RECHECK_MS } from './allowed.ts';
 import { type AnswerError, classifyError, ProviderFailure } from './answers.ts';
 import type { RpcCall } from './call.ts';
 import type { ChainLog } from './log.ts';
@@ -110,7 +110,8 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
   const [first] = providers;
   if (first === undefined) throw new Error('a chain client needs at least one RPC URL');
   const pool = createProviderPool(providers, { chainId, genesisHash: options.genesisHash }, clock, log);
-  const askInOrder = createAsk(pool, clock);
+  const queue = createRankQueue(pool, clock);
+  const askInOrder = createAsk(pool, queue, clock);
 
   return {
     chainId,
@@ -130,7 +131,7 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
       );
       return (await Promise.all(parts)).flat();
     },
-    ready: (rank, signal) => untilAllowed(pool, rank, clock, Number.POSITIVE_INFINITY, signal).then(() => {}),
+    ready: (rank, signal) => queue.untilAllowed(rank, Number.POSITIVE_INFINITY, signal).then(() => {}),
     requestsPerSecond: () => pool.inOrder().reduce((sum, { allowance }) => sum + allowance.rate(), 0),
     async everywhere(calls, { signal } = {}) {
       await Promise.allSettled(pool.inOrder().map((entry) => pool.call(entry, calls, signal)));
@@ -159,7 +160,7 @@ type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>
  * 6. when no provider is left: if every provider answered and refused the open calls, the last refusal is their result; if all were limited,
  *    `chain_busy`; else UpstreamFailed.
  */
-function createAsk(pool: ProviderPool, clock: Clock): Ask {
+function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock: Clock): Ask {
   return async (calls, rpc) => {
     const { rank = 'sale', signal } = rpc;
     const until = clock.nowMs() + WAIT_MS[rank];
@@ -170,7 +171,7 @@ function createAsk(pool: ProviderPool, clock: Clock): Ask {
       isLastTry: false,
     };
     for (;;) {
-      const isAllowed = await untilAllowed(pool, rank, clock, until - clock.nowMs(), signal);
+      const isAllowed = await untilAllowed(rank, until - clock.nowMs(), signal);
       if (!isAllowed && rank !== 'settle') throw chainBusy();
       round.isLastTry = clock.nowMs() >= until;
       try {

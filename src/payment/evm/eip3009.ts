@@ -5,6 +5,18 @@ import type { Authorization } from '../authorization.ts';
 import { PaymentRefused } from '../refusal.ts';
 import { addressWord, typedDigest, typeHash, word } from './eip712.ts';
 
+/**
+ * How long clients may sign for, in seconds: 7 days and 100 seconds, for both rails, because Circle's batched payments require it. A 402 names it, and
+ * so does a request to a remote settler.
+ */
+export const MAX_TIMEOUT_SECONDS = 604_900;
+
+/**
+ * Longest validity, in seconds, of an authorization that is given to a third party. It is what clients sign for, plus ten minutes for differing
+ * clocks. A settlement without evidence stays unknown until its authorization expires.
+ */
+export const MOST_VALIDITY_SECONDS = MAX_TIMEOUT_SECONDS + 600;
+
 /** Seconds added to the longest handler and settlement: the SDK's own margin (@x402/evm 2.27 `verify`). */
 const MARGIN_SECONDS = 6;
 

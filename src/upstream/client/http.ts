@@ -2,6 +2,7 @@ import { Agent } from 'undici';
 import type { z } from 'zod';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { createSingleFlight } from '../../lib/single-flight.ts';
 import type { DialOptions } from '../guard/dial.ts';
 import { followRedirects } from '../guard/follow.ts';
 import { createResolve } from '../guard/resolve.ts';
@@ -12,7 +13,6 @@ import { ExchangeFailed } from './failure.ts';
 import { parseJson } from './json.ts';
 import { createLimiter, LimiterFull } from './limiter.ts';
 import { type CacheOptions, createResponseCache } from './response-cache.ts';
-import { createSingleFlight } from './single-flight.ts';
 
 /** One request to an upstream. Missing options are the upstream's defaults. */
 export interface UpstreamRequest {

@@ -4,7 +4,7 @@ import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
-import { decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+import { errorOf, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '../../support/usdc/local-facilitator.ts';
 
@@ -18,8 +18,6 @@ afterAll(async () => {
   await facilitator.stop();
   await network.stop();
 });
-
-const errorOf = (answer: Answer) => [answer.status, decoded(answer, 'payment-required').error];
 
 describeServices('a third party’s facilitator', (ledgerEnv) => {
   const latch = latchedEndpoint();

@@ -9,7 +9,7 @@ import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+import { balanceOf, errorOf, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 
 /** The storage slot from which `StoppedUsdc` reads the blocklisted account. */
@@ -21,8 +21,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await network.stop();
 });
-
-const errorOf = (answer: Answer) => [answer.status, decoded(answer, 'payment-required').error];
 const codeOf = (answer: Answer) => [answer.status, JSON.parse(answer.body).code];
 
 describeServices('our relayer', (ledgerEnv) => {

@@ -1,30 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/checks.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
-import { type Answer, type Service, startService } from '../../support/service/service.ts';
+import { type Service, startService } from '../../support/service/service.ts';
 import { until } from '../../support/service/workers.ts';
-import { decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+import { decoded, errorOf, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+import { GATEWAY_WALLET, withGatewayNetwork } from '../../support/usdc/gateway-network.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
-import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
 import { headerOf, payloadOf, type Requirement } from '../../support/usdc/payments.ts';
 
-const WALLET = `0x${'77'.repeat(20)}` as const;
 const ELSEWHERE = `0x${'5e'.repeat(20)}` as const;
-let network: EmbeddedNetwork;
-let gateway: GatewayStandIn;
-beforeAll(async () => {
-  network = await startEmbeddedNetwork();
-  gateway = await startGatewayStandIn(network.chainId, WALLET);
-});
-afterAll(async () => {
-  await gateway.stop();
-  await network.stop();
-});
-
-const errorOf = (answer: Answer) => [answer.status, decoded(answer, 'payment-required').error];
+const { network, gateway, gatewayEnv } = withGatewayNetwork();
 
 describeServices('the Gateway’s rail', (ledgerEnv) => {
   const latch = latchedEndpoint();
@@ -32,10 +19,7 @@ describeServices('the Gateway’s rail', (ledgerEnv) => {
   let service: Service;
   let sameSeller: Service;
   beforeAll(async () => {
-    const env = {
-      ...{ GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET },
-      ...{ SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '100' },
-    };
+    const env = { ...gatewayEnv(), SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '100' };
     service = await startService(network, { env: { ...env, ...(await ledgerEnv()) }, catalogue: [latch.endpoint] });
     sameSeller = await startService(network, { env, catalogue: [other.endpoint] });
   });
@@ -50,7 +34,7 @@ describeServices('the Gateway’s rail', (ledgerEnv) => {
     if (units > 0n) gateway.deposit(address, units);
     const accepts = decoded(await service.get(latch.path), 'payment-required').accepts as Requirement[];
     const requirement = accepts[1] as Requirement;
-    const authorization = signForGateway(privateKey, requirement, WALLET);
+    const authorization = signForGateway(privateKey, requirement, GATEWAY_WALLET);
     const payment = { authorization, requirement, header: headerOf(payloadOf(authorization, requirement)) };
     return { ...payment, address, privateKey };
   }
@@ -61,12 +45,12 @@ describeServices('the Gateway’s rail', (ledgerEnv) => {
     requirement,
     authorization: { nonce },
   }: Payment & { privateKey: Buffer }) {
-    const cheap = signForGateway(privateKey, requirement, WALLET, { nonce, to: ELSEWHERE, value: 1n });
+    const cheap = signForGateway(privateKey, requirement, GATEWAY_WALLET, { nonce, to: ELSEWHERE, value: 1n });
     const { chainId, usdc } = network;
     const terms = {
       network: `eip155:${chainId}` as const,
       usdc,
-      extra: gatewayExtra(WALLET),
+      extra: gatewayExtra(GATEWAY_WALLET),
       publicOrigin: 'http://b',
     };
     const sent = { method: 'POST', body: JSON.stringify(settleRequest(cheap, terms)) };
@@ -105,7 +89,7 @@ describeServices('the Gateway’s rail', (ledgerEnv) => {
     expect(errorOf(await buy(await batched(999n)))).toEqual([402, 'insufficient_balance']);
     expect(latch.runs()).toBe(runs);
     const first = await batched(1500n);
-    const second = signForGateway(first.privateKey, first.requirement, WALLET);
+    const second = signForGateway(first.privateKey, first.requirement, GATEWAY_WALLET);
     latch.close();
     const served = buy(first);
     await until('it is served', () => latch.waiting() === 1);

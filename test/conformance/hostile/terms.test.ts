@@ -1,28 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { describeServices } from '../../support/ledger/on-ledgers.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
-import { type Answer, type Service, startService } from '../../support/service/service.ts';
-import { balanceOf, decoded, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+import { balanceOf, decoded, errorOf, newBuyer, type Payment, present } from '../../support/usdc/buyer.ts';
+import { GATEWAY_WALLET, withGatewayNetwork } from '../../support/usdc/gateway-network.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
-import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
 import { headerOf, payloadOf, type Requirement, signAuthorization } from '../../support/usdc/payments.ts';
 
-const WALLET = `0x${'77'.repeat(20)}` as const;
 const REVERTED = 'invalid_exact_evm_transaction_failed';
-let network: EmbeddedNetwork;
-let gateway: GatewayStandIn;
-beforeAll(async () => {
-  network = await startEmbeddedNetwork();
-  gateway = await startGatewayStandIn(network.chainId, WALLET);
-});
-afterAll(async () => {
-  await gateway.stop();
-  await network.stop();
-});
-
-const errorOf = (answer: Answer) => [answer.status, decoded(answer, 'payment-required').error];
+const { network, gateway, gatewayEnv } = withGatewayNetwork();
 
 describeServices('an authorization that has failed once', (ledgerEnv) => {
   const cheap = latchedEndpoint('/test/cheap', '0.0005');
@@ -30,7 +17,7 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
   const dearPath = '/v1/paid/test/dear';
   let service: Service;
   beforeAll(async () => {
-    const env = { GATEWAY: 'on', GATEWAY_URL: gateway.url, GATEWAY_WALLET_ADDRESS: WALLET, ...(await ledgerEnv()) };
+    const env = { ...gatewayEnv(), ...(await ledgerEnv()) };
     service = await startService(network, { env, catalogue: [cheap.endpoint, dear.endpoint] });
   });
   afterAll(() => service.stop());
@@ -65,7 +52,7 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
     gateway.deposit(buyer.address, 10_000n);
     gateway.fault('refuses');
     const requirement = await requirementAt(cheap.path, 'gateway');
-    const authorization = signForGateway(buyer.privateKey, requirement, WALLET);
+    const authorization = signForGateway(buyer.privateKey, requirement, GATEWAY_WALLET);
     const payment = { authorization, requirement, header: headerOf(payloadOf(authorization, requirement)) };
     expect((await present(service.origin, cheap.path, payment)).status).toBe(402);
     gateway.fault(null);
@@ -112,7 +99,7 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
   test('cannot pay for a more expensive call over the Gateway either', async () => {
     const { address, privateKey, payment } = await failAtGateway();
     const requirement = await requirementAt(dearPath, 'gateway');
-    const changed = signForGateway(privateKey, requirement, WALLET, { nonce: payment.authorization.nonce });
+    const changed = signForGateway(privateKey, requirement, GATEWAY_WALLET, { nonce: payment.authorization.nonce });
     expect(errorOf(await presentAs(dearPath, changed, requirement))).toEqual([402, 'payment_already_used']);
     expect(gateway.depositOf(address)).toBe(10_000n);
     const answer = await present(service.origin, cheap.path, payment);

@@ -17,24 +17,13 @@ import { settleRequest } from '../../../src/payment/settlers/facilitator/request
 import { transactionText } from '../../../src/payment/transaction-id.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
-import { newKey, USDC } from '../../support/usdc/payments.ts';
+import { newKey, plainRequirement, USDC } from '../../support/usdc/payments.ts';
 
 // Circle's own package on the buyer's and on the seller's side. We verify what it signs, and the stand-in answers it as it answers us.
 const WALLET = `0x${'77'.repeat(20)}` as const;
 const NETWORK = 'eip155:5042';
 const seller = newKey();
-const requirement = gatewayRequirement(
-  {
-    scheme: 'exact',
-    network: NETWORK,
-    amount: '1000',
-    asset: USDC,
-    payTo: seller.address,
-    maxTimeoutSeconds: 604_900,
-    extra: {},
-  },
-  WALLET,
-);
+const requirement = gatewayRequirement(plainRequirement(seller.address), WALLET);
 const terms = { network: NETWORK, usdc: USDC, extra: gatewayExtra(WALLET), publicOrigin: 'https://a.test' } as const;
 
 let gateway: GatewayStandIn;

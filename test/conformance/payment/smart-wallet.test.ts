@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
-import { signDigest } from '../../../src/lib/secp256k1.ts';
+import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
 import { type Service, startService } from '../../support/service/service.ts';
@@ -29,9 +29,9 @@ async function payment(privateKey: Uint8Array, tail = Buffer.alloc(0)) {
   const requirement = requirementOf((await service.get(PATH)).headers);
   const unsigned = { ...signAuthorization(privateKey, requirement), from: hexToBytes(wallet) };
   const separator = domainSeparator('USDC', '2', network.chainId, hexToBytes(network.usdc));
-  const { signature, recovery } = signDigest(authorizationDigest(unsigned, separator), privateKey);
-  const bytes = Buffer.concat([signature, Buffer.from([27 + recovery]), tail]);
-  return { header: headerOf(payloadOf({ ...unsigned, signature: bytes }, requirement)) };
+  const signature = signRecoverable(authorizationDigest(unsigned, separator), privateKey);
+  const signed = { ...unsigned, signature: Buffer.concat([signature, tail]) };
+  return { header: headerOf(payloadOf(signed, requirement)) };
 }
 
 test('a smart wallet pays with its owner’s signature (ERC-1271)', async () => {

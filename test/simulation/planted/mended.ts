@@ -114,7 +114,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
         replace: "if (reply.kind === 'used' && !usedBefore)",
       },
       {
-        file: 'src/payment/settlers/facilitator/remote-settling.ts',
+        file: 'src/payment/settlers/facilitator/service-settling.ts',
         find: 'ownOnly: settler.usedBefore !== null,',
         replace: 'ownOnly: false,',
       },

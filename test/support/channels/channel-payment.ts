@@ -1,5 +1,5 @@
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import { addressOf, signDigest } from '../../../src/lib/secp256k1.ts';
+import { addressOf, signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { type ChannelConfig, createScheme } from '../../../src/payment/rails/usdc-channels/scheme.ts';
 import { USDC } from '../usdc/payments.ts';
 
@@ -20,12 +20,6 @@ export function channelOf(privateKey: Uint8Array, more: Partial<ChannelConfig> =
   return { payer, payerAuthorizer: payer, ...CHANNEL_TERMS, salt: Buffer.alloc(32), ...more };
 }
 
-/** A 65-byte signature over a digest, as the contract takes it. */
-export function signed(digest: Uint8Array, privateKey: Uint8Array): Buffer {
-  const { signature, recovery } = signDigest(digest, privateKey);
-  return Buffer.concat([signature, Buffer.from([27 + recovery])]);
-}
-
 /** A config as clients write it. */
 export function configJson(config: ChannelConfig) {
   const { withdrawDelay, ...bytes } = config;
@@ -37,7 +31,7 @@ export function configJson(config: ChannelConfig) {
 export function voucherPayload(privateKey: Uint8Array, max: bigint, more: Partial<ChannelConfig> = {}) {
   const config = channelOf(privateKey, more);
   const channelId = scheme.channelId(config);
-  const signature = bytesToHex(signed(scheme.voucherDigest(channelId, max), privateKey));
+  const signature = bytesToHex(signRecoverable(scheme.voucherDigest(channelId, max), privateKey));
   return {
     type: 'voucher',
     channelConfig: configJson(config),

@@ -53,7 +53,6 @@ export const lightning: RailFixture = {
   name: 'lightning',
   kind: 'paid-first',
   surface: 'lightning',
-  program: 'service-shop.ts',
   cannot: {
     expired:
       'an invoice lives for five minutes of its node’s time; test/conformance/lightning/routes.test.ts moves a clock',

@@ -53,8 +53,6 @@ export interface RailFixture {
    * presents the proof. */
   readonly kind: 'signed-first' | 'paid-first';
   readonly surface: 'paid' | 'lightning';
-  /** The path of the program that sells over the rail. */
-  readonly program: string;
   /** What this rail cannot show, each with the reason. */
   readonly cannot: Readonly<Partial<Record<Shown, string>>>;
   /** Converts a price to the unit of the rail's offers. */

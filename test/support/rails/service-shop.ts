@@ -1,15 +1,23 @@
 import { buildApp } from '../../../src/app.ts';
+import { WHOLE } from '../../../src/cluster/part.ts';
 import { loadConfig } from '../../../src/config.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
+import { RAILS, type RailList } from '../../../src/payment/open-rails.ts';
 import { createDeps } from '../../../src/wiring/deps.ts';
 import { sourcedEndpoints } from './source.ts';
+import { createToyRail } from './toy-rail.ts';
 
-// The real service as a program of its own, which sells the endpoints of the tests: as src/server.ts starts it, but for the catalogue.
+// The real service as a program of its own, as src/server.ts starts it, with two differences: it sells the endpoints of the tests, and where there is a
+// bank of the toy rail, the list of rails has the toy rail as one more entry.
 
 const config = loadConfig(process.env);
 const log = createLogger(config.logLevel);
-const deps = await createDeps(config, log, sourcedEndpoints<Sources>(String(process.env.SOURCE_URL)));
+const { SOURCE_URL, TOY_BANK_URL: bankUrl } = process.env;
+const catalogue = sourcedEndpoints<Sources>(String(SOURCE_URL));
+const rails: RailList = bankUrl === undefined ? RAILS : [...RAILS, createToyRail(bankUrl)];
+const deps = await createDeps(config, log, catalogue, systemClock, WHOLE, rails);
 const app = await buildApp(deps);
 await app.listen({ host: config.host, port: config.port });
 process.on('SIGTERM', async () => {

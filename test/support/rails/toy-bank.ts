@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { createHold } from '../hold.ts';
 import { startStandIn } from '../upstream/http-stand-in.ts';
 
 /** The message that a payer of the toy rail signs with its account's key, which the bank has too. All values are text. */
@@ -28,12 +29,12 @@ export function signToy(key: Buffer, { from, to, value, validBefore, nonce }: Om
 export async function startToyBank() {
   const accounts = new Map<string, { key: Buffer; balance: bigint }>();
   const transfers = new Map<string, { transaction: string; value: string }>();
-  let held: Promise<void> | null = null;
+  const { passed, hold } = createHold();
   let asked = 0;
 
   async function move(payment: ToyPayment, transaction: string): Promise<object> {
     asked += 1;
-    await held;
+    await passed();
     const known = transfers.get(nameOf(payment));
     if (known) return known;
     const account = accounts.get(payment.from);
@@ -62,14 +63,7 @@ export async function startToyBank() {
       return { from, key, account };
     },
     /** Makes all transfers wait until the returned function is called, even when a client disconnects meanwhile. */
-    hold: (): (() => void) => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      held = promise;
-      return () => {
-        held = null;
-        resolve();
-      };
-    },
+    hold,
     /** The number of requests for a transfer so far. */
     asked: () => asked,
     movedBy: (transaction: string): bigint =>

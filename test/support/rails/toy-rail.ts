@@ -3,24 +3,28 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { type Authorization, paymentKey } from '../../../src/payment/authorization.ts';
 import { hashAuthorization } from '../../../src/payment/evm/eip3009.ts';
-import type { Ledger } from '../../../src/payment/ledger.ts';
-import type { PurchaseRail } from '../../../src/payment/rail.ts';
+import type { RailKit, RailModule } from '../../../src/payment/open-rails.ts';
+import type { Credential } from '../../../src/payment/protocol.ts';
+import type { PurchaseRail, RailInfo } from '../../../src/payment/rail.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import { type Intent, type Outcome, REVERTED, type SettlingRail, type Verdict } from '../../../src/payment/settler.ts';
+import {
+  type Intent,
+  type Outcome,
+  type RailSettling,
+  REVERTED,
+  type SettlingTerms,
+  type Verdict,
+} from '../../../src/payment/settler.ts';
+import type { RailStatus } from '../../../src/payment/settling.ts';
 import type { ToyPayment } from './toy-bank.ts';
 
 const CONTRACT = Buffer.alloc(20, 0x70);
-export const TOY_NETWORK = 'eip155:5042';
+const SCHEME = 'toy';
 /** In milliseconds. A settlement without an answer in this time is unknown. */
 const TIMEOUT_MS = 1000;
 
-/** The requirement of a call over the toy rail. */
-export function toyRequirement(amount: string): PaymentRequirements {
-  return {
-    ...{ scheme: 'toy', network: TOY_NETWORK, amount, asset: 'TOY', payTo: `0x${'5e'.repeat(20)}` },
-    ...{ maxTimeoutSeconds: 60, extra: {} },
-  };
-}
+/** Makes this rail's entry in a 402 from the plain entry. */
+const entryFrom = (plain: PaymentRequirements) => ({ ...plain, scheme: SCHEME, asset: 'TOY', extra: {} });
 
 /** The bank's answer about a payment. */
 interface Known {
@@ -29,8 +33,11 @@ interface Known {
   readonly transfer: { readonly transaction: `0x${string}`; readonly value: string } | null;
 }
 
-/** A rail whose money is with a bank that is reached over HTTP. It is an example of the members that a rail must have. */
-export function createToyRail(bankUrl: string, ledger: () => Pick<Ledger, 'openBefore' | 'noteBroadcast'>) {
+/**
+ * A rail whose money is with a bank that is reached over HTTP, as an entry of the list of rails. It is an example of the members that a rail must have.
+ */
+export function createToyRail(bankUrl: string): RailModule {
+  const info: RailInfo = { name: 'toy', isOn: () => true, entry: entryFrom, service: () => null };
   async function ask<T>(path: string, authorization: Authorization, transaction?: Uint8Array): Promise<T> {
     const body = JSON.stringify({
       payment: textOf(authorization),
@@ -40,10 +47,10 @@ export function createToyRail(bankUrl: string, ledger: () => Pick<Ledger, 'openB
     return (await (await fetch(bankUrl + path, { method: 'POST', body, signal })).json()) as T;
   }
 
-  async function move({ id, authorization }: Intent): Promise<Outcome> {
+  async function move({ id, authorization }: Intent, { noteBroadcast }: SettlingTerms): Promise<Outcome> {
     // The transaction is on disk before the bank gets it. From then on only the evidence ends the sale.
     const transaction = randomBytes(32);
-    if (!(await ledger().noteBroadcast([{ id, transaction }])).has(id)) return { kind: 'unknown' };
+    if (!(await noteBroadcast([{ id, transaction }])).has(id)) return { kind: 'unknown' };
     const moved = await ask<Known['transfer'] & { refused?: true }>('/move', authorization, transaction);
     return moved.refused ? { kind: 'failed', reason: REVERTED } : settledBy(moved);
   }
@@ -54,10 +61,10 @@ export function createToyRail(bankUrl: string, ledger: () => Pick<Ledger, 'openB
   };
   const unknown = (): { kind: 'unknown' } => ({ kind: 'unknown' });
 
-  const purchase: PurchaseRail = {
+  const purchaseWith = ({ config, ledger }: RailKit, status: RailStatus): PurchaseRail => ({
     contract: CONTRACT,
-    status: { unavailable: () => null },
-    requirement: ({ amount }) => toyRequirement(amount),
+    status: { unavailable: status.unavailable },
+    requirement: entryFrom,
     read: (payload) => {
       const authorization = read(payload);
       return { authorization, authorizationHash: hashAuthorization(authorization, CONTRACT) };
@@ -82,21 +89,25 @@ export function createToyRail(bankUrl: string, ledger: () => Pick<Ledger, 'openB
       return { used: transfer !== null, balance: BigInt(balance), hasCode: false, block: 0 };
     },
     verify: async (id, authorization, { balance }) => {
-      const promised = await ledger().openBefore(paymentKey(authorization, TOY_NETWORK, CONTRACT), id);
+      const promised = await ledger.openBefore(paymentKey(authorization, config.network.caip2, CONTRACT), id);
       if (balance < authorization.value + promised) throw new PaymentRefused('toy_insufficient_balance');
       return { checkedBlock: 0, hasCode: false };
     },
-  };
-  const settling: SettlingRail = {
+  });
+  const openSettling = (terms: SettlingTerms): RailSettling => ({
     settler: {
-      settle: (intents) => intents.map((intent) => move(intent).catch(unknown)),
+      settle: (intents) => intents.map((intent) => move(intent, terms).catch(unknown)),
       unavailable: () => null,
       stop: async () => {},
     },
     evidence: { lookup: (authorization) => lookup(authorization).catch(unknown) },
     ownOnly: false,
+  });
+  const recognises = ({ scheme }: Credential['accepted']): boolean => scheme === SCHEME;
+  return {
+    info,
+    open: (kit, status) => ({ info, recognises, purchase: purchaseWith(kit, status), openSettling }),
   };
-  return { purchase, settling };
 }
 
 function settledBy({ transaction, value }: NonNullable<Known['transfer']>): Outcome {

@@ -3,10 +3,9 @@ import { until } from '../service/workers.ts';
 import { balanceOf, newBuyer } from '../usdc/buyer.ts';
 import { requirementOf, signAuthorization } from '../usdc/payments.ts';
 import type { RailUnderTest } from './rail-fixture.ts';
+import { FUNDS } from './signed-rail.ts';
 import { usdcPayment } from './usdc-payment.ts';
 
-/** Enough for every call of the suite. */
-const FUNDS = 100_000n;
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
 interface Log {

@@ -1,29 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { startLocalFacilitator } from '../usdc/local-facilitator.ts';
-import type { RailFixture } from './rail-fixture.ts';
+import { signedRail } from './signed-rail.ts';
 import { openExact } from './usdc-exact.ts';
-import { usdcUnits } from './usdc-payment.ts';
 
 /** `usdc-exact`, settled by the SDK's own facilitator. */
-export const usdcFacilitator: RailFixture = {
-  name: 'usdc-exact over a facilitator',
-  kind: 'signed-first',
-  surface: 'paid',
-  program: 'service-shop.ts',
-  cannot: {},
-  unitsOf: usdcUnits,
-  open: async (network) => {
-    const token = randomBytes(16).toString('hex');
-    const facilitator = await startLocalFacilitator(network, token);
-    return {
-      ...openExact(network),
-      env: {
-        ...{ LIGHTNING_RECEIVER: 'none', RELAYER_PRIVATE_KEY: '', SETTLER: 'facilitator' },
-        ...{ REMOTE_FACILITATOR_URL: facilitator.url, REMOTE_FACILITATOR_TOKEN: token },
-        REMOTE_FACILITATOR_TIMEOUT_MS: '600',
-      },
-      secrets: [token],
-      close: facilitator.stop,
-    };
-  },
-};
+export const usdcFacilitator = signedRail('usdc-exact over a facilitator', async (network) => {
+  const token = randomBytes(16).toString('hex');
+  const facilitator = await startLocalFacilitator(network, token);
+  return {
+    ...openExact(network),
+    env: {
+      ...{ LIGHTNING_RECEIVER: 'none', RELAYER_PRIVATE_KEY: '', SETTLER: 'facilitator' },
+      ...{ REMOTE_FACILITATOR_URL: facilitator.url, REMOTE_FACILITATOR_TOKEN: token },
+      REMOTE_FACILITATOR_TIMEOUT_MS: '600',
+    },
+    secrets: [token],
+    close: facilitator.stop,
+  };
+});

@@ -18,9 +18,6 @@ interface PayerAccount {
   add(units: bigint): Promise<void>;
 }
 
-/** USDC base units of a price. */
-export const usdcUnits = (priceUsd: string): bigint => BigInt(Math.round(Number(priceUsd) * 1e6));
-
 /** Makes a payment by a signed authorization. Losses of the account count from now on. */
 export async function usdcPayment({ requirement, wrong, sign }: Signing, account: PayerAccount): Promise<RailPayment> {
   const before = await account.balance();

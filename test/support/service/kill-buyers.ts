@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
-import { signDigest } from '../../../src/lib/secp256k1.ts';
+import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
 import { newBuyer, type Payment } from '../usdc/buyer.ts';
@@ -40,8 +40,8 @@ async function newWalletPayer(network: EmbeddedNetwork, units: bigint): Promise<
     sign: async (origin, path) => {
       const requirement = requirementOf((await call(origin, path)).headers);
       const unsigned = { ...signAuthorization(privateKey, requirement), from: hexToBytes(address) };
-      const { signature, recovery } = signDigest(authorizationDigest(unsigned, separator), privateKey);
-      const authorization = { ...unsigned, signature: Buffer.concat([signature, Buffer.from([27 + recovery])]) };
+      const signature = signRecoverable(authorizationDigest(unsigned, separator), privateKey);
+      const authorization = { ...unsigned, signature };
       return { authorization, requirement, header: headerOf(payloadOf(authorization, requirement)) };
     },
   };

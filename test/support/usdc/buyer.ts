@@ -46,6 +46,9 @@ export function decoded(answer: Answer, name: 'payment-required' | 'payment-resp
   return JSON.parse(Buffer.from(String(answer.headers[name]), 'base64').toString('utf8'));
 }
 
+/** The status of a refusal, and the reason that its 402 names. */
+export const errorOf = (answer: Answer) => [answer.status, decoded(answer, 'payment-required').error];
+
 /** A USDC balance in base units, read over JSON-RPC. */
 export async function balanceOf(network: EmbeddedNetwork, address: string): Promise<bigint> {
   const data = `0x70a08231${address.slice(2).toLowerCase().padStart(64, '0')}`;

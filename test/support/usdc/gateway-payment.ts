@@ -1,5 +1,5 @@
 import { hexToBytes } from '../../../src/lib/hex.ts';
-import { signDigest } from '../../../src/lib/secp256k1.ts';
+import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
@@ -15,6 +15,5 @@ export function signForGateway(
   const plain = signAuthorization(privateKey, requirement, overrides);
   const chainId = Number(requirement.network.split(':')[1]);
   const separator = domainSeparator('GatewayWalletBatched', '1', chainId, hexToBytes(wallet));
-  const { signature, recovery } = signDigest(authorizationDigest(plain, separator), privateKey);
-  return { ...plain, signature: Buffer.concat([signature, Buffer.from([27 + recovery])]) };
+  return { ...plain, signature: signRecoverable(authorizationDigest(plain, separator), privateKey) };
 }

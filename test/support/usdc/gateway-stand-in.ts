@@ -3,6 +3,7 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { decodeEip3009 } from '../../../src/payment/evm/eip3009-payload.ts';
 import { createGatewaySignatureCheck } from '../../../src/payment/rails/usdc-gateway/checks.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { createHold } from '../hold.ts';
 import { type Answered, type Asked, startStandIn } from '../upstream/http-stand-in.ts';
 import { USDC } from './payments.ts';
 
@@ -54,7 +55,7 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
   const checkSignature = createGatewaySignatureCheck(chainId, wallet);
   const met = new Set<string>();
   let fault: GatewayFault | null = null;
-  let held: Promise<void> | null = null;
+  const { passed, hold } = createHold();
 
   /** The static checks. Returns the API's error code of the first that fails. */
   async function staticFault({ paymentPayload, paymentRequirements: asked }: Asked['body']): Promise<string | null> {
@@ -185,7 +186,7 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
         return { json: wrong === null ? { isValid: true } : { isValid: false, invalidReason: wrong } };
       }
       case 'POST /v1/x402/settle': {
-        await held;
+        await passed();
         const nonce = body.paymentPayload.payload.authorization.nonce;
         if (fault === null || met.has(nonce)) return { json: await settle(body) };
         met.add(nonce);
@@ -227,15 +228,8 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
       const transfer = transfers.get(id);
       if (transfer) transfer.status = 'failed';
     },
-    /** Holds every settlement until the returned function is called, also when its client closes the connection. */
-    hold: (): (() => void) => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      held = promise;
-      return () => {
-        held = null;
-        resolve();
-      };
-    },
+    /** Holds every settlement. */
+    hold,
     /** Sets the fault of the first request for each payment; null removes it. */
     fault: (next: GatewayFault | null) => {
       fault = next;

@@ -1,9 +1,9 @@
 import { encodeFunctionData, parseAbi } from 'viem';
 import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import { keccak256, signDigest } from '../../../src/lib/secp256k1.ts';
+import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
-import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
+import { addressWord, domainSeparator, typedDigest, typeHash } from '../../../src/payment/evm/eip712.ts';
 import { transferCalldata } from '../../../src/payment/evm/token.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { newKey } from './payments.ts';
@@ -37,15 +37,12 @@ export function cancelCalldata(
   { from, nonce }: Authorization,
 ): `0x${string}` {
   const abi = parseAbi(['function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)']);
-  const typeHash = keccak256(Buffer.from('CancelAuthorization(address authorizer,bytes32 nonce)'));
-  const struct = keccak256(Buffer.concat([typeHash, Buffer.alloc(12), from, nonce]));
+  const struct = [typeHash('CancelAuthorization(address authorizer,bytes32 nonce)'), addressWord(from), nonce];
   const separator = domainSeparator('USDC', '2', network.chainId, hexToBytes(network.usdc));
-  const digest = keccak256(Buffer.concat([Buffer.from([0x19, 0x01]), separator, struct]));
-  const { signature, recovery } = signDigest(digest, privateKey);
-  const bytes = bytesToHex(Buffer.concat([signature, Buffer.from([27 + recovery])]));
+  const signature = bytesToHex(signRecoverable(typedDigest(separator, struct), privateKey));
   return encodeFunctionData({
     abi,
     functionName: 'cancelAuthorization',
-    args: [bytesToHex(from), bytesToHex(nonce), bytes],
+    args: [bytesToHex(from), bytesToHex(nonce), signature],
   });
 }

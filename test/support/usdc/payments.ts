@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import { addressOf, signDigest } from '../../../src/lib/secp256k1.ts';
+import { addressOf, signRecoverable } from '../../../src/lib/secp256k1.ts';
 import type { Authorization } from '../../../src/payment/authorization.ts';
 import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
 import { authorizationDigest } from '../../../src/payment/evm/eip3009.ts';
@@ -22,6 +22,14 @@ export interface Requirement {
   payTo: string;
   maxTimeoutSeconds: number;
   extra: Record<string, unknown>;
+}
+
+/** The plain entry of a 402 as the service makes it, over 1000 base units of USDC on chain 5042. */
+export function plainRequirement(payTo: string): Requirement & { network: 'eip155:5042' } {
+  return {
+    ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: USDC, payTo, maxTimeoutSeconds: 604_900 },
+    extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
+  };
 }
 
 interface Overrides {
@@ -51,8 +59,7 @@ export function signAuthorization(
   };
   const chainId = overrides.chainId ?? Number(requirement.network.split(':')[1]);
   const separator = domainSeparator('USDC', '2', chainId, hexToBytes(requirement.asset));
-  const { signature, recovery } = signDigest(authorizationDigest(unsigned, separator), privateKey);
-  return { ...unsigned, signature: Buffer.concat([signature, Buffer.from([27 + recovery])]) };
+  return { ...unsigned, signature: signRecoverable(authorizationDigest(unsigned, separator), privateKey) };
 }
 
 /** The x402 payload of an authorization, as a client sends it. */

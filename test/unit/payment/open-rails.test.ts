@@ -23,15 +23,12 @@ import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
-import { newKey, signAuthorization, USDC } from '../../support/usdc/payments.ts';
+import { newKey, plainRequirement, signAuthorization, USDC } from '../../support/usdc/payments.ts';
 import { randomIntent } from '../../support/usdc/token-node.ts';
 
 const seller = newKey();
 const WALLET = `0x${'77'.repeat(20)}` as const;
-const requirement = {
-  ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: USDC, payTo: seller.address },
-  ...{ maxTimeoutSeconds: 604_900, extra: {} },
-};
+const requirement = plainRequirement(seller.address);
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: seller.address, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 const TIMES = { RECEIPT_POLL_MS: '10', SETTLE_WAIT_MS: '100' };
 /** A chain whose provider refuses every connection: these tests need none. */

@@ -1,9 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
+import { MAX_TIMEOUT_SECONDS } from '../../evm/eip3009.ts';
 import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { RailInfo } from '../../rail.ts';
-
-/** 7 days and 100 seconds, for both rails: Circle's batched payments require it. */
-const MAX_TIMEOUT_SECONDS = 604_900;
 
 /** `extra` of this rail's requirements. */
 export const EXACT_EXTRA = { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' };

@@ -5,12 +5,12 @@ import type { Upstreams } from '../../../upstream/client/http.ts';
 import type { Authorization } from '../../authorization.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import type { Evidence } from '../../evm/evidence.ts';
+import { GATEWAY_DOMAIN } from '../../evm/gateway-domain.ts';
 import type { TokenWatch } from '../../evm/token-watch.ts';
 import type { RailSettling, SettlingTerms } from '../../settler.ts';
-import type { SupportedKind } from '../../settlers/facilitator/client.ts';
 import { openFacilitator } from '../../settlers/facilitator/open-facilitator.ts';
 import { probeSupported } from '../../settlers/facilitator/probe.ts';
-import { createRemoteSettling } from '../../settlers/facilitator/remote-settling.ts';
+import { createServiceSettling } from '../../settlers/facilitator/service-settling.ts';
 import { EXACT_EXTRA } from './describe.ts';
 
 /** What settlement through a facilitator needs besides its terms. */
@@ -38,7 +38,7 @@ export function openFacilitated(
   const client = openFacilitator(remote, needs);
   const isUsed = async (authorization: Authorization): Promise<boolean> =>
     (await check.read(authorization, NEVER)).used;
-  const settling = createRemoteSettling({
+  const settling = createServiceSettling({
     ...{ client, evidence, isUsed, usedBefore: null, extra: EXACT_EXTRA, noteBroadcast },
     ...{ config, token, clock, log },
   });
@@ -46,13 +46,7 @@ export function openFacilitated(
   return {
     ...settling,
     settler: { ...settler, unavailable: () => settler.unavailable() ?? token.refusal() },
-    probe: () => probeSupported(client, (kind) => isPlain(kind, config.network.caip2)),
+    // The Gateway's kind has the same scheme and network, but this rail does not sell for it.
+    probe: () => probeSupported(client, config.network.caip2, (extra) => extra?.name !== GATEWAY_DOMAIN.name),
   };
-}
-
-/** The name of Circle's Gateway in `extra`. Its kind has the same scheme and network, but this rail does not sell for it. */
-const GATEWAY = 'GatewayWalletBatched';
-
-function isPlain({ x402Version, scheme, network, extra }: SupportedKind, ours: string): boolean {
-  return x402Version === 2 && scheme === 'exact' && network === ours && extra?.name !== GATEWAY;
 }

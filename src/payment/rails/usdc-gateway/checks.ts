@@ -3,12 +3,14 @@ import { hexToBytes } from '../../../lib/hex.ts';
 import { recoverAddress } from '../../../lib/secp256k1.ts';
 import type { Authorization } from '../../authorization.ts';
 import { domainSeparator } from '../../evm/eip712.ts';
-import { authorizationDigest, checkAuthorization, type ServingTimes } from '../../evm/eip3009.ts';
+import {
+  authorizationDigest,
+  checkAuthorization,
+  MOST_VALIDITY_SECONDS,
+  type ServingTimes,
+} from '../../evm/eip3009.ts';
+import { GATEWAY_DOMAIN } from '../../evm/gateway-domain.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import { MOST_VALIDITY_SECONDS } from '../../settlers/facilitator/request.ts';
-
-/** The domain under which payers sign for the Gateway Wallet. Its name distinguishes the Gateway's entry in `accepts` from the plain one. */
-export const GATEWAY_DOMAIN = { name: 'GatewayWalletBatched', version: '1' } as const;
 
 /** The Gateway takes an authorization only while it is valid for this many seconds more: its `/supported` says so. */
 const MIN_VALIDITY_SECONDS = 604_800;

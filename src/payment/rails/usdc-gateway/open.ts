@@ -2,16 +2,17 @@ import type { Config } from '../../../config.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { GatewayTransferStore } from '../../../store/ports/transfers.ts';
 import type { Upstreams } from '../../../upstream/client/http.ts';
+import { GATEWAY_DOMAIN } from '../../evm/gateway-domain.ts';
 import type { TokenWatch } from '../../evm/token-watch.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { OpenRail } from '../../rail.ts';
 import { ALREADY_USED, type Intent, type RailSettling, type SettlingTerms } from '../../settler.ts';
 import type { SupportedKind } from '../../settlers/facilitator/client.ts';
 import { probeSupported } from '../../settlers/facilitator/probe.ts';
-import { createRemoteSettling } from '../../settlers/facilitator/remote-settling.ts';
+import { createServiceSettling } from '../../settlers/facilitator/service-settling.ts';
 import type { RailStatus } from '../../settling.ts';
 import { createGatewayBatches } from './batches.ts';
-import { GATEWAY_DOMAIN, isGatewayAccepted } from './checks.ts';
+import { isGatewayAccepted } from './checks.ts';
 import { gatewayInfo } from './describe.ts';
 import { createGatewayRail } from './rail.ts';
 import { type OpenGateway, openGateway } from './service.ts';
@@ -61,17 +62,18 @@ function openSettling(
     (await evidence.isUsed(authorization)) ? ALREADY_USED : null;
   const batches = createGatewayBatches({ client, store, clock, log });
   return {
-    ...createRemoteSettling({
+    ...createServiceSettling({
       ...{ client, evidence, isUsed: null, usedBefore, extra, noteBroadcast },
       ...{ config, token, clock, log },
     }),
     refresh: batches.round,
-    probe: () => probeSupported(client, (kind) => isOurs(kind, config.network.caip2, wallet)),
+    probe: () => probeSupported(client, config.network.caip2, (extra) => isGatewayExtra(extra, wallet)),
   };
 }
 
-function isOurs({ x402Version, scheme, network, extra }: SupportedKind, ours: string, wallet: string): boolean {
+/** Whether `extra` of a kind names the Gateway's domain, with the contract that our payers sign for. */
+function isGatewayExtra(extra: SupportedKind['extra'], wallet: string): boolean {
   const named = extra?.name === GATEWAY_DOMAIN.name && extra.version === GATEWAY_DOMAIN.version;
   const contract = typeof extra?.verifyingContract === 'string' ? extra.verifyingContract.toLowerCase() : '';
-  return x402Version === 2 && scheme === 'exact' && network === ours && named && contract === wallet;
+  return named && contract === wallet;
 }

@@ -1,16 +1,21 @@
 import type { RailProbe } from '../../settler.ts';
 import type { FacilitatorClient, Supported, SupportedKind } from './client.ts';
 
-/** Asks a service's `/supported` whether the service settles our kind of payment, and from which address. Never rejects. */
+/**
+ * Asks a service's `/supported` whether the service settles our kind of payment, and from which address: version 2, scheme `exact`, this network, and
+ * an `extra` that `fitsExtra` accepts. Never rejects.
+ */
 export async function probeSupported(
   client: Pick<FacilitatorClient, 'supported'>,
-  fits: (kind: SupportedKind) => boolean,
+  network: string,
+  fitsExtra: (extra: SupportedKind['extra']) => boolean,
 ): Promise<RailProbe> {
+  const isOurs = (kind: SupportedKind): boolean =>
+    kind.x402Version === 2 && kind.scheme === 'exact' && kind.network === network && fitsExtra(kind.extra);
   try {
     const { kinds, signers } = await client.supported();
-    const kind = kinds.find(fits);
-    if (!kind) return { ok: false, detail: '/supported does not list this network' };
-    const sender = signersOf(signers, kind.network).find((one) => ADDRESS.test(one));
+    if (!kinds.some(isOurs)) return { ok: false, detail: '/supported does not list this network' };
+    const sender = signersOf(signers, network).find((one) => ADDRESS.test(one));
     return { ok: true, ...(sender && { sender: sender.toLowerCase() as `0x${string}` }) };
   } catch (error) {
     return { ok: false, detail: error instanceof Error ? error.message : 'failed' };

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../lib/clock.ts';
-import { orAborted } from '../../../upstream/client/deadline.ts';
+import { orAborted } from '../../../lib/or-aborted.ts';
 import { createLimiter } from '../../../upstream/client/limiter.ts';
 import type { Intent, Outcome, Settler } from '../../settler.ts';
 

@@ -1,6 +1,7 @@
 import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { Authorization } from '../../authorization.ts';
+import { MAX_TIMEOUT_SECONDS } from '../../evm/eip3009.ts';
 
 /** What every request to a facilitator contains besides the authorization. */
 export interface RequestTerms {
@@ -16,14 +17,6 @@ export interface SettleRequest {
   readonly paymentPayload: PaymentPayload;
   readonly paymentRequirements: PaymentRequirements;
 }
-
-/** The same value as in the 402s that buyers get. */
-const MAX_TIMEOUT_SECONDS = 604_900;
-/**
- * Longest validity, in seconds, of an authorization that is given to a third party. It is what clients sign for, plus ten minutes for differing
- * clocks. A settlement without evidence stays unknown until its authorization expires.
- */
-export const MOST_VALIDITY_SECONDS = MAX_TIMEOUT_SECONDS + 600;
 
 /**
  * Makes the request that settles an authorization, from the authorization and `terms` alone. So it is the same before and after a restart, and does

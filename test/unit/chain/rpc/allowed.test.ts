@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Allowance, createAllowance } from '../../../../src/chain/rpc/allowance.ts';
-import { chainBusy, untilAllowed } from '../../../../src/chain/rpc/allowed.ts';
+import { chainBusy, createRankQueue } from '../../../../src/chain/rpc/allowed.ts';
 import type { PooledProvider } from '../../../../src/chain/rpc/provider-pool.ts';
 import { RANKS, type Rank, RESERVE, WAIT_MS } from '../../../../src/chain/rpc/rank.ts';
 import { ranked } from '../../../../src/chain/rpc/ranked.ts';
@@ -22,12 +22,13 @@ function open(...rates: (number | undefined)[]) {
   const allowances = rates.map((rate) => allowanceOf(clock, rate));
   // Only the allowance of a provider is used here.
   const pool = { inOrder: () => allowances.map((allowance) => ({ allowance }) as PooledProvider) };
-  const isAllowed = (rank: Rank) => untilAllowed(pool, rank, clock, 0);
+  const { untilAllowed } = createRankQueue(pool, clock);
+  const isAllowed = (rank: Rank) => untilAllowed(rank, 0);
   const allowed = async () => {
     const each = await Promise.all(RANKS.map(isAllowed));
     return RANKS.filter((_, at) => each[at]);
   };
-  return { clock, pool, allowances, isAllowed, allowed };
+  return { clock, allowances, untilAllowed, isAllowed, allowed };
 }
 
 test('a less important rank leaves no smaller reserve, and `admit` and `free` do not wait', () => {
@@ -94,9 +95,9 @@ describe('the ranks that may send a request', () => {
 
 describe('waiting for an allowance', () => {
   test('ends as soon as there is one; it is checked every 25 ms', async () => {
-    const { clock, pool } = open(4);
+    const { clock, untilAllowed } = open(4);
     let end: unknown = 'waiting';
-    void untilAllowed(pool, 'settle', clock, 500).then((isAllowed) => {
+    void untilAllowed('settle', 500).then((isAllowed) => {
       end = isAllowed;
     });
     await clock.advance(249);
@@ -106,9 +107,9 @@ describe('waiting for an allowance', () => {
   });
 
   test('ends without one when the wait is over, to the millisecond', async () => {
-    const { clock, pool } = open(1);
+    const { clock, untilAllowed } = open(1);
     let end: unknown = 'waiting';
-    void untilAllowed(pool, 'settle', clock, 510).then((isAllowed) => {
+    void untilAllowed('settle', 510).then((isAllowed) => {
       end = isAllowed;
     });
     await clock.advance(509);
@@ -118,9 +119,9 @@ describe('waiting for an allowance', () => {
   });
 
   test('ends with the signal’s reason', async () => {
-    const { clock, pool } = open(1);
+    const { clock, untilAllowed } = open(1);
     const leaver = new AbortController();
-    const waiting = untilAllowed(pool, 'sale', clock, Number.POSITIVE_INFINITY, leaver.signal);
+    const waiting = untilAllowed('sale', Number.POSITIVE_INFINITY, leaver.signal);
     await clock.advance(30);
     leaver.abort(new Error('the buyer left'));
     await expect(waiting).rejects.toThrow('the buyer left');
@@ -159,11 +160,11 @@ test('a ranked chain gives its rank to each call that names none, and keeps the 
 describe('requests that wait', () => {
   /** Notes who may go, and spends what that costs. */
   function startLine() {
-    const { clock, pool, allowances, isAllowed } = open(2, 2, 2, 2);
+    const { clock, allowances, untilAllowed, isAllowed } = open(2, 2, 2, 2);
     const went: string[] = [];
     const stop = new AbortController();
     const wait = async (name: string, rank: Rank, waitMs = 60_000): Promise<void> => {
-      const mayGo = await untilAllowed(pool, rank, clock, waitMs, stop.signal).catch(() => false);
+      const mayGo = await untilAllowed(rank, waitMs, stop.signal).catch(() => false);
       if (!mayGo) return;
       allowances.find((allowance) => allowance.free() >= 1)?.spend();
       went.push(name);

@@ -10,23 +10,15 @@ import {
   authorizationDigest,
   checkAuthorization,
   hashAuthorization,
+  MOST_VALIDITY_SECONDS,
   neededValidity,
   type ValidityBounds,
 } from '../../../../src/payment/evm/eip3009.ts';
 import { decodeEip3009 } from '../../../../src/payment/evm/eip3009-payload.ts';
 import { PaymentRefused } from '../../../../src/payment/refusal.ts';
-import { MOST_VALIDITY_SECONDS } from '../../../../src/payment/settlers/facilitator/request.ts';
-import { newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../../support/usdc/payments.ts';
+import { newKey, payloadOf, plainRequirement, signAuthorization, USDC } from '../../../support/usdc/payments.ts';
 
-const requirement: Requirement & { network: `eip155:${number}` } = {
-  scheme: 'exact',
-  network: 'eip155:5042',
-  amount: '1000',
-  asset: USDC,
-  payTo: '0x00000000000000000000000000000000000000Aa',
-  maxTimeoutSeconds: 604_900,
-  extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
-};
+const requirement = plainRequirement('0x00000000000000000000000000000000000000Aa');
 const now = Math.floor(Date.now() / 1000);
 const buyer = newKey();
 const separator = domainSeparator('USDC', '2', 5042, hexToBytes(USDC));

@@ -8,14 +8,11 @@ import { checkCodeTaken, createSignatureCheck } from '../../../../src/payment/ev
 import type { Look } from '../../../../src/payment/rail.ts';
 import { type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
-import { newKey, type Requirement, signAuthorization, USDC } from '../../../support/usdc/payments.ts';
+import { newKey, plainRequirement, signAuthorization, USDC } from '../../../support/usdc/payments.ts';
 
 const MAGIC = `0x1626ba7e${'0'.repeat(56)}`;
 const NO = `0x${'f'.repeat(64)}`;
-const requirement: Requirement = {
-  ...{ scheme: 'exact', network: 'eip155:5042', amount: '1000', asset: USDC, payTo: `0x${'5e'.repeat(20)}` },
-  ...{ maxTimeoutSeconds: 604_900, extra: {} },
-};
+const requirement = plainRequirement(`0x${'5e'.repeat(20)}`);
 const REFUSED = { reason: 'invalid_exact_evm_signature' };
 
 let node: RpcServer;

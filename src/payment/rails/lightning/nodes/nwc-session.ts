@@ -1,7 +1,7 @@
 import type { NWCClient } from '@getalby/sdk/nwc';
 import { z } from 'zod';
 import { nowSeconds, systemClock } from '../../../../lib/clock.ts';
-import { orAborted } from '../../../../upstream/client/deadline.ts';
+import { orAborted } from '../../../../lib/or-aborted.ts';
 import { ExchangeFailed } from '../../../../upstream/client/failure.ts';
 
 /** A wallet's answer to a request: its result, or NIP-47's error code of its refusal. */

@@ -3,24 +3,9 @@ import { decodeEip3009 } from '../../../../../src/payment/evm/eip3009-payload.ts
 import { decodePayment, encodeHeader } from '../../../../../src/payment/protocols/x402/header.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { seededRandom } from '../../../../support/random.ts';
-import {
-  headerOf,
-  newKey,
-  payloadOf,
-  type Requirement,
-  signAuthorization,
-  USDC,
-} from '../../../../support/usdc/payments.ts';
+import { headerOf, newKey, payloadOf, plainRequirement, signAuthorization } from '../../../../support/usdc/payments.ts';
 
-const requirement: Requirement = {
-  scheme: 'exact',
-  network: 'eip155:5042',
-  amount: '1000',
-  asset: USDC,
-  payTo: '0x00000000000000000000000000000000000000aa',
-  maxTimeoutSeconds: 604_900,
-  extra: {},
-};
+const requirement = plainRequirement('0x00000000000000000000000000000000000000aa');
 const good = payloadOf(signAuthorization(newKey().privateKey, requirement), requirement);
 
 /** Decodes all the way; anything but a refusal escapes and fails the test. */

@@ -12,7 +12,14 @@ import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.t
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
-import { newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
+import {
+  newKey,
+  payloadOf,
+  plainRequirement,
+  type Requirement,
+  signAuthorization,
+  USDC,
+} from '../../../../support/usdc/payments.ts';
 import { randomAuthorization, startTokenNode, type TokenNode } from '../../../../support/usdc/token-node.ts';
 
 const NETWORK = 'eip155:5042';
@@ -116,10 +123,7 @@ test('reads payers whose signature was checked before those of whom nothing is k
 
 test('takes what is good for as long as serving and settling may take, and no longer than it may', () => {
   const now = 1_800_000_000;
-  const requirement: Requirement = {
-    ...{ scheme: 'exact', network: NETWORK, amount: '1000', asset: USDC, payTo: `0x${'5e'.repeat(20)}` },
-    ...{ maxTimeoutSeconds: 600, extra: {} },
-  };
+  const requirement = plainRequirement(`0x${'5e'.repeat(20)}`);
   const judge = (seconds: number) => () => {
     const authorization = signAuthorization(newKey().privateKey, requirement, { validBefore: BigInt(now + seconds) });
     rail.checkAuthorization(authorization, requirement as never, now);

@@ -21,22 +21,14 @@ import { createManualClock } from '../../../../support/manual-clock.ts';
 import { type Answered, startStandIn } from '../../../../support/upstream/http-stand-in.ts';
 import { signForGateway } from '../../../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../../../support/usdc/gateway-stand-in.ts';
-import { newKey, type Requirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
+import { newKey, plainRequirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
 import { openSales } from '../../../../support/usdc/remote-sales.ts';
 
 const NETWORK = 'eip155:5042';
 const WALLET = `0x${'77'.repeat(20)}` as const;
 const signal = new AbortController().signal;
 const seller = newKey();
-const plain: Requirement & { network: typeof NETWORK } = {
-  scheme: 'exact',
-  network: NETWORK,
-  amount: '1000',
-  asset: USDC,
-  payTo: seller.address,
-  maxTimeoutSeconds: 604_900,
-  extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
-};
+const plain = plainRequirement(seller.address);
 const requirement = gatewayRequirement(plain, WALLET);
 const terms = { network: NETWORK, usdc: USDC, extra: gatewayExtra(WALLET), publicOrigin: 'https://a.test' } as const;
 const now = () => Math.floor(Date.now() / 1000);

@@ -12,16 +12,13 @@ import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';
 import { signForGateway } from '../../../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../../../support/usdc/gateway-stand-in.ts';
-import { newKey, payloadOf, type Requirement, USDC } from '../../../../support/usdc/payments.ts';
+import { newKey, payloadOf, plainRequirement, USDC } from '../../../../support/usdc/payments.ts';
 
 const NETWORK = 'eip155:5042';
 const WALLET = `0x${'77'.repeat(20)}` as const;
 const { signal } = new AbortController();
 const seller = newKey();
-const plain: Requirement = {
-  ...{ scheme: 'exact', network: NETWORK, amount: '1000', asset: USDC, payTo: seller.address },
-  ...{ maxTimeoutSeconds: 604_900, extra: {} },
-};
+const plain = plainRequirement(seller.address);
 const POOR = { reason: 'insufficient_balance' };
 
 let gateway: GatewayStandIn;

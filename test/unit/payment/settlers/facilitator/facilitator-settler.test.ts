@@ -12,7 +12,7 @@ import { settleRequest } from '../../../../../src/payment/settlers/facilitator/r
 import { createSellerProof } from '../../../../../src/payment/settlers/facilitator/seller-proof.ts';
 import { createUpstreams } from '../../../../../src/upstream/client/http.ts';
 import { type Answered, type Asked, startStandIn } from '../../../../support/upstream/http-stand-in.ts';
-import { newKey, type Requirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
+import { newKey, plainRequirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
 import { openSales } from '../../../../support/usdc/remote-sales.ts';
 import { randomIntent } from '../../../../support/usdc/token-node.ts';
 
@@ -23,15 +23,7 @@ const TOKEN = 'live:token:42';
 const signal = new AbortController().signal;
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 const seller = newKey();
-const requirement: Requirement = {
-  scheme: 'exact',
-  network: NETWORK,
-  amount: '1000',
-  asset: USDC,
-  payTo: seller.address,
-  maxTimeoutSeconds: 604_900,
-  extra: { name: 'USDC', version: '2' },
-};
+const requirement = plainRequirement(seller.address);
 const terms = { network: NETWORK, usdc: USDC, extra: requirement.extra, publicOrigin: 'https://a.test' } as const;
 const SELLER_REQUEST = [
   { name: 'purpose', type: 'string' },

@@ -1,40 +1,30 @@
-import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../../src/chain/rpc/client.ts';
-import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import type { Ask, Effect, Event, Moment } from '../../../../../src/payment/settlers/relayer/events.ts';
-import { pricesAt } from '../../../../../src/payment/settlers/relayer/fees.ts';
+import type { Ask, Effect, Event } from '../../../../../src/payment/settlers/relayer/events.ts';
 import { type Flight, newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
 import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
-import { step } from '../../../../../src/payment/settlers/relayer/machine.ts';
-import { createState, type State } from '../../../../../src/payment/settlers/relayer/state.ts';
-import { createWallet } from '../../../../../src/payment/settlers/relayer/wallet.ts';
-import { USDC } from '../../../../support/usdc/payments.ts';
+import type { State } from '../../../../../src/payment/settlers/relayer/state.ts';
+import { feedAt, freshState, of, prices } from '../../../../support/usdc/relayer-machine.ts';
 import { paidReceipt, randomJob } from '../../../../support/usdc/token-node.ts';
 
 // How transactions in flight are followed: the machine alone, each effect answered by the test.
 
-const GWEI = 10n ** 9n;
 const POLL = { kind: 'wait', ms: 700, timer: { name: 'poll' } };
-const wallet = createWallet(bytesToHex(createHash('sha256').update('a key').digest()), 5042);
-const prices = pricesAt(20n * GWEI, 30_000_000n);
 
 let state: State;
 let nowMs: number;
 beforeEach(() => {
-  state = createState({ usdc: USDC, batchWindowMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
-  state.nonces.learn(3);
+  state = freshState();
   nowMs = 1_800_000_000_000;
 });
 
-const feed = (event: Event): Effect[] => step(state, event, { nowMs, prices, isCareful: false } satisfies Moment);
+const feed = (event: Event): Effect[] => feedAt(state, nowMs, event);
 /** Answers the one effect of this kind. */
 function answer(effects: readonly Effect[], kind: Ask['kind'], told: unknown): Effect[] {
   const asked = effects.filter((effect) => effect.kind === kind);
   expect(asked).toHaveLength(1);
   return feed({ kind, effect: asked[0], answer: told } as Event);
 }
-const of = (effects: readonly Effect[], kind: Effect['kind']) => effects.filter((effect) => effect.kind === kind);
 
 /** A transaction for these that is on its way since now. */
 function fly(...jobs: Job[]): Flight {

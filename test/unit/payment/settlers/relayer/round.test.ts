@@ -1,40 +1,31 @@
-import { createHash } from 'node:crypto';
 import { encodeFunctionResult, parseAbi } from 'viem';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { ban } from '../../../../../src/payment/evm/payer-bans.ts';
 import type { Ask, Effect, Event } from '../../../../../src/payment/settlers/relayer/events.ts';
-import { pricesAt } from '../../../../../src/payment/settlers/relayer/fees.ts';
 import { newest } from '../../../../../src/payment/settlers/relayer/flight.ts';
 import type { Job } from '../../../../../src/payment/settlers/relayer/job.ts';
-import { step } from '../../../../../src/payment/settlers/relayer/machine.ts';
-import { createState, type State } from '../../../../../src/payment/settlers/relayer/state.ts';
-import { createWallet } from '../../../../../src/payment/settlers/relayer/wallet.ts';
-import { USDC } from '../../../../support/usdc/payments.ts';
+import type { State } from '../../../../../src/payment/settlers/relayer/state.ts';
+import { feedAt, freshState, of } from '../../../../support/usdc/relayer-machine.ts';
 import { paidReceipt, randomJob } from '../../../../support/usdc/token-node.ts';
 
 // The sender's round, from the queue to the node: the machine alone, each effect answered by the test.
 
-const GWEI = 10n ** 9n;
 const abi = parseAbi([
   'struct Result { bool success; bytes returnData; }',
   'function aggregate3(uint256) view returns (Result[] memory returnData)',
 ]);
-const wallet = createWallet(bytesToHex(createHash('sha256').update('a key').digest()), 5042);
-const prices = pricesAt(20n * GWEI, 30_000_000n);
 const REVERTED = { kind: 'failed', reason: 'invalid_exact_evm_transaction_failed' };
 
 let state: State;
 let nowMs: number;
 beforeEach(() => {
-  state = createState({ usdc: USDC, batchWindowMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
-  state.nonces.learn(3);
+  state = freshState();
   nowMs = 1_800_000_000_000;
 });
 
-const feed = (event: Event): Effect[] => step(state, event, { nowMs, prices, isCareful: false });
-const of = (effects: readonly Effect[], kind: Effect['kind']) => effects.filter((effect) => effect.kind === kind);
+const feed = (event: Event): Effect[] => feedAt(state, nowMs, event);
 function only(effects: readonly Effect[], kind: Ask['kind'], name?: string): Ask {
   const asked = of(effects, kind).filter((effect) => !name || (effect.kind === 'wait' && effect.timer.name === name));
   expect(asked).toHaveLength(1);

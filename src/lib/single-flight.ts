@@ -1,4 +1,4 @@
-import { orAborted } from './deadline.ts';
+import { orAborted } from './or-aborted.ts';
 
 interface Flight<T> {
   readonly result: Promise<T>;
@@ -7,13 +7,13 @@ interface Flight<T> {
 }
 
 /**
- * Runs one task for all callers that ask for the same key at the same time.
+ * Runs one task for all callers that ask for the same key at the same time. When it fails, it fails for all of them.
  * A caller's abort does not affect the others: the task is aborted only when the last caller has aborted.
  */
-export function createSingleFlight<T>() {
-  const flights = new Map<string, Flight<T>>();
+export function createSingleFlight<T, K = string>() {
+  const flights = new Map<K, Flight<T>>();
 
-  function start(key: string, task: (signal: AbortSignal) => Promise<T>): Flight<T> {
+  function start(key: K, task: (signal: AbortSignal) => Promise<T>): Flight<T> {
     const control = new AbortController();
     const flight: Flight<T> = {
       control,
@@ -26,11 +26,7 @@ export function createSingleFlight<T>() {
     return flight;
   }
 
-  return async (
-    key: string,
-    signal: AbortSignal | undefined,
-    task: (signal: AbortSignal) => Promise<T>,
-  ): Promise<T> => {
+  return async (key: K, signal: AbortSignal | undefined, task: (signal: AbortSignal) => Promise<T>): Promise<T> => {
     signal?.throwIfAborted();
     const flight = flights.get(key) ?? start(key, task);
     flight.waiters += 1;

@@ -5,7 +5,7 @@ import { createRemoteSettler } from './remote-settler.ts';
 
 type RemoteSettlerOptions = Parameters<typeof createRemoteSettler>[0];
 
-interface RemoteSettlingOptions
+interface ServiceSettlingOptions
   extends SettlingTerms,
     Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'usedBefore' | 'clock' | 'log'> {
   /** `extra` of the requirements that are sent to the service. */
@@ -14,8 +14,8 @@ interface RemoteSettlingOptions
   token: Pick<TokenWatch, 'check'>;
 }
 
-/** A rail's settlement by a remote service. */
-export function createRemoteSettling({ extra, config, token, ...settler }: RemoteSettlingOptions): SettlingRail {
+/** A rail's settlement by a remote service: a facilitator or the Gateway. */
+export function createServiceSettling({ extra, config, token, ...settler }: ServiceSettlingOptions): SettlingRail {
   const { network, publicOrigin, receiptPollMs, settleWaitMs } = config;
   return {
     evidence: settler.evidence,
