@@ -86,6 +86,24 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
     }
   });
 
+  test('gets no further payment of a plain account that sets code while its payment is settled', async () => {
+    const buyer = await newBuyer(network);
+    const payment = await buyer.sign(service.origin, latch.path);
+    latch.close();
+    const answer = present(service.origin, latch.path, payment, '127.0.0.40');
+    await until('it is served', () => latch.waiting() === 1);
+    await network.pauseMining();
+    latch.open();
+    await until('it is sent', async () => Number((await pool()).pending) >= 1);
+    // Stands for EIP-7702: the account's own code now refuses its signature.
+    await network.rpc('anvil_setCode', [buyer.address, CODE.silent]);
+    await network.resumeMining();
+    expect((await answer).status).toBe(503);
+    const next = async () =>
+      present(service.origin, latch.path, await buyer.sign(service.origin, latch.path), '127.0.0.41');
+    await until('it is refused', async () => JSON.parse((await next()).body).code === 'payer_refused');
+  });
+
   test('is not asked to settle for a payer that agrees only where gas costs nothing', async () => {
     const payer = await newContractPayer(network, CODE.agreesInFreeTrials);
     const answer = await presentUntilAnswered(await payer.sign(service.origin, latch.path));

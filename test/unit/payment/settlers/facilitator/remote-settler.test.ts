@@ -22,6 +22,8 @@ interface Given {
   readonly verdicts?: readonly (Verdict | Error)[];
   readonly usedBefore?: ((intent: Intent) => Promise<string | null>) | null;
   readonly isUsed?: (authorization: Authorization) => Promise<boolean>;
+  /** Whether code stands at the payer's address now. */
+  readonly hasCode?: () => Promise<boolean>;
   readonly isNoted?: boolean;
   readonly watchMs?: number;
   /** What the transaction shows that the facilitator names. */
@@ -42,6 +44,7 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
   const { named } = given;
   const settler = createRemoteSettler({
     isUsed: given.isUsed ?? null,
+    hasCode: given.hasCode ?? null,
     client: {
       settle: async (request) => {
         events.push('handed over');
@@ -307,6 +310,36 @@ describe('a payment that was answered and moved nothing', () => {
   test('of a plain account bans no payer, and has the token tried', async () => {
     const { settle, refused, events } = openSettler({ reply: ANSWERED });
     const plain = randomIntent();
+    await settle(plain);
+    expect([refused(plain), events.at(-1)]).toEqual([null, 'unsettled']);
+  });
+
+  test('of an account that has set code since it was checked refuses that payer', async () => {
+    const { settle, refused, events } = openSettler({ reply: ANSWERED, hasCode: async () => true });
+    const turned = randomIntent({ hasCode: false });
+    await settle(turned);
+    expect([refused(turned), events]).toEqual(['its settlements move nothing', ['noted', 'handed over']]);
+  });
+
+  test('of an account that has removed its code since it was checked refuses that payer as well', async () => {
+    const { settle, refused } = openSettler({ reply: ANSWERED, hasCode: async () => false });
+    const wallet = randomIntent({ hasCode: true });
+    await settle(wallet);
+    expect(refused(wallet)).toBe('its settlements move nothing');
+  });
+
+  test('of accounts that have set code since does not close the rail for others, even where the facilitator hung', async () => {
+    const { settler, settle } = openSettler({ reply: TRANSPORT, hasCode: async () => true });
+    for (let at = 0; at < 4; at++) await settle(randomIntent({ hasCode: false }));
+    expect(settler.unavailable()).toBeNull();
+  });
+
+  test('of a plain account whose code cannot be read now bans no payer, and has the token tried', async () => {
+    const { settle, refused, events } = openSettler({
+      reply: ANSWERED,
+      hasCode: () => Promise.reject(new Error('the chain is away')),
+    });
+    const plain = randomIntent({ hasCode: false });
     await settle(plain);
     expect([refused(plain), events.at(-1)]).toEqual([null, 'unsettled']);
   });
