@@ -31,17 +31,23 @@ import { IntentInDoubt, type Serve } from './serve.ts';
 import type { Settlement } from './settlement.ts';
 import { ALREADY_USED } from './settler.ts';
 import { createTakeover } from './takeover.ts';
+import type { UnknownPayments } from './unknown-payments.ts';
 
 interface PurchaseOptions<S> {
   ledger: Ledger;
   settlement: Pick<Settlement, 'settle' | 'resume'>;
   railFor: RailFor;
   failures: Failures;
+  unknown: UnknownPayments;
   serve: Serve<S>;
   sources: S;
   clock: Clock;
   network: string;
-  log: { error(detail: object, message: string): void };
+  log: Log;
+}
+
+interface Log {
+  error(detail: object, message: string): void;
 }
 
 /** A presented payment, and the requirement that it must meet. */
@@ -61,11 +67,11 @@ interface Served extends Verified {
  * None of them has moved money, except those that say `charged: "unknown"`.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
-  const { ledger, settlement, railFor, failures, serve, sources, clock, network, log } = options;
+  const { ledger, settlement, railFor, failures, unknown, serve, sources, clock, network, log } = options;
   const serving = new Set<string>();
   const soon = createReadSoon(clock);
   const takeover = createTakeover({ ledger, clock });
-  const admission = createAdmission({ ledger, failures });
+  const admission = createAdmission({ ledger, failures, unknown });
 
   async function purchase(
     endpoint: Endpoint<S>,
@@ -196,7 +202,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     let movedNothing = false;
     try {
       const ended = await openUntilKnown(() => settleRow(id, order, known, served));
-      if (ended?.state === 'settled') return handOut(ended, served.body, order.price);
+      if (ended?.state === 'settled') return handOut(log, ended, served.body, order.price);
+      if (ended?.state === 'unknown') unknown.note(id, payer, client);
       if (ended?.state !== 'failed') throw settlementUnknown();
       failures.note(payer, client);
       movedNothing = ended.transaction !== null;
@@ -254,19 +261,20 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
         ? await openUntilKnown(() => ledger.redeliver(payment.id))
         : null;
     if (!body) throw new PaymentRefused(ALREADY_USED);
-    return handOut(payment, body, payment.price ?? payment.amount);
-  }
-
-  function handOut(payment: Payment, body: Uint8Array, price: bigint): Delivery {
-    try {
-      return deliver(payment, body, price);
-    } catch (error) {
-      if (error instanceof Underpaid) log.error({ err: error }, 'ALERT: an answer was held back because less was paid');
-      throw error;
-    }
+    return handOut(log, payment, body, payment.price ?? payment.amount);
   }
 
   return { purchase, isServed: (id: string): boolean => serving.has(id) };
+}
+
+/** Returns the answer for delivery. An operator hears of an answer that is held back. */
+function handOut(log: Log, payment: Payment, body: Uint8Array, price: bigint): Delivery {
+  try {
+    return deliver(payment, body, price);
+  } catch (error) {
+    if (error instanceof Underpaid) log.error({ err: error }, 'ALERT: an answer was held back because less was paid');
+    throw error;
+  }
 }
 
 /** Throws 409 when a payment that has already paid is presented for a call with other terms. It still buys the call that it was made for. */

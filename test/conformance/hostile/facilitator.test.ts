@@ -28,6 +28,7 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
     const env = {
       ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url, RELAYER_PRIVATE_KEY: '' },
       ...{ REMOTE_FACILITATOR_TIMEOUT_MS: '2000', SETTLE_WAIT_MS: '3000', RECONCILE_INTERVAL_MS: '100' },
+      ...{ PAYER_MAX_UNKNOWN: '4', CLIENT_MAX_UNKNOWN: '12' },
       ...{ RECEIPT_POLL_MS: '50', ...(await ledgerEnv()) },
     };
     service = await startService(network, { env, catalogue: [latch.endpoint] });
@@ -45,10 +46,10 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
   }
 
   /** Presents a payment again while the service answers that settlements are late, as it may on a slow machine. Returns the final answer. */
-  async function presentUntilAnswered(payment: Payment): Promise<Answer> {
-    let answer = await present(service.origin, latch.path, payment);
+  async function presentUntilAnswered(payment: Payment, from?: string): Promise<Answer> {
+    let answer = await present(service.origin, latch.path, payment, from);
     await until('it is answered', async () => {
-      if (answer.status === 503) answer = await present(service.origin, latch.path, payment);
+      if (answer.status === 503) answer = await present(service.origin, latch.path, payment, from);
       return answer.status !== 503;
     });
     return answer;
@@ -102,6 +103,28 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
     const next = async () =>
       present(service.origin, latch.path, await buyer.sign(service.origin, latch.path), '127.0.0.41');
     await until('it is refused', async () => JSON.parse((await next()).body).code === 'payer_refused');
+  });
+
+  test('whose settlements stay open ends the new purchases of that payer, and never an answer that it is owed', async () => {
+    facilitator.fault('claims success without a transaction');
+    const payer = await newBuyer(network);
+    const from = '127.0.0.50';
+    const sign = () => payer.sign(service.origin, latch.path);
+    const open = await Promise.all(Array.from({ length: 4 }, sign));
+    for (const answer of await Promise.all(open.map((each) => present(service.origin, latch.path, each, from))))
+      expect(answer.status).toBe(503);
+    const refused = await present(service.origin, latch.path, await sign(), from);
+    expect([refused.status, JSON.parse(refused.body)]).toMatchObject([
+      429,
+      { code: 'unknown_payments', charged: false },
+    ]);
+    expect(refused.headers['retry-after']).toBe('10');
+    facilitator.fault(null);
+    for (const each of open) expect((await presentUntilAnswered(each, from)).status).toBe(200);
+    await until('it buys again', async () => {
+      const { status } = await present(service.origin, latch.path, await sign(), from);
+      return status === 200;
+    });
   });
 
   test('is not asked to settle for a payer that agrees only where gas costs nothing', async () => {

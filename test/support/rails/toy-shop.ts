@@ -19,6 +19,7 @@ import { createRecovery } from '../../../src/payment/recovery.ts';
 import { createServe } from '../../../src/payment/serve.ts';
 import { createSettlement } from '../../../src/payment/settlement.ts';
 import { createLocalSettling } from '../../../src/payment/settling-local.ts';
+import { createUnknownPayments } from '../../../src/payment/unknown-payments.ts';
 import { mountLookup } from '../../../src/routes/payments.ts';
 import { mountPriced } from '../../../src/routes/priced.ts';
 import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
@@ -50,6 +51,7 @@ const settling = createLocalSettling({
 const { purchase, isServed } = createPurchase<null>({
   ...{ ledger, settlement, sources: null, clock, network: TOY_NETWORK, log },
   failures: createFailures(config.failureLimits, clock),
+  unknown: createUnknownPayments({ ledger, limits: config.unknownLimits, clock }),
   railFor: () => rail.purchase,
   serve: createServe({ ledger, sources: null, handlerTimeoutMs: config.handlerTimeoutMs }),
 });

@@ -18,6 +18,7 @@ import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createServe } from '../../../src/payment/serve.ts';
 import type { Verdict } from '../../../src/payment/settler.ts';
 import { type Intent, REVERTED } from '../../../src/payment/settler.ts';
+import { createUnknownPayments } from '../../../src/payment/unknown-payments.ts';
 import { LIVING_MS } from '../../../src/store/ports/instances.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
@@ -152,6 +153,7 @@ function open() {
     },
     railFor: () => rail,
     failures,
+    unknown: createUnknownPayments({ ledger, limits: { payer: 2, client: 3 }, clock }),
     serve: createServe({ ledger, sources: {} as Sources, handlerTimeoutMs: 1000 }),
     sources: {} as Sources,
     ...{ clock, network: TERMS.network },
@@ -529,6 +531,54 @@ describe('what fails uncharged', () => {
     expect(await rowOf(payment)).toBeNull();
     moody.recover();
     expect(await present(payment, { of: moody })).toHaveProperty('body');
+  });
+});
+
+describe('payments whose outcome is unknown', () => {
+  const WAITING = { status: 429, code: 'unknown_payments', charged: false, retryAfterSeconds: 10 };
+  beforeEach(() => {
+    settle = (id) => ledger.unknown(id);
+  });
+
+  test('of one payer end its new purchases at the limit, and none of another payer’s', async () => {
+    const key = newKey();
+    for (let at = 0; at < 2; at++) expect(await present(sign(latch, { key }))).toMatchObject({ status: 503 });
+    asked.length = 0;
+    expect(await present(sign(latch, { key }))).toMatchObject(WAITING);
+    expect([asked, latch.runs()]).toEqual([['terms'], 2]);
+    settle = paid(1000n);
+    expect(await present(sign())).toHaveProperty('body');
+  });
+
+  test('of one client end its new purchases at the limit, whatever payers it names', async () => {
+    for (let at = 0; at < 3; at++) await present(sign());
+    expect(await present(sign())).toMatchObject(WAITING);
+    settle = paid(1000n);
+    expect(await present(sign(), { client: '192.0.2.2' })).toHaveProperty('body');
+  });
+
+  test('are counted for a /48 as well, which may have four times as many as a client', async () => {
+    const networks = Array.from({ length: 13 }, (_, at) => `2001:db8:1:${at.toString(16)}::/64`);
+    const answers = [];
+    for (const client of networks) answers.push(await present(sign(), { client }));
+    expect(answers.slice(0, 12).map((answer) => (answer as { status: number }).status)).toEqual(Array(12).fill(503));
+    expect(answers[12]).toMatchObject(WAITING);
+    expect(await present(sign(), { client: '2001:db8:2:1::/64' })).toMatchObject({ status: 503 });
+  });
+
+  test('are never refused their own answer, and free their places when they end', async () => {
+    const key = newKey();
+    const payments = [sign(latch, { key }), sign(latch, { key })];
+    for (const payment of payments) await present(payment);
+    const next = sign(latch, { key });
+    expect(await present(next)).toMatchObject(WAITING);
+    resume = paid(1000n);
+    expect(await present(payments[0] as Signed)).toHaveProperty('body');
+    settle = paid(1000n);
+    // The rows are read again once a second.
+    expect(await present(next)).toMatchObject(WAITING);
+    await clock.advance(1000);
+    expect(await present(next)).toHaveProperty('body');
   });
 });
 

@@ -58,27 +58,11 @@ const OPEN: Outcome = { kind: 'unknown' };
  * Bans an account with code for a day when its settlement is answered and moves nothing. The code is read again then. Such a payer has nothing at stake, and every attempt costs.
  */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
-  const { client, evidence, terms, usedBefore, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
+  const { client, terms, usedBefore, noteBroadcast, clock, stallMs, log } = options;
   const bans = createPayerBans(clock);
 
-  async function look({ authorization, fromBlock }: Intent): Promise<Verdict> {
-    return evidence.lookup(authorization, fromBlock).catch((err) => {
-      log.warn({ err }, 'the evidence of a settlement could not be read');
-      return OPEN;
-    });
-  }
-
-  async function watch(intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> {
-    const until = clock.nowMs() + watchMs;
-    for (let pause = pollMs; !signal.aborted; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-      const named = await readNamed(evidence, intent, reply);
-      const verdict = named ?? ((await isStillOpen(options, intent)) ? OPEN : await look(intent));
-      if (verdict.kind === 'settled' || verdict.kind === 'failed') return verdict;
-      if (clock.nowMs() + pause >= until) break;
-      await clock.sleep(pause, signal).catch(() => {});
-    }
-    return OPEN;
-  }
+  const look = createLook(options);
+  const watch = createWatch(options, look);
 
   /** Notes the row, then sends the request. Null when the row no longer awaits settlement. */
   async function handOver({ id, authorization }: Intent, signal: AbortSignal): Promise<SettleReply | null> {
@@ -125,6 +109,33 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   const refuses = (payer: Uint8Array) => (bans.has(bytesToHex(payer)) ? BANNED : null);
   const queue = createRemoteQueue({ attempt, refuses, clock, stallMs, log });
   return { ...queue, refused: () => bans.all().map((payer) => [payer, BANNED]) };
+}
+
+/** Reads the evidence. A payment that was handed over before waits for the requests of new ones. */
+function createLook({ evidence, log }: RemoteSettlerOptions): (intent: Intent) => Promise<Verdict> {
+  return async ({ authorization, fromBlock, broadcast }) => {
+    const rank = broadcast ? 'collect' : 'settle';
+    return evidence.lookup(authorization, fromBlock, { rank }).catch((err) => {
+      log.warn({ err }, 'the evidence of a settlement could not be read');
+      return OPEN;
+    });
+  };
+}
+
+/** Watches the evidence of a payment after an answer, until it shows an end or `watchMs` have passed. */
+function createWatch(options: RemoteSettlerOptions, look: (intent: Intent) => Promise<Verdict>) {
+  const { evidence, clock, pollMs, watchMs } = options;
+  return async (intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> => {
+    const until = clock.nowMs() + watchMs;
+    for (let pause = pollMs; !signal.aborted; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
+      const named = await readNamed(evidence, intent, reply);
+      const verdict = named ?? ((await isStillOpen(options, intent)) ? OPEN : await look(intent));
+      if (verdict.kind === 'settled' || verdict.kind === 'failed') return verdict;
+      if (clock.nowMs() + pause >= until) break;
+      await clock.sleep(pause, signal).catch(() => {});
+    }
+    return OPEN;
+  };
 }
 
 /** Reads the transaction that the facilitator names. Null without one, and when it does not show the payment. */

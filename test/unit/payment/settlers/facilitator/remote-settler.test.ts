@@ -38,6 +38,7 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
   const events: string[] = [];
   const requests: SettleRequest[] = [];
   const looks: number[] = [];
+  const ranks: (string | undefined)[] = [];
   const told: object[] = [];
   const [last = { kind: 'open' } as const, ...before] = [...(given.verdicts ?? [])].reverse();
   const verdicts = before.reverse();
@@ -54,7 +55,8 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
     },
     evidence: {
       ...(named && { paidIn: (_, transaction) => named(transaction) }),
-      lookup: async () => {
+      lookup: async (_authorization, _fromBlock, { rank } = {}) => {
+        ranks.push(rank);
         looks.push(clock.nowMs() - 1_800_000_000_000);
         const verdict = verdicts.shift() ?? last;
         if (verdict instanceof Error) throw verdict;
@@ -75,7 +77,7 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
   const settle = async (intent: Intent): Promise<Outcome | undefined> =>
     (await Promise.all(settler.settle([intent])))[0];
   const refused = ({ authorization: { from } }: Intent) => settler.refuses?.(from) ?? null;
-  return { settler, settle, events, requests, looks, told, refused };
+  return { settler, settle, events, requests, looks, ranks, told, refused };
 }
 
 const TRANSPORT: SettleReply = { kind: 'unclear', detail: 'HTTP 500', isTransport: true };
@@ -206,6 +208,13 @@ describe('a payment that is handed over', () => {
     expect(await settle(randomIntent())).toEqual(SETTLED);
     expect(events).not.toContain('unsettled');
     expect(told).toEqual([{ err: away }]);
+  });
+
+  test('again is looked for after what is more urgent: new payments come first', async () => {
+    const { settle, ranks } = openSettler({ verdicts: [SETTLED] });
+    await settle(randomIntent());
+    await settle(randomIntent({ broadcast: true }));
+    expect(ranks).toEqual(['settle', 'collect']);
   });
 
   test('fails where the evidence says so', async () => {
