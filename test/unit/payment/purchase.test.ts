@@ -772,10 +772,10 @@ test('the rail is told who asks, what the signature told, and that it is the fir
 });
 
 describe('a payment that has reverted', () => {
-  async function once(): Promise<Signed> {
+  async function once(of: { endpoint: typeof latch.endpoint } = latch, identifier = ''): Promise<Signed> {
     settle = reverted;
-    const payment = sign();
-    await present(payment);
+    const payment = sign(of, { identifier });
+    await present(payment, { of });
     failures = createFailures({ payer: 0, client: 0, clientSettlements: 0 }, clock);
     shop = open();
     return payment;
@@ -814,8 +814,8 @@ describe('a payment that has reverted', () => {
     expect([latch.runs(), (await rowOf(payment))?.state]).toEqual([1, 'failed']);
   });
 
-  test('is served where a third party has paid it since, whatever its time and its payer: only the call must be the same price', async () => {
-    const payment = await once();
+  test('is served where a third party has paid it since, whatever its time and its payer: only the call must be the same', async () => {
+    const payment = await once(moody);
     reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
     resume = paid(1000n);
     [refused, shortage] = ['a ban', 'late'];
@@ -823,12 +823,33 @@ describe('a payment that has reverted', () => {
     asked.length = 0;
     moody.fail();
     expect(await present(payment, { of: moody })).toMatchObject({ status: 502, charged: 'unknown' });
+    moody.recover();
+    expect(await present(payment, { of: moody })).toHaveProperty('body');
+    expect([asked, latch.runs()]).toEqual([[], 0]);
+  });
+
+  test('buys nothing for another request, because a third party at the same address may present it', async () => {
+    const payment = await once();
+    expect(await present(payment, { of: moody })).toMatchObject(REFUSED);
+    expect(await present(payment, { query: { tag: 'other' } })).toMatchObject(REFUSED);
+    reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
+    expect(await present(payment, { of: moody })).toMatchObject(REFUSED);
+    expect(await rowOf(payment)).toMatchObject({ state: 'failed', reason: REVERTED });
+    resume = paid(1000n);
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 2 });
-    expect(asked).toEqual([]);
+  });
+
+  test('and that has an identifier buys nothing without it, not even from the same address', async () => {
+    const payment = await once(latch, 'order-17-of-the-buyer');
+    const { authorization, requirement } = payment;
+    const copied = { ...payment, header: headerOf(payloadOf(authorization, requirement)) };
+    resume = paid(1000n);
+    expect(await present(copied)).toMatchObject(REFUSED);
+    expect(await present(payment, { client: '192.0.2.2' })).toHaveProperty('body');
   });
 
   test('and that a third party has paid since runs failing calls no more often than any payment, and is never refused for a day', async () => {
-    const payment = await once();
+    const payment = await once(moody);
     reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
     resume = paid(1000n);
     failures = createFailures({ payer: 2, client: 0, clientSettlements: 1 }, clock);
@@ -841,11 +862,12 @@ describe('a payment that has reverted', () => {
     }
     told.length = 0;
     const waiting = { status: 429, code: 'payer_failures', charged: 'unknown', retryAfterSeconds: 60 };
-    expect(await present(payment)).toMatchObject(waiting);
+    expect(await present(payment, { of: moody })).toMatchObject(waiting);
     // Refused before any look at the evidence, which may cost requests.
     expect(told).toEqual([]);
+    moody.recover();
     await clock.advance(60_000);
-    expect(delivered(await present(payment))).toMatchObject({ tag: 'none' });
+    expect(await present(payment, { of: moody })).toHaveProperty('body');
   });
 
   test('is not said to have cost nothing where it has paid and is presented for a call of another price, whatever it says to accept', async () => {
@@ -923,7 +945,7 @@ describe('a payment that has reverted', () => {
       { status: 502 },
     ],
   ])('and is presented %s is not said to have cost nothing', async (_, breakIt, expected) => {
-    const payment = await once();
+    const payment = await once(moody);
     breakIt();
     expect(await present(payment, { of: moody })).toMatchObject({ ...expected, charged: 'unknown' });
     expect((await rowOf(payment))?.state).toBe('failed');
