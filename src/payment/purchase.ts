@@ -25,7 +25,7 @@ import type { Order, Presentation } from './order.ts';
 import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
 import type { Credential } from './protocol.ts';
 import type { RailFor, Verified } from './rail.ts';
-import { type Delivery, deliver, refusedSettlement, Underpaid } from './receipt.ts';
+import { answerGone, type Delivery, handOut, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
 import type { Settlement } from './settlement.ts';
@@ -43,11 +43,7 @@ interface PurchaseOptions<S> {
   sources: S;
   clock: Clock;
   network: string;
-  log: Log;
-}
-
-interface Log {
-  error(detail: object, message: string): void;
+  log: { error(detail: object, message: string): void };
 }
 
 /** A presented payment, and the requirement that it must meet. */
@@ -202,7 +198,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     let movedNothing = false;
     try {
       const ended = await openUntilKnown(() => settleRow(id, order, known, served));
-      if (ended?.state === 'settled') return handOut(log, ended, served.body, order.price);
+      if (ended?.state === 'settled') return handOut(options, ended, served.body, order.price);
       if (ended?.state === 'unknown') unknown.note(id, payer, client);
       if (ended?.state !== 'failed') throw settlementUnknown();
       failures.note(payer, client);
@@ -256,25 +252,13 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
     if (payment?.state === 'failed') throw refusedSettlement(payment);
     if (payment?.state !== 'settled') throw settlementUnknown();
-    const body =
-      isSameRequest(payment, order) && isSameBuyer(payment, order)
-        ? await openUntilKnown(() => ledger.redeliver(payment.id))
-        : null;
-    if (!body) throw new PaymentRefused(ALREADY_USED);
-    return handOut(log, payment, body, payment.price ?? payment.amount);
+    if (!(isSameRequest(payment, order) && isSameBuyer(payment, order))) throw new PaymentRefused(ALREADY_USED);
+    const body = await openUntilKnown(() => ledger.redeliver(payment.id));
+    if (!body) throw payment.deliveredAt === null ? answerGone() : new PaymentRefused(ALREADY_USED);
+    return handOut(options, payment, body, payment.price ?? payment.amount);
   }
 
   return { purchase, isServed: (id: string): boolean => serving.has(id) };
-}
-
-/** Returns the answer for delivery. An operator hears of an answer that is held back. */
-function handOut(log: Log, payment: Payment, body: Uint8Array, price: bigint): Delivery {
-  try {
-    return deliver(payment, body, price);
-  } catch (error) {
-    if (error instanceof Underpaid) log.error({ err: error }, 'ALERT: an answer was held back because less was paid');
-    throw error;
-  }
 }
 
 /** Throws 409 when a payment that has already paid is presented for a call with other terms. It still buys the call that it was made for. */
