@@ -37,9 +37,9 @@ interface LightningOptions<S> {
   store: LightningStore;
   upstreams: Upstreams;
   sources: S;
-  /** The sources for handlers of unpaid offers. Their requests rank after all paid ones. */
+  /** The sources for handlers of ordinary unpaid offers. Their chain requests have rank `admit`, and only those of free routes come after them. */
   offerSources: S;
-  /** The same for buyers of the last hour, and for newcomers within their part. */
+  /** The same for buyers of the last hour, and for newcomers within their part. Their chain requests have rank `offer`. */
   reservedSources: S;
   protocol: Pick<HttpProtocol, 'quote'>;
   clock: Clock;
