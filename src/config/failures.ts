@@ -11,11 +11,19 @@ export interface FailureLimits {
   readonly clientSettlements: number;
 }
 
+/** Payments with an unknown outcome at which a payer or a client must wait with new purchases; 0 is off. */
+export interface UnknownLimits {
+  readonly payer: number;
+  readonly client: number;
+}
+
 /** The environment keys of these limits. */
 export const failuresEnvironment = {
   PAYER_FAILURES_PER_MINUTE: whole(20),
   CLIENT_FAILURES_PER_MINUTE: whole(60),
   CLIENT_FAILED_SETTLEMENTS_PER_DAY: whole(3),
+  PAYER_MAX_UNKNOWN: whole(4),
+  CLIENT_MAX_UNKNOWN: whole(12),
 };
 
 /** Brings the parsed keys into the configuration's shape. */
@@ -25,4 +33,9 @@ export function assembleFailures(env: z.output<z.ZodObject<typeof failuresEnviro
     client: env.CLIENT_FAILURES_PER_MINUTE,
     clientSettlements: env.CLIENT_FAILED_SETTLEMENTS_PER_DAY,
   };
+}
+
+/** The same for the limits on payments with an unknown outcome. */
+export function assembleUnknown(env: z.output<z.ZodObject<typeof failuresEnvironment>>): UnknownLimits {
+  return { payer: env.PAYER_MAX_UNKNOWN, client: env.CLIENT_MAX_UNKNOWN };
 }

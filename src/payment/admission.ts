@@ -5,14 +5,16 @@ import type { Ledger } from './ledger.ts';
 import type { Order } from './order.ts';
 import type { Asker, Look } from './rail.ts';
 import { PaymentRefused, replyStoreFull } from './refusal.ts';
+import type { UnknownPayments } from './unknown-payments.ts';
 
 interface AdmissionOptions {
   ledger: Pick<Ledger, 'hasRoom' | 'hasSettled'>;
   failures: Failures;
+  unknown: Pick<UnknownPayments, 'check'>;
 }
 
 /** The limits and the payer checks of a purchase that run before the reservation. They write nothing. */
-export function createAdmission({ ledger, failures }: AdmissionOptions) {
+export function createAdmission({ ledger, failures, unknown }: AdmissionOptions) {
   /** Throws Unavailable (`reply_store_full`) while the reply store is full. */
   function checkRoom(): void {
     if (!ledger.hasRoom()) throw replyStoreFull();
@@ -44,6 +46,7 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
       const shortage = status.unavailable();
       if (shortage) throw new Unavailable('settlement_unavailable', `payments cannot be settled now: ${shortage}`);
       checkRoom();
+      await unknown.check(bytesToHex(from), client);
       const waitSeconds = failures.newPayersAfterSeconds(client);
       if (waitSeconds > 0 && !(await ledger.hasSettled(key))) {
         const detail =

@@ -25,18 +25,20 @@ import type { Order, Presentation } from './order.ts';
 import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
 import type { Credential } from './protocol.ts';
 import type { RailFor, Verified } from './rail.ts';
-import { type Delivery, deliver, refusedSettlement, Underpaid } from './receipt.ts';
+import { answerGone, type Delivery, handOut, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
 import type { Settlement } from './settlement.ts';
 import { ALREADY_USED } from './settler.ts';
 import { createTakeover } from './takeover.ts';
+import type { UnknownPayments } from './unknown-payments.ts';
 
 interface PurchaseOptions<S> {
   ledger: Ledger;
   settlement: Pick<Settlement, 'settle' | 'resume'>;
   railFor: RailFor;
   failures: Failures;
+  unknown: UnknownPayments;
   serve: Serve<S>;
   sources: S;
   clock: Clock;
@@ -61,11 +63,11 @@ interface Served extends Verified {
  * None of them has moved money, except those that say `charged: "unknown"`.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
-  const { ledger, settlement, railFor, failures, serve, sources, clock, network, log } = options;
+  const { ledger, settlement, railFor, failures, unknown, serve, sources, clock, network, log } = options;
   const serving = new Set<string>();
   const soon = createReadSoon(clock);
   const takeover = createTakeover({ ledger, clock });
-  const admission = createAdmission({ ledger, failures });
+  const admission = createAdmission({ ledger, failures, unknown });
 
   async function purchase(
     endpoint: Endpoint<S>,
@@ -196,7 +198,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     let movedNothing = false;
     try {
       const ended = await openUntilKnown(() => settleRow(id, order, known, served));
-      if (ended?.state === 'settled') return handOut(ended, served.body, order.price);
+      if (ended?.state === 'settled') return handOut(options, ended, served.body, order.price);
+      if (ended?.state === 'unknown') unknown.note(id, payer, client);
       if (ended?.state !== 'failed') throw settlementUnknown();
       failures.note(payer, client);
       movedNothing = ended.transaction !== null;
@@ -249,21 +252,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
     if (payment?.state === 'failed') throw refusedSettlement(payment);
     if (payment?.state !== 'settled') throw settlementUnknown();
-    const body =
-      isSameRequest(payment, order) && isSameBuyer(payment, order)
-        ? await openUntilKnown(() => ledger.redeliver(payment.id))
-        : null;
-    if (!body) throw new PaymentRefused(ALREADY_USED);
-    return handOut(payment, body, payment.price ?? payment.amount);
-  }
-
-  function handOut(payment: Payment, body: Uint8Array, price: bigint): Delivery {
-    try {
-      return deliver(payment, body, price);
-    } catch (error) {
-      if (error instanceof Underpaid) log.error({ err: error }, 'ALERT: an answer was held back because less was paid');
-      throw error;
-    }
+    if (!(isSameRequest(payment, order) && isSameBuyer(payment, order))) throw new PaymentRefused(ALREADY_USED);
+    const body = await openUntilKnown(() => ledger.redeliver(payment.id));
+    if (!body) throw payment.deliveredAt === null ? answerGone() : new PaymentRefused(ALREADY_USED);
+    return handOut(options, payment, body, payment.price ?? payment.amount);
   }
 
   return { purchase, isServed: (id: string): boolean => serving.has(id) };

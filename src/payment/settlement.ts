@@ -33,6 +33,8 @@ export function createSettlement(options: SettlementOptions) {
     return ledger.get(id);
   }
 
+  const rankOf = (id: string): LookupRank => (looks.isRepeated(id) ? 'collect' : 'settle');
+
   return {
     /** Settles a fresh intent of the rail with this contract. */
     settle: (intent: Intent, contract: Uint8Array) =>
@@ -46,7 +48,7 @@ export function createSettlement(options: SettlementOptions) {
       if (!tasks.of(id) && !looks.isDueForBuyer(id)) return ledger.get(id);
       return wait(
         id,
-        tasks.run(id, () => attempts.lookThenSend(payment, 'settle')),
+        tasks.run(id, () => attempts.lookThenSend(payment, rankOf(id))),
       );
     },
     /**
@@ -58,7 +60,7 @@ export function createSettlement(options: SettlementOptions) {
       if (payment && payment.state !== 'settling' && payment.state !== 'unknown') return;
       if (!payment) return tasks.of(id);
       await tasks.run(id, () =>
-        isFresh(payment) ? attempts.sendRow(payment) : attempts.lookThenSend(payment, 'settle'),
+        isFresh(payment) ? attempts.sendRow(payment) : attempts.lookThenSend(payment, rankOf(id)),
       );
     },
     reconcile,

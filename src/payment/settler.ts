@@ -42,7 +42,7 @@ export type Outcome =
 /** What the evidence says about an authorization: its end, `open` while it can still be used, or `unknown` while the evidence cannot be read. */
 export type Verdict = Outcome | { readonly kind: 'open' };
 
-/** Why the evidence is read: a buyer waits (`settle`), or reconciliation asks (`collect`). */
+/** Why the evidence is read: a buyer waits (`settle`); or reconciliation asks, or the row was looked up in vain before (`collect`). */
 export type LookupRank = 'settle' | 'collect';
 
 /** A rail's evidence and settler. The core needs no more of a rail once a call has been served. */

@@ -9,7 +9,7 @@ const COLUMNS = `id, network, contract, payer, nonce, state, boot_id AS "bootId"
   valid_before AS "validBefore", signature, authorization_hash AS "authorizationHash", request_hash AS "requestHash", price, charged,
   payer_has_code = 1 AS "payerHasCode", client_hash AS "clientHash",
   identifier_hash AS "identifierHash", checked_block AS "checkedBlock", transaction_hash AS "transaction", block, reason,
-  reserved_at AS "reservedAt", ended_at AS "endedAt", deliveries`;
+  reserved_at AS "reservedAt", ended_at AS "endedAt", deliveries, delivered_at AS "deliveredAt"`;
 const SELECT = `SELECT ${COLUMNS} FROM usdc_payments`;
 
 const FIND = statement<PaymentKey>(
@@ -79,6 +79,8 @@ export function createLedgerStore({ pools, queue, close, ping }: LedgerStoreOpti
       return row?.total ?? 0n;
     },
     takeReply: (id, max, now) => queue.write(ledgerWrites.takeReply(id, max, now)),
+    delivered: (id, now, keepUntil) => queue.write(ledgerWrites.delivered(id, now, keepUntil)),
+    trimReplies: (from, to, bytes) => queue.write(ledgerWrites.trimReplies(from, to, bytes)),
     purgeReplies: async (now) => {
       for (let purged = 0; ; ) {
         const more = await queue.write(ledgerWrites.purgeReplies(now));
@@ -99,13 +101,15 @@ export function createLedgerStore({ pools, queue, close, ping }: LedgerStoreOpti
     },
     listLeftBehind: (living, limit) => all(LEFT_BEHIND({ living, limit })),
     ping,
-    countByState: async () => {
-      const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
-      for (const { state, count } of await pools.read<{ state: PaymentState; count: number }>(COUNT)) {
-        counts[state] = count;
-      }
-      return counts;
-    },
+    countByState: () => countByState(pools),
     close,
   };
+}
+
+async function countByState(pools: Pools): Promise<Record<PaymentState, number>> {
+  const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
+  for (const { state, count } of await pools.read<{ state: PaymentState; count: number }>(COUNT)) {
+    counts[state] = count;
+  }
+  return counts;
 }

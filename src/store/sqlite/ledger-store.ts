@@ -60,6 +60,8 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
       return BigInt((row as { total: number }).total);
     },
     takeReply: (id, max, now) => commit(() => writes.takeReply(id, max, now)),
+    delivered: (id, now, keepUntil) => commit(() => writes.delivered(id, now, keepUntil)),
+    trimReplies: (from, to, bytes) => commit(() => writes.trimReplies(from, to, bytes)),
     purgeReplies: (now) => commit(() => writes.purgeReplies(now)),
     replyBytes: async () => {
       const row = sql('SELECT coalesce(sum(length(body)), 0) AS bytes FROM usdc_replies').get();
@@ -86,14 +88,7 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
     ping: async () => {
       sql('SELECT id FROM usdc_payments LIMIT 1').get();
     },
-    countByState: async () => {
-      const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
-      for (const row of sql('SELECT state, count(*) AS n FROM usdc_payments GROUP BY state').all()) {
-        const { state, n } = row as { state: PaymentState; n: number };
-        counts[state] = n;
-      }
-      return counts;
-    },
+    countByState: async () => countByState(sql),
     close: async () => {
       // Waits for earlier writes. When one fails, its own promise rejects.
       await commit(() => {}).catch(() => {});
@@ -105,4 +100,13 @@ export function createLedgerStore(db: Sqlite): LedgerStore {
 /** Bytes that a change adds to the kept replies. */
 function storedBytes(reply: ReplyChange | undefined): number {
   return reply !== undefined && reply !== 'drop' && 'store' in reply ? reply.store.length : 0;
+}
+
+function countByState(sql: ReturnType<typeof createStatements>): Record<PaymentState, number> {
+  const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
+  for (const row of sql('SELECT state, count(*) AS n FROM usdc_payments GROUP BY state').all()) {
+    const { state, n } = row as { state: PaymentState; n: number };
+    counts[state] = n;
+  }
+  return counts;
 }

@@ -28,6 +28,7 @@ export interface PaymentRow {
   reserved_at: number;
   ended_at: number | null;
   deliveries: number;
+  delivered_at: number | null;
 }
 
 /** The row as the port's type. */
@@ -59,5 +60,6 @@ export function paymentFromRow(row: PaymentRow): Payment {
     reservedAt: row.reserved_at,
     endedAt: row.ended_at,
     deliveries: row.deliveries,
+    deliveredAt: row.delivered_at,
   };
 }

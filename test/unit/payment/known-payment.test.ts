@@ -44,7 +44,7 @@ function row(more: Partial<Payment> = {}): Payment {
     authorizationHash: hashAuthorization(authorization, CONTRACT),
     ...{ requestHash: hash32('request'), clientHash: hash32('client'), identifierHash: hash32('identifier') },
     ...{ signature: null, price: amount, charged: null, payerHasCode: false, checkedBlock: 1, transaction: null },
-    ...{ block: null, reservedAt: 1, endedAt: 2, deliveries: 0 },
+    ...{ block: null, reservedAt: 1, endedAt: 2, deliveries: 0, deliveredAt: null },
     ...more,
   };
 }
@@ -114,9 +114,18 @@ describe('the same buyer', () => {
 });
 
 describe('a row that failed', () => {
-  test('may be taken over by its first presenter, with the very same authorization, for any request', () => {
+  test('may be taken over by its first presenter, with the very same authorization, for the same request', () => {
     expect(mayTakeOver(row(), order())).toBe(true);
-    expect(mayTakeOver(row(), order({ requestHash: hash32('another') }))).toBe(true);
+    expect(mayTakeOver(row(), order({ requestHash: hash32('another') }))).toBe(false);
+  });
+
+  test('may be taken over by its identifier alone where it has one, and by its client’s address where it has none', () => {
+    expect(mayTakeOver(row(), order({ clientHash: hash32('another') }))).toBe(true);
+    expect(mayTakeOver(row(), order({ identifierHash: null }))).toBe(false);
+    expect(mayTakeOver(row(), order({ identifierHash: hash32('another') }))).toBe(false);
+    const plain = row({ identifierHash: null });
+    expect(mayTakeOver(plain, order())).toBe(true);
+    expect(mayTakeOver(plain, order({ clientHash: hash32('another') }))).toBe(false);
   });
 
   test.each<[string, Partial<Payment>]>([

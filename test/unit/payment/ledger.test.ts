@@ -330,9 +330,37 @@ describe('replies', () => {
     expect(await ledger.redeliver(id)).toBeNull();
   });
 
+  test('are kept for a week until their first delivery, and from it for the time of redelivery', async () => {
+    const ledger = open('a');
+    const [id, other] = [await settled(ledger, 'bytes'), await settled(ledger, 'bytes')];
+    now += 7 * 86_400_000 - 1;
+    expect(await ledger.redeliver(id)).not.toBeNull();
+    expect([await ledger.delivered(id), await ledger.delivered(id)]).toEqual([true, false]);
+    now += 1;
+    expect([await ledger.redeliver(other), await ledger.redeliver(id)]).toMatchObject([null, expect.anything()]);
+    now += 900_000 - 1;
+    expect(await ledger.redeliver(id)).toBeNull();
+  });
+
+  test('that were not delivered in the time of redelivery fill half of the store at the most: the oldest are deleted first', async () => {
+    const ledger = open('a');
+    const old = [];
+    for (let at = 0; at < 3; at++) {
+      old.push(await settled(ledger, 'x'.repeat(300)));
+      now += 1;
+    }
+    await ledger.purge();
+    expect(await store.replyBytes()).toBe(900);
+    now += 900_000;
+    await ledger.purge();
+    expect(await store.replyBytes()).toBe(300);
+    expect(await Promise.all(old.map((id) => ledger.redeliver(id)))).toMatchObject([null, null, expect.anything()]);
+  });
+
   test('are gone after their time, and the row stays', async () => {
     const ledger = open('a');
     const id = await settled(ledger, 'bytes');
+    await ledger.delivered(id);
     now += 900_001;
     expect(await ledger.redeliver(id)).toBeNull();
     await ledger.purge();

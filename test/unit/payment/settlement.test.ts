@@ -174,6 +174,18 @@ describe('a fresh intent', () => {
 });
 
 describe('a payment that is presented again', () => {
+  test('and again is looked up after what is more urgent, from the third lookup on', async () => {
+    outcome = { kind: 'unknown' };
+    const payment = await unknown('a', { sent: true });
+    const settlement = open();
+    for (let time = 0; time < 4; time++) {
+      await settlement.resume(payment);
+      await clock.advance(1000);
+    }
+    await settlement.carry(payment.id);
+    expect(lookups.map(({ rank }) => rank)).toEqual(['settle', 'settle', 'collect', 'collect', 'collect']);
+  });
+
   test('is looked up first, and sent where the evidence leaves it open', async () => {
     const payment = await unknown('a', { sent: true, hasCode: true });
     expect(await open().resume(payment)).toMatchObject({ state: 'settled' });

@@ -37,9 +37,9 @@ interface LightningOptions<S> {
   store: LightningStore;
   upstreams: Upstreams;
   sources: S;
-  /** The sources for handlers of unpaid offers. They read the chain at rank `admit`. */
+  /** The sources for handlers of ordinary unpaid offers. Their chain requests have rank `admit`, and only those of free routes come after them. */
   sourcesAtRankAdmit: S;
-  /** The sources for offers to buyers, and to newcomers that drew on their part. They read the chain at rank `offer`, before `admit`. */
+  /** The same for buyers of the last hour, and for newcomers within their part. Their chain requests have rank `offer`. */
   sourcesAtRankOffer: S;
   protocol: Pick<HttpProtocol, 'quote'>;
   clock: Clock;

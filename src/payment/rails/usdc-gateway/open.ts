@@ -63,7 +63,7 @@ function openSettling(
   const batches = createGatewayBatches({ client, store, clock, log });
   return {
     ...createServiceSettling({
-      ...{ client, evidence, isUsed: null, usedBefore, extra, noteBroadcast },
+      ...{ client, evidence, isUsed: null, hasCode: null, usedBefore, extra, noteBroadcast },
       ...{ config, token, clock, log },
     }),
     refresh: batches.round,

@@ -93,7 +93,7 @@ const reads = () => node.server.count('eth_getCode');
 const failedBefore = (checkedBlock: number | null = 7): Payment => ({
   ...reservation('before', 'before'),
   ...{ state: 'failed', signature: null, charged: null, payerHasCode: false, checkedBlock, transaction: null },
-  ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0 },
+  ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0, deliveredAt: null },
 });
 
 test('is the token’s own: its contract is in the key, its entry is the plain one, and its settler is asked', () => {

@@ -266,6 +266,7 @@ describe('a settled Gateway payment', () => {
       ownOnly: true,
       settler: createRemoteSettler({
         isUsed: null,
+        hasCode: null,
         ...{ client: client(), evidence, terms, noteBroadcast, clock: systemClock, log },
         ...{ usedBefore: async () => null, onUnsettled: () => {} },
         ...{ pollMs: 10, watchMs: 10_000, stallMs: 10_000 },

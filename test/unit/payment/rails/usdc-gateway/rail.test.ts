@@ -90,7 +90,7 @@ const [BALANCES, VERIFY, SEARCH] = ['/v1/balances', '/v1/x402/verify', '/v1/x402
 const failedBefore: Payment = {
   ...reservation('before', 'before'),
   ...{ state: 'failed', signature: null, charged: null, payerHasCode: false, checkedBlock: 0, transaction: null },
-  ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0 },
+  ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0, deliveredAt: null },
 };
 
 test('is the Gateway Wallet’s: its contract is in the key, its entry names the wallet, and its own settler is asked', () => {

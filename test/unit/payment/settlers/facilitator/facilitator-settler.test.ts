@@ -345,6 +345,7 @@ describe('a payment that is handed over', () => {
       ownOnly: false,
       settler: createRemoteSettler({
         isUsed: null,
+        hasCode: null,
         client: client(),
         evidence,
         terms,
@@ -370,6 +371,7 @@ describe('a payment that is handed over', () => {
     const noteBroadcast = async () => new Set<string>();
     const settler = createRemoteSettler({
       isUsed: null,
+      hasCode: null,
       client: client(),
       evidence,
       terms,

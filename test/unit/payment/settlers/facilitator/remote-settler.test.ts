@@ -22,6 +22,8 @@ interface Given {
   readonly verdicts?: readonly (Verdict | Error)[];
   readonly usedBefore?: ((intent: Intent) => Promise<string | null>) | null;
   readonly isUsed?: (authorization: Authorization) => Promise<boolean>;
+  /** Whether code stands at the payer's address now. */
+  readonly hasCode?: () => Promise<boolean>;
   readonly isNoted?: boolean;
   readonly watchMs?: number;
   /** What the transaction shows that the facilitator names. */
@@ -36,12 +38,14 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
   const events: string[] = [];
   const requests: SettleRequest[] = [];
   const looks: number[] = [];
+  const ranks: (string | undefined)[] = [];
   const told: object[] = [];
   const [last = { kind: 'open' } as const, ...before] = [...(given.verdicts ?? [])].reverse();
   const verdicts = before.reverse();
   const { named } = given;
   const settler = createRemoteSettler({
     isUsed: given.isUsed ?? null,
+    hasCode: given.hasCode ?? null,
     client: {
       settle: async (request) => {
         events.push('handed over');
@@ -51,7 +55,8 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
     },
     evidence: {
       ...(named && { paidIn: (_, transaction) => named(transaction) }),
-      lookup: async () => {
+      lookup: async (_authorization, _fromBlock, { rank } = {}) => {
+        ranks.push(rank);
         looks.push(clock.nowMs() - 1_800_000_000_000);
         const verdict = verdicts.shift() ?? last;
         if (verdict instanceof Error) throw verdict;
@@ -72,7 +77,7 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
   const settle = async (intent: Intent): Promise<Outcome | undefined> =>
     (await Promise.all(settler.settle([intent])))[0];
   const refused = ({ authorization: { from } }: Intent) => settler.refuses?.(from) ?? null;
-  return { settler, settle, events, requests, looks, told, refused };
+  return { settler, settle, events, requests, looks, ranks, told, refused };
 }
 
 const TRANSPORT: SettleReply = { kind: 'unclear', detail: 'HTTP 500', isTransport: true };
@@ -205,6 +210,13 @@ describe('a payment that is handed over', () => {
     expect(told).toEqual([{ err: away }]);
   });
 
+  test('again is looked up after what is more urgent: new payments come first', async () => {
+    const { settle, ranks } = openSettler({ verdicts: [SETTLED] });
+    await settle(randomIntent());
+    await settle(randomIntent({ broadcast: true }));
+    expect(ranks).toEqual(['settle', 'collect']);
+  });
+
   test('fails when the evidence says so', async () => {
     const failed: Outcome = { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
     expect(await openSettler({ verdicts: [failed] }).settle(randomIntent())).toEqual(failed);
@@ -307,6 +319,36 @@ describe('a payment that was answered and moved nothing', () => {
   test('of a plain account bans no payer, and makes the token be tested', async () => {
     const { settle, refused, events } = openSettler({ reply: ANSWERED });
     const plain = randomIntent();
+    await settle(plain);
+    expect([refused(plain), events.at(-1)]).toEqual([null, 'unsettled']);
+  });
+
+  test('of an account that has set code since it was checked bans that payer', async () => {
+    const { settle, refused, events } = openSettler({ reply: ANSWERED, hasCode: async () => true });
+    const turned = randomIntent({ hasCode: false });
+    await settle(turned);
+    expect([refused(turned), events]).toEqual(['its settlements move nothing', ['noted', 'handed over']]);
+  });
+
+  test('of an account that has removed its code since it was checked bans that payer as well', async () => {
+    const { settle, refused } = openSettler({ reply: ANSWERED, hasCode: async () => false });
+    const wallet = randomIntent({ hasCode: true });
+    await settle(wallet);
+    expect(refused(wallet)).toBe('its settlements move nothing');
+  });
+
+  test('of accounts that have set code since does not close the rail for others, even where the facilitator hung', async () => {
+    const { settler, settle } = openSettler({ reply: TRANSPORT, hasCode: async () => true });
+    for (let at = 0; at < 4; at++) await settle(randomIntent({ hasCode: false }));
+    expect(settler.unavailable()).toBeNull();
+  });
+
+  test('of a plain account whose code cannot be read now bans no payer, and makes the token be tested', async () => {
+    const { settle, refused, events } = openSettler({
+      reply: ANSWERED,
+      hasCode: () => Promise.reject(new Error('the chain is away')),
+    });
+    const plain = randomIntent({ hasCode: false });
     await settle(plain);
     expect([refused(plain), events.at(-1)]).toEqual([null, 'unsettled']);
   });
