@@ -15,7 +15,7 @@ interface AuthorizationChecksOptions {
   ledger: Pick<Ledger, 'openBefore'>;
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  settler: PurchaseRail['settler'];
+  status: PurchaseRail['status'];
   network: string;
   /** The contract in the ledger's key of the rail's payments. */
   contract: Uint8Array;
@@ -28,7 +28,7 @@ interface AuthorizationChecksOptions {
 export function createAuthorizationChecks(
   options: AuthorizationChecksOptions,
 ): Pick<PurchaseRail, 'review' | 'look' | 'verify'> {
-  const { ledger, check, evidence, settler, network, contract, reasons, clock } = options;
+  const { ledger, check, evidence, status, network, contract, reasons, clock } = options;
   const empty = createEmptyPayers(clock);
 
   return {
@@ -60,7 +60,7 @@ export function createAuthorizationChecks(
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
       if (balance < authorization.value + promised) throw new PaymentRefused(reasons.insufficient);
       if (hasCode) {
-        checkCodeTaken(settler);
+        checkCodeTaken(status);
         await check.simulate({ authorization, call }, asker.signal);
       }
       return { checkedBlock: block, hasCode };

@@ -23,7 +23,7 @@ interface ChannelRailOptions {
   ledger: Pick<Ledger, 'openBefore'>;
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  settler: PurchaseRail['settler'];
+  status: PurchaseRail['status'];
   requirement: PurchaseRail['requirement'];
   /** Checks who signed a deposit. */
   checkSignature(payment: DepositPayment, asker: Asker): Promise<Look | null>;
@@ -48,7 +48,7 @@ const REASONS = {
  * Payment channels. A deposit is a payment that is settled after the call is served. A voucher needs no settlement. A refund is a command.
  */
 export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
-  const { store, settler, sellVoucher, refund, book, scheme, terms, bounds } = options;
+  const { store, status, sellVoucher, refund, book, scheme, terms, bounds } = options;
   const checks = createAuthorizationChecks({ ...options, contract: SETTLEMENT_BYTES, reasons: REASONS });
 
   function checkTerms(accepted: Credential['accepted'], requirement: Parameters<typeof checkAccepted>[1]): void {
@@ -75,7 +75,7 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
 
   return {
     contract: SETTLEMENT_BYTES,
-    settler,
+    status,
     requirement: options.requirement,
     read: (given) => {
       const payload = readPayload(given);

@@ -9,7 +9,7 @@ import { word } from '../../evm/eip712.ts';
 import { isSameBuyer, isSameRequest } from '../../known-payment.ts';
 import { hashClient, type Ledger } from '../../ledger.ts';
 import type { PaidOrder } from '../../rail.ts';
-import { type Delivery, deliver } from '../../receipt.ts';
+import { type Delivery, handOut } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { ChannelBook } from './channel-book.ts';
 import { channelReceipt } from './channel-state.ts';
@@ -27,12 +27,14 @@ export interface PresentedVoucher {
 
 interface SellVoucherOptions {
   store: Pick<ChannelStore, 'get' | 'findSale' | 'findOpen'>;
-  ledger: Pick<Ledger, 'charge' | 'redeliver' | 'get'>;
+  ledger: Pick<Ledger, 'charge' | 'redeliver' | 'get' | 'delivered'>;
   book: ChannelBook;
   turns: Turns;
   network: string;
+  log: { error(detail: object, message: string): void };
 }
 
+const RECEIPTS = { receipt: channelReceipt };
 /** How often a sale may lose its charge to another process before it gives up. */
 const MOST_TRIES = 3;
 
@@ -54,7 +56,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
     if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
     if (!isSameBuyer(sale, { ...order, clientHash: hashClient(sale.nonce, order.identity) })) return null;
     const body = await ledger.redeliver(sale.id);
-    return body && deliver(sale, body, sale.price ?? 0n, channelReceipt);
+    return body && handOut(options, sale, body, { price: sale.price ?? 0n, rail: RECEIPTS });
   }
 
   /** Throws PaymentRefused unless the voucher fits the channel. */
@@ -76,7 +78,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
         body = await order.run();
       }
       const sale = await charge(options, voucher, order, body);
-      if (sale) return deliver(sale, body, order.price, channelReceipt);
+      if (sale) return handOut(options, sale, body, { price: order.price, rail: RECEIPTS });
       // Another process has charged the channel meanwhile.
       const again = await redelivered(voucher, order);
       if (again) return again;
