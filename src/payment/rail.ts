@@ -170,6 +170,11 @@ export interface PurchaseRail {
   look(payment: SignedPayment, asker: Asker, terms: { signed: Look | null; isAgain: boolean }): Promise<Look>;
   /** Why a payment of this rail cannot be reserved although the ledger has no row of it; null without a reason of this rail's own. */
   whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
+  /**
+   * Checks a reserved payment that a third party sent after it had reverted here. Throws PaymentRefused when it does not pay for a call of this price.
+   * By default the authorization's amount must be the price.
+   */
+  checkPaid?(payment: SignedPayment, price: bigint, asker: Asker): Promise<void>;
   /** The refusal of a payment that has been used for another request. By default the reason alone. */
   refuseUsed?(payment: SignedPayment, known: Payment): Promise<PaymentRefused>;
   /** The receipt of a delivered payment. By default the transaction and the amount. */
