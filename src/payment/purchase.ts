@@ -1,14 +1,12 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { parseParams } from '../catalogue/params.ts';
 import { listedPath } from '../catalogue/paths.ts';
-import { AppError, TooMany } from '../errors.ts';
+import { TooMany } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { LIVING_MS } from '../store/ports/instances.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import { createAdmission, isBuyersDoing } from './admission.ts';
-import { paymentKey } from './authorization.ts';
 import { createDirectSale } from './direct-sale.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
 import type { Failures } from './failures.ts';
@@ -21,13 +19,13 @@ import {
   mayHaveMoved,
   mayTakeOver,
 } from './known-payment.ts';
-import { hashClient, hashRequest, type Ledger } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { createReadSoon } from './ledger-timeout.ts';
-import type { Order, PaidRequest, Presentation } from './order.ts';
+import type { Order, Presentation } from './order.ts';
 import { createOrderReader } from './order-reader.ts';
-import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
+import { identifierConflict } from './payment-identifier.ts';
 import type { Credential } from './protocol.ts';
-import type { PurchaseRail, RailFor, SignedPayment, Verified } from './rail.ts';
+import type { RailFor, Verified } from './rail.ts';
 import { answerGone, type Delivery, handOut, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
@@ -67,7 +65,7 @@ interface Served extends Verified {
  * None of them has moved money, except those that say `charged: "unknown"`.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
-  const { ledger, settlement, railFor, failures, unknown, serve, sources, clock, network, log } = options;
+  const { ledger, settlement, railFor, failures, unknown, serve, clock, log } = options;
   const serving = new Set<string>();
   const soon = createReadSoon(clock);
   const orders = createOrderReader<S>(options);
