@@ -9,6 +9,11 @@ export const MENDED_PLANTS: readonly Plant[] = [
     replace: 'if (payment.authorizationHash) return true;',
     and: [
       {
+        file: 'src/payment/known-payment.ts',
+        find: '    isSameRequest(known, order) &&\n',
+        replace: '',
+      },
+      {
         file: 'src/store/sqlite/ledger-writes.ts',
         find: ' AND authorization_hash = @authorizationHash`;',
         replace: '`;',
