@@ -33,6 +33,11 @@ export const MENDED_PLANTS: readonly Plant[] = [
     replace: "const isHeard = reply.kind !== 'unclear';",
     and: [
       {
+        file: 'src/payment/settlers/facilitator/remote-settler.ts',
+        find: 'return { outcome, isHeard: isHeard || isContract };',
+        replace: 'return { outcome, isHeard };',
+      },
+      {
         file: 'src/payment/settlers/facilitator/queue.ts',
         find: 'if (!intent.broadcast && !intent.hasCode) judge(ended);',
         replace: 'judge(ended);',
