@@ -41,10 +41,9 @@ export function createChannelClient(terms: ChannelClientTerms) {
   function depositStrategy(context: BatchSettlementDepositStrategyContext): bigint {
     const wanted = depositOf(context);
     if (signed + wanted > maxDeposit) {
-      const before = signed > 0n ? ` after ${formatUsdc(signed)}` : '';
-      throw new Error(
-        `a deposit of ${formatUsdc(wanted)}${before} is above the ceiling of ${formatUsdc(maxDeposit)} (--max-deposit)`,
-      );
+      const [before, more] = signed > 0n ? [` after ${formatUsdc(signed)}`, ' more'] : ['', ''];
+      const ceiling = `the ceiling of ${formatUsdc(maxDeposit)} (--max-deposit)`;
+      throw new Error(`a deposit of ${formatUsdc(wanted)}${before} is above ${ceiling}; nothing${more} was signed`);
     }
     signed += wanted;
     return wanted;
