@@ -9,6 +9,7 @@ import { LIVING_MS } from '../store/ports/instances.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import { createAdmission, isBuyersDoing } from './admission.ts';
 import { paymentKey } from './authorization.ts';
+import { createDirectSale } from './direct-sale.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
 import type { Failures } from './failures.ts';
 import {
@@ -24,10 +25,9 @@ import { createReadSoon } from './ledger-patience.ts';
 import type { Order, PaidRequest, Presentation } from './order.ts';
 import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
 import type { Credential } from './protocol.ts';
-import type { PaidProof, PaymentCommand, PurchaseRail, RailFor, SignedPayment, Verified } from './rail.ts';
+import type { PurchaseRail, RailFor, SignedPayment, Verified } from './rail.ts';
 import { type Delivery, deliver, refusedSettlement, Underpaid } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
-import { runEndpoint } from './run-endpoint.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
 import type { Settlement } from './settlement.ts';
 import { ALREADY_USED } from './settler.ts';
@@ -68,6 +68,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   const soon = createReadSoon(clock);
   const takeover = createTakeover({ ledger, clock });
   const admission = createAdmission({ ledger, failures });
+  const direct = createDirectSale({ admission, failures, sources, handlerTimeoutMs });
 
   async function purchase(
     endpoint: Endpoint<S>,
@@ -78,11 +79,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const rail = railFor(credential.accepted);
     const requirement = rail.requirement(plain);
     const command = rail.readCommand?.(credential.payload);
-    if (command) return carryOut(command, requirement, presentation);
+    if (command) return direct.carryOut(command, requirement, presentation);
     // 2. The parameters. The protocol did step 1, the header.
     const request = readRequest(endpoint, rail, presentation);
     const payment = rail.read(credential.payload);
-    if (payment.kind === 'paid') return redeem(payment, request, requirement, presentation);
+    if (payment.kind === 'paid') return direct.redeem(payment, request, requirement, presentation);
     const order = orderOf(request, payment, presentation);
     // 3. The ledger's row. `soon` bounds each read (3d).
     const known = await soon(ledger.find(order.key));
@@ -116,47 +117,6 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       key: paymentKey(authorization, network, request.rail.contract),
       clientHash: hashClient(authorization.nonce, identity),
     };
-  }
-
-  /** Sells for a proof that needs no settlement. The rail grants the answer; the limits are the same as for every other payment. */
-  async function redeem(
-    proof: PaidProof,
-    request: PaidRequest<S>,
-    requirement: PaymentRequirements,
-    { credential, identity, signal }: Presentation,
-  ): Promise<Delivery> {
-    const { endpoint, params, price, requestHash, identifierHash, client } = request;
-    let isVerified = false;
-    return proof
-      .redeem({
-        ...{ accepted: credential.accepted, requirement, route: listedPath(endpoint) },
-        ...{ price, requestHash, identifierHash, identity, asker: admission.asker(request, signal) },
-        admit: async () => {
-          admission.checkFailures(proof.payer, client);
-          admission.checkRoom();
-        },
-        run: () => {
-          isVerified = true;
-          return runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
-        },
-      })
-      .catch((error) => {
-        if (isBuyersDoing(error, isVerified)) failures.note(bytesToHex(proof.payer), client);
-        throw error;
-      });
-  }
-
-  /** Carries out a command. It counts like a payment when it is refused. */
-  async function carryOut(
-    command: PaymentCommand,
-    requirement: PaymentRequirements,
-    { credential, client, signal }: Presentation,
-  ): Promise<Delivery> {
-    admission.checkFailures(command.payer, client);
-    return command.run(credential.accepted, requirement, admission.asker({ client }, signal)).catch((error) => {
-      if (isBuyersDoing(error, false)) failures.note(bytesToHex(command.payer), client);
-      throw error;
-    });
   }
 
   /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */

@@ -124,7 +124,7 @@ export interface PaidOrder {
   readonly identity: string;
   readonly asker: Asker;
   /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the reply store is full. */
-  admit(): Promise<void>;
+  admit(): void;
   /** Runs the endpoint and returns the reply's bytes. Throws what the endpoint throws. */
   run(): Promise<Uint8Array>;
 }

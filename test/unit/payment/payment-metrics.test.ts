@@ -8,21 +8,24 @@ import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createPaymentMetrics } from '../../../src/payment/payment-metrics.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
+import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
+import { channelState, channelTerms, depositSale } from '../../support/ledger/channel-rows.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
 let store: LedgerStore;
 let claims: LightningStore;
 let registry: Registry;
+let db: Sqlite;
 let now: number;
 const clock = { nowMs: () => now, sleep: async () => {} };
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'metrics-'));
-  const db = openLedgerDatabase(join(folder, 'ledger.db'));
+  db = openLedgerDatabase(join(folder, 'ledger.db'));
   store = createLedgerStore(db);
   claims = createLightningStore(db);
   registry = new Registry();
@@ -55,6 +58,15 @@ async function sample(name: string, labels: Record<string, string | number> = {}
   return found?.value ?? null;
 }
 const moves = (state: string, rail = 'usdc') => sample('payment_moves_total', { rail, state });
+
+test('a deposit into a channel counts as settled with what it paid for, not with the rest', async () => {
+  const { metrics } = counted();
+  await createChannelStore(db).note(channelTerms('a'), channelState(), now);
+  await store.reserve(depositSale('d', 'a', 1500n, { price: 1500n, amount: 9_000_000n }), 0, null);
+  await store.move('d', ['reserved'], 'settled', { block: 7, endedAt: now });
+  metrics.onMove('d', 'settled');
+  expect(await sample('payment_settled_usdc_total')).toBe(0.0015);
+});
 
 test('each move that happened is counted once, and one that did not is not', async () => {
   const { ledger } = counted();

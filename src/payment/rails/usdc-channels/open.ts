@@ -4,7 +4,7 @@ import type { Config } from '../../../config.ts';
 import { Unavailable } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
-import { signRecoverable } from '../../../lib/secp256k1.ts';
+import { addressOf, signRecoverable } from '../../../lib/secp256k1.ts';
 import type { ChannelState } from '../../../store/ports/channel-state.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import { type Authorization, paymentKey } from '../../authorization.ts';
@@ -23,7 +23,7 @@ import type { RailStatus } from '../../settling.ts';
 import { createChannelBook, type ReadChannel } from './channel-book.ts';
 import { createChannelReader } from './channel-reader.ts';
 import { createContractProbe } from './contract-probe.ts';
-import { channelRequirement, channelsInfo, DEPOSIT_SECONDS, SCHEME } from './describe.ts';
+import { channelEntry, channelsInfo, DEPOSIT_SECONDS, SCHEME } from './describe.ts';
 import { reason } from './payload.ts';
 import { createChannelsRail } from './rail.ts';
 import { createRefund } from './refund.ts';
@@ -66,7 +66,7 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenRail
   const scheme = createScheme(config.network.chainId);
   const terms: ChannelTerms = {
     receiver: hexToBytes(config.seller),
-    receiverAuthorizer: hexToBytes(channels.authorizer),
+    receiverAuthorizer: hexToBytes(addressOf(hexToBytes(channels.authorizerKey))),
     token: hexToBytes(config.network.usdc),
     withdrawDelay: channels.withdrawDelaySeconds,
   };
@@ -114,7 +114,7 @@ function openPurchase(
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
   return createChannelsRail({
     ...{ store, ledger, check, evidence, settler, book, scheme, terms, network, clock },
-    requirement: (plain) => channelRequirement(plain, channels),
+    requirement: channelEntry(channels),
     checkSignature: createDepositCheck(needs, settler),
     sellVoucher: createSellVoucher({ store, ledger, book, turns, network }),
     refund: createRefund({

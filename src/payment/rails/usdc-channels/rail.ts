@@ -1,7 +1,8 @@
 import type { Clock } from '../../../lib/clock.ts';
+import type { ChannelCharge } from '../../../store/ports/channel-state.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
+import { createAuthorizationChecks } from '../../authorization-checks.ts';
 import { checkAccepted } from '../../evm/accepted.ts';
-import { createAuthorizationChecks } from '../../evm/authorization-checks.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import type { Ledger } from '../../ledger.ts';
@@ -102,18 +103,22 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
       if (fault) throw fault.refusal;
       return checks.verify(id, payment, seen, more);
     },
-    whyNotReserved: async ({ channel }) => {
-      if (!channel) return null;
-      if (await store.findOpen(channel.channelId)) return new PaymentRefused(reason('channel_busy'));
-      const known = await store.get(channel.channelId);
-      // The same voucher has bought another call, so the client's state is old.
-      if (known && (await store.findSale(channel.channelId, channel.max))) return new StaleVoucher(known);
-      return new PaymentRefused(reason('channel_busy'));
-    },
+    whyNotReserved: async ({ channel }) => (channel ? busyOrStale(store, channel) : null),
     refuseUsed: async ({ channel }) => {
       const known = channel && (await store.get(channel.channelId));
       return known ? new StaleVoucher(known) : new PaymentRefused(reason('cumulative_amount_mismatch'));
     },
     receipt: channelReceipt,
   };
+}
+
+/** Why a deposit was not reserved: another deposit is open, or the same voucher has bought another call. Then the client's state is old. */
+async function busyOrStale(
+  store: ChannelRailOptions['store'],
+  { channelId, max }: ChannelCharge,
+): Promise<PaymentRefused> {
+  const isOpen = (await store.findOpen(channelId)) !== null;
+  const known = isOpen ? null : await store.get(channelId);
+  const isUsed = known !== null && (await store.findSale(channelId, max)) !== null;
+  return isUsed ? new StaleVoucher(known) : new PaymentRefused(reason('channel_busy'));
 }

@@ -42,14 +42,6 @@ export function createRefundOperations(options: RefundOperationsOptions) {
   let running: Promise<void> | null = null;
   let isAskedAgain = false;
 
-  /** Notes the channel's new balance and then the end, because the channel takes vouchers again from then on. */
-  async function end(channelId: Uint8Array, id: string, ended: OperationEnd): Promise<void> {
-    const channel = await store.get(channelId);
-    const [state] = await options.reader.read([channelId]);
-    if (channel && state) await store.note(channel, state, clock.nowMs());
-    await store.end(id, ended);
-  }
-
   async function carryOut({ id, transaction, calldata, channelId }: ChannelOperation): Promise<void> {
     if (!calldata || !channelId) return;
     const shown = transaction ? await lookUp(options, channelId, transaction) : null;
@@ -63,7 +55,7 @@ export function createRefundOperations(options: RefundOperationsOptions) {
     const endedAt = clock.nowMs();
     if (outcome.kind === 'done') {
       const { amount, transaction: hash } = outcome;
-      await end(channelId, id, { state: 'done', amount, transaction: hash, endedAt });
+      await end(options, channelId, id, { state: 'done', amount, transaction: hash, endedAt });
     } else if (outcome.kind === 'failed') await endFailed(id, channelId, outcome.reason);
   }
 
@@ -78,7 +70,7 @@ export function createRefundOperations(options: RefundOperationsOptions) {
         { channel: bytesToHex(channelId), reason },
         'a refund that was sent did not go through; it is tried again',
       );
-    await end(channelId, id, { state: 'failed', reason, endedAt: clock.nowMs() });
+    await end(options, channelId, id, { state: 'failed', reason, endedAt: clock.nowMs() });
   }
 
   async function round(): Promise<void> {
@@ -104,6 +96,19 @@ export function createRefundOperations(options: RefundOperationsOptions) {
       }
     },
   };
+}
+
+/** Notes the channel's new balance and then the end, because the channel takes vouchers again from then on. */
+async function end(
+  { store, reader, clock }: RefundOperationsOptions,
+  channelId: Uint8Array,
+  id: string,
+  ended: OperationEnd,
+): Promise<void> {
+  const channel = await store.get(channelId);
+  const [state] = await reader.read([channelId]);
+  if (channel && state) await store.note(channel, state, clock.nowMs());
+  await store.end(id, ended);
 }
 
 /** What a transaction gave back from this channel; null when it shows no refund of it. */
