@@ -35,7 +35,7 @@ interface Known {
 
 /** A rail whose money is with a bank over HTTP, as an entry of the list of rails. It shows how much a rail must bring. */
 export function createToyRail(bankUrl: string): RailModule {
-  const info: RailInfo = { name: 'toy', isOn: () => true, entry: entryFrom, service: () => null };
+  const info: RailInfo = { name: 'toy', isOn: () => true, contract: () => null, entry: entryFrom, service: () => null };
   async function ask<T>(path: string, authorization: Authorization, transaction?: Uint8Array): Promise<T> {
     const body = JSON.stringify({
       payment: textOf(authorization),
