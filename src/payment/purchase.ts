@@ -12,6 +12,7 @@ import { paymentKey } from './authorization.ts';
 import { createDirectSale } from './direct-sale.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
 import type { Failures } from './failures.ts';
+import { checkPaidFor, refuseInFlight, usedElsewhere } from './known-answers.ts';
 import {
   isReverted,
   isSameAuthorization,
@@ -21,23 +22,26 @@ import {
   mayTakeOver,
 } from './known-payment.ts';
 import { hashClient, hashRequest, type Ledger } from './ledger.ts';
-import { createReadSoon } from './ledger-patience.ts';
+import { createReadSoon } from './ledger-timeout.ts';
 import type { Order, PaidRequest, Presentation } from './order.ts';
+import { createOrderReader } from './order-reader.ts';
 import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
 import type { Credential } from './protocol.ts';
 import type { PurchaseRail, RailFor, SignedPayment, Verified } from './rail.ts';
-import { type Delivery, deliver, refusedSettlement, Underpaid } from './receipt.ts';
+import { answerGone, type Delivery, handOut, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
 import type { Settlement } from './settlement.ts';
 import { ALREADY_USED } from './settler.ts';
 import { createTakeover } from './takeover.ts';
+import type { UnknownPayments } from './unknown-payments.ts';
 
 interface PurchaseOptions<S> {
   ledger: Ledger;
   settlement: Pick<Settlement, 'settle' | 'resume'>;
   railFor: RailFor;
   failures: Failures;
+  unknown: UnknownPayments;
   serve: Serve<S>;
   sources: S;
   handlerTimeoutMs: number;
@@ -46,8 +50,8 @@ interface PurchaseOptions<S> {
   log: { error(detail: object, message: string): void };
 }
 
-/** A presented payment, and the requirement that it must meet. */
-interface Offer {
+/** A payment as the buyer presented it, and the requirement that it must meet. */
+interface Presented {
   readonly credential: Credential;
   readonly requirement: PaymentRequirements;
   readonly signal: AbortSignal;
@@ -63,12 +67,13 @@ interface Served extends Verified {
  * None of them has moved money, except those that say `charged: "unknown"`.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
-  const { ledger, settlement, railFor, failures, serve, sources, handlerTimeoutMs, clock, network, log } = options;
+  const { ledger, settlement, railFor, failures, unknown, serve, sources, clock, network, log } = options;
   const serving = new Set<string>();
   const soon = createReadSoon(clock);
+  const orders = createOrderReader<S>(options);
   const takeover = createTakeover({ ledger, clock });
-  const admission = createAdmission({ ledger, failures });
-  const direct = createDirectSale({ admission, failures, sources, handlerTimeoutMs });
+  const admission = createAdmission({ ledger, failures, unknown });
+  const direct = createDirectSale({ ...options, admission });
 
   async function purchase(
     endpoint: Endpoint<S>,
@@ -81,58 +86,39 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const command = rail.readCommand?.(credential.payload);
     if (command) return direct.carryOut(command, requirement, presentation);
     // 2. The parameters. The protocol did step 1, the header.
-    const request = readRequest(endpoint, rail, presentation);
+    const request = orders.readRequest(endpoint, rail, presentation);
     const payment = rail.read(credential.payload);
     if (payment.kind === 'paid') return direct.redeem(payment, request, requirement, presentation);
-    const order = orderOf(request, payment, presentation);
+    const order = orders.orderOf(request, payment, presentation);
     // 3. The ledger's row. `soon` bounds each read (3d).
     const known = await soon(ledger.find(order.key));
     // 3a. The identifier. Using it for another payload is the buyer's mistake, whatever the state of either payment.
     await checkIdentifier(order, known);
     // 3b-3c. The row of a known authorization decides. A price or a time that has changed since must not turn the answer into a 402.
     if (known && !mayTakeOver(known, order)) return again(known, order);
-    const offer = { credential, requirement, signal };
-    return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);
-  }
-
-  function readRequest(
-    endpoint: Endpoint<S>,
-    rail: PurchaseRail,
-    { credential, query, client }: Presentation,
-  ): PaidRequest<S> {
-    const params = parseParams(endpoint, query, true);
-    endpoint.checkParams(params, sources);
-    return {
-      ...{ endpoint, params, rail, client },
-      price: endpoint.price?.units ?? 0n,
-      requestHash: hashRequest(listedPath(endpoint), params),
-      identifierHash: hashIdentifier(credential.extensions),
-    };
-  }
-
-  function orderOf(request: PaidRequest<S>, payment: SignedPayment, { identity }: Presentation): Order<S> {
-    const { authorization, authorizationHash } = payment;
-    return {
-      ...{ ...request, payment, authorization, authorizationHash },
-      key: paymentKey(authorization, network, request.rail.contract),
-      clientHash: hashClient(authorization.nonce, identity),
-    };
+    const shown = { credential, requirement, signal };
+    return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);
   }
 
   /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
-  async function sellAgain(order: Order<S>, known: Payment, offer: Offer): Promise<Delivery> {
-    const { requirement, signal } = offer;
-    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, offer);
+  async function sellAgain(order: Order<S>, known: Payment, shown: Presented): Promise<Delivery> {
+    const { requirement, signal } = shown;
+    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, shown);
     // The authorization has paid. So its times and its payer no longer matter. It must only have paid for this call.
-    checkPaidFor(order, requirement);
+    const { rail, payment, price } = order;
+    if (!rail.checkPaid) checkPaidFor(order, requirement);
     admission.checkRoom();
     const verified = { checkedBlock: known.checkedBlock ?? 0, hasCode: false };
-    return serveAndSettle(order, known, async () => verified, signal);
+    const verify = async (): Promise<Verified> => {
+      await rail.checkPaid?.(payment, price, admission.asker(order, signal));
+      return verified;
+    };
+    return serveAndSettle(order, known, verify, signal);
   }
 
-  async function sell(order: Order<S>, known: Payment | null, offer: Offer): Promise<Delivery> {
+  async function sell(order: Order<S>, known: Payment | null, shown: Presented): Promise<Delivery> {
     const { payment, rail, price } = order;
-    const { credential, requirement, signal } = offer;
+    const { credential, requirement, signal } = shown;
     const asker = admission.asker(order, signal);
     // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
     rail.checkAccepted(credential.accepted, requirement);
@@ -216,7 +202,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     let movedNothing = false;
     try {
       const ended = await openUntilKnown(() => settleRow(id, order, known, served));
-      if (ended?.state === 'settled') return handOut(ended, served.body, order.price, order.rail);
+      if (ended?.state === 'settled') return handOut(options, ended, served.body, order);
+      if (ended?.state === 'unknown') unknown.note(id, payer, client);
       if (ended?.state !== 'failed') throw settlementUnknown();
       failures.note(payer, client);
       movedNothing = ended.transaction !== null;
@@ -278,37 +265,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
     if (payment?.state === 'failed') throw refusedSettlement(payment);
     if (payment?.state !== 'settled') throw settlementUnknown();
-    const body =
-      isSameRequest(payment, order) && isSameBuyer(payment, order)
-        ? await openUntilKnown(() => ledger.redeliver(payment.id))
-        : null;
-    if (!body) throw (await order.rail.refuseUsed?.(order.payment, payment)) ?? new PaymentRefused(ALREADY_USED);
-    return handOut(payment, body, payment.price ?? payment.amount, order.rail);
-  }
-
-  function handOut(payment: Payment, body: Uint8Array, price: bigint, rail: PurchaseRail): Delivery {
-    try {
-      return deliver(payment, body, price, rail.receipt);
-    } catch (error) {
-      if (error instanceof Underpaid) log.error({ err: error }, 'ALERT: an answer was held back because less was paid');
-      throw error;
-    }
+    if (!(isSameRequest(payment, order) && isSameBuyer(payment, order))) throw await usedElsewhere(order, payment);
+    const body = await openUntilKnown(() => ledger.redeliver(payment.id));
+    if (!body) throw payment.deliveredAt === null ? answerGone() : await usedElsewhere(order, payment);
+    return handOut(options, payment, body, { price: payment.price ?? payment.amount, rail: order.rail });
   }
 
   return { purchase, isServed: (id: string): boolean => serving.has(id) };
-}
-
-/** Throws 409 when a payment that has already paid is presented for a call with other terms. It still buys the call that it was made for. */
-function checkPaidFor<S>({ authorization }: Order<S>, requirement: PaymentRequirements): void {
-  // `accepted` is only the client's claim, so it is not compared. What the client signed was checked when the payment was first taken.
-  if (authorization.value === BigInt(requirement.amount)) return;
-  const detail = 'this payment has been taken, for a call of other terms: present it for a call that costs as much';
-  throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
-}
-
-/** Throws 409 while the first presentation is being served, because that one may take the money at any moment. */
-function refuseInFlight(known: Payment): void {
-  if (known.state !== 'reserved' && known.state !== 'settling') return;
-  const detail = 'this payment is being served on another connection; present it again to get the answer';
-  throw new AppError(409, 'payment_in_flight', detail, { charged: 'unknown', retryAfterSeconds: 1 });
 }

@@ -31,7 +31,7 @@ export interface RailInfo {
 /** A remote service as `/readyz` names it. */
 export interface RailService {
   readonly name: string;
-  /** Whether sales stop while this service does not settle for us. The fault of any other service is only shown. */
+  /** Whether a failed probe of this service makes `/readyz` fail. The fault of any other service is only shown there. */
   readonly isVital: boolean;
 }
 
@@ -144,7 +144,8 @@ export interface PaymentCommand {
 export interface PurchaseRail {
   /** The contract that the payer signed for. It is part of the ledger's key, so each row shows its rail. */
   readonly contract: Uint8Array;
-  readonly settler: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
+  /** The status of the rail's settler, in this process or another. */
+  readonly status: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
   /** Makes this rail's entry in a challenge from the plain one. */
   requirement(plain: PaymentRequirements): PaymentRequirements;
   /** Decodes the payload. Throws PaymentRefused for another kind of payment, and for a payload that cannot be decoded. */
@@ -172,6 +173,11 @@ export interface PurchaseRail {
   look(payment: SignedPayment, asker: Asker, terms: { signed: Look | null; isAgain: boolean }): Promise<Look>;
   /** Why a payment of this rail cannot be reserved although the ledger has no row of it; null without a reason of this rail's own. */
   whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
+  /**
+   * Checks a reserved payment that a third party sent after it had reverted here. Throws PaymentRefused when it does not pay for a call of this price.
+   * By default the authorization's amount must be the price.
+   */
+  checkPaid?(payment: SignedPayment, price: bigint, asker: Asker): Promise<void>;
   /** The refusal of a payment that has been used for another request. By default the reason alone. */
   refuseUsed?(payment: SignedPayment, known: Payment): Promise<PaymentRefused>;
   /** The receipt of a delivered payment. By default the transaction and the amount. */

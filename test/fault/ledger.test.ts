@@ -22,7 +22,7 @@ import { createRelayerSpending } from '../../src/store/sqlite/relayer-spending.t
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { balanceOf } from '../support/usdc/buyer.ts';
 import { headerOf, newKey, payloadOf, signAuthorization } from '../support/usdc/payments.ts';
-import { reachNobody } from '../support/usdc/reach-nobody.ts';
+import { createTestOutgoing } from '../support/usdc/test-outgoing.ts';
 
 let network: EmbeddedNetwork;
 let folder: string;
@@ -72,7 +72,7 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
     channels: createChannelStore(db),
     spending: createRelayerSpending(db),
     transfers: createGatewayTransferStore(db),
-    outgoing: reachNobody(),
+    outgoing: createTestOutgoing(),
     sources,
     clock: systemClock,
     bootId: 'b',

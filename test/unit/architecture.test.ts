@@ -70,7 +70,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'errors.ts',
   ],
   'discovery/': ['catalogue/:declarations', ...CORE, 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
-  // The core names no rail, settler or protocol. Only its composition (open-*.ts) does.
+  // The core imports no rail, settler or protocol. Only its composition (open-*.ts) does.
   'payment/': ['catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts', ...CONFIG_TYPES],
   'payment/open-': [
     ...['payment/', 'catalogue/:declarations', 'chain/', 'upstream/', 'store/ports/', 'lib/', 'errors.ts'],
@@ -82,8 +82,14 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'payment/settlers/relayer/': SETTLER,
   // More than the design's row: the types of the ports that this kit helps to implement.
   'payment/evm/': [
-    ...['payment/authorization.ts', 'payment/refusal.ts', 'payment/settler.ts', 'payment/rail.ts:types'],
-    ...['payment/protocol.ts:types', 'chain/', 'lib/', 'errors.ts'],
+    ...[
+      'payment/authorization.ts',
+      'payment/doubt.ts',
+      'payment/refusal.ts',
+      'payment/settler.ts',
+      'payment/rail.ts:types',
+    ],
+    ...['payment/protocol.ts:types', 'store/ports/sales.ts:types', 'chain/', 'lib/', 'errors.ts'],
   ],
   'payment/lnbtc/': ['lib/', 'errors.ts'],
   'cluster/': [...CORE, 'instances/', 'store/', 'lib/', 'errors.ts'],

@@ -70,6 +70,8 @@ export function createLedgerStore({ pools, queue, waiting, close, ping }: Ledger
       return row?.total ?? 0n;
     },
     takeReply: (id, max, now) => queue.write(ledgerWrites.takeReply(id, max, now)),
+    delivered: (id, now, keepUntil) => queue.write(ledgerWrites.delivered(id, now, keepUntil)),
+    trimReplies: (from, to, bytes) => queue.write(ledgerWrites.trimReplies(from, to, bytes)),
     purgeReplies: async (now) => {
       for (let purged = 0; ; ) {
         const more = await queue.write(ledgerWrites.purgeReplies(now));
@@ -90,13 +92,15 @@ export function createLedgerStore({ pools, queue, waiting, close, ping }: Ledger
     },
     listLeftBehind: (living, limit) => all(LEFT_BEHIND({ living, limit })),
     ping,
-    countByState: async () => {
-      const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
-      for (const { state, count } of await pools.read<{ state: PaymentState; count: number }>(COUNT)) {
-        counts[state] = count;
-      }
-      return counts;
-    },
+    countByState: () => countByState(pools),
     close,
   };
+}
+
+async function countByState(pools: Pools): Promise<Record<PaymentState, number>> {
+  const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
+  for (const { state, count } of await pools.read<{ state: PaymentState; count: number }>(COUNT)) {
+    counts[state] = count;
+  }
+  return counts;
 }

@@ -62,6 +62,20 @@ const TAKE_REPLY = statement<{ id: string; max: number; now: number }>(`
     RETURNING id)
   SELECT body FROM usdc_replies WHERE payment_id IN (SELECT id FROM counted)`);
 
+const DELIVERED = statement<{ id: string; now: number; keepUntil: number }>(`
+  WITH moved AS (
+    UPDATE usdc_payments SET delivered_at = @now WHERE id = @id AND state = 'settled' AND delivered_at IS NULL RETURNING id),
+       reply AS (${REPLIES.keep})
+  SELECT id FROM moved`);
+
+// Counts from the newest reply, so the oldest are deleted.
+const TRIM = statement<{ from: number; to: number; bytes: number }>(`
+  DELETE FROM usdc_replies WHERE payment_id IN (
+    SELECT payment_id FROM (
+      SELECT payment_id, sum(length(body)) OVER (ORDER BY keep_until DESC, payment_id DESC) AS newest FROM usdc_replies
+       WHERE keep_until > @from::bigint AND keep_until <= @to::bigint) AS kept
+     WHERE newest > @bytes::bigint)`);
+
 /** The most replies that one statement deletes, so that no transaction is long. */
 export const PURGE_CHUNK = 500;
 const PURGE = statement<{ now: number }>(`
@@ -109,6 +123,14 @@ export const ledgerWrites = {
   takeReply: (id: string, max: number, now: number): Write<Uint8Array | null> => ({
     statements: [TAKE_REPLY({ id, max, now })],
     read: ([taken]) => taken?.rows[0]?.body ?? null,
+  }),
+  delivered: (id: string, now: number, keepUntil: number): Write<boolean> => ({
+    statements: [DELIVERED({ id, now, keepUntil })],
+    read: changedOne,
+  }),
+  trimReplies: (from: number, to: number, bytes: number): Write<number> => ({
+    statements: [TRIM({ from, to, bytes })],
+    read: ([trimmed]) => trimmed?.rowCount ?? 0,
   }),
   purgeReplies: (now: number): Write<number> => ({
     statements: [PURGE({ now })],

@@ -25,7 +25,7 @@ export function seedLedger(file: string): void {
       valid_before: String(2n ** 256n - 1n),
       request_hash: randomBytes(32),
     },
-    ...{ client_hash: randomBytes(32), reserved_at: 1, settling_at: 2, ended_at: 3, deliveries: 7 },
+    ...{ client_hash: randomBytes(32), reserved_at: 1, settling_at: 2, ended_at: 3, deliveries: 7, delivered_at: 4 },
   };
   const ended = (id: string, more: object) => put('usdc_payments', { ...payment, id, nonce: randomBytes(32), ...more });
   ended('a', {

@@ -115,7 +115,7 @@ test('what recovery takes over is counted, and its settlement adds to the total 
   expect(await sample('payment_settlement_duration_seconds_count', { outcome: 'settled' })).toBeNull();
 });
 
-test('what is open is told by state with the age of the oldest, and nothing open has no age', async () => {
+test('open payments are counted by state, with the age of the oldest, and without an age when none is open', async () => {
   const { ledger } = counted();
   expect(await sample('payment_oldest_open_timestamp_seconds')).toBeNull();
   const first = await reserve(ledger);
@@ -132,7 +132,7 @@ test('what is open is told by state with the age of the oldest, and nothing open
   expect(await sample('payment_oldest_open_timestamp_seconds')).toBe(1_800_000_005);
 });
 
-test('a ledger that cannot be read takes its gauges away, and nothing else', async () => {
+test('a ledger that cannot be read removes its own gauges, and no other metric', async () => {
   const { ledger, metrics } = counted();
   await ledger.storeIntent(await reserve(ledger), storedIntent());
   expect(await sample('payments_open', { state: 'settling' })).toBe(1);
@@ -146,7 +146,7 @@ test('a ledger that cannot be read takes its gauges away, and nothing else', asy
   expect(await sample('payment_reply_bytes')).toBeNull();
 });
 
-test('a settlement is timed once, and one that nobody here waits for any more only where it has ended', async () => {
+test('a settlement is timed once, and one without a waiting buyer is timed only when it has ended', async () => {
   const { metrics } = counted();
   const ids = { settled: 'paid', failed: 'refused', unknown: 'unsure', null: 'gone' } as const;
   for (const id of Object.values(ids)) metrics.onMove(id, 'settling');

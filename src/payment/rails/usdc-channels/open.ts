@@ -51,6 +51,8 @@ export interface ChannelsNeeds {
   };
 }
 
+/** Seconds by which a client's clock may be ahead of ours. */
+const CLOCK_SLACK_SECONDS = 120;
 /** Channels in one read: each takes three calls of some 5,000 gas. */
 const MOST_CHANNELS = 50;
 /** Reads of channels that may wait, for eight requests. A client without a place is refused at once. */
@@ -101,10 +103,10 @@ interface Parts {
 
 function openPurchase(
   needs: ChannelsNeeds,
-  settler: RailStatus,
+  status: RailStatus,
   { channels, scheme, terms, onBegun }: Parts,
 ): PurchaseRail {
-  const { config, ledger, check, evidence, clock } = needs;
+  const { config, ledger, check, evidence, clock, log } = needs;
   const network = config.network.caip2;
   const store = needs.channels;
   const withdrawDelaySeconds = channels.withdrawDelaySeconds;
@@ -113,10 +115,10 @@ function openPurchase(
   const key = hexToBytes(channels.authorizerKey);
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
   return createChannelsRail({
-    ...{ store, ledger, check, evidence, settler, book, scheme, terms, network, clock },
+    ...{ store, ledger, check, evidence, status, book, scheme, terms, network, clock },
     requirement: channelEntry(channels),
-    checkSignature: createDepositCheck(needs, settler),
-    sellVoucher: createSellVoucher({ store, ledger, book, turns, network }),
+    checkSignature: createDepositCheck(needs, status),
+    sellVoucher: createSellVoucher({ store, ledger, book, turns, network, log }),
     refund: createRefund({
       store,
       book,
@@ -131,7 +133,7 @@ function openPurchase(
     bounds: {
       minDeposit: channels.minDeposit,
       leastValidity: neededValidity(config),
-      mostValidity: DEPOSIT_SECONDS,
+      mostValidity: DEPOSIT_SECONDS + CLOCK_SLACK_SECONDS,
     },
   });
 }
@@ -149,13 +151,13 @@ function createReads({ chain, clock }: ChannelsNeeds): ReadChannel {
 }
 
 /** Checks that the payer signed the deposit for the collector, by key or as a contract. */
-function createDepositCheck({ config, ledger, check, clock }: ChannelsNeeds, settler: RailStatus) {
+function createDepositCheck({ config, ledger, check, clock }: ChannelsNeeds, status: RailStatus) {
   const { usdc, chainId, caip2 } = config.network;
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
   const digestOf = (authorization: Authorization) => receiveDigest(authorization, separator);
   const hasPaid = (authorization: Authorization) =>
     ledger.hasSettled(paymentKey(authorization, caip2, SETTLEMENT_BYTES));
-  const checkSignature = createSignatureCheck({ check, digestOf, settler, hasPaid, clock });
+  const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, clock });
   return (...[{ authorization }, asker]: Parameters<PurchaseRail['checkSignature']>) =>
     checkSignature(authorization, asker).catch((error) => {
       throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;

@@ -1,8 +1,8 @@
 import type { Clock } from '../../../lib/clock.ts';
 import type { ChannelCharge } from '../../../store/ports/channel-state.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
-import { createAuthorizationChecks } from '../../authorization-checks.ts';
 import { checkAccepted } from '../../evm/accepted.ts';
+import { createAuthorizationChecks } from '../../evm/authorization-checks.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import type { Ledger } from '../../ledger.ts';
@@ -23,7 +23,7 @@ interface ChannelRailOptions {
   ledger: Pick<Ledger, 'openBefore'>;
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  settler: PurchaseRail['settler'];
+  status: PurchaseRail['status'];
   requirement: PurchaseRail['requirement'];
   /** Checks who signed a deposit. */
   checkSignature(payment: DepositPayment, asker: Asker): Promise<Look | null>;
@@ -48,7 +48,7 @@ const REASONS = {
  * Payment channels. A deposit is a payment that is settled after the call is served. A voucher needs no settlement. A refund is a command.
  */
 export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
-  const { store, settler, sellVoucher, refund, book, scheme, terms, bounds } = options;
+  const { store, status, sellVoucher, refund, book, scheme, terms, bounds } = options;
   const checks = createAuthorizationChecks({ ...options, contract: SETTLEMENT_BYTES, reasons: REASONS });
 
   function checkTerms(accepted: Credential['accepted'], requirement: Parameters<typeof checkAccepted>[1]): void {
@@ -75,7 +75,7 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
 
   return {
     contract: SETTLEMENT_BYTES,
-    settler,
+    status,
     requirement: options.requirement,
     read: (given) => {
       const payload = readPayload(given);
@@ -93,17 +93,23 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
     look: async (payment: DepositPayment, asker, more) => {
       const seen = await checks.look(payment, asker, more);
       const { channelId } = payment.payload.voucher;
-      await book.open(channelId, payment.payload.config, asker);
+      await book.open(channelId, payment.payload.config, asker, true);
       return seen;
     },
     verify: async (id, payment: DepositPayment, seen, more) => {
       const { voucher, config, deposit } = payment.payload;
-      const channel = await book.open(voucher.channelId, config, more.asker);
+      const channel = await book.open(voucher.channelId, config, more.asker, true);
       const fault = faultOf(channel, { max: voucher.maxClaimableAmount, price: more.price, deposit: deposit.amount });
       if (fault) throw fault.refusal;
       return checks.verify(id, payment, seen, more);
     },
     whyNotReserved: async ({ channel }) => (channel ? busyOrStale(store, channel) : null),
+    /** The deposit is in the channel by now. */
+    checkPaid: async ({ payload: { voucher, config } }: DepositPayment, price, asker) => {
+      const channel = await book.reread(await book.open(voucher.channelId, config, asker, true), asker);
+      const fault = faultOf(channel, { max: voucher.maxClaimableAmount, price, deposit: 0n });
+      if (fault) throw fault.refusal;
+    },
     refuseUsed: async ({ channel }) => {
       const known = channel && (await store.get(channel.channelId));
       return known ? new StaleVoucher(known) : new PaymentRefused(reason('cumulative_amount_mismatch'));

@@ -8,8 +8,9 @@ import { settlementUnknown } from '../../doubt.ts';
 import { word } from '../../evm/eip712.ts';
 import { isSameBuyer, isSameRequest } from '../../known-payment.ts';
 import { hashClient, type Ledger } from '../../ledger.ts';
+import { identifierConflict } from '../../payment-identifier.ts';
 import type { PaidOrder } from '../../rail.ts';
-import { type Delivery, deliver } from '../../receipt.ts';
+import { type Delivery, handOut } from '../../receipt.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { ChannelBook } from './channel-book.ts';
 import { channelReceipt } from './channel-state.ts';
@@ -27,12 +28,14 @@ export interface PresentedVoucher {
 
 interface SellVoucherOptions {
   store: Pick<ChannelStore, 'get' | 'findSale' | 'findOpen'>;
-  ledger: Pick<Ledger, 'charge' | 'redeliver' | 'get'>;
+  ledger: Pick<Ledger, 'charge' | 'redeliver' | 'get' | 'delivered' | 'findByIdentifier'>;
   book: ChannelBook;
   turns: Turns;
   network: string;
+  log: { error(detail: object, message: string): void };
 }
 
+const RECEIPTS = { receipt: channelReceipt };
 /** How often a sale may lose its charge to another process before it gives up. */
 const MOST_TRIES = 3;
 
@@ -54,7 +57,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
     if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
     if (!isSameBuyer(sale, { ...order, clientHash: hashClient(sale.nonce, order.identity) })) return null;
     const body = await ledger.redeliver(sale.id);
-    return body && deliver(sale, body, sale.price ?? 0n, channelReceipt);
+    return body && handOut(options, sale, body, { price: sale.price ?? 0n, rail: RECEIPTS });
   }
 
   /** Throws PaymentRefused unless the voucher fits the channel. */
@@ -71,12 +74,9 @@ export function createSellVoucher(options: SellVoucherOptions) {
     let body: Uint8Array | null = null;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       await checkFits(voucher, order);
-      if (!body) {
-        order.admit();
-        body = await order.run();
-      }
+      body ??= await order.run();
       const sale = await charge(options, voucher, order, body);
-      if (sale) return deliver(sale, body, order.price, channelReceipt);
+      if (sale) return handOut(options, sale, body, { price: order.price, rail: RECEIPTS });
       // Another process has charged the channel meanwhile.
       const again = await redelivered(voucher, order);
       if (again) return again;
@@ -109,8 +109,11 @@ export function createSellVoucher(options: SellVoucherOptions) {
     const again = await redelivered(voucher, order);
     if (again) return again;
     const { channelId, payload } = voucher;
+    order.admit();
+    const charged = await chargedNow(options, voucher);
+    await checkIdentifier(options, order);
     const from = payload.voucher.maxClaimableAmount - order.price;
-    const asking = { from, request: Buffer.from(order.requestHash).toString('latin1') };
+    const asking = { from, charged, request: Buffer.from(order.requestHash).toString('latin1') };
     const sold = await turns.take(bytesToHex(channelId), asking, order.asker.signal, () =>
       turn(voucher, order, arrival),
     );
@@ -118,6 +121,25 @@ export function createSellVoucher(options: SellVoucherOptions) {
     if (sold instanceof PaymentRefused) throw sold;
     return sold;
   };
+}
+
+/**
+ * Returns the channel's charges in the ledger; null for an unknown channel. Throws StaleVoucher for a voucher over no more than what is claimed. A
+ * claim makes vouchers public, so a stranger may present such a one. It gets its answer at once and never takes a turn in the channel.
+ */
+async function chargedNow(
+  { store }: SellVoucherOptions,
+  { channelId, payload }: PresentedVoucher,
+): Promise<bigint | null> {
+  const channel = await store.get(channelId);
+  if (channel && payload.voucher.maxClaimableAmount <= channel.state.totalClaimed)
+    throw new StaleVoucher(channel, 'cumulative_below_claimed');
+  return channel?.charged ?? null;
+}
+
+/** Throws 409 when another payment holds the identifier. A voucher that has it already was answered before. */
+async function checkIdentifier({ ledger }: SellVoucherOptions, { identifierHash }: PaidOrder): Promise<void> {
+  if (identifierHash && (await ledger.findByIdentifier(identifierHash))) throw identifierConflict(false);
 }
 
 /** Stores the charge and the answer. Null when the voucher does not fit the channel any more. */
