@@ -1,5 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { RailsConfig } from '../config/rails.ts';
+import type { Config } from '../config.ts';
 import type { ChannelCharge } from '../store/ports/channel-state.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { Authorization } from './authorization.ts';
@@ -17,6 +18,8 @@ export interface RailInfo {
   readonly name: RailName;
   /** Whether a configuration turns the rail on. */
   isOn(rails: RailsConfig): boolean;
+  /** The contract that its payers sign for. A row names its rail by it, also where the rail is off. Null where the configuration does not say. */
+  contract(config: Config): `0x${string}` | null;
   /** Makes this rail's entry in a 402 from the plain one. Called only where the rail is on. */
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
   /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default a 402 lists it always. */

@@ -7,6 +7,7 @@ import type { Evidence } from '../../evm/evidence.ts';
 import type { RailProbe, RailSettling, SettlingTerms } from '../../settler.ts';
 import { createChannelReader } from './channel-reader.ts';
 import { createClaims } from './claims.ts';
+import { channelsInfo } from './describe.ts';
 import { createRefundOperations } from './refund-operations.ts';
 import type { Scheme } from './scheme.ts';
 import type { ChannelTerms } from './voucher.ts';
@@ -41,7 +42,7 @@ interface ChannelSettlingOptions {
 export function openChannelSettling(options: ChannelSettlingOptions, settling: SettlingTerms) {
   const { store, chain, evidence, channels, network, terms, probe, waitMs, clock, log } = options;
   const { withdrawDelaySeconds } = channels;
-  const relayer = settling.relaying();
+  const relayer = settling.relaying(channelsInfo.name);
   const stopping = new AbortController();
   const reader = createChannelReader(chain);
   const { receiver, token } = terms;
