@@ -14,7 +14,7 @@ import { serverOptions } from './http/server-options.ts';
 import { mountDiscovery } from './routes/discovery.ts';
 import { mountFacilitator } from './routes/facilitator.ts';
 import { type FreeDeps, mountFree } from './routes/free.ts';
-import { mountLightningDescriptor } from './routes/lightning.ts';
+import { mountLightningDescriptor } from './routes/lightning-descriptor.ts';
 import { mountMarket } from './routes/market.ts';
 import { type MetaDeps, mountDocuments, mountOperations } from './routes/meta.ts';
 import { type Lookup, mountLookup } from './routes/payments.ts';

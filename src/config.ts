@@ -8,7 +8,13 @@ import {
 } from './config/collector.ts';
 import { assembleDiscovery, type DiscoveryConfig, discoveryEnvironment } from './config/discovery.ts';
 import { assembleFacilitator, type FacilitatorConfig, facilitatorEnvironment } from './config/facilitator.ts';
-import { assembleFailures, type FailureLimits, failuresEnvironment } from './config/failures.ts';
+import {
+  assembleFailures,
+  assembleUnknown,
+  type FailureLimits,
+  failuresEnvironment,
+  type UnknownLimits,
+} from './config/failures.ts';
 import { whole } from './config/fields.ts';
 import { assembleLedger, type LedgerConfig, ledgerEnvironment, ledgerProblems } from './config/ledger.ts';
 import {
@@ -190,6 +196,8 @@ export interface Config {
   readonly maxOpenPayments: number;
   /** Limits on uncharged failures; 0 is off. */
   readonly failureLimits: FailureLimits;
+  /** Limits on payments with an unknown outcome; 0 is off. */
+  readonly unknownLimits: UnknownLimits;
   readonly replies: { readonly storeBytes: number; readonly keepSeconds: number; readonly maxDeliveries: number };
   readonly rpcTimeoutMs: number;
   readonly handlerTimeoutMs: number;
@@ -276,6 +284,7 @@ function assemble(env: z.output<typeof environment>): Config {
     rateLimits: { free: env.RATE_LIMIT_FREE_PER_MINUTE, priced: env.RATE_LIMIT_PRICED_PER_MINUTE },
     maxOpenPayments: env.PAYER_MAX_OPEN,
     failureLimits: assembleFailures(env),
+    unknownLimits: assembleUnknown(env),
     replies: {
       storeBytes: env.REPLY_STORE_MB * 1024 * 1024,
       keepSeconds: env.REDELIVERY_SECONDS,

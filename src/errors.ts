@@ -1,5 +1,5 @@
-/** Whether money moved for a failed call. `false`: no. `unknown`: a settlement is still open. */
-export type Charged = false | 'unknown';
+/** Whether money moved for a failed call. `false`: no. `true`: yes. `unknown`: a settlement is still open. */
+export type Charged = boolean | 'unknown';
 
 /** One parameter's fault, as a 400 lists it. */
 export interface ParameterError {

@@ -7,7 +7,7 @@ const numbers = createSingleFlight<number, ChainClient>();
 
 /**
  * The newest block, by one request of a chain client for all callers that ask while it is under way: answers of the same moment need not cost the
- * chain one each. No caller can end the request.
+ * chain one each. The request belongs to all its callers. It goes on when one caller leaves, and its failure reaches all of them.
  */
 export function readNewestHeader(chain: ChainClient): Promise<Header> {
   return headers(chain, undefined, () => readLatestHeader(chain, {}));

@@ -78,7 +78,7 @@ export function createPrimaryLink({ send, onMessage }: Channel, clock: Clock): P
       ask: createBundle<string>((ids) => send({ kind: 'settle', ids })),
       onEnded: (listener) => void ended.add(listener),
       report: () => known().report,
-      silence: () => (isSilent() ? 'the process that settles does not answer' : null),
+      staleReason: () => (isSilent() ? 'the process that settles does not answer' : null),
     },
     collector: { status: () => known().collector },
     ready,

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { whole } from './fields.ts';
 
-/** The facilitator's limits. The defaults are those of the interface document. */
+/** The facilitator's limits. The facilitator's descriptor publishes them. */
 export interface FacilitatorConfig {
   /** Settle calls a minute for a client, and four times as many for an IPv6 site; 0 is off. */
   readonly perMinute: number;

@@ -7,8 +7,14 @@ export interface FailureLimits {
   readonly payer: number;
   /** Failures a minute of one client. */
   readonly client: number;
-  /** Failed settlements a day of one client: settlements that were sent and moved no money. */
+  /** Failed settlements a day of one client, and of one payer. A failed settlement was sent and moved no money. */
   readonly clientSettlements: number;
+}
+
+/** Payments with an unknown outcome at which a payer or a client must wait with new purchases; 0 is off. */
+export interface UnknownLimits {
+  readonly payer: number;
+  readonly client: number;
 }
 
 /** The environment keys of these limits. */
@@ -16,6 +22,8 @@ export const failuresEnvironment = {
   PAYER_FAILURES_PER_MINUTE: whole(20),
   CLIENT_FAILURES_PER_MINUTE: whole(60),
   CLIENT_FAILED_SETTLEMENTS_PER_DAY: whole(3),
+  PAYER_MAX_UNKNOWN: whole(4),
+  CLIENT_MAX_UNKNOWN: whole(12),
 };
 
 /** Brings the parsed keys into the configuration's shape. */
@@ -25,4 +33,9 @@ export function assembleFailures(env: z.output<z.ZodObject<typeof failuresEnviro
     client: env.CLIENT_FAILURES_PER_MINUTE,
     clientSettlements: env.CLIENT_FAILED_SETTLEMENTS_PER_DAY,
   };
+}
+
+/** The same for the limits on payments with an unknown outcome. */
+export function assembleUnknown(env: z.output<z.ZodObject<typeof failuresEnvironment>>): UnknownLimits {
+  return { payer: env.PAYER_MAX_UNKNOWN, client: env.CLIENT_MAX_UNKNOWN };
 }

@@ -1,6 +1,4 @@
 import { z } from 'zod';
-import { hexToBytes } from '../lib/hex.ts';
-import { addressOf } from '../lib/secp256k1.ts';
 import { baseUrl, usdc, whole } from './fields.ts';
 
 /** A third party's x402 facilitator, which settles instead of our relayer. */
@@ -31,10 +29,8 @@ export interface GatewayConfig {
 
 /** Payment channels: a buyer deposits once and signs a voucher for each call. */
 export interface ChannelsConfig {
-  /** Signs claims and refunds for the seller. It needs no money. */
+  /** Signs claims and refunds for the seller. It needs no money. Its address is part of each channel's id. */
   readonly authorizerKey: `0x${string}`;
-  /** Its address in lower case. It is part of each channel's id. */
-  readonly authorizer: `0x${string}`;
   /** Seconds between a payer's wish to withdraw and the withdrawal. It is part of each channel's id. */
   readonly withdrawDelaySeconds: number;
   /** The least deposit, in USDC base units. */
@@ -158,10 +154,8 @@ export function assembleRails(env: Environment, network: string): RailsConfig {
 }
 
 function channelsOf(env: Environment): ChannelsConfig {
-  const authorizerKey = (env.CHANNELS_AUTHORIZER_KEY ?? '0x') as `0x${string}`;
   return {
-    authorizerKey,
-    authorizer: addressOf(hexToBytes(authorizerKey)),
+    authorizerKey: (env.CHANNELS_AUTHORIZER_KEY ?? '0x') as `0x${string}`,
     withdrawDelaySeconds: env.CHANNELS_WITHDRAW_DELAY_SECONDS,
     minDeposit: env.CHANNELS_MIN_DEPOSIT_USDC,
     claimFrom: env.CHANNELS_CLAIM_FROM_USDC,

@@ -4,7 +4,7 @@ import { whole } from './fields.ts';
 /** The settings of our own relayer. */
 export interface RelayerConfig {
   /** The batch window: while a transaction is in flight, payments wait at most this long to share the next one. */
-  readonly gatherMs: number;
+  readonly batchWindowMs: number;
   /** The share of a block's gas that one transaction may use. */
   readonly blockSharePercent: number;
   /** The gas budget of a UTC day, in wei of native USDC; null is no limit. */
@@ -26,7 +26,7 @@ export const relayerEnvironment = {
 /** Builds the relayer's settings. */
 export function assembleRelayer(env: z.output<z.ZodObject<typeof relayerEnvironment>>): RelayerConfig {
   return {
-    gatherMs: env.RELAYER_GATHER_MS,
+    batchWindowMs: env.RELAYER_GATHER_MS,
     blockSharePercent: env.RELAYER_BLOCK_SHARE,
     dailyGasWei: weiOf(env.RELAYER_DAILY_GAS_USDC),
     // 0 turns this budget off. RELAYER_DAILY_GAS_USDC=0 does not: it forbids any spending.

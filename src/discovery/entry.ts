@@ -16,7 +16,7 @@ const param = z.strictObject({
   example: z.json().meta({ description: 'null when the seller gives none' }),
 });
 
-/** One payable route in a search's answer, with the members of the interface document. Sellers' text is untrusted. */
+/** One payable route in a search's answer, with the members that `GET /v1/market/search` promises. Sellers' text is untrusted. */
 export const entrySchema = z.strictObject({
   url: z.string().meta({ description: 'A {placeholder} in it must be replaced' }),
   method,

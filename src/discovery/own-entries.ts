@@ -14,7 +14,7 @@ interface ParamDoc {
   readonly schema: Record<string, unknown>;
 }
 
-/** The data families of the interface document, by the first segment of a path. A segment that is not here is its own family. */
+/** The data families by which our routes are listed, by the first segment of a path. A segment that is not here is its own family. */
 const FAMILY: Record<string, string> = { fees: 'network', deploys: 'network', rpc: 'network', fx: 'network' };
 
 interface OwnEntriesOptions {

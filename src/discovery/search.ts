@@ -5,7 +5,7 @@ import { type Ranked, rank } from './ranking.ts';
 import type { SearchParams } from './search-params.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** A search's answer, in the shape of the interface document. */
+/** A search's answer, in the shape that `GET /v1/market/search` promises. */
 export interface SearchResult {
   readonly query: string;
   /** CAIP-2 of the settlement chain. */

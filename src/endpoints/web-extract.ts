@@ -4,7 +4,7 @@ import { sourceSchema } from '../lib/source.ts';
 import type { Sources } from './sources.ts';
 import { finalUrl, urlParam } from './web-fields.ts';
 
-/** The limit comes from the interface document. */
+/** The route promises at most this much text. */
 const MAX_CHARACTERS = 20_000;
 
 const result = z.strictObject({

@@ -16,7 +16,7 @@ import {
   wikiSource,
 } from './wiki-fields.ts';
 
-/** The limit comes from the interface document. */
+/** The route promises at most this much text. */
 const MAX_CHARACTERS = 20_000;
 
 const EXAMPLE_URL = 'https://en.wikipedia.org/wiki/Python_(programming_language)';

@@ -26,6 +26,6 @@ export function createSettlingLink(
     ask: notifications.ask,
     onEnded: notifications.onEnded,
     report,
-    silence: () => (report() ? null : NO_LEADER),
+    staleReason: () => (report() ? null : NO_LEADER),
   };
 }

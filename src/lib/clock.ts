@@ -23,7 +23,7 @@ export const systemClock: Clock = {
     }),
 };
 
-/** Whole Unix seconds, the unit of every `…At` field. */
+/** The time in whole Unix seconds: the unit of the `…At` members of our answers. Inside the service, `…At` is in milliseconds. */
 export function nowSeconds(clock: Clock): number {
   return Math.floor(clock.nowMs() / 1000);
 }

@@ -11,7 +11,7 @@ import {
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { INSTRUCTIONS } from './instructions.ts';
 
-/** The version of the interface document. */
+/** The version of this service that `initialize` reports. */
 const VERSION = '0.1.0';
 /** Made once, because making one per message would cost more than most messages. */
 const jsonSchemaValidator = new AjvJsonSchemaValidator();

@@ -3,7 +3,7 @@ import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
 import { own } from '../lib/own-property.ts';
-import type { QuotedTools, ToolOrder } from '../payment/counter.ts';
+import type { QuotedTools, Sold, ToolOrder } from '../payment/counter.ts';
 import type { Offer } from '../payment/offer.ts';
 import type { Purchase } from '../payment/prepared-counter.ts';
 import type { ToolProtocol } from '../payment/protocol.ts';
@@ -70,16 +70,13 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
     if (!offer) throw new PaymentRefused(WRONG_RAIL);
     const { client, identity, signal } = call;
     const presentation = { credential: protocol.read(payment), query, client, identity, signal };
-    const { body, receipt } = await purchase(endpoint, offer.requirement, presentation);
-    return answered(body, receipt);
+    return handOut(call, await purchase(endpoint, offer.requirement, presentation));
   }
 
   async function sellForSats(order: Order, payment: unknown): Promise<CallToolResult> {
     if (!rails.includes('lightning')) throw new PaymentRefused(WRONG_RAIL);
     const bound = lightning.bind(toolOrder(order));
-    const { body, receipt, onSent } = await lightning.sell(bound, protocol.read(payment));
-    if (onSent) order.call.onSent(onSent);
-    return answered(body, receipt);
+    return handOut(order.call, await lightning.sell(bound, protocol.read(payment)));
   }
 
   /** Answers a refused payment with the reason and, as at the routes, a new offer where one can be made. */
@@ -105,4 +102,9 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   }
 
   return { listed, group: 'priced', run };
+}
+
+function handOut(call: ToolCall, { body, receipt, onSent }: Sold): CallToolResult {
+  if (onSent) call.onSent(onSent);
+  return answered(body, receipt);
 }

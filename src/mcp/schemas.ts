@@ -13,7 +13,7 @@ const PAYMENT_REQUIRED = {
 const PROBLEM = {
   type: 'object',
   description: 'With isError: why there is no answer',
-  properties: { code: { type: 'string' }, detail: { type: 'string' }, charged: { enum: [false, 'unknown'] } },
+  properties: { code: { type: 'string' }, detail: { type: 'string' }, charged: { enum: [false, true, 'unknown'] } },
   required: ['code', 'detail', 'charged', 'status', 'requestId'],
 };
 

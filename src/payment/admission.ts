@@ -5,14 +5,16 @@ import type { Ledger } from './ledger.ts';
 import type { Order } from './order.ts';
 import type { Asker, Look } from './rail.ts';
 import { PaymentRefused, replyStoreFull } from './refusal.ts';
+import type { UnknownPayments } from './unknown-payments.ts';
 
 interface AdmissionOptions {
   ledger: Pick<Ledger, 'hasRoom' | 'hasSettled'>;
   failures: Failures;
+  unknown: Pick<UnknownPayments, 'check'>;
 }
 
 /** The limits and the payer checks of a purchase that run before the reservation. They write nothing. */
-export function createAdmission({ ledger, failures }: AdmissionOptions) {
+export function createAdmission({ ledger, failures, unknown }: AdmissionOptions) {
   /** Throws Unavailable (`reply_store_full`) while the reply store is full. */
   function checkRoom(): void {
     if (!ledger.hasRoom()) throw replyStoreFull();
@@ -44,13 +46,14 @@ export function createAdmission({ ledger, failures }: AdmissionOptions) {
     },
 
     /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the rail cannot settle now or the reply store is full. */
-    async checkCapacity<S>({ authorization: { from }, rail: { settler }, client, key }: Order<S>): Promise<void> {
+    async checkCapacity<S>({ authorization: { from }, rail: { status }, client, key }: Order<S>): Promise<void> {
       checkFailures(from, client);
-      const reason = settler.refuses?.(from);
+      const reason = status.refuses?.(from);
       if (reason) throw new TooMany('payer_refused', `payments of this payer are not taken for now: ${reason}`, 3600);
-      const shortage = settler.unavailable();
+      const shortage = status.unavailable();
       if (shortage) throw new Unavailable('settlement_unavailable', `payments cannot be settled now: ${shortage}`);
       checkRoom();
+      await unknown.check(bytesToHex(from), client);
       const waitSeconds = failures.newPayersAfterSeconds(client);
       if (waitSeconds > 0 && !(await ledger.hasSettled(key))) {
         const detail =

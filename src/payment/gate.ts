@@ -21,8 +21,8 @@ interface GatedRoute {
 }
 
 /**
- * The gate of a priced surface. Each priced route has it as its own preHandler. A gate that matched paths could be bypassed by another spelling of a
- * path. Only a counter runs a priced endpoint.
+ * The gate of a priced surface. `guard` makes the preHandler of one priced route. Each route has its own, because a gate that matched paths could be
+ * bypassed by another spelling of a path. The gate passes the request to the route's counter, which alone runs the endpoint.
  */
 export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
   const gates = new WeakSet<object>();

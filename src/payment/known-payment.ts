@@ -28,14 +28,16 @@ export function isReverted({ state, reason }: Payment): boolean {
 
 /**
  * Whether an authorization whose settlement moved nothing may be used again. It is still valid and may be public. So only its first presenter may use
- * it, and only unchanged.
+ * it, only unchanged, and only for the same request. Where the row has a payment identifier, the identifier alone shows the first presenter, because
+ * others may share its address.
  */
 export function mayTakeOver<S>(known: Payment, order: Order<S>): boolean {
   return (
     isReverted(known) &&
     known.authorizationHash !== null &&
     isSameAuthorization(known, order) &&
-    isSameBuyer(known, order)
+    isSameRequest(known, order) &&
+    (known.identifierHash ? isSameIdentifier(known, order) : isSameBuyer(known, order))
   );
 }
 
@@ -45,8 +47,13 @@ export function mayHaveMoved(known: Payment | null): boolean {
 }
 
 /** Whether the presenter is the first one: it has the same client identity or the same payment identifier. Neither can be read from the chain. */
-export function isSameBuyer(payment: Payment, order: Pick<Order<never>, 'clientHash' | 'identifierHash'>): boolean {
-  if (equal(payment.clientHash, order.clientHash)) return true;
+export function isSameBuyer(payment: Payment, order: Presenter): boolean {
+  return equal(payment.clientHash, order.clientHash) || isSameIdentifier(payment, order);
+}
+
+type Presenter = Pick<Order<never>, 'clientHash' | 'identifierHash'>;
+
+function isSameIdentifier(payment: Payment, order: Presenter): boolean {
   return Boolean(payment.identifierHash && order.identifierHash && equal(payment.identifierHash, order.identifierHash));
 }
 

@@ -17,6 +17,9 @@ export const LEGAL_FROM = {
   failed: ['settling', 'unknown'],
 } as const satisfies Partial<Record<PaymentState, readonly PaymentState[]>>;
 
+/** How long an answer is kept that was paid and not delivered, in milliseconds: 7 days, as a granted Lightning claim is. */
+const UNDELIVERED_MS = 7 * 86_400_000;
+
 /** Rows per page when all rows in a state are read. */
 const PAGE = 500;
 
@@ -27,7 +30,7 @@ interface LedgerOptions {
   clock: Clock;
   /** Unique to this process. Recovery finds the rows of dead processes by it. */
   bootId: string;
-  /** Bytes of replies that may be kept, how many seconds after settlement, and how often one may be redelivered. */
+  /** Bytes of replies that may be kept, how many seconds after the first delivery, and how often one may be redelivered. */
   storeBytes: number;
   /** Number of processes that keep replies in the same store. Between two counts, each may fill an equal part of the free space. */
   sharedBy?: number;
@@ -104,6 +107,11 @@ export interface Ledger {
   /** Notes that a reverted payment can no longer be used. The row stays `failed` with this reason. */
   ruleOut(id: string, reason: string): Promise<boolean>;
   unknown(id: string): Promise<boolean>;
+  /**
+   * Notes that the answer was sent over a connection that did not break. From its first delivery it is kept for `keepSeconds` more. False when it was
+   * noted before.
+   */
+  delivered(id: string): Promise<boolean>;
   /** The stored reply, unless its time is over or its redeliveries are used up. */
   redeliver(id: string): Promise<Uint8Array | null>;
   /** All payments that have not ended, oldest first, read page by page. With `after`: those after that id. */
@@ -130,18 +138,9 @@ export interface Ledger {
 
 /** The ledger of USDC payments: the rules over the store's atomic steps. */
 export function createLedger(options: LedgerOptions): Ledger {
-  const {
-    store,
-    channels,
-    clock,
-    bootId,
-    storeBytes,
-    sharedBy = 1,
-    keepSeconds,
-    maxDeliveries,
-    maxOpen,
-    onMove = () => {},
-  } = options;
+  const { store, channels, clock, bootId, storeBytes, sharedBy = 1 } = options;
+  const { keepSeconds, maxDeliveries, maxOpen, onMove = () => {} } = options;
+  const keepMs = keepSeconds * 1000;
   const nextId = createIds(clock);
   // Bytes of replies that this process counts as kept, and how many it may reach. Both are read anew at every purge.
   let replyBytes = 0;
@@ -154,7 +153,10 @@ export function createLedger(options: LedgerOptions): Ledger {
   }
 
   async function purge(): Promise<void> {
-    await store.purgeReplies(clock.nowMs());
+    const now = clock.nowMs();
+    await store.purgeReplies(now);
+    // Answers that were not delivered in `keepMs` may fill half of the store. Otherwise buyers who leave early could stop the sale for days.
+    await store.trimReplies(now + keepMs, now + UNDELIVERED_MS - keepMs, storeBytes / 2);
     replyBytes = await store.replyBytes();
     mostBytes = replyBytes + Math.max(0, storeBytes - replyBytes) / sharedBy;
   }
@@ -189,7 +191,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       const id = nextId();
       replyBytes += body.length;
       const row = { ...sale, id, bootId, reservedAt: now };
-      const isCharged = await channels.charge(row, body, now + keepSeconds * 1000);
+      const isCharged = await channels.charge(row, body, now + Math.max(UNDELIVERED_MS, keepMs));
       if (!isCharged) replyBytes -= body.length;
       return tell(id, 'settled', isCharged) ? id : null;
     },
@@ -211,7 +213,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     settled: async (id, transaction, block, paid) => {
       const now = clock.nowMs();
       const change = { transaction, block, charged: paid, signature: null, calldata: null, reason: null, endedAt: now };
-      const reply = { keepUntil: now + keepSeconds * 1000 };
+      const reply = { keepUntil: now + Math.max(UNDELIVERED_MS, keepMs) };
       return tell(id, 'settled', await store.move(id, LEGAL_FROM.settled, 'settled', change, reply));
     },
     failed: async (id, reason, fencingToken) => {
@@ -220,6 +222,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
     ruleOut: (id, reason) => store.move(id, ['failed'], 'failed', { reason }),
     unknown: async (id) => tell(id, 'unknown', await store.move(id, LEGAL_FROM.unknown, 'unknown', {})),
+    delivered: (id) => store.delivered(id, clock.nowMs(), clock.nowMs() + keepMs),
     redeliver: (id) => store.takeReply(id, maxDeliveries, clock.nowMs()),
     waiting: async function* () {
       for await (const payment of pages(store, ['settling']))

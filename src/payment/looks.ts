@@ -7,6 +7,8 @@ const FOR_BUYER_MS = 1000;
  */
 const FIRST_MS = 1000;
 const LONGEST_MS = 60_000;
+/** Lookups of a row that are as urgent as a new settlement. A row without an end after these is rarely decided by the next. */
+const URGENT = 2;
 
 /**
  * Decides when an open row may be looked up again. Each lookup costs requests to the chain. So this bounds the cost of a buyer that asks without
@@ -27,6 +29,8 @@ export function createLooks(clock: Clock) {
       forgetOld();
     },
     isDue: (id: string): boolean => sinceMs(id) >= pauseMs(id),
+    /** Whether a row was looked up so often without an end that new settlements go first. */
+    isRepeated: (id: string): boolean => (looks.get(id)?.times ?? 0) >= URGENT,
     isDueForBuyer: (id: string): boolean => sinceMs(id) >= FOR_BUYER_MS,
   };
 

@@ -22,6 +22,7 @@ import type {
   Settling,
   SettlingPlace,
 } from './settling.ts';
+import { createUnknownPayments } from './unknown-payments.ts';
 
 interface PaymentsOptions<S>
   extends Pick<RailKit, 'config' | 'chain' | 'spending' | 'metrics' | 'transfers' | 'outgoing' | 'clock' | 'log'> {
@@ -101,6 +102,7 @@ function openPurchase<S>(options: PaymentsOptions<S>, { ledger }: RailKit, { rai
     settlement: settling,
     railFor: railAmong(rails),
     failures: createFailures(config.failureLimits, clock),
+    unknown: createUnknownPayments({ ledger, limits: config.unknownLimits, clock }),
     serve: createServe({ ledger, sources, handlerTimeoutMs }),
     sources,
     handlerTimeoutMs,

@@ -56,8 +56,8 @@ export interface RailModule {
 }
 
 /**
- * Rails in the order in which a 402 lists them. The first is always on: every sale in USDC depends on its settler, and it checks the payments that no
- * other rail recognises.
+ * Rails in the order in which a 402 lists them. The first is always on, so `/readyz` checks the settler of this rail. It also checks the payments that
+ * no other rail recognises.
  */
 export type RailList = readonly [RailModule, ...RailModule[]];
 

@@ -46,8 +46,8 @@ export function createPaymentsReadiness({ config, chain, ledger, settling, railL
 }
 
 /**
- * A failed vital service fails its check, because nothing is sold without it. Any other service is one of several ways to pay, so its fault is only
- * shown.
+ * A failed vital service fails its check, because the first rail cannot settle without it. Any other service is one of several ways to pay, so its
+ * fault is only shown. Sales do not read these checks: they stop when the rail's settler is unavailable.
  */
 function serviceChecks(probes: RailProbes, on: readonly RailInfo[], rails: Config['rails']): Record<string, Check> {
   const services = on.flatMap(({ service }) => service(rails) ?? []);

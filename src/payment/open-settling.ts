@@ -35,12 +35,12 @@ export function openSettling(parts: SettlingParts, { place, onLeft }: OpenSettli
       return remoteBy(place.process);
     case 'local': {
       const { living } = place;
-      const takeOver = createRecovery({ ledger, living, patienceMs: 0, clock, log });
+      const takeOver = createRecovery({ ledger, living, takeOverAfterMs: 0, clock, log });
       return openLocalSettling(parts, { takeOver, isShared: living !== undefined });
     }
     case 'switched': {
-      const { process, living, patienceMs, join } = place;
-      const takeOver = createRecovery({ ledger, living, patienceMs, clock, log });
+      const { process, living, takeOverAfterMs, join } = place;
+      const takeOver = createRecovery({ ledger, living, takeOverAfterMs, clock, log });
       const openLocal = (fencingToken: number) => openLocalSettling(parts, { takeOver, isShared: true, fencingToken });
       return createSwitchedSettling({ remote: remoteBy(process), openLocal, takeOver, join, log });
     }

@@ -83,7 +83,8 @@ export function createPaymentMetrics(
 
   async function countAmount(id: string): Promise<void> {
     const payment = await store.get(id).catch(() => null);
-    if (payment) settledUsdc.inc(Number(payment.amount) / USDC_UNIT);
+    // The rest of a deposit into a channel stays the payer's.
+    if (payment) settledUsdc.inc(Number(payment.channel ? payment.charged : payment.amount) / USDC_UNIT);
   }
 
   return {

@@ -9,6 +9,7 @@ import { LIVING_MS } from '../store/ports/instances.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import { createAdmission, isBuyersDoing } from './admission.ts';
 import { paymentKey } from './authorization.ts';
+import { createDirectSale } from './direct-sale.ts';
 import { inDoubt, openUntilKnown, settlementUnknown } from './doubt.ts';
 import type { Failures } from './failures.ts';
 import {
@@ -20,24 +21,25 @@ import {
   mayTakeOver,
 } from './known-payment.ts';
 import { hashClient, hashRequest, type Ledger } from './ledger.ts';
-import { createReadSoon } from './ledger-patience.ts';
+import { createReadSoon } from './ledger-timeout.ts';
 import type { Order, PaidRequest, Presentation } from './order.ts';
 import { hashIdentifier, identifierConflict } from './payment-identifier.ts';
 import type { Credential } from './protocol.ts';
-import type { PaidProof, PaymentCommand, PurchaseRail, RailFor, SignedPayment, Verified } from './rail.ts';
-import { type Delivery, deliver, refusedSettlement, Underpaid } from './receipt.ts';
+import type { PurchaseRail, RailFor, SignedPayment, Verified } from './rail.ts';
+import { answerGone, type Delivery, handOut, refusedSettlement } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
-import { runEndpoint } from './run-endpoint.ts';
 import { IntentInDoubt, type Serve } from './serve.ts';
 import type { Settlement } from './settlement.ts';
 import { ALREADY_USED } from './settler.ts';
 import { createTakeover } from './takeover.ts';
+import type { UnknownPayments } from './unknown-payments.ts';
 
 interface PurchaseOptions<S> {
   ledger: Ledger;
   settlement: Pick<Settlement, 'settle' | 'resume'>;
   railFor: RailFor;
   failures: Failures;
+  unknown: UnknownPayments;
   serve: Serve<S>;
   sources: S;
   handlerTimeoutMs: number;
@@ -46,8 +48,8 @@ interface PurchaseOptions<S> {
   log: { error(detail: object, message: string): void };
 }
 
-/** A presented payment, and the requirement that it must meet. */
-interface Offer {
+/** A payment as the buyer presented it, and the requirement that it must meet. */
+interface Presented {
   readonly credential: Credential;
   readonly requirement: PaymentRequirements;
   readonly signal: AbortSignal;
@@ -63,11 +65,12 @@ interface Served extends Verified {
  * None of them has moved money, except those that say `charged: "unknown"`.
  */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
-  const { ledger, settlement, railFor, failures, serve, sources, handlerTimeoutMs, clock, network, log } = options;
+  const { ledger, settlement, railFor, failures, unknown, serve, sources, clock, network, log } = options;
   const serving = new Set<string>();
   const soon = createReadSoon(clock);
   const takeover = createTakeover({ ledger, clock });
-  const admission = createAdmission({ ledger, failures });
+  const admission = createAdmission({ ledger, failures, unknown });
+  const direct = createDirectSale({ ...options, admission });
 
   async function purchase(
     endpoint: Endpoint<S>,
@@ -78,11 +81,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const rail = railFor(credential.accepted);
     const requirement = rail.requirement(plain);
     const command = rail.readCommand?.(credential.payload);
-    if (command) return carryOut(command, requirement, presentation);
+    if (command) return direct.carryOut(command, requirement, presentation);
     // 2. The parameters. The protocol did step 1, the header.
     const request = readRequest(endpoint, rail, presentation);
     const payment = rail.read(credential.payload);
-    if (payment.kind === 'paid') return redeem(payment, request, requirement, presentation);
+    if (payment.kind === 'paid') return direct.redeem(payment, request, requirement, presentation);
     const order = orderOf(request, payment, presentation);
     // 3. The ledger's row. `soon` bounds each read (3d).
     const known = await soon(ledger.find(order.key));
@@ -90,8 +93,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     await checkIdentifier(order, known);
     // 3b-3c. The row of a known authorization decides. A price or a time that has changed since must not turn the answer into a 402.
     if (known && !mayTakeOver(known, order)) return again(known, order);
-    const offer = { credential, requirement, signal };
-    return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);
+    const shown = { credential, requirement, signal };
+    return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);
   }
 
   function readRequest(
@@ -118,51 +121,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     };
   }
 
-  /** Sells for a proof that needs no settlement. The rail grants the answer; the limits are the same as for every other payment. */
-  async function redeem(
-    proof: PaidProof,
-    request: PaidRequest<S>,
-    requirement: PaymentRequirements,
-    { credential, identity, signal }: Presentation,
-  ): Promise<Delivery> {
-    const { endpoint, params, price, requestHash, identifierHash, client } = request;
-    let isVerified = false;
-    return proof
-      .redeem({
-        ...{ accepted: credential.accepted, requirement, route: listedPath(endpoint) },
-        ...{ price, requestHash, identifierHash, identity, asker: admission.asker(request, signal) },
-        admit: async () => {
-          admission.checkFailures(proof.payer, client);
-          admission.checkRoom();
-        },
-        run: () => {
-          isVerified = true;
-          return runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
-        },
-      })
-      .catch((error) => {
-        if (isBuyersDoing(error, isVerified)) failures.note(bytesToHex(proof.payer), client);
-        throw error;
-      });
-  }
-
-  /** Carries out a command. It counts like a payment when it is refused. */
-  async function carryOut(
-    command: PaymentCommand,
-    requirement: PaymentRequirements,
-    { credential, client, signal }: Presentation,
-  ): Promise<Delivery> {
-    admission.checkFailures(command.payer, client);
-    return command.run(credential.accepted, requirement, admission.asker({ client }, signal)).catch((error) => {
-      if (isBuyersDoing(error, false)) failures.note(bytesToHex(command.payer), client);
-      throw error;
-    });
-  }
-
   /** Sells for an authorization that reverted before. The evidence decides whether it is sold as a new one or has paid already. */
-  async function sellAgain(order: Order<S>, known: Payment, offer: Offer): Promise<Delivery> {
-    const { requirement, signal } = offer;
-    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, offer);
+  async function sellAgain(order: Order<S>, known: Payment, shown: Presented): Promise<Delivery> {
+    const { requirement, signal } = shown;
+    if ((await takeover(known, order, admission.askAgain(order, signal))) === 'open') return sell(order, known, shown);
     // The authorization has paid. So its times and its payer no longer matter. It must only have paid for this call.
     checkPaidFor(order, requirement);
     admission.checkRoom();
@@ -170,9 +132,9 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     return serveAndSettle(order, known, async () => verified, signal);
   }
 
-  async function sell(order: Order<S>, known: Payment | null, offer: Offer): Promise<Delivery> {
+  async function sell(order: Order<S>, known: Payment | null, shown: Presented): Promise<Delivery> {
     const { payment, rail, price } = order;
-    const { credential, requirement, signal } = offer;
+    const { credential, requirement, signal } = shown;
     const asker = admission.asker(order, signal);
     // 4. Cheap checks and limits, in memory. The ledger is read once if the client's settlements have failed.
     rail.checkAccepted(credential.accepted, requirement);
@@ -256,7 +218,8 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     let movedNothing = false;
     try {
       const ended = await openUntilKnown(() => settleRow(id, order, known, served));
-      if (ended?.state === 'settled') return handOut(ended, served.body, order.price, order.rail);
+      if (ended?.state === 'settled') return handOut(options, ended, served.body, order);
+      if (ended?.state === 'unknown') unknown.note(id, payer, client);
       if (ended?.state !== 'failed') throw settlementUnknown();
       failures.note(payer, client);
       movedNothing = ended.transaction !== null;
@@ -318,21 +281,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
     if (payment?.state === 'failed') throw refusedSettlement(payment);
     if (payment?.state !== 'settled') throw settlementUnknown();
-    const body =
-      isSameRequest(payment, order) && isSameBuyer(payment, order)
-        ? await openUntilKnown(() => ledger.redeliver(payment.id))
-        : null;
-    if (!body) throw (await order.rail.refuseUsed?.(order.payment, payment)) ?? new PaymentRefused(ALREADY_USED);
-    return handOut(payment, body, payment.price ?? payment.amount, order.rail);
-  }
-
-  function handOut(payment: Payment, body: Uint8Array, price: bigint, rail: PurchaseRail): Delivery {
-    try {
-      return deliver(payment, body, price, rail.receipt);
-    } catch (error) {
-      if (error instanceof Underpaid) log.error({ err: error }, 'ALERT: an answer was held back because less was paid');
-      throw error;
-    }
+    if (!(isSameRequest(payment, order) && isSameBuyer(payment, order))) throw await usedElsewhere(order, payment);
+    const body = await openUntilKnown(() => ledger.redeliver(payment.id));
+    if (!body) throw payment.deliveredAt === null ? answerGone() : await usedElsewhere(order, payment);
+    return handOut(options, payment, body, { price: payment.price ?? payment.amount, rail: order.rail });
   }
 
   return { purchase, isServed: (id: string): boolean => serving.has(id) };
@@ -351,4 +303,9 @@ function refuseInFlight(known: Payment): void {
   if (known.state !== 'reserved' && known.state !== 'settling') return;
   const detail = 'this payment is being served on another connection; present it again to get the answer';
   throw new AppError(409, 'payment_in_flight', detail, { charged: 'unknown', retryAfterSeconds: 1 });
+}
+
+/** The 402 of a payment that has bought another request, or whose answer has been delivered often enough. */
+async function usedElsewhere<S>({ rail, payment }: Order<S>, known: Payment): Promise<PaymentRefused> {
+  return (await rail.refuseUsed?.(payment, known)) ?? new PaymentRefused(ALREADY_USED);
 }

@@ -28,7 +28,7 @@ export interface RailInfo {
 /** A remote service as `/readyz` names it. */
 export interface RailService {
   readonly name: string;
-  /** Whether sales stop while this service does not settle for us. The fault of any other service is only shown. */
+  /** Whether a failed probe of this service makes `/readyz` fail. The fault of any other service is only shown there. */
   readonly isVital: boolean;
 }
 
@@ -124,7 +124,7 @@ export interface PaidOrder {
   readonly identity: string;
   readonly asker: Asker;
   /** Throws TooMany when the payer or the client must wait. Throws Unavailable when the reply store is full. */
-  admit(): Promise<void>;
+  admit(): void;
   /** Runs the endpoint and returns the reply's bytes. Throws what the endpoint throws. */
   run(): Promise<Uint8Array>;
 }
@@ -141,7 +141,8 @@ export interface PaymentCommand {
 export interface PurchaseRail {
   /** The contract that the payer signed for. It is part of the ledger's key, so each row shows its rail. */
   readonly contract: Uint8Array;
-  readonly settler: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
+  /** The status of the rail's settler, in this process or another. */
+  readonly status: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
   /** Makes this rail's entry in a challenge from the plain one. */
   requirement(plain: PaymentRequirements): PaymentRequirements;
   /** Decodes the payload. Throws PaymentRefused for another kind of payment, and for a payload that cannot be decoded. */

@@ -2,6 +2,7 @@ import type { SettleResponse } from '@x402/core/types';
 import { AppError } from '../errors.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import type { Payment } from '../store/ports/sales.ts';
+import type { Ledger } from './ledger.ts';
 import { PaymentRefused } from './refusal.ts';
 import { transactionText } from './transaction-id.ts';
 
@@ -9,6 +10,8 @@ import { transactionText } from './transaction-id.ts';
 export interface Delivery {
   readonly body: Uint8Array;
   readonly receipt: SettleResponse;
+  /** Called after the last byte is sent, unless the delivery was noted before. */
+  onSent?(): Promise<void>;
 }
 
 type Network = SettleResponse['network'];
@@ -32,6 +35,29 @@ function plainReceipt(payment: Payment): SettleResponse {
     network: payment.network as Network,
     amount: payment.amount.toString(),
   };
+}
+
+/** Returns the answer for delivery, which is then noted. Throws Underpaid, of which an operator hears. Amounts in USDC base units. */
+export function handOut(
+  { ledger, log }: { ledger: Pick<Ledger, 'delivered'>; log: { error(detail: object, message: string): void } },
+  payment: Payment,
+  body: Uint8Array,
+  { price, rail }: { price: bigint; rail: { receipt?(payment: Payment): SettleResponse } },
+): Delivery {
+  try {
+    const delivery = deliver(payment, body, price, rail.receipt);
+    if (payment.deliveredAt !== null) return delivery;
+    return { ...delivery, onSent: () => ledger.delivered(payment.id).then(() => {}) };
+  } catch (error) {
+    if (error instanceof Underpaid) log.error({ err: error }, 'ALERT: an answer was held back because less was paid');
+    throw error;
+  }
+}
+
+/** 410: the payment was taken, and its answer was never delivered and is no longer kept. */
+export function answerGone(): AppError {
+  const detail = 'this payment was taken, and its answer is no longer kept: it was not fetched in time; ask the seller';
+  return new AppError(410, 'answer_gone', detail, { charged: true });
 }
 
 /** 500: the payment covers less than the price, so the answer is not sent. This is a bug that an operator must see. */

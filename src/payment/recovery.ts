@@ -11,17 +11,17 @@ interface RecoveryOptions {
    * Milliseconds after its reservation at which a row of an unlisted process is taken over. That process may have just started and may be listed
    * soon.
    */
-  patienceMs: number;
+  takeOverAfterMs: number;
   clock: Clock;
   log: { warn(detail: object, message: string): void };
 }
 
-/** Takes over the rows of dead processes: rows of `dead` at once, rows of other processes outside `living` after `patienceMs`. */
+/** Takes over the rows of dead processes: rows of `dead` at once, rows of other processes outside `living` after `takeOverAfterMs`. */
 export function createRecovery(options: RecoveryOptions): SettlesForOthers['takeOver'] {
-  const { ledger, living, patienceMs, clock, log } = options;
+  const { ledger, living, takeOverAfterMs, clock, log } = options;
   return async (dead = []) => {
     const isGone = ({ bootId, reservedAt }: Payment) =>
-      dead.includes(bootId) || reservedAt <= clock.nowMs() - patienceMs;
+      dead.includes(bootId) || reservedAt <= clock.nowMs() - takeOverAfterMs;
     const left = await ledger.recover(living, isGone);
     if (left.released + left.unknown > 0) log.warn(left, 'took over payments of a process that died');
   };

@@ -7,13 +7,13 @@ import type { ReportedStatus, Settling, SettlingProcess } from './settling.ts';
  */
 export function createReportedStatus({
   report,
-  silence,
-}: Pick<SettlingProcess, 'report' | 'silence'>): Pick<Settling, 'status' | 'probes'> {
+  staleReason,
+}: Pick<SettlingProcess, 'report' | 'staleReason'>): Pick<Settling, 'status' | 'probes'> {
   return {
     status: (rail) => {
       const reported = (): ReportedStatus | undefined => report()?.status[rail];
       return {
-        unavailable: () => silence() ?? reported()?.unavailable ?? null,
+        unavailable: () => staleReason() ?? reported()?.unavailable ?? null,
         refusesCode: () => reported()?.codeRefused ?? null,
         refuses: (payer) => {
           const payers = reported()?.payers ?? [];

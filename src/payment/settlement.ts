@@ -13,7 +13,8 @@ interface SettlementOptions extends Omit<TasksOptions, 'looks'> {
   waitMs: number;
 }
 
-const OPEN: Outcome = { kind: 'unknown' };
+const UNKNOWN: Outcome = { kind: 'unknown' };
+
 /** Settles stored intents and writes down their outcomes, whether or not a buyer waits. */
 export function createSettlement(options: SettlementOptions) {
   const { ledger, railOf, clock, waitMs } = options;
@@ -32,6 +33,8 @@ export function createSettlement(options: SettlementOptions) {
     return ledger.get(id);
   }
 
+  const rankOf = (id: string): LookupRank => (looks.isRepeated(id) ? 'collect' : 'settle');
+
   return {
     /** Settles a fresh intent of the rail with this contract. */
     settle: (intent: Intent, contract: Uint8Array) =>
@@ -45,7 +48,7 @@ export function createSettlement(options: SettlementOptions) {
       if (!tasks.of(id) && !looks.isDueForBuyer(id)) return ledger.get(id);
       return wait(
         id,
-        tasks.run(id, () => attempts.lookThenSend(payment, 'settle')),
+        tasks.run(id, () => attempts.lookThenSend(payment, rankOf(id))),
       );
     },
     /**
@@ -57,7 +60,7 @@ export function createSettlement(options: SettlementOptions) {
       if (payment && payment.state !== 'settling' && payment.state !== 'unknown') return;
       if (!payment) return tasks.of(id);
       await tasks.run(id, () =>
-        isFresh(payment) ? attempts.sendRow(payment) : attempts.lookThenSend(payment, 'settle'),
+        isFresh(payment) ? attempts.sendRow(payment) : attempts.lookThenSend(payment, rankOf(id)),
       );
     },
     reconcile,
@@ -68,9 +71,9 @@ export function createSettlement(options: SettlementOptions) {
 /** What a task does: it passes a payment to its rail's settler, at once or after a read of the evidence. */
 function createAttempts({ ledger, railOf }: SettlementOptions) {
   async function send(rail: SettlingRail | null, intent: Intent | null): Promise<Outcome> {
-    if (!rail || !intent) return OPEN;
+    if (!rail || !intent) return UNKNOWN;
     const [outcome] = rail.settler.settle([intent]);
-    return (await outcome) ?? OPEN;
+    return (await outcome) ?? UNKNOWN;
   }
 
   const sendRow = (payment: Payment): Promise<Outcome> => send(railOf(payment.contract), intentOf(payment));
@@ -79,14 +82,14 @@ function createAttempts({ ledger, railOf }: SettlementOptions) {
   async function lookThenSend(payment: Payment, rank: LookupRank): Promise<Outcome> {
     const intent = intentOf(payment);
     const rail = railOf(payment.contract);
-    if (!intent || !rail) return OPEN;
+    if (!intent || !rail) return UNKNOWN;
     const verdict = await rail.evidence.lookup(intent.authorization, intent.fromBlock, { rank });
     const wasOurs = payment.transaction !== null || payment.reason !== null;
     if (verdict.kind === 'settled' && rail.ownOnly && !wasOurs) return { kind: 'failed', reason: ALREADY_USED };
     if (verdict.kind !== 'open') return verdict;
     // The row is read again, because its broadcast may have been noted since the caller read it.
     const row = await ledger.get(payment.id);
-    return row?.state === 'settling' || row?.state === 'unknown' ? sendRow(row) : OPEN;
+    return row?.state === 'settling' || row?.state === 'unknown' ? sendRow(row) : UNKNOWN;
   }
 
   return { send, sendRow, lookThenSend };

@@ -45,7 +45,7 @@ export type Outcome =
 /** What the evidence says about an authorization: its end, `open` while it can still be used, or `unknown` while the evidence cannot be read. */
 export type Verdict = Outcome | { readonly kind: 'open' };
 
-/** Why the evidence is read: a buyer waits (`settle`), or reconciliation asks (`collect`). */
+/** Why the evidence is read: a buyer waits (`settle`); or reconciliation asks, or the row was looked up in vain before (`collect`). */
 export type LookupRank = 'settle' | 'collect';
 
 /** A rail's evidence and settler. The core needs no more of a rail once a call has been served. */
@@ -105,7 +105,7 @@ export interface Settler {
   unavailable(): string | null;
   /** Why this payer's payments are refused now, or null. The core asks before a handler runs. */
   refuses?(payer: Uint8Array): string | null;
-  /** Every payer that `refuses` has a reason against now. The other processes that sell are told of them. */
+  /** Every payer that `refuses` has a reason against now. They are reported to the other processes that sell. */
   refused?(): readonly RefusedPayer[];
   /** Why payments of accounts with code are refused now, or null. Asked when a read shows that the payer has code. */
   refusesCode?(): string | null;

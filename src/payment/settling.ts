@@ -44,7 +44,7 @@ export interface SettlingProcess {
   /** The last report of that process; null while there is none. */
   report(): SettlingReport | null;
   /** Why the last report no longer counts, so that nothing may be sold; null while it counts. */
-  silence(): string | null;
+  staleReason(): string | null;
   /** Asks for a stored intent to be settled. The request may be lost. */
   ask(id: string): void;
   /** Calls `listener` when the row of such an intent has ended, or cannot be ended now. It may call twice, or never. */
@@ -101,7 +101,7 @@ export type SettlingPlace =
       readonly process: SettlingProcess;
       readonly living: () => readonly string[];
       /** Milliseconds after its reservation at which a row of an unlisted process is taken over. */
-      readonly patienceMs: number;
+      readonly takeOverAfterMs: number;
       /** Begins to compete for the lease. Rejects when the ledger cannot be reached. */
       join(leader: Leader): Promise<void>;
     };

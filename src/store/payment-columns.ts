@@ -24,3 +24,9 @@ export function changedFields(change: PaymentChange, to: PaymentState): (keyof P
   const fields = Object.keys(change) as (keyof PaymentChange)[];
   return fields.filter((field) => change[field] !== undefined && !(isEnd && field === 'calldata'));
 }
+
+/**
+ * What a payment earns, in SQL: at a sale in a channel what was charged, or the price before that. The amount of such a sale may be a deposit, and the
+ * rest of a deposit stays the payer's.
+ */
+export const EARNED = 'CASE WHEN channel_id IS NULL THEN amount ELSE coalesce(charged, price) END';

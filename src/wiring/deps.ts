@@ -79,9 +79,9 @@ export async function createDeps(
   const { upstreams } = outgoing;
   const lightning = createLightning({
     ...{ config, store: lightningStore, upstreams, sources, protocol: httpProtocol, clock, bootId, log },
-    ...{ offerSources: readingAs('admit', sources), reservedSources: readingAs('offer', sources) },
+    ...{ sourcesAtRankAdmit: readingAs('admit', sources), sourcesAtRankOffer: readingAs('offer', sources) },
     sells: part.kind !== 'primary',
-    keepsHouse: ledger.leads,
+    runsMaintenance: ledger.leads,
     isAlone: !worker && !instance,
     windows: ledger.windows,
   });

@@ -137,6 +137,6 @@ function createInstance(
   const process = createSettlingLink(membership, notifications);
   return {
     membership,
-    place: { kind: 'switched', process, living: membership.living, patienceMs: NEW_INSTANCE_MS, join },
+    place: { kind: 'switched', process, living: membership.living, takeOverAfterMs: NEW_INSTANCE_MS, join },
   };
 }

@@ -14,15 +14,15 @@ import { createOffer, termsOf } from '../../src/payment/open-offers.ts';
 import { createPayments } from '../../src/payment/open-payments.ts';
 import { decodePayment } from '../../src/payment/protocols/x402/header.ts';
 import { PaymentRefused } from '../../src/payment/refusal.ts';
+import { createChannelStore } from '../../src/store/sqlite/channel-store.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { createGatewayTransferStore } from '../../src/store/sqlite/gateway-transfers.ts';
-import { createChannelStore } from '../../src/store/sqlite/channel-store.ts';
 import { createLedgerStore } from '../../src/store/sqlite/ledger-store.ts';
 import { createRelayerSpending } from '../../src/store/sqlite/relayer-spending.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { balanceOf } from '../support/usdc/buyer.ts';
 import { headerOf, newKey, payloadOf, signAuthorization } from '../support/usdc/payments.ts';
-import { reachNobody } from '../support/usdc/reach-nobody.ts';
+import { createTestOutgoing } from '../support/usdc/test-outgoing.ts';
 
 let network: EmbeddedNetwork;
 let folder: string;
@@ -72,7 +72,7 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
     channels: createChannelStore(db),
     spending: createRelayerSpending(db),
     transfers: createGatewayTransferStore(db),
-    outgoing: reachNobody(),
+    outgoing: createTestOutgoing(),
     sources,
     clock: systemClock,
     bootId: 'b',

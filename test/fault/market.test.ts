@@ -453,7 +453,7 @@ describe('hourly calls', () => {
     open.plain.received.length = 0;
     await open.clock.advance(2 * HOUR_MS);
     const running = open.schedule.runDue(new AbortController().signal);
-    const calls = () => [open.sellers.received.length, open.plain.received.length, ...open.clock.sleepers()];
+    const calls = () => [open.sellers.received.length, open.plain.received.length, ...open.clock.pendingSleeps()];
     await expect.poll(calls).toEqual([1, 1, 2000]);
     await open.clock.advance(2000);
     await expect.poll(calls).toEqual([2, 1, 2000]);

@@ -5,9 +5,9 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import type { Authorization } from '../../src/payment/authorization.ts';
 import { createEvidence } from '../../src/payment/evm/evidence.ts';
+import { gatewayExtra } from '../../src/payment/rails/usdc-gateway/checks.ts';
 import { createGatewayClient } from '../../src/payment/rails/usdc-gateway/client.ts';
 import { createGatewayEvidence } from '../../src/payment/rails/usdc-gateway/evidence.ts';
-import { gatewayExtra } from '../../src/payment/rails/usdc-gateway/payload.ts';
 import { ALREADY_USED, REVERTED } from '../../src/payment/settler.ts';
 import { createHttpFacilitator } from '../../src/payment/settlers/facilitator/client.ts';
 import { createRemoteSettler } from '../../src/payment/settlers/facilitator/remote-settler.ts';
@@ -86,6 +86,7 @@ describe('a facilitator', () => {
       ownOnly: false,
       settler: createRemoteSettler({
         isUsed: null,
+        hasCode: null,
         ...{ usedBefore: null, onUnsettled: () => {} },
         client: createHttpFacilitator({
           url: facilitator.url,
@@ -181,6 +182,7 @@ describe('a facilitator', () => {
     const terms = { network: caip2(), usdc: network.usdc, extra: {}, publicOrigin: 'http://a.test' };
     const settler = createRemoteSettler({
       isUsed: null,
+      hasCode: null,
       ...{ client, evidence, terms, clock, log, pollMs: 20, watchMs: 100, stallMs: 100 },
       ...{ usedBefore: null, onUnsettled: () => {} },
       noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
@@ -214,6 +216,7 @@ describe('the Gateway', () => {
       ownOnly: true,
       settler: createRemoteSettler({
         isUsed: null,
+        hasCode: null,
         ...{ client, evidence, terms, noteBroadcast, clock, log },
         usedBefore: async ({ authorization }) => ((await evidence.isUsed(authorization)) ? ALREADY_USED : null),
         onUnsettled: () => {},

@@ -52,7 +52,7 @@ const get = async (query: string) => {
 };
 
 describe('GET /v1/market/search', () => {
-  test('answers in the shape of the interface document', async () => {
+  test('answers with the members that the search promises', async () => {
     const { status, headers, body } = await get('?q=wallet+balance&limit=2');
     expect([status, headers['content-type'], headers['cache-control']]).toEqual([
       200,

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { type InstancesShare, openInstances } from '../../src/store/postgres/open-instances.ts';
+import { operation } from '../support/ledger/channel-rows.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { type Meddled, openMeddled, untilSomebodyWaits } from '../support/postgres/lock-waits.ts';
@@ -141,5 +142,17 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
     expect(await heartbeat('second')).toBe((first ?? 0) + 1);
     await letGo();
     expect([await before, await given, await state()]).toEqual([true, false, 'settling']);
+  });
+
+  test('of a claim or a refund is written under the current fencing token only', async () => {
+    const { channels } = stores;
+    await channels.begin(operation('claim'));
+    const first = await heartbeat('first', OVER_MS);
+    const second = await heartbeat('second');
+    const noteClaim = async (fencingToken: number | null) => [
+      ...(await channels.noteBroadcast([{ id: 'claim', transaction: HASH }], fencingToken ?? -1)),
+    ];
+    expect([await noteClaim(first), (await channels.operation('claim'))?.transaction]).toEqual([[], null]);
+    expect([await noteClaim(second), (await channels.operation('claim'))?.transaction]).toEqual([['claim'], HASH]);
   });
 });

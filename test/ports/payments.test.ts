@@ -42,7 +42,7 @@ describeLedgers('payments', (adapter) => {
       const bytes = (value: Uint8Array | null) => value && Buffer.from(value);
       const { route: _, ...kept } = given;
       const { nonce, identifierHash, authorizationHash } = given;
-      const wanted = { ...kept, ...empty, state: 'reserved', deliveries: 0 };
+      const wanted = { ...kept, ...empty, state: 'reserved', deliveries: 0, deliveredAt: null };
       const hashes = { identifierHash: bytes(identifierHash), authorizationHash: bytes(authorizationHash) };
       const row = { ...wanted, nonce: bytes(nonce), ...hashes };
       expect(await store.find(given)).toEqual(row);
@@ -235,6 +235,37 @@ describeLedgers('payments', (adapter) => {
       expect(taken.filter((one) => one !== null)).toEqual([body('bought'), body('bought')]);
       expect((await store.get('a'))?.deliveries).toBe(2);
       expect(await store.takeReply('unknown', 2, 0)).toBeNull();
+    });
+
+    test('is kept from its first delivery on, which is noted once, and for a settled payment only', async () => {
+      await store.reserve(reservation('a', 'a'), 0, null);
+      await store.move('a', ['reserved'], 'settling', {}, { store: body('bought') });
+      expect([await store.delivered('a', 5, 50), await store.delivered('unknown', 5, 50)]).toEqual([false, false]);
+      await store.move('a', ['settling'], 'settled', { endedAt: 1 }, { keepUntil: 1000 });
+      expect((await store.get('a'))?.deliveredAt).toBeNull();
+      const noted = await Promise.all(many(8, (at) => store.delivered('a', 10, 100 + at)));
+      expect([noted.filter(Boolean).length, (await store.get('a'))?.deliveredAt]).toEqual([1, 10]);
+      const until = 100 + noted.indexOf(true);
+      expect(await store.delivered('a', 11, 500)).toBe(false);
+      expect([await store.takeReply('a', 1, until), await store.takeReply('a', 1, until - 1)]).toEqual([
+        null,
+        body('bought'),
+      ]);
+    });
+
+    test('of those that are kept for long is deleted beyond a number of bytes, the oldest first', async () => {
+      const times = [20, 50, 30, 40, 10, 60];
+      for (const keepUntil of times) {
+        const id = `p${keepUntil}`;
+        await store.reserve(reservation(id, id), 0, null);
+        await store.move(id, ['reserved'], 'settling', {}, { store: Buffer.alloc(100) });
+        await store.move(id, ['settling'], 'settled', {}, { keepUntil });
+      }
+      expect(await store.trimReplies(10, 50, 400)).toBe(0);
+      expect(await store.trimReplies(10, 50, 399)).toBe(1);
+      expect(await store.trimReplies(10, 50, 150)).toBe(2);
+      const left = await Promise.all(times.map((at) => store.takeReply(`p${at}`, 1, 0)));
+      expect(times.filter((_, at) => left[at] !== null)).toEqual([50, 10, 60]);
     });
 
     test('is deleted when it has expired, in any number, and the others stay', async () => {

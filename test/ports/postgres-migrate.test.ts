@@ -9,6 +9,7 @@ import { migrate } from '../../src/store/postgres/migrate.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
 import { gathered } from '../support/gathered.ts';
+import { channelState, channelTerms, SEEN_AT, voucherSale } from '../support/ledger/channel-rows.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { reservation } from '../support/ledger/ledger-rows.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
@@ -80,7 +81,10 @@ describePostgres('the schema of PostgreSQL', () => {
 
   test('from before authorizations were hashed keeps its payments, with null in the new columns', async () => {
     const last = '014-authorizations.sql';
-    cpSync(join(STORE, 'postgres/migrations'), folder, { recursive: true, filter: (path) => !path.endsWith(last) });
+    cpSync(join(STORE, 'postgres/migrations'), folder, {
+      recursive: true,
+      filter: (path) => !path.endsWith(last) && !path.endsWith('017-deliveries.sql'),
+    });
     await run(folder);
     const bytes = (length: number, byte: number) => `'\\x${Buffer.alloc(length, byte).toString('hex')}'`;
     const hashes = `${bytes(20, 9)}, '0', '1', ${bytes(32, 7)}, ${bytes(32, 7)}`;
@@ -96,6 +100,35 @@ describePostgres('the schema of PostgreSQL', () => {
     expect(await spending.spentOn('2026-11-21')).toMatchObject({ wei: 5n, failedWei: 0n });
     const again = reservation('again', 'old', { nonce: Buffer.alloc(32, 7) });
     expect(await payments.reserve(again, 0, 'reverted')).toBe(false);
+    await close();
+  });
+
+  test('from before channels keeps its payments of every state, is reported unchanged, and sells from channels then', async () => {
+    const last = '016-channels.sql';
+    cpSync(join(STORE, 'postgres/migrations'), folder, { recursive: true, filter: (path) => !path.endsWith(last) });
+    await run(folder);
+    const states = ['reserved', 'settling', 'unknown', 'settled', 'failed'] as const;
+    const bytes = (length: number, byte: number) => `'\\x${Buffer.alloc(length, byte).toString('hex')}'`;
+    for (const [at, state] of states.entries())
+      await client.query(
+        `INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after,
+                                    valid_before, signature, request_hash, client_hash, reserved_at, ended_at, place, price, charged)
+         VALUES ('${state}', 'eip155:5042', ${bytes(20, 0x36)}, ${bytes(20, 9)}, ${bytes(32, at)}, '${state}', 'b', 1000,
+                 ${bytes(20, 9)}, '0', '1', ${bytes(65, 1)}, ${bytes(32, 7)}, ${bytes(32, 7)}, 1, 2, ${at}, 900, 1000)`,
+      );
+    const reports = openPostgresReports({ url, connectTimeoutMs: 5000 });
+    expect(await gathered(reports.income(0, 10))).toMatchObject([{ id: 'settled', amount: 1000n }]);
+    expect((await reports.status()).sums[3]).toMatchObject({ state: 'settled', amount: 1000n });
+    await reports.close();
+
+    const { payments, channels, close } = await open();
+    for (const state of states)
+      expect(await payments.get(state)).toMatchObject({ state, amount: 1000n, channel: null, calldata: null });
+    const end = { charged: 1000n, signature: null, reason: null, endedAt: 6, block: 3 };
+    expect(await payments.move('unknown', ['unknown'], 'settled', end)).toBe(true);
+    expect(await payments.get('unknown')).toMatchObject({ state: 'settled', charged: 1000n, channel: null });
+    await channels.note(channelTerms('a'), channelState(), SEEN_AT);
+    expect(await channels.charge(voucherSale('s', 'a', 100n), Buffer.from('reply'), SEEN_AT)).toBe(true);
     await close();
   });
 

@@ -1,4 +1,12 @@
 import { expect, test } from 'vitest';
+import {
+  channelState,
+  channelTerms,
+  depositSale,
+  SEEN_AT,
+  settleDeposit,
+  voucherSale,
+} from '../support/ledger/channel-rows.ts';
 import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { reservation } from '../support/ledger/ledger-rows.ts';
 import { accountedOf, grantOf, NOON } from '../support/lightning/lightning-rows.ts';
@@ -36,6 +44,18 @@ describeLedgers('what was earned', (adapter) => {
       { rail: 'usdc', contract: gateway, count: 1, amount: 500n },
       { rail: 'lightning', contract: null, count: 2, amount: 7000n },
     ]);
+  });
+
+  test('of a channel is what was charged, not what was deposited', async () => {
+    const { payments, channels, settled } = ledger.stores;
+    await channels.note(channelTerms('a'), channelState(), SEEN_AT);
+    await payments.reserve(depositSale('d', 'a', 100n), 0, null);
+    await settleDeposit(ledger.stores, 'd', 101, NOON);
+    const voucher = voucherSale('s', 'a', 150n, { price: 50n, reservedAt: NOON + 1 });
+    expect(await channels.charge(voucher, Buffer.from('reply'), NOON + 9)).toBe(true);
+    expect((await settled.settledBetween(NOON, NOON + 2))[0]).toEqual({
+      ...{ rail: 'usdc', contract: plain, count: 2, amount: 150n },
+    });
   });
 
   test('is empty without payments', async () => {

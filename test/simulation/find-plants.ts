@@ -33,16 +33,16 @@ function write(): void {
 }
 
 async function find({ name, breaks }: Plant): Promise<void> {
-  const told = await playSeeds({ seeds, plant: name, first: true });
-  const last = told.at(-1);
+  const reported = await playSeeds({ seeds, plant: name, first: true });
+  const last = reported.at(-1);
   if (!last?.breach || !breaks.includes(last.breach.promise)) {
     say(
-      `${name}: not found in ${told.length} seeds${last?.breach ? `; seed ${last.seed} breaks "${last.breach.promise}"` : ''}`,
+      `${name}: not found in ${reported.length} seeds${last?.breach ? `; seed ${last.seed} breaks "${last.breach.promise}"` : ''}`,
     );
     process.exitCode = 1;
     return;
   }
-  const row: Found = { plant: name, promise: last.breach.promise, seed: Number(last.seed), seeds: told.length };
+  const row: Found = { plant: name, promise: last.breach.promise, seed: Number(last.seed), seeds: reported.length };
   found.set(name, row);
   say(`${name}: "${row.promise}" in seed ${row.seed}`);
   write();

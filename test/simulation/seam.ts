@@ -35,7 +35,7 @@ export type { InstancesStore } from '../../src/store/ports/instances.ts';
 export type { LedgerStores } from '../../src/store/ports/stores.ts';
 export type { InstancesShare } from '../../src/store/postgres/open-instances.ts';
 
-/** What a shared ledger is made of: the real stores over SQLite, and what a client is told where the ledger is away. */
+/** What a shared ledger is made of: the real stores over SQLite, and the error that a client gets while the ledger is away. */
 export async function ledgerParts() {
   const [{ openSqliteStores }, { AppError }] = await Promise.all([
     import('../../src/store/sqlite/open-stores.ts'),

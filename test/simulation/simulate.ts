@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { argumentsOr, readArguments, wholeNumber } from './lane/arguments.ts';
-import { playInParallel, type Told, tellBreach } from './lane/play-seeds.ts';
+import { type Played, playInParallel, tellBreach } from './lane/play-seeds.ts';
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -8,7 +8,7 @@ const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
 const USAGE = `npm run simulate -- [--from N] [--count N] [--processes N]
 
-Plays seeds of 200 moves each. A broken promise is told with its seed, its shortened moves and a file that plays them again.
+Plays seeds of 200 moves each. A broken promise is reported with its seed, its shortened moves and a file that plays them again.
 
   --from N       the first seed (1)
   --count N      how many seeds (20000)
@@ -34,18 +34,18 @@ const ROUND = 400;
 
 const end = from + count;
 const began = Date.now();
-const findings: Told[] = [];
+const findings: Played[] = [];
 let played = 0;
 
 for (let at = from; at < end; at += ROUND) {
   const seeds = Array.from({ length: Math.min(ROUND, end - at) }, (_, index) => at + index);
-  const onTold = (told: Told) => {
+  const onPlayed = (reported: Played) => {
     played += 1;
-    if (!told.breach) return;
-    findings.push(told);
-    say(tellBreach(told));
+    if (!reported.breach) return;
+    findings.push(reported);
+    say(tellBreach(reported));
   };
-  await playInParallel({ seeds, onTold, shorten: true }, processes);
+  await playInParallel({ seeds, onPlayed, shorten: true }, processes);
   const aMinute = Math.round((played * 60_000) / (Date.now() - began));
   say(`${played} seeds, ${aMinute} a minute, ${findings.length} findings; goes on with --from ${at + seeds.length}`);
 }

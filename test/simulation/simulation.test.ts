@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { playInParallel, playSeeds, type Told, tellBreach } from './lane/play-seeds.ts';
+import { type Played, playInParallel, playSeeds, tellBreach } from './lane/play-seeds.ts';
 
 /** The lane for every change, and a longer one with SLOW; `npm run simulate` is the longest. */
 const SEEDS = Array.from({ length: process.env.SLOW ? 300 : 40 }, (_, at) => at + 1);
@@ -57,16 +57,16 @@ const MUST_HAPPEN = [
 ];
 
 describe('a simulated world', () => {
-  let told: Told[] = [];
+  let reported: Played[] = [];
   beforeAll(async () => {
-    told = await playInParallel({ seeds: SEEDS, moves: MOVES }, PROCESSES);
+    reported = await playInParallel({ seeds: SEEDS, moves: MOVES }, PROCESSES);
   }, MOST_MS);
 
   test(
     `keeps every promise over ${SEEDS.length} seeds of ${MOVES} moves`,
     async () => {
-      expect(told).toHaveLength(SEEDS.length);
-      const [first, ...others] = told.filter(({ breach }) => breach !== null);
+      expect(reported).toHaveLength(SEEDS.length);
+      const [first, ...others] = reported.filter(({ breach }) => breach !== null);
       const shortened = first ? await playSeeds({ seeds: [Number(first.seed)], moves: MOVES, shorten: true }) : [];
       expect([...shortened, ...others].map(tellBreach)).toEqual([]);
     },
@@ -75,7 +75,7 @@ describe('a simulated world', () => {
 
   test.runIf(process.env.SLOW)('lets everything happen that it can', () => {
     const sums = new Map<string, number>();
-    for (const { figures } of told)
+    for (const { figures } of reported)
       for (const [name, count] of Object.entries(figures)) sums.set(name, (sums.get(name) ?? 0) + count);
     expect(MUST_HAPPEN.filter((name) => (sums.get(name) ?? 0) === 0)).toEqual([]);
   });
@@ -85,8 +85,8 @@ describe('a simulated world', () => {
     async () => {
       const seeds = SEEDS.slice(0, 6).reverse();
       const again = await playSeeds({ seeds, moves: MOVES });
-      const traces = (outcomes: readonly Told[]) => new Map(outcomes.map(({ seed, digest }) => [seed, digest]));
-      const before = traces(told);
+      const traces = (outcomes: readonly Played[]) => new Map(outcomes.map(({ seed, digest }) => [seed, digest]));
+      const before = traces(reported);
       expect(again).toHaveLength(seeds.length);
       for (const [seed, digest] of traces(again)) expect(`${seed} ${digest}`).toBe(`${seed} ${before.get(seed)}`);
     },

@@ -6,7 +6,7 @@ export function createHold() {
     passed: async (): Promise<void> => {
       await held;
     },
-    /** Holds the work from here on, also when its client hangs up, until the returned function is called. */
+    /** Makes all work wait until the returned function is called, even when a client disconnects meanwhile. */
     hold: (): (() => void) => {
       const { promise, resolve } = Promise.withResolvers<void>();
       held = promise;

@@ -5,7 +5,7 @@ export interface ManualClock extends Clock {
   /** Moves the clock, and returns when the woken code has run, including its network calls on this machine. */
   advance(ms: number): Promise<void>;
   /** The remaining times of all pending sleeps, shortest first. */
-  sleepers(): number[];
+  pendingSleeps(): number[];
 }
 
 export function createManualClock(startMs: number): ManualClock {
@@ -34,6 +34,6 @@ export function createManualClock(startMs: number): ManualClock {
       }
       now = end;
     },
-    sleepers: () => waiting.map(({ at }) => at - now).sort((a, b) => a - b),
+    pendingSleeps: () => waiting.map(({ at }) => at - now).sort((a, b) => a - b),
   };
 }

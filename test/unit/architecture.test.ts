@@ -70,7 +70,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'errors.ts',
   ],
   'discovery/': ['catalogue/:declarations', ...CORE, 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
-  // The core names no rail, settler or protocol. Only its composition (open-*.ts) does.
+  // The core imports no rail, settler or protocol. Only its composition (open-*.ts) does.
   'payment/': ['catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts', ...CONFIG_TYPES],
   'payment/open-': [
     ...['payment/', 'catalogue/:declarations', 'chain/', 'upstream/', 'store/ports/', 'lib/', 'errors.ts'],

@@ -38,7 +38,7 @@ const AGAIN = new Set([0, 409, 429, 502, 503]);
 
 /**
  * Buys at an even pace, each call when its time has come, whether or not those before are answered. A 429 means the client and not the call: while
- * the last answer was one, calls go one after another, each when the time is over that the client was told to wait.
+ * the last answer was one, calls go one after another, each after the time that Retry-After asked for.
  */
 export function buyEvenly(calls: number, everyMs: number, purchase: () => Purchase): Promise<Call[]> {
   const present = createPatience();

@@ -68,11 +68,11 @@ export async function startGateway(chainId: number, usdc: string): Promise<Gatew
   /** Decimal USDC, and nothing of who never deposited. */
   function balances(sources: readonly { readonly depositor: string }[]): Answered {
     const known = sources.filter(({ depositor }) => deposits.has(depositor.toLowerCase()));
-    const told = known.map(({ depositor }) => {
+    const balances = known.map(({ depositor }) => {
       const digits = String(balanceOf(depositor)).padStart(7, '0');
       return { domain: ARC_DOMAIN, depositor, balance: `${digits.slice(0, -6)}.${digits.slice(-6)}` };
     });
-    return ok({ token: 'USDC', balances: told });
+    return ok({ token: 'USDC', balances });
   }
 
   function answer({ method, url, text }: Asked): Answered {

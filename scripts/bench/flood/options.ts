@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import type { Refusal } from './providers.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
 
-/** What `npm run bench -- flood` is told. */
+/** The options of `npm run bench -- flood`. */
 export interface FloodOptions {
   /** The checkout that is measured. */
   readonly checkout: string;

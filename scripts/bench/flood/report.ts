@@ -12,7 +12,7 @@ export interface Row {
   /** Within three tries. */
   readonly served: number;
   readonly servedAtFirst: number;
-  /** Payments of the honest buyer that moved; null where that is not told. */
+  /** Payments of the honest buyer that moved; null where that is unknown. */
   readonly paid: number | null;
   /** Of served calls, from the first try to the answer; null without any. */
   readonly p50: number | null;

@@ -62,7 +62,7 @@ function cellsOf({ table, state, rows, sum }: CopiedTable): string[] {
 }
 
 function sumText(table: string, sum: bigint): string {
-  if (table === 'usdc_payments') return `${formatUnits(sum, 6)} USDC`;
+  if (table === 'usdc_payments' || table.startsWith('channel')) return `${formatUnits(sum, 6)} USDC`;
   if (table === 'relayer_spending') return `${formatUnits(sum, 18)} USDC`;
   return table.startsWith('lightning_facilitator') ? `${sum} claims` : `${sum} msat`;
 }

@@ -105,7 +105,7 @@ async function work(
   const payments = createPayments({
     ...{ config, chain, store, channels, spending, transfers, sources: {}, clock, bootId, outgoing, log },
     // No other instance is alive, so there is no heartbeat to wait for.
-    ...(instance && { place: { ...instance.place, patienceMs: 0 } }),
+    ...(instance && { place: { ...instance.place, takeOverAfterMs: 0 } }),
   });
   const giveUpAt = clock.nowMs() + timeoutMs;
   try {

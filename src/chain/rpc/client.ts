@@ -47,9 +47,10 @@ export class RpcError extends Error {
  * or when the provider lacks the method or the block.
  * `request` throws RpcError for a call that every node would refuse. `request` and `batch` throw UpstreamFailed (502) when no provider answers.
  * A provider that limits us is asked within its allowance (`allowance.ts`). When that is used up, ranks `admit` and `free` throw Unavailable
- * (503, `chain_busy`) at once. `sale` and `collect` throw it after 2 s. `settle` asks every provider after 3 s, allowed or not, and throws it if
+ * (503, `chain_busy`) at once. `sale`, `collect` and `offer` throw it after 2 s. `settle` asks every provider after 3 s, allowed or not, and throws it if
  * all refuse.
- * So a raw transaction may be sent more than once, and "already known" may mean that our own first request arrived.
+ * One call may reach several providers. So a raw transaction may be sent more than once, and "already known" may mean that our own first request
+ * arrived.
  */
 export interface ChainClient {
   readonly chainId: number;
@@ -101,7 +102,7 @@ const METHOD_NOT_FOUND = -32601;
 
 /**
  * Opens the client. It sends nothing before the first call.
- * Callers do not see one provider's failure as long as another provider answers, because each upstream failure loses a sale.
+ * A caller gets an error only when no provider answers, because an error of a provider would otherwise end a sale.
  */
 export function createChainClient(options: ChainClientOptions): OpenChainClient {
   const { chainId, timeoutMs, log = SILENT, clock = systemClock } = options;

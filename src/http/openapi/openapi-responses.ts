@@ -28,9 +28,9 @@ export const COMPONENT_SCHEMAS: Json = {
         detail: z.string().meta({ description: 'What the caller can do about it' }),
         instance: z.string().meta({ description: 'The path of the request' }),
         code: z.string().meta({ description: 'Stable, in snake_case; meant for programs' }),
-        charged: z.union([z.literal(false), z.literal('unknown')]).meta({
+        charged: z.union([z.boolean(), z.literal('unknown')]).meta({
           description:
-            'false: no money moved or will move. "unknown": a settlement has no final answer yet, or the payment was not looked at; present the same one again',
+            'false: no money moved or will move. true: the payment was taken, and its answer is no longer kept. "unknown": a settlement has no final answer yet, or the payment was not looked at; present the same one again',
         }),
         requestId: z.string().meta({ description: 'The same as X-Request-Id' }),
         errors: z
@@ -121,6 +121,8 @@ const UNPAID_LIGHTNING: Json = {
   content: { 'application/json': { schema: { $ref: '#/components/schemas/LightningChallenge' } } },
 };
 
+const GONE =
+  'The payment was taken, and its answer was not fetched while it was kept (`charged` is true). Do not pay again: ask the seller.';
 const IN_FLIGHT = 'This payment is being worked on, or its identifier came with another payload. Wait for Retry-After.';
 
 /** Every answer that a catalogue entry can give, as OpenAPI responses. */
@@ -131,6 +133,7 @@ export function describeResponses(endpoint: Endpoint<never>, surface: Surface): 
     200: success(endpoint, surface),
     ...Object.fromEntries(problems),
     ...(surface === 'free' ? {} : { 402: unpaid, 409: problem(409, IN_FLIGHT) }),
+    ...(surface === 'paid' ? { 410: problem(410, GONE) } : {}),
     ...(endpoint.reportsFault ? { 503: badNews(endpoint) } : {}),
   };
 }

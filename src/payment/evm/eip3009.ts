@@ -6,8 +6,8 @@ import { PaymentRefused } from '../refusal.ts';
 import { addressWord, typedDigest, typeHash, word } from './eip712.ts';
 
 /**
- * How long clients may sign for, in seconds: 7 days and 100 seconds. A 402 names it, and so does a request to a remote settler. The interface document
- * says so, and Circle's batched payments require it.
+ * How long clients may sign for, in seconds: 7 days and 100 seconds, for both rails, because Circle's batched payments require it. A 402 names it, and
+ * so does a request to a remote settler.
  */
 export const MAX_TIMEOUT_SECONDS = 604_900;
 

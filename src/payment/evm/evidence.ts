@@ -94,7 +94,7 @@ function settledBy(receipt: Receipt, usdc: string, authorization: Authorization)
   return { kind: 'settled', transaction, block: Number(receipt.blockNumber), paid };
 }
 
-/** Reads from the chain how authorizations ended, whoever sent the transaction. `usdc` in lower case. */
+/** Reads from the chain how authorizations ended, also those that a third party sent. `usdc` in lower case. */
 export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, rank: Rank) {
     const topics = [ENDS, topic(authorization.from), topic(authorization.nonce)];

@@ -6,7 +6,7 @@ interface SharedReadsOptions<Q, A> {
   /** Answers all questions in order, with an Error for a question without an answer. Rejects when no question has one. */
   ask(questions: readonly Q[]): Promise<readonly (A | Error)[]>;
   /** How long a question waits for others while no request is running. */
-  gatherMs: number;
+  batchWindowMs: number;
   /** How long questions that arrived during a request wait for more, once that request is answered. */
   pauseMs: number;
   /** How long a question waits at the most for a running request. */
@@ -33,12 +33,12 @@ interface Queue {
 }
 
 /** One in this many places is for preferred questions only. */
-const PREFERRED_PART = 4;
+const PREFERRED_DIVISOR = 4;
 
 /** Times for shared reads of payers, in milliseconds. All readers use the same. */
 export const PAYER_READ_TIMES = {
   /** Too short for a buyer to notice, long enough for a burst to share a request. */
-  gatherMs: 4,
+  batchWindowMs: 4,
   /** Under load, this limits the requests to a hundred per second, even with fast answers. */
   pauseMs: 10,
   /** A fifth of a block. A provider that hangs delays the next buyers by no more. */
@@ -63,7 +63,7 @@ interface Waiting<Q, A> {
 
 /**
  * Lets concurrent callers share requests. More callers and slower answers mean more questions per request.
- * 1. A question waits `gatherMs` for others. While requests are running it waits until the last is answered and `pauseMs` more, at most
+ * 1. A question waits `batchWindowMs` for others. While requests are running it waits until the last is answered and `pauseMs` more, at most
  *    `longestWaitMs`.
  * 2. A full request is sent at once. The other questions wait for the next one; clients take turns.
  * 3. A request belongs to all its callers. It continues when one caller leaves, and its failure reaches all of them. With a queue, a request that
@@ -73,7 +73,7 @@ interface Waiting<Q, A> {
  *    must not take the places of those that have a chance.
  */
 export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): SharedRead<Q, A> {
-  const { ask, gatherMs, pauseMs, longestWaitMs, most, clock, ready, queue } = options;
+  const { ask, batchWindowMs, pauseMs, longestWaitMs, most, clock, ready, queue } = options;
   const places = queue && createFairStock(queue.places);
   let waiting: Waiting<Q, A>[] = [];
   let underWay = 0;
@@ -179,7 +179,7 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
     waiting.push(one);
     keepWatch();
     if (waiting.length === most) send();
-    else if (waiting.length === 1) void setAlarm(underWay === 0 ? gatherMs : longestWaitMs);
+    else if (waiting.length === 1) void setAlarm(underWay === 0 ? batchWindowMs : longestWaitMs);
     return promise.finally(() => {
       places?.give(client);
       signal.removeEventListener('abort', leave);
@@ -195,7 +195,7 @@ function takePlace(
 ): boolean {
   const isPreferred = preferredFrom !== undefined && precedence >= preferredFrom;
   if (isStuck && !isPreferred) return false;
-  const spared = preferredFrom === undefined || isPreferred ? 0 : Math.ceil(places() / PREFERRED_PART);
+  const spared = preferredFrom === undefined || isPreferred ? 0 : Math.ceil(places() / PREFERRED_DIVISOR);
   return stock?.take(client, 1, spared) ?? true;
 }
 

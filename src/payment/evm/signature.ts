@@ -16,9 +16,9 @@ const CUSTOMERS_PER_MINUTE = 60;
 
 interface SignatureCheckOptions {
   check: Pick<ChainCheck, 'admit' | 'contractSigned'>;
-  /** The digest that the payer signs. */
+  /** The digest that the payer signed. */
   digestOf(authorization: Authorization): Uint8Array;
-  settler: Pick<PurchaseRail['settler'], 'refusesCode'>;
+  status: Pick<PurchaseRail['status'], 'refusesCode'>;
   /** Whether a payment of this payer has ever settled here. */
   hasPaid(authorization: Authorization): Promise<boolean>;
   clock: Clock;
@@ -31,7 +31,7 @@ interface SignatureCheckOptions {
  * 3. Refuse while accounts with code are not settled.
  * 4. Ask the payer's contract (ERC-1271), at most CONTRACTS_PER_MINUTE times a minute.
  */
-export function createSignatureCheck({ check, digestOf, settler, hasPaid, clock }: SignatureCheckOptions) {
+export function createSignatureCheck({ check, digestOf, status, hasPaid, clock }: SignatureCheckOptions) {
   const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
   const customers = createFairMinute(CUSTOMERS_PER_MINUTE, clock);
 
@@ -41,7 +41,7 @@ export function createSignatureCheck({ check, digestOf, settler, hasPaid, clock 
     if (signer && Buffer.compare(signer, authorization.from) === 0) return null;
     const seen = await check.admit(authorization, asker, false);
     if (!seen.hasCode) throw new PaymentRefused('invalid_exact_evm_signature');
-    checkCodeTaken(settler);
+    checkCodeTaken(status);
     const contracts = (await hasPaid(authorization)) ? customers : newcomers;
     const waitSeconds = contracts.take(asker.client);
     if (waitSeconds > 0)
@@ -56,8 +56,8 @@ export function createSignatureCheck({ check, digestOf, settler, hasPaid, clock 
 }
 
 /** Throws 503 while accounts with code are not settled. */
-export function checkCodeTaken(settler: Pick<PurchaseRail['settler'], 'refusesCode'>): void {
-  const reason = settler.refusesCode?.();
+export function checkCodeTaken(status: Pick<PurchaseRail['status'], 'refusesCode'>): void {
+  const reason = status.refusesCode?.();
   if (!reason) return;
   const detail = `payments of accounts with code cannot be settled now: ${reason}; a plain account can pay`;
   throw new Unavailable('settlement_unavailable', detail, 3600);

@@ -1,6 +1,6 @@
 import type { BindingTerms, RequestBinding } from './binding.ts';
 
-/** From the interface document: an invoice is valid for 300 seconds. */
+/** An invoice is valid for this many seconds; `GET /v1/lightning` promises it. */
 export const INVOICE_SECONDS = 300;
 /** The scheme's tolerance between two clocks. */
 export const SKEW_SECONDS = 60;

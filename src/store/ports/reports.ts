@@ -1,6 +1,9 @@
 import type { PaymentState } from './sales.ts';
 
-/** The number of payments in a state, and their sum in the rail's base units (of USDC, or millisatoshis). */
+/**
+ * The number of payments in a state, and their sum in the rail's base units (of USDC, or millisatoshis). A sale in a channel counts with its price,
+ * also when it brought a larger deposit.
+ */
 export interface StateSum {
   readonly rail: 'usdc' | 'lightning';
   readonly state: string;
@@ -37,10 +40,10 @@ export interface Income {
   readonly rail: 'usdc' | 'lightning';
   /** Null on Lightning, where the payment hash is the only id. */
   readonly id: string | null;
-  /** Base units of USDC, or millisatoshis. */
+  /** Base units of USDC, or millisatoshis. Of a sale in a channel what was charged, also when it brought a larger deposit. */
   readonly amount: bigint;
   readonly at: number;
-  /** The transaction's hash, or the payment hash. */
+  /** The transaction's hash, or the payment hash. Of a voucher, which has no transaction, the sale's nonce. */
   readonly hash: Uint8Array;
   readonly block: number | null;
   /** As in `ListedPayment`. */

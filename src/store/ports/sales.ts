@@ -40,6 +40,8 @@ export interface Payment extends PaymentKey {
   readonly reservedAt: number;
   readonly endedAt: number | null;
   readonly deliveries: number;
+  /** When the answer was first sent over a connection that did not break. Null before that, and in a row from before this was stored. */
+  readonly deliveredAt: number | null;
   /** The voucher that this sale charges. Null on every rail without channels. */
   readonly channel: PaymentChannel | null;
   /** The call that settles the payment, where it is another one than the token's transfer. Wiped with the signature. */
@@ -73,7 +75,8 @@ type SetLater =
   | 'block'
   | 'reason'
   | 'endedAt'
-  | 'deliveries';
+  | 'deliveries'
+  | 'deliveredAt';
 
 /** Columns that a move may set along with the state; a signature of null wipes it. */
 export interface PaymentChange {
@@ -147,6 +150,13 @@ export interface LedgerStore {
   openBefore(key: PaymentKey, id: string): Promise<bigint>;
   /** Counts one delivery and returns the reply. Null when there were `max` deliveries already, or when the reply has expired at `now`. */
   takeReply(id: string, max: number, now: number): Promise<Uint8Array | null>;
+  /** Notes the first delivery of a settled payment's reply, at `now`. The reply is then kept until `keepUntil`. Later calls return false. */
+  delivered(id: string, now: number, keepUntil: number): Promise<boolean>;
+  /**
+   * Deletes the oldest of the replies that are kept until a time between `from` (exclusive) and `to` (inclusive), until they have `bytes` bytes at the
+   * most. Returns their number.
+   */
+  trimReplies(from: number, to: number, bytes: number): Promise<number>;
   /** Deletes replies that have expired at `now`. Returns their number. */
   purgeReplies(now: number): Promise<number>;
   /** Bytes of all kept replies. */

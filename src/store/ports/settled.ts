@@ -4,7 +4,7 @@ export interface SettledSum {
   /** The contract that payers signed for, which distinguishes `usdc-exact` from `usdc-gateway`. Null on Lightning. */
   readonly contract: Uint8Array | null;
   readonly count: number;
-  /** Base units of USDC, or millisatoshis. */
+  /** Base units of USDC, or millisatoshis. Of a sale in a channel what was charged, also when it brought a larger deposit. */
   readonly amount: bigint;
 }
 

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg';
-import { OPEN } from '../payment-columns.ts';
+import { EARNED, OPEN } from '../payment-columns.ts';
 import {
   CLAIM_STATES,
   type Income,
@@ -23,7 +23,8 @@ const UNDEFINED_TABLE = '42P01';
 /** All reads see one instant, and the transaction conflicts with no other. */
 const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
-const USDC_SUMS = 'SELECT state, count(*) AS count, sum(amount) AS amount FROM usdc_payments GROUP BY state';
+const usdcSums = (earned: string): string =>
+  `SELECT state, count(*) AS count, sum(${earned}) AS amount FROM usdc_payments GROUP BY state`;
 const CLAIM_SUMS = `SELECT state, count(*) AS count, sum(amount_msat) AS amount
   FROM lightning_claims WHERE request_hash IS NOT NULL GROUP BY state`;
 const OLDEST_OPEN = `SELECT id, state, reserved_at AS "reservedAt" FROM usdc_payments
@@ -34,8 +35,8 @@ const REPLIES = `SELECT count(*) AS count, coalesce(sum(bytes), 0)::BIGINT AS by
   UNION ALL SELECT length(body) FROM lightning_answers) AS bodies`;
 const LIGHTNING = `SELECT (SELECT count(*) FROM lightning_invoices) AS invoices,
   (SELECT claims FROM lightning_facilitator_totals) AS "facilitatorClaims"`;
-const HAS_ROUTE = `SELECT 1 FROM information_schema.columns
-  WHERE table_schema = current_schema() AND table_name = 'usdc_payments' AND column_name = 'route'`;
+const COLUMNS = `SELECT column_name AS name FROM information_schema.columns
+  WHERE table_schema = current_schema() AND table_name = 'usdc_payments'`;
 const listSql = (route: string): string => `
   SELECT id, state, amount, nonce, transaction_hash AS "transaction", block, reserved_at AS "reservedAt", ended_at AS "endedAt", ${route} AS route
   FROM usdc_payments WHERE $1::text IS NULL OR state = $1 ORDER BY id DESC LIMIT $2`;
@@ -69,13 +70,16 @@ export function openPostgresReports({ url, connectTimeoutMs }: ReportsOptions): 
   return {
     status: () => look(readStatus),
     list: (state: PaymentState | null, limit: number) =>
-      look(async (client) => (await client.query<ListedPayment>(listSql(await routeOf(client)), [state, limit])).rows),
+      look(
+        async (client) =>
+          (await client.query<ListedPayment>(listSql((await expressions(client)).route), [state, limit])).rows,
+      ),
     income: async function* (from, to) {
       const client = await pools.reads.connect();
       client.on('error', ignore);
       try {
         await client.query(BEGIN);
-        await client.query(`DECLARE income NO SCROLL CURSOR FOR ${incomeSql(from, to, await routeOf(client))}`);
+        await client.query(`DECLARE income NO SCROLL CURSOR FOR ${incomeSql(from, to, await expressions(client))}`);
         for (let more = true; more; ) {
           const { rows } = await client.query<Income>(`FETCH FORWARD ${ROWS_AT_ONCE} FROM income`);
           yield* rows;
@@ -101,7 +105,7 @@ async function readStatus(client: PoolClient): Promise<LedgerStatus> {
   const [lightning] = await rows<NonNullable<LedgerStatus['lightning']>>(LIGHTNING);
   return {
     sums: [
-      ...sumsOf('usdc', PAYMENT_STATES, await rows(USDC_SUMS)),
+      ...sumsOf('usdc', PAYMENT_STATES, await rows(usdcSums((await expressions(client)).earned))),
       ...sumsOf('lightning', CLAIM_STATES, await rows(CLAIM_SUMS)),
     ],
     oldestOpen: oldestOpen ?? null,
@@ -119,15 +123,23 @@ function sumsOf(rail: StateSum['rail'], states: readonly string[], rows: readonl
   });
 }
 
-/** The SQL expression for a route. A ledger from before routes were stored has no such column, and reports do not migrate it. */
-async function routeOf(client: PoolClient): Promise<string> {
-  return (await client.query(HAS_ROUTE)).rowCount === 1 ? 'route' : 'NULL::text';
+/** SQL expressions over a payment. */
+interface Expressions {
+  readonly route: string;
+  readonly earned: string;
+}
+
+/** The expressions that this ledger can compute. One from before routes or channels lacks their columns, and reports do not migrate it. */
+async function expressions(client: PoolClient): Promise<Expressions> {
+  const { rows } = await client.query<{ name: string }>(COLUMNS);
+  const has = (column: string): boolean => rows.some(({ name }) => name === column);
+  return { route: has('route') ? 'route' : 'NULL::text', earned: has('channel_id') ? EARNED : 'amount' };
 }
 
 /** Not every server supports parameters in a cursor, so the text contains the bounds, which are integers. */
-function incomeSql(from: number, to: number, route: string): string {
+function incomeSql(from: number, to: number, { route, earned }: Expressions): string {
   const [first, end] = [BigInt(from), BigInt(to)];
-  return `SELECT 'usdc' AS rail, id, amount, ended_at AS at, transaction_hash AS hash, block, ${route} AS route
+  return `SELECT 'usdc' AS rail, id, ${earned} AS amount, ended_at AS at, coalesce(transaction_hash, nonce) AS hash, block, ${route} AS route
             FROM usdc_payments WHERE state = 'settled' AND ended_at >= ${first} AND ended_at < ${end}
           UNION ALL
           SELECT 'lightning', NULL, amount_msat, claimed_at, payment_hash, NULL, ${route}

@@ -1,26 +1,21 @@
 import { OPEN } from '../payment-columns.ts';
 import type { LedgerStore, Payment, PaymentKey, PaymentState } from '../ports/sales.ts';
+import type { WaitingBytes } from '../waiting-bytes.ts';
 import { ledgerWrites, PURGE_CHUNK } from './ledger-writes.ts';
+import { createPaymentRows, SELECT_PAYMENT } from './payment-rows.ts';
 import type { Pools } from './pool.ts';
 import { fixed, type Statement, statement } from './statement.ts';
 import type { WriteQueue } from './write-queue.ts';
 
-const COLUMNS = `id, network, contract, payer, nonce, state, boot_id AS "bootId", amount, pay_to AS "payTo", valid_after AS "validAfter",
-  valid_before AS "validBefore", signature, authorization_hash AS "authorizationHash", request_hash AS "requestHash", price, charged,
-  payer_has_code = 1 AS "payerHasCode", client_hash AS "clientHash",
-  identifier_hash AS "identifierHash", checked_block AS "checkedBlock", transaction_hash AS "transaction", block, reason,
-  reserved_at AS "reservedAt", ended_at AS "endedAt", deliveries`;
-const SELECT = `SELECT ${COLUMNS} FROM usdc_payments`;
-
 const FIND = statement<PaymentKey>(
-  `${SELECT} WHERE network = @network AND contract = @contract AND payer = @payer AND nonce = @nonce`,
+  `${SELECT_PAYMENT} WHERE network = @network AND contract = @contract AND payer = @payer AND nonce = @nonce`,
 );
-const GET = statement<{ id: string }>(`${SELECT} WHERE id = @id`);
+const GET = statement<{ id: string }>(`${SELECT_PAYMENT} WHERE id = @id`);
 const BY_HASH = statement<{ hash: Uint8Array; limit: number }>(
-  `${SELECT} WHERE nonce = @hash UNION ${SELECT} WHERE transaction_hash = @hash ORDER BY id LIMIT @limit`,
+  `${SELECT_PAYMENT} WHERE nonce = @hash UNION ${SELECT_PAYMENT} WHERE transaction_hash = @hash ORDER BY id LIMIT @limit`,
 );
 const BY_IDENTIFIER = statement<{ identifierHash: Uint8Array }>(
-  `${SELECT} WHERE identifier_hash = @identifierHash AND state <> 'failed'`,
+  `${SELECT_PAYMENT} WHERE identifier_hash = @identifierHash AND state <> 'failed'`,
 );
 const OPEN_BEFORE = statement<Omit<PaymentKey, 'nonce'> & { id: string }>(`
   SELECT coalesce(sum(amount), 0) AS total FROM usdc_payments
@@ -28,19 +23,21 @@ const OPEN_BEFORE = statement<Omit<PaymentKey, 'nonce'> & { id: string }>(`
      AND place < (SELECT place FROM usdc_payments WHERE id = @id)`);
 const REPLY_BYTES = fixed('SELECT coalesce(sum(length(body)), 0) AS bytes FROM usdc_replies');
 const BY_STATE = statement<{ states: readonly PaymentState[]; limit: number; after: string }>(
-  `${SELECT} WHERE state = ANY(@states::text[]) AND id > @after ORDER BY id LIMIT @limit`,
+  `${SELECT_PAYMENT} WHERE state = ANY(@states::text[]) AND id > @after ORDER BY id LIMIT @limit`,
 );
 const HAS_SETTLED = statement<Omit<PaymentKey, 'nonce'>>(`
   SELECT EXISTS (SELECT 1 FROM usdc_payments WHERE network = @network AND contract = @contract AND payer = @payer
                     AND state = 'settled') AS settled`);
 const LEFT_BEHIND = statement<{ living: readonly string[]; limit: number }>(
-  `${SELECT} WHERE state IN ${OPEN} AND boot_id <> ALL(@living::text[]) ORDER BY id LIMIT @limit`,
+  `${SELECT_PAYMENT} WHERE state IN ${OPEN} AND boot_id <> ALL(@living::text[]) ORDER BY id LIMIT @limit`,
 );
 const COUNT = fixed('SELECT state, count(*) AS count FROM usdc_payments GROUP BY state');
 
 interface LedgerStoreOptions {
   readonly pools: Pools;
   readonly queue: WriteQueue;
+  /** Counts the replies that wait to be written by all stores of this database. */
+  readonly waiting: WaitingBytes;
   /** Closes the whole ledger, as the payments' store does on SQLite. */
   close(): Promise<void>;
   ping(): Promise<void>;
@@ -50,10 +47,8 @@ interface LedgerStoreOptions {
  * The ledger's store on PostgreSQL. Writes of one event loop turn share a transaction. Each has its own outcome, as if the calls had come one after
  * the other. Reads see committed data.
  */
-export function createLedgerStore({ pools, queue, close, ping }: LedgerStoreOptions): LedgerStore {
-  // Bytes of replies that wait to be written, so that `replyBytes` includes them.
-  let waitingBytes = 0;
-  const all = (query: Statement): Promise<Payment[]> => pools.read<Payment>(query);
+export function createLedgerStore({ pools, queue, waiting, close, ping }: LedgerStoreOptions): LedgerStore {
+  const all = createPaymentRows(pools);
   const one = async (query: Statement): Promise<Payment | null> => (await all(query))[0] ?? null;
 
   return {
@@ -62,14 +57,10 @@ export function createLedgerStore({ pools, queue, close, ping }: LedgerStoreOpti
     findByHash: (hash, limit) => all(BY_HASH({ hash, limit })),
     findByIdentifier: (identifierHash) => one(BY_IDENTIFIER({ identifierHash })),
     reserve: (payment, maxOpen, reusableReason) => queue.write(ledgerWrites.reserve(payment, maxOpen, reusableReason)),
-    move: async (id, from, to, change, reply, fencingToken) => {
+    move: (id, from, to, change, reply, fencingToken) => {
       const bytes = reply && reply !== 'drop' && 'store' in reply ? reply.store.length : 0;
-      waitingBytes += bytes;
-      try {
-        return await queue.write(ledgerWrites.move(id, from, to, change, reply, fencingToken ?? null));
-      } finally {
-        waitingBytes -= bytes;
-      }
+      const write = () => queue.write(ledgerWrites.move(id, from, to, change, reply, fencingToken ?? null));
+      return waiting.during(bytes, write);
     },
     noteBroadcast: (entries, where, fencingToken) =>
       queue.write(ledgerWrites.noteBroadcast(entries, where, fencingToken ?? null)),
@@ -79,6 +70,8 @@ export function createLedgerStore({ pools, queue, close, ping }: LedgerStoreOpti
       return row?.total ?? 0n;
     },
     takeReply: (id, max, now) => queue.write(ledgerWrites.takeReply(id, max, now)),
+    delivered: (id, now, keepUntil) => queue.write(ledgerWrites.delivered(id, now, keepUntil)),
+    trimReplies: (from, to, bytes) => queue.write(ledgerWrites.trimReplies(from, to, bytes)),
     purgeReplies: async (now) => {
       for (let purged = 0; ; ) {
         const more = await queue.write(ledgerWrites.purgeReplies(now));
@@ -88,9 +81,9 @@ export function createLedgerStore({ pools, queue, close, ping }: LedgerStoreOpti
     },
     replyBytes: async () => {
       // A reply that is written while the sum is read is counted twice; otherwise it could be missed.
-      const waiting = waitingBytes;
+      const bytes = waiting.read();
       const [row] = await pools.read<{ bytes: number }>(REPLY_BYTES);
-      return (row?.bytes ?? 0) + waiting;
+      return (row?.bytes ?? 0) + bytes;
     },
     listByState: (states, limit, after = '') => all(BY_STATE({ states, limit, after })),
     hasSettled: async ({ network, contract, payer }) => {
@@ -99,13 +92,15 @@ export function createLedgerStore({ pools, queue, close, ping }: LedgerStoreOpti
     },
     listLeftBehind: (living, limit) => all(LEFT_BEHIND({ living, limit })),
     ping,
-    countByState: async () => {
-      const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
-      for (const { state, count } of await pools.read<{ state: PaymentState; count: number }>(COUNT)) {
-        counts[state] = count;
-      }
-      return counts;
-    },
+    countByState: () => countByState(pools),
     close,
   };
+}
+
+async function countByState(pools: Pools): Promise<Record<PaymentState, number>> {
+  const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
+  for (const { state, count } of await pools.read<{ state: PaymentState; count: number }>(COUNT)) {
+    counts[state] = count;
+  }
+  return counts;
 }

@@ -1,40 +1,35 @@
-import { CHANGE_COLUMNS, OPEN } from '../payment-columns.ts';
+import { TAKES_SALE, voucherValues } from '../channel-columns.ts';
+import { OPEN } from '../payment-columns.ts';
 import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../ports/sales.ts';
-import { type Statement, statement } from './statement.ts';
+import { HOLDS_LEASE } from './holds-lease.ts';
+import { moveStatement, REPLIES } from './ledger-moves.ts';
+import { statement } from './statement.ts';
 import type { Write } from './write-queue.ts';
 
 // A failed row holds no identifier. The condition is that of the unique index, which decides between two concurrent reservations.
 // A place is free again when its payment has ended. A new place only has to come after those of all open payments.
-const RESERVE = statement<NewPayment & { maxOpen: number; reusableReason: string | null }>(`
+const RESERVE = statement<
+  Omit<NewPayment, 'channel'> & ReturnType<typeof voucherValues> & { maxOpen: number; reusableReason: string | null }
+>(`
   INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before,
-                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route, place)
+                             authorization_hash, request_hash, price, client_hash, identifier_hash, reserved_at, route,
+                             channel_id, voucher_max, voucher_signature, place)
   SELECT @id::text, @network::text, @contract::bytea, @payer::bytea, @nonce::bytea, 'reserved', @bootId::text, @amount::numeric,
          @payTo::bytea, @validAfter::numeric, @validBefore::numeric, @authorizationHash::bytea, @requestHash::bytea, @price::numeric,
          @clientHash::bytea, @identifierHash::bytea, @reservedAt::bigint, @route::text,
+         @channelId::bytea, @voucherMax::numeric, @voucherSignature::bytea,
          (SELECT coalesce(max(place), 0) + 1 FROM usdc_payments WHERE payer = @payer::bytea AND state IN ${OPEN})
    WHERE (@maxOpen::bigint = 0
       OR (SELECT count(*) FROM usdc_payments WHERE payer = @payer::bytea AND state IN ${OPEN}) < @maxOpen::bigint)
      AND NOT EXISTS (SELECT 1 FROM usdc_payments WHERE identifier_hash = @identifierHash::bytea AND state <> 'failed')
+     AND ${TAKES_SALE}
   ON CONFLICT (network, contract, payer, nonce) DO UPDATE
      SET id = excluded.id, state = 'reserved', boot_id = excluded.boot_id, request_hash = excluded.request_hash,
          price = excluded.price, identifier_hash = excluded.identifier_hash, reserved_at = excluded.reserved_at, route = excluded.route, place = excluded.place,
-         transaction_hash = NULL, block = NULL, ended_at = NULL
+         transaction_hash = NULL, block = NULL, ended_at = NULL,
+         channel_id = excluded.channel_id, voucher_max = excluded.voucher_max, voucher_signature = excluded.voucher_signature
    WHERE usdc_payments.state = 'failed' AND usdc_payments.reason = @reusableReason::text
      AND usdc_payments.authorization_hash = excluded.authorization_hash`);
-
-const REPLIES = {
-  drop: 'DELETE FROM usdc_replies WHERE payment_id IN (SELECT id FROM moved)',
-  store: 'INSERT INTO usdc_replies (payment_id, body) SELECT id, @body::bytea FROM moved',
-  keep: 'UPDATE usdc_replies SET keep_until = @keepUntil WHERE payment_id IN (SELECT id FROM moved)',
-};
-/** A Gateway transfer is recognised by its id of 16 bytes. The payment's own move inserts it. */
-const ACCEPT = `INSERT INTO gateway_transfers (payment_id, transfer_id, next_check_at)
-                SELECT id, transaction_hash, 0 FROM moved WHERE length(transaction_hash) = 16`;
-
-// True when the lease has this fencing token, and when no token is given. The lease's row stays locked until the write is on disk, so no other
-// instance takes the lease meanwhile. When another instance has taken it since this transaction began, the transaction is rolled back and retried.
-const HOLDS_LEASE = `(@fencingToken::bigint IS NULL
-      OR EXISTS (SELECT 1 FROM instance_lease WHERE instance_lease.id = 1 AND fence = @fencingToken::bigint FOR KEY SHARE))`;
 
 // No transaction is broadcast without this note. So an instance that has lost the lease broadcasts nothing any more.
 const NOTE = statement<{
@@ -51,7 +46,8 @@ const NOTE = statement<{
 
 const RELEASABLE = 'id = @id AND state = ANY(@from::text[]) AND transaction_hash IS NULL';
 const RELEASE_FAILED = statement<{ id: string; from: readonly PaymentState[] }>(`
-  WITH moved AS (UPDATE usdc_payments SET state = 'failed', signature = NULL WHERE ${RELEASABLE} AND reason IS NOT NULL RETURNING id),
+  WITH moved AS (UPDATE usdc_payments SET state = 'failed', signature = NULL, calldata = NULL, voucher_signature = NULL
+              WHERE ${RELEASABLE} AND reason IS NOT NULL RETURNING id),
        reply AS (${REPLIES.drop})
   SELECT id FROM moved`);
 const RELEASE = statement<{ id: string; from: readonly PaymentState[] }>(
@@ -66,42 +62,32 @@ const TAKE_REPLY = statement<{ id: string; max: number; now: number }>(`
     RETURNING id)
   SELECT body FROM usdc_replies WHERE payment_id IN (SELECT id FROM counted)`);
 
+const DELIVERED = statement<{ id: string; now: number; keepUntil: number }>(`
+  WITH moved AS (
+    UPDATE usdc_payments SET delivered_at = @now WHERE id = @id AND state = 'settled' AND delivered_at IS NULL RETURNING id),
+       reply AS (${REPLIES.keep})
+  SELECT id FROM moved`);
+
+// Counts from the newest reply, so the oldest are deleted.
+const TRIM = statement<{ from: number; to: number; bytes: number }>(`
+  DELETE FROM usdc_replies WHERE payment_id IN (
+    SELECT payment_id FROM (
+      SELECT payment_id, sum(length(body)) OVER (ORDER BY keep_until DESC, payment_id DESC) AS newest FROM usdc_replies
+       WHERE keep_until > @from::bigint AND keep_until <= @to::bigint) AS kept
+     WHERE newest > @bytes::bigint)`);
+
 /** The most replies that one statement deletes, so that no transaction is long. */
 export const PURGE_CHUNK = 500;
 const PURGE = statement<{ now: number }>(`
   DELETE FROM usdc_replies WHERE payment_id IN (
     SELECT payment_id FROM usdc_replies WHERE keep_until <= @now ORDER BY keep_until LIMIT ${PURGE_CHUNK})`);
 
-type Values = Record<string, unknown>;
-// One statement for each set of columns that a move sets.
-const moves = new Map<string, (values: Values) => Statement>();
-
-function moveStatement(
-  to: PaymentState,
-  change: PaymentChange,
-  reply: ReplyChange | undefined,
-  hasFencingToken: boolean,
-) {
-  const keys = (Object.keys(change) as (keyof PaymentChange)[]).filter((key) => change[key] !== undefined).sort();
-  const sets = ['state = @to', ...keys.map((key) => `${CHANGE_COLUMNS[key]} = @${key}`)].join(', ');
-  const where = `id = @id AND state = ANY(@from::text[])${hasFencingToken ? ` AND ${HOLDS_LEASE}` : ''}`;
-  const steps = [
-    `moved AS (UPDATE usdc_payments SET ${sets} WHERE ${where} RETURNING id, transaction_hash)`,
-    ...(reply ? [`reply AS (${REPLIES[reply === 'drop' ? reply : 'store' in reply ? 'store' : 'keep']})`] : []),
-    ...(to === 'settled' ? [`accepted AS (${ACCEPT})`] : []),
-  ];
-  const text = `WITH ${steps.join(',\n')} SELECT id FROM moved`;
-  const known = moves.get(text) ?? statement<Values>(text);
-  moves.set(text, known);
-  return known;
-}
-
 const changedOne: Write<boolean>['read'] = (results) => results.some(({ rowCount }) => rowCount === 1);
 
 /** The port's writes as statements. Each guard stands in the statement that changes the row, so no two callers pass it. */
 export const ledgerWrites = {
   reserve: (payment: NewPayment, maxOpen: number, reusableReason: string | null): Write<boolean> => ({
-    statements: [RESERVE({ ...payment, maxOpen, reusableReason })],
+    statements: [RESERVE({ ...payment, ...voucherValues(payment.channel), maxOpen, reusableReason })],
     read: changedOne,
   }),
   move: (
@@ -137,6 +123,14 @@ export const ledgerWrites = {
   takeReply: (id: string, max: number, now: number): Write<Uint8Array | null> => ({
     statements: [TAKE_REPLY({ id, max, now })],
     read: ([taken]) => taken?.rows[0]?.body ?? null,
+  }),
+  delivered: (id: string, now: number, keepUntil: number): Write<boolean> => ({
+    statements: [DELIVERED({ id, now, keepUntil })],
+    read: changedOne,
+  }),
+  trimReplies: (from: number, to: number, bytes: number): Write<number> => ({
+    statements: [TRIM({ from, to, bytes })],
+    read: ([trimmed]) => trimmed?.rowCount ?? 0,
   }),
   purgeReplies: (now: number): Write<number> => ({
     statements: [PURGE({ now })],

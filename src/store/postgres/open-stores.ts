@@ -1,7 +1,9 @@
 import type { Clock } from '../../lib/clock.ts';
 import { inTime } from '../../lib/in-time.ts';
 import type { LedgerStores } from '../ports/stores.ts';
+import { createWaitingBytes } from '../waiting-bytes.ts';
 import { createCatalogueStore } from './catalogue-store.ts';
+import { createChannelStore } from './channel-store.ts';
 import { createGatewayTransferStore } from './gateway-transfers.ts';
 import { ledgerPlace } from './ledger-place.ts';
 import { createLedgerStore } from './ledger-store.ts';
@@ -49,6 +51,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
   const queue = (slot: string) => createWriteQueue({ pool: pools.writes, retry, slot });
   const queues = { payments: queue('payments'), lightning: queue('lightning'), others: queue('others') };
   const ping = createPing(pools, clock);
+  const waiting = createWaitingBytes();
   let closed: Promise<void> | null = null;
   const close = () => {
     closed ??= Promise.all(Object.values(queues).map((one) => one.idle())).then(pools.close);
@@ -56,7 +59,8 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
   };
 
   return {
-    payments: createLedgerStore({ pools, queue: queues.payments, close, ping }),
+    payments: createLedgerStore({ pools, queue: queues.payments, waiting, close, ping }),
+    channels: createChannelStore({ pools, queue: queues.payments, waiting }),
     lightning: createLightningStore({ pools, queue: queues.lightning, ping }),
     transfers: createGatewayTransferStore(pools, queues.payments),
     spending: createRelayerSpending(pools, queues.others),

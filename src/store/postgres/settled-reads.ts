@@ -1,3 +1,4 @@
+import { EARNED } from '../payment-columns.ts';
 import type { SettledReads, SettledSum } from '../ports/settled.ts';
 import type { Pools } from './pool.ts';
 import { statement } from './statement.ts';
@@ -6,7 +7,7 @@ type Span = { from: number; to: number };
 type Row = Omit<SettledSum, 'rail'>;
 
 const SETTLED = statement<Span>(`
-  SELECT contract, count(*) AS count, sum(amount) AS amount
+  SELECT contract, count(*) AS count, sum(${EARNED}) AS amount
     FROM usdc_payments WHERE state = 'settled' AND ended_at >= @from AND ended_at < @to GROUP BY contract ORDER BY contract`);
 const CLAIMED = statement<Span>(`
   SELECT NULL AS contract, count(*) AS count, coalesce(sum(amount_msat), 0) AS amount

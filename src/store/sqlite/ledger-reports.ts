@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { OPEN } from '../payment-columns.ts';
+import { EARNED, OPEN } from '../payment-columns.ts';
 import {
   CLAIM_STATES,
   type Income,
@@ -11,8 +11,8 @@ import {
 } from '../ports/reports.ts';
 import type { Sqlite } from './database.ts';
 
-const settledSql = (route: string): string => `
-  SELECT 'usdc' AS rail, id, CAST(amount AS TEXT) AS amount, ended_at AS at, transaction_hash AS hash, block, ${route} AS route
+const settledSql = (earned: string, route: string): string => `
+  SELECT 'usdc' AS rail, id, CAST(${earned} AS TEXT) AS amount, ended_at AS at, coalesce(transaction_hash, nonce) AS hash, block, ${route} AS route
     FROM usdc_payments WHERE state = 'settled' AND ended_at >= @from AND ended_at < @to`;
 const claimedSql = (route: string): string => `
   SELECT 'lightning' AS rail, NULL AS id, amount_msat AS amount, claimed_at AS at, payment_hash AS hash, NULL AS block, ${route} AS route
@@ -20,20 +20,20 @@ const claimedSql = (route: string): string => `
 
 /**
  * Opens a ledger in a file for reports, without migrating it. Throws when there is no file. A ledger from before the Lightning rail is reported
- * without it, and one from before routes were stored without routes.
+ * without it, one from before routes were stored without routes, and one from before channels as having none.
  */
 export function openLedgerReports(file: string): LedgerReports {
   const db = new Database(file, { readonly: true, fileMustExist: true, timeout: 5000 });
   const hasLightning =
     db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'lightning_claims'").get() !== undefined;
-  const hasRoute =
-    db.prepare("SELECT 1 FROM pragma_table_info('usdc_payments') WHERE name = 'route'").get() !== undefined;
-  const route = hasRoute ? 'route' : 'NULL';
+  const column = db.prepare<[string]>("SELECT 1 FROM pragma_table_info('usdc_payments') WHERE name = ?");
+  const route = column.get('route') === undefined ? 'NULL' : 'route';
+  const earned = column.get('channel_id') === undefined ? 'amount' : EARNED;
   // One read transaction, so that the numbers are of one instant.
   const status = db.transaction((): LedgerStatus => {
     const lightning = hasLightning ? readLightning(db) : null;
     return {
-      sums: [...usdcSums(db), ...(lightning?.sums ?? [])],
+      sums: [...usdcSums(db, earned), ...(lightning?.sums ?? [])],
       oldestOpen: oldestOpen(db),
       replies: keptReplies(db, hasLightning),
       lightning: lightning && { invoices: lightning.invoices, facilitatorClaims: lightning.facilitatorClaims },
@@ -52,7 +52,7 @@ export function openLedgerReports(file: string): LedgerReports {
         .map((row) => ({ ...row, amount: BigInt(row.amount) })),
     income: async function* (from, to) {
       const claimed = hasLightning ? `UNION ALL ${claimedSql(route)}` : '';
-      const sql = `${settledSql(route)} ${claimed} ORDER BY at, hash, id`;
+      const sql = `${settledSql(earned, route)} ${claimed} ORDER BY at, hash, id`;
       const rows = db.prepare<unknown[], Omit<Income, 'amount'> & { amount: string }>(sql).iterate({ from, to });
       for (const row of rows) yield { ...row, amount: BigInt(row.amount) };
     },
@@ -60,10 +60,10 @@ export function openLedgerReports(file: string): LedgerReports {
   };
 }
 
-function usdcSums(db: Sqlite): StateSum[] {
+function usdcSums(db: Sqlite, earned: string): StateSum[] {
   const rows = db
     .prepare<[], { state: string; count: bigint; amount: bigint }>(
-      'SELECT state, count(*) AS count, sum(amount) AS amount FROM usdc_payments GROUP BY state',
+      `SELECT state, count(*) AS count, sum(${earned}) AS amount FROM usdc_payments GROUP BY state`,
     )
     .safeIntegers()
     .all();

@@ -25,6 +25,8 @@ export function createLedgerStore(db: Sqlite, waiting = createWaitingBytes()): L
     noteBroadcast: (entries, where) => commit(() => writes.noteBroadcast(entries, where)),
     release: (id, from) => commit(() => writes.release(id, from)),
     takeReply: (id, max, now) => commit(() => writes.takeReply(id, max, now)),
+    delivered: (id, now, keepUntil) => commit(() => writes.delivered(id, now, keepUntil)),
+    trimReplies: (from, to, bytes) => commit(() => writes.trimReplies(from, to, bytes)),
     purgeReplies: (now) => commit(() => writes.purgeReplies(now)),
     replyBytes: async () => {
       const row = sql('SELECT coalesce(sum(length(body)), 0) AS bytes FROM usdc_replies').get();

@@ -1,6 +1,6 @@
 import { TAKES_SALE, voucherValues } from '../channel-columns.ts';
 import { OPEN } from '../payment-columns.ts';
-import type { NewPayment, PaymentState } from '../ports/sales.ts';
+import type { NewPayment, PaymentState, ReplyChange } from '../ports/sales.ts';
 import type { Sqlite } from './database.ts';
 import { createLedgerMoves } from './ledger-moves.ts';
 import { createStatements, marks } from './statements.ts';
@@ -22,6 +22,14 @@ const RESERVE = `
          identifier_hash = @identifierHash, reserved_at = @reservedAt, route = @route, transaction_hash = NULL, block = NULL, ended_at = NULL,
          channel_id = @channelId, voucher_max = @voucherMax, voucher_signature = @voucherSignature
    WHERE state = 'failed' AND reason = @reusableReason AND authorization_hash = @authorizationHash`;
+
+// Counts from the newest reply, so the oldest are deleted.
+const TRIM = `
+  DELETE FROM usdc_replies WHERE payment_id IN (
+    SELECT payment_id FROM (
+      SELECT payment_id, sum(length(body)) OVER (ORDER BY keep_until DESC, payment_id DESC) AS newest FROM usdc_replies
+       WHERE keep_until > @from AND keep_until <= @to) AS kept
+     WHERE newest > @bytes)`;
 
 /** The port's writes, synchronous. Call each inside a transaction that took the write lock when it began. */
 export function createLedgerWrites(db: Sqlite) {
@@ -58,6 +66,16 @@ export function createLedgerWrites(db: Sqlite) {
       }
       return sql(`DELETE FROM usdc_payments ${where}`).run(id, ...from).changes === 1;
     },
+    ...createReplyWrites(sql, changeReply),
+  };
+}
+
+/** The writes of kept replies that change no state. */
+function createReplyWrites(
+  sql: ReturnType<typeof createStatements>,
+  changeReply: (id: string, reply: ReplyChange) => void,
+) {
+  return {
     takeReply: (id: string, max: number, now: number): Uint8Array | null => {
       const row = sql('SELECT body FROM usdc_replies WHERE payment_id = ? AND keep_until > ?').get(id, now);
       if (!row) return null;
@@ -66,6 +84,15 @@ export function createLedgerWrites(db: Sqlite) {
       ).run(id, max);
       return counted.changes === 1 ? (row as { body: Uint8Array }).body : null;
     },
+    delivered: (id: string, now: number, keepUntil: number): boolean => {
+      const noted = sql(
+        "UPDATE usdc_payments SET delivered_at = ? WHERE id = ? AND state = 'settled' AND delivered_at IS NULL",
+      );
+      if (noted.run(now, id).changes !== 1) return false;
+      changeReply(id, { keepUntil });
+      return true;
+    },
+    trimReplies: (from: number, to: number, bytes: number): number => sql(TRIM).run({ from, to, bytes }).changes,
     purgeReplies: (now: number): number => sql('DELETE FROM usdc_replies WHERE keep_until <= ?').run(now).changes,
   };
 }

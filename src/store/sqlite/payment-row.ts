@@ -29,6 +29,7 @@ export interface PaymentRow extends VoucherColumns {
   reserved_at: bigint;
   ended_at: bigint | null;
   deliveries: bigint;
+  delivered_at: bigint | null;
   calldata: Uint8Array | null;
 }
 
@@ -61,6 +62,7 @@ export function paymentFromRow(row: PaymentRow): Payment {
     reservedAt: Number(row.reserved_at),
     endedAt: numberOf(row.ended_at),
     deliveries: Number(row.deliveries),
+    deliveredAt: numberOf(row.delivered_at),
     channel: paymentChannel(row),
     calldata: row.calldata,
   };

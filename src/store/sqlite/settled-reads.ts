@@ -1,7 +1,8 @@
+import { EARNED } from '../payment-columns.ts';
 import type { SettledReads, SettledSum } from '../ports/settled.ts';
 import type { Sqlite } from './database.ts';
 
-const SETTLED = `SELECT contract, count(*) AS count, CAST(sum(amount) AS TEXT) AS amount
+const SETTLED = `SELECT contract, count(*) AS count, CAST(sum(${EARNED}) AS TEXT) AS amount
   FROM usdc_payments WHERE state = 'settled' AND ended_at >= @from AND ended_at < @to GROUP BY contract ORDER BY contract`;
 const CLAIMED = `SELECT NULL AS contract, count(*) AS count, CAST(coalesce(sum(CAST(amount_msat AS BIGINT)), 0) AS TEXT) AS amount
   FROM lightning_claims WHERE request_hash IS NOT NULL AND claimed_at >= @from AND claimed_at < @to`;

@@ -108,5 +108,5 @@ export const ECOSYSTEMS = {
   },
 } satisfies Record<string, Ecosystem>;
 
-/** The names in our interface document. */
+/** The names that the routes `packages/*` accept. */
 export type EcosystemName = keyof typeof ECOSYSTEMS;

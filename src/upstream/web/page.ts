@@ -25,7 +25,7 @@ export interface PageContent {
   readonly truncated: boolean;
 }
 
-/** The limit in the interface document, in characters. */
+/** The limit of `web/extract`, in characters: the route promises this number. */
 export const MAX_TEXT = 20_000;
 /** Text beyond this cannot become part of the answer, even after white space is collapsed. */
 const MAX_UNITS = 20 * MAX_TEXT;

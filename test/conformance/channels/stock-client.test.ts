@@ -76,3 +76,40 @@ test('the stock client deposits once and then buys with vouchers alone', async (
   }
   expect(before - (await balanceOf(network, address))).toBe(DEPOSIT);
 });
+
+test('ten parallel calls of one stock client are all served, and each is charged once', async () => {
+  const { open } = await buyer();
+  const { pay } = open();
+  const first = await pay(service.origin + PATH);
+  const price = BigInt(receiptOf(first).extra.chargedAmount);
+  const wallets = Array.from({ length: 10 }, (_, at) => `/v1/paid/chain/wallet?address=0x${String(at).repeat(40)}`);
+  const answers = await Promise.all(wallets.map((path) => pay(service.origin + path)));
+  expect(answers.map(({ status }) => status)).toEqual(wallets.map(() => 200));
+  const charged = answers.map((answer) => BigInt(receiptOf(answer).extra.chargedAmount));
+  const last = await pay(service.origin + PATH);
+  const sum = charged.reduce((all, one) => all + one, 2n * price);
+  expect(BigInt(receiptOf(last).extra.channelState.chargedCumulativeAmount)).toBe(sum);
+});
+
+test('a client that lost its store goes on with the channel, and one that lost an answer gets it again', async () => {
+  const { open, address } = await buyer();
+  const before = await balanceOf(network, address);
+  const [one, other] = [open(), open()];
+  expect((await one.pay(service.origin + PATH)).status).toBe(200);
+  expect((await one.pay(service.origin + PATH)).status).toBe(200);
+  const answer = await other.pay(`${service.origin}/v1/paid/fees/estimate`);
+  expect(answer.status).toBe(200);
+  expect(before - (await balanceOf(network, address))).toBe(DEPOSIT);
+});
+
+test('a refund gives the payer back what is left, in one call', async () => {
+  const { open, address } = await buyer();
+  const { pay, scheme } = open();
+  const before = await balanceOf(network, address);
+  const first = await pay(service.origin + PATH);
+  expect((await pay(service.origin + PATH)).status).toBe(200);
+  const price = BigInt(receiptOf(first).extra.chargedAmount);
+  const refunded = await scheme.refund(service.origin + PATH);
+  expect(refunded).toMatchObject({ success: true, amount: String(DEPOSIT - 2n * price) });
+  expect(before - (await balanceOf(network, address))).toBe(2n * price);
+});

@@ -26,6 +26,7 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
     const env = {
       ...{ SETTLER: 'facilitator', REMOTE_FACILITATOR_URL: facilitator.url, RELAYER_PRIVATE_KEY: '' },
       ...{ REMOTE_FACILITATOR_TIMEOUT_MS: '2000', SETTLE_WAIT_MS: '3000', RECONCILE_INTERVAL_MS: '100' },
+      ...{ PAYER_MAX_UNKNOWN: '4', CLIENT_MAX_UNKNOWN: '12' },
       ...{ RECEIPT_POLL_MS: '50', ...(await ledgerEnv()) },
     };
     service = await startService(network, { env, catalogue: [latch.endpoint] });
@@ -43,10 +44,10 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
   }
 
   /** Presents a payment again while the service answers that settlements are late, as it may on a slow machine. Returns the final answer. */
-  async function presentUntilAnswered(payment: Payment): Promise<Answer> {
-    let answer = await present(service.origin, latch.path, payment);
+  async function presentUntilAnswered(payment: Payment, from?: string): Promise<Answer> {
+    let answer = await present(service.origin, latch.path, payment, from);
     await until('it is answered', async () => {
-      if (answer.status === 503) answer = await present(service.origin, latch.path, payment);
+      if (answer.status === 503) answer = await present(service.origin, latch.path, payment, from);
       return answer.status !== 503;
     });
     return answer;
@@ -82,6 +83,46 @@ describeServices('a third party’s facilitator', (ledgerEnv) => {
       const { status, body } = await next();
       expect([status, JSON.parse(body).code]).toEqual([429, 'payer_refused']);
     }
+  });
+
+  test('gets no further payment of a plain account that sets code while its payment is settled', async () => {
+    const buyer = await newBuyer(network);
+    const payment = await buyer.sign(service.origin, latch.path);
+    latch.close();
+    const answer = present(service.origin, latch.path, payment, '127.0.0.40');
+    await until('it is served', () => latch.waiting() === 1);
+    await network.pauseMining();
+    latch.open();
+    await until('it is sent', async () => Number((await pool()).pending) >= 1);
+    // Stands for EIP-7702: the account's own code now refuses its signature.
+    await network.rpc('anvil_setCode', [buyer.address, CODE.silent]);
+    await network.resumeMining();
+    expect((await answer).status).toBe(503);
+    const next = async () =>
+      present(service.origin, latch.path, await buyer.sign(service.origin, latch.path), '127.0.0.41');
+    await until('it is refused', async () => JSON.parse((await next()).body).code === 'payer_refused');
+  });
+
+  test('whose settlements stay open ends the new purchases of that payer, and never an answer that it is owed', async () => {
+    facilitator.fault('claims success without a transaction');
+    const payer = await newBuyer(network);
+    const from = '127.0.0.50';
+    const sign = () => payer.sign(service.origin, latch.path);
+    const open = await Promise.all(Array.from({ length: 4 }, sign));
+    for (const answer of await Promise.all(open.map((each) => present(service.origin, latch.path, each, from))))
+      expect(answer.status).toBe(503);
+    const refused = await present(service.origin, latch.path, await sign(), from);
+    expect([refused.status, JSON.parse(refused.body)]).toMatchObject([
+      429,
+      { code: 'unknown_payments', charged: false },
+    ]);
+    expect(refused.headers['retry-after']).toBe('10');
+    facilitator.fault(null);
+    for (const each of open) expect((await presentUntilAnswered(each, from)).status).toBe(200);
+    await until('it buys again', async () => {
+      const { status } = await present(service.origin, latch.path, await sign(), from);
+      return status === 200;
+    });
   });
 
   test('is not asked to settle for a payer that agrees only where gas costs nothing', async () => {

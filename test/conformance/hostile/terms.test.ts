@@ -96,6 +96,18 @@ describeServices('an authorization that has failed once', (ledgerEnv) => {
     expect([answer.status, await balanceOf(network, address)]).toEqual([200, 9500n]);
   });
 
+  test('buys nothing for another request of its price, which a third party behind the same address may ask for', async () => {
+    const { address, payment } = await failOnChain();
+    const runs = cheap.runs();
+    const sent = await transactionsSent();
+    expect(errorOf(await present(service.origin, `${cheap.path}?tag=other`, payment))).toEqual([
+      402,
+      'payment_already_used',
+    ]);
+    expect([cheap.runs(), await transactionsSent(), await balanceOf(network, address)]).toEqual([runs, sent, 10_000n]);
+    expect((await present(service.origin, cheap.path, payment)).status).toBe(200);
+  });
+
   test('cannot pay for a more expensive call over the Gateway either', async () => {
     const { address, privateKey, payment } = await failAtGateway();
     const requirement = await requirementAt(dearPath, 'gateway');

@@ -55,7 +55,7 @@ async function open({ blockSharePercent = 60, isCareful = false } = {}) {
   const mined: MinedCost[] = [];
   const noted: string[][] = [];
   const relayer = createRelayer({
-    ...{ chain, usdc, wallet, clock, pollMs: 200, gatherMs: 100, blockSharePercent, stallMs: 20_000 },
+    ...{ chain, usdc, wallet, clock, pollMs: 200, batchWindowMs: 100, blockSharePercent, stallMs: 20_000 },
     check: createChainCheck(chain, usdc, () => wallet.address),
     evidence: createEvidence(chain, usdc),
     token,

@@ -100,7 +100,9 @@ describePostgres('a ledger that outgrows its machine', () => {
 
     const copied = await run('ledger', ['copy', '--to', postgres.url('ledger')]);
     expect(copied.code, copied.stderr).toBe(0);
-    expect(copied.stdout).toMatch(/^usdc_payments +settled +4 +4611686018427\.389404 USDC$/m);
+    expect(copied.stdout).toMatch(/^usdc_payments +settled +5 +4611686018428\.389404 USDC$/m);
+    expect(copied.stdout).toMatch(/^channels +- +1 +9223372036854\.775807 USDC$/m);
+    expect(copied.stdout).toMatch(/^channel_operations +open +1 +9223372036854\.775807 USDC$/m);
     expect(copied.stdout).toMatch(/^lightning_claims +claimed +1 +1180591620717411303424 msat$/m);
     expect(copied.stderr).toContain('counts and sums of every table are the same on both sides');
     const tables = inFile("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'");

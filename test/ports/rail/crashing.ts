@@ -4,22 +4,22 @@ import type { RailFixture, RailPayment } from '../../support/rails/rail-fixture.
 import type { Request, Stage } from '../../support/rails/rail-stage.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 
-/** Kills at any time, beside the one at three named steps. */
+/** The number of kills at random moments. One more test kills the service at three named steps. */
 const KILLS = process.env.SLOW ? 25 : 0;
 const BUYERS = 4;
-/** Longer than a presentation takes, so that kills fall before, into and behind it. */
+/** Longer than a presentation takes. So a kill comes before, during or after it. */
 const LONGEST_MS = 600;
-/** A process takes a second to start, and on a machine that is very busy half a minute. */
+/** A process starts in a second, or in half a minute on a busy machine. */
 const TEST_MS = 90_000;
 
 interface Purchase {
   readonly request: Request;
   readonly payment: RailPayment;
-  /** The body of the answer, where there was one. */
+  /** The body of the answer that the buyer received; null without one. */
   readonly heard: string | null;
 }
 
-/** Promise 10, with real processes that are killed. */
+/** Tests promise 10 with real processes that are killed. */
 export function promisesOfCrashing(fixture: RailFixture, stage: Stage): void {
   const order = async () => {
     const request = stage.request();
@@ -28,8 +28,8 @@ export function promisesOfCrashing(fixture: RailFixture, stage: Stage): void {
   const present = ({ request, payment }: Pick<Purchase, 'request' | 'payment'>) =>
     stage.present(request, payment).catch(() => null);
 
-  /** The same payment gets the one answer, paid for once. */
-  async function judge({ request, payment, heard }: Purchase, context: string): Promise<void> {
+  /** Checks that the same payment gets one answer and is taken once. */
+  async function expectSold({ request, payment, heard }: Purchase, context: string): Promise<void> {
     const { body } = await stage.buy(request, payment);
     if (heard !== null) expect(body, context).toBe(heard);
     expect((await stage.present(request, payment)).body, context).toBe(body);
@@ -37,7 +37,7 @@ export function promisesOfCrashing(fixture: RailFixture, stage: Stage): void {
   }
 
   test(
-    '10: a kill while the handler runs, while the settlement is under way and after the answer loses neither money nor answer',
+    '10: a kill while the handler runs, during the settlement or after the answer loses neither the money nor the answer',
     async () => {
       const [served, settling, running] = [await order(), await order(), await order()];
       const { body } = await stage.buy(served.request, served.payment);
@@ -53,17 +53,17 @@ export function promisesOfCrashing(fixture: RailFixture, stage: Stage): void {
       handler.release();
       await hanging.heal();
       await stage.start();
-      await judge({ ...served, heard: body }, 'after the answer');
-      await judge({ ...settling, heard: null }, 'while it was settled');
-      // What was stored before the settlement is the answer: its handler does not run again.
+      await expectSold({ ...served, heard: body }, 'after the answer');
+      await expectSold({ ...settling, heard: null }, 'while it was settled');
+      // The reply was stored before the settlement. So the handler does not run again.
       expect(stage.source.runs(settling.request.tag)).toBe(runs + 1);
-      await judge({ ...running, heard: null }, 'while the handler ran');
+      await expectSold({ ...running, heard: null }, 'while the handler ran');
     },
     TEST_MS,
   );
 
   test.runIf(KILLS > 0)(
-    `10: ${KILLS} kills at any time lose neither money nor answer`,
+    `10: ${KILLS} kills at random moments lose neither the money nor the answer`,
     async () => {
       const random = seededRandom(`rail ${fixture.name}`);
       for (let round = 0; round < KILLS; round++) {
@@ -78,7 +78,7 @@ export function promisesOfCrashing(fixture: RailFixture, stage: Stage): void {
           ...one,
           heard: heard[at]?.status === 200 ? heard[at].body : null,
         }));
-        await Promise.all(purchases.map((purchase) => judge(purchase, context)));
+        await Promise.all(purchases.map((purchase) => expectSold(purchase, context)));
       }
     },
     KILLS * 30_000,

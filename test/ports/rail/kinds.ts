@@ -1,5 +1,8 @@
-/** How often a handler runs before anything is paid, and what the lookup says while it runs for a payment and when the sale has ended. */
+/**
+ * For each kind of rail: how often the handler runs before a payment is presented, the state that the lookup shows while a payment is served, and the
+ * state when the sale has ended.
+ */
 export const KINDS = {
-  signed: { runsBefore: 0, serving: 'reserved', end: 'settled' },
-  paid: { runsBefore: 1, serving: 'claimed', end: 'delivered' },
+  'signed-first': { runsBefore: 0, serving: 'reserved', end: 'settled' },
+  'paid-first': { runsBefore: 1, serving: 'claimed', end: 'delivered' },
 } as const;

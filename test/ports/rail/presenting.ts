@@ -7,7 +7,7 @@ import { KINDS } from './kinds.ts';
 const AT_ONCE = 16;
 const OTHER_CLIENT = '127.0.0.2';
 
-/** Promises 5 to 8: what a payment that is presented again, elsewhere, many times at once or wrongly gets. */
+/** Promises 5 to 8: the answers to a payment that is presented again, by another client, many times at once, or wrongly. */
 export function promisesOfPresenting(fixture: RailFixture, stage: Stage): void {
   const { runsBefore } = KINDS[fixture.kind];
 
@@ -25,24 +25,24 @@ export function promisesOfPresenting(fixture: RailFixture, stage: Stage): void {
     expect(await payment.lost()).toBe(payment.price);
   });
 
-  test('6: a payment that has bought an answer buys nothing for another request, and a copy of it nothing for another client', async () => {
+  test('6: a payment that bought an answer buys nothing for another request, and a public copy buys nothing for another client', async () => {
     const [request, other] = [stage.request(), stage.request()];
     const payment = await stage.pay(request);
     const { body } = await stage.buy(request, payment);
     const refused = await stage.present(other, payment);
     expect(refused.status).toBe(402);
     expect(refused.body).not.toContain(`"tag":"${other.tag}"`);
-    // A rail that makes the answer first has made it for the new offer, and shown it to no one.
+    // A paid-first rail makes the answer for the new offer, and shows it to no client.
     expect(stage.source.runs(other.tag)).toBeLessThanOrEqual(runsBefore);
-    // What was signed may be public by now; a preimage is the payer's own secret, so more is not asked for.
+    // A signature may be public by now. A preimage is the payer's own secret, so it is proof enough.
     const elsewhere = await stage.present(request, payment, OTHER_CLIENT);
-    if (fixture.kind === 'signed') expect(elsewhere.status).toBe(402);
+    if (fixture.kind === 'signed-first') expect(elsewhere.status).toBe(402);
     else expect([elsewhere.status, elsewhere.body]).toEqual([200, body]);
     expect((await stage.present(request, payment)).body).toBe(body);
     expect(await payment.lost()).toBe(payment.price);
   });
 
-  test(`7: of ${AT_ONCE} presentations of one payment at once, one runs, and every buyer who is served gets the same bytes`, async () => {
+  test(`7: of ${AT_ONCE} presentations of one payment at once, one runs, and all served buyers get the same bytes`, async () => {
     const request = stage.request();
     const payment = await stage.pay(request);
     const before = stage.source.runs(request.tag);
@@ -71,7 +71,7 @@ export function promisesOfPresenting(fixture: RailFixture, stage: Stage): void {
         const refused = await stage.present(request, payment);
         expect(refused.status).toBe(402);
         expect(decoded(refused, 'payment-required').error).toMatch(/\w/);
-        // Nothing ran for the payment; what a rail makes before an offer it may have made for the next one.
+        // Nothing ran for the payment. A paid-first rail may have made the answer for its next offer.
         expect(stage.source.runs(request.tag) - runs).toBeLessThanOrEqual(runsBefore);
         expect([await stage.find(payment.id), await payment.lost()]).toEqual([null, before]);
         if (payment.mended === null) return;
@@ -82,7 +82,7 @@ export function promisesOfPresenting(fixture: RailFixture, stage: Stage): void {
   });
 
   test.skipIf(fixture.cannot['spent meanwhile'])(
-    '8: a payment whose money went elsewhere while the handler ran is a 402, costs nothing, and is good again with the money',
+    '8: a payment whose payer spent the money while the handler ran is a 402, costs nothing, and is taken once the money is back',
     async () => {
       const request = stage.request();
       const payment = await stage.pay(request);

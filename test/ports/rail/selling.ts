@@ -8,11 +8,11 @@ import { KINDS } from './kinds.ts';
 
 const FAILED = { status: 502, code: 'upstream_failed', charged: false };
 
-/** Promises 1 to 4: what is offered, sold, taken, and not taken. */
+/** Promises 1 to 4: the offer, the sale, the price, and a failing handler. */
 export function promisesOfSelling(fixture: RailFixture, stage: Stage): void {
   const { runsBefore } = KINDS[fixture.kind];
 
-  test('1: an unpaid call is offered its price, runs nothing that a payer waits for and costs nothing', async () => {
+  test('1: an unpaid call is offered its price, costs nothing, and runs nothing on a signed-first rail', async () => {
     const request = stage.request();
     const offered = await stage.offer(request);
     const { accepts } = decoded(offered, 'payment-required') as { accepts: { amount: string }[] };
@@ -20,16 +20,16 @@ export function promisesOfSelling(fixture: RailFixture, stage: Stage): void {
     expect(new Set(accepts.map(({ amount }) => BigInt(amount)))).toEqual(new Set([price]));
     expect(stage.source.runs(request.tag) > 0).toBe(runsBefore > 0);
     expect(offered.headers['payment-response']).toBeUndefined();
-    // Of a payment that is signed and kept nothing is known, and nothing is taken.
+    // The service knows nothing of a payment that is not presented. A signed one has moved no money.
     const payment = await stage.rail.pay(offered);
-    expect(await payment.lost()).toBe(fixture.kind === 'signed' ? 0n : price);
+    expect(await payment.lost()).toBe(fixture.kind === 'signed-first' ? 0n : price);
     expect(await stage.find(payment.id)).toBeNull();
   });
 
   test('2: a paid call is answered once its payment is decided, and the receipt names evidence that can be looked up', async () => {
     const request = stage.request();
     const payment = await stage.pay(request);
-    if (fixture.kind === 'signed') await expectHeldBack(stage);
+    if (fixture.kind === 'signed-first') await expectHeldBack(stage);
     else expect(await payment.lost()).toBe(payment.price);
     const before = stage.source.runs(request.tag);
     const answer = await stage.buy(request, payment);
@@ -41,7 +41,7 @@ export function promisesOfSelling(fixture: RailFixture, stage: Stage): void {
     expect(await payment.lost()).toBe(payment.price);
   });
 
-  test('3: the price of this very request is what is taken, and a payment of a lower price does not buy it', async () => {
+  test('3: a sale takes the price of this request, and a payment of a lower price does not buy it', async () => {
     for (const endpoint of ['cheap', 'dear'] as const) {
       const request = stage.request(endpoint);
       const payment = await stage.pay(request);
@@ -58,19 +58,19 @@ export function promisesOfSelling(fixture: RailFixture, stage: Stage): void {
     expect((await stage.buy(cheap, payment)).status).toBe(200);
   });
 
-  test('4: a failing handler costs nothing, and the same payment is answered', async () => {
+  test('4: a failing handler costs nothing, and the same payment gets its answer afterwards', async () => {
     const request = stage.request();
     const payment = await stage.pay(request);
     const before = stage.source.runs(request.tag);
     stage.source.fail(request.tag);
     const answer = await stage.present(request, payment);
     expect(stage.source.runs(request.tag)).toBe(before + 1);
-    if (fixture.kind === 'signed') {
+    if (fixture.kind === 'signed-first') {
       expect(problemOf(answer)).toEqual(FAILED);
       expect([await payment.lost(), await stage.find(payment.id)]).toEqual([0n, null]);
       stage.source.recover(request.tag);
     } else {
-      // What has been paid for is answered at once, with what was made before the offer; what cannot be made is not offered.
+      // The buyer gets the reply that was made before the offer. A reply that cannot be made is not offered.
       expect([answer.status, JSON.parse(answer.body).run]).toEqual([200, before]);
       const unmade = stage.request();
       stage.source.fail(unmade.tag);
@@ -83,7 +83,7 @@ export function promisesOfSelling(fixture: RailFixture, stage: Stage): void {
   });
 }
 
-/** While a settlement has no end, its buyer gets nothing. */
+/** Expects that a buyer gets nothing before the settlement has ended. */
 async function expectHeldBack(stage: Stage): Promise<void> {
   const request = stage.request();
   const payment = await stage.pay(request);
@@ -96,7 +96,7 @@ async function expectHeldBack(stage: Stage): Promise<void> {
   await until('the answer is stored', async () => (await stage.find(payment.id))?.state === 'settling');
   expect(isHeldBack).toBe(true);
   await hanging.heal();
-  // A machine that was too slow has told the buyer to come back.
+  // On a slow machine the service may have asked the buyer to try again.
   if ((await answer).status !== 200) expect(problemOf(await answer)).toMatchObject({ charged: 'unknown' });
   await stage.buy(request, payment);
   expect((await stage.find(payment.id))?.state).toBe('settled');

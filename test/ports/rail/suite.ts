@@ -14,10 +14,10 @@ import { usdcGateway } from '../../support/rails/usdc-gateway.ts';
 import { usdcRelayer } from '../../support/rails/usdc-relayer.ts';
 import { promisesOfCrashing } from './crashing.ts';
 import { promisesOfPresenting } from './presenting.ts';
+import { promisesOfReporting } from './reporting.ts';
 import { promisesOfSelling } from './selling.ts';
-import { promisesOfTelling } from './telling.ts';
 
-/** Every rail that is held to the promises, and the most that it may leave unshown. */
+/** Every rail that this suite tests, and what its fixture may leave out. */
 const RAILS: readonly (readonly [fixture: RailFixture, mayLack: readonly Shown[]])[] = [
   [toy, []],
   [usdcRelayer, []],
@@ -26,16 +26,16 @@ const RAILS: readonly (readonly [fixture: RailFixture, mayLack: readonly Shown[]
   [lightning, ['expired', 'spent meanwhile']],
 ];
 
-/** For a process to start, on a machine that is very busy. */
+/** The time for a process to start on a busy machine. */
 const START_MS = 60_000;
 
-/** States the twelve promises of src/payment/README.md for every rail, on one database. One network serves all rails. */
+/** Tests the twelve promises of src/payment/README.md for every rail on one database. All rails use one network. */
 export function railSuite(database: Adapter['name']): void {
   let network: EmbeddedNetwork;
   let compiled: string;
   beforeAll(async () => {
     network = await startEmbeddedNetwork({ lightning: true, blockTimeMs: 100 });
-    // What a process has compiled, it writes when it ends in peace; then the next rail's starts sooner.
+    // A process writes its compile cache when it stops regularly. The next rail's process starts faster with it.
     compiled = mkdtempSync(join(tmpdir(), 'percall-compiled-'));
   });
   afterAll(async () => {
@@ -43,7 +43,7 @@ export function railSuite(database: Adapter['name']): void {
     rmSync(compiled, { recursive: true, force: true });
   });
 
-  test('each rail shows every promise but what this suite lets it lack, and says why it lacks that', () => {
+  test('each rail shows every promise, except for gaps that this suite allows and that its fixture explains', () => {
     for (const [{ name, cannot }, mayLack] of RAILS) {
       expect(mayLack, name).toEqual(expect.arrayContaining(Object.keys(cannot)));
       for (const reason of Object.values(cannot)) expect(reason, name).toMatch(/\w+ \w+/);
@@ -64,7 +64,7 @@ export function railSuite(database: Adapter['name']): void {
     promisesOfSelling(fixture, stage);
     promisesOfPresenting(fixture, stage);
     promisesOfCrashing(fixture, stage);
-    promisesOfTelling(fixture, stage);
+    promisesOfReporting(fixture, stage);
   };
   const onRails = (ledgerEnv: () => Promise<Record<string, string>>) => {
     for (const [fixture] of RAILS) describe(fixture.name, () => onRail(fixture, ledgerEnv));

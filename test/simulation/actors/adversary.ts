@@ -111,8 +111,8 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
 
   async function offer(move: MoveOf<'offer'>): Promise<void> {
     const wanted = { route: routeOf(move.route), tag: move.id };
-    const told = await desk.ask(wanted, move, 'lightning');
-    const requirement = told?.offer?.accepts().find(({ network }) => network.startsWith('lnbtc:'));
+    const reported = await desk.ask(wanted, move, 'lightning');
+    const requirement = reported?.offer?.accepts().find(({ network }) => network.startsWith('lnbtc:'));
     const invoice = lightning.invoices().find(({ text }) => text === requirement?.extra.invoice);
     if (!requirement || !invoice) return;
     const made = {
@@ -192,7 +192,7 @@ export function createAdversary(world: World, desk: Desk, random: Random) {
   return {
     sales,
     offers,
-    /** Payment hashes that the facilitator's route has told to be claimed. */
+    /** Payment hashes that the facilitator's route has reported as claimed. */
     claims,
     onClaimed: (listener: (paymentHash: string) => void): void => void claimListeners.push(listener),
     buy,

@@ -2,9 +2,9 @@ import {
   type Authorization,
   type Presentation,
   type Rail,
+  type Reported,
   type Requirement,
   readAny,
-  type Told,
 } from '../record/presentation.ts';
 import type { Route } from '../service/catalogue.ts';
 import { PUBLIC_ORIGIN } from '../service/environment.ts';
@@ -114,7 +114,7 @@ export function createDesk(world: World) {
   return {
     requirement,
     /** A request without a payment, and what was offered for it; null where no answer came. */
-    ask: async (wanted: Wanted, way: Way, rail: Rail): Promise<Told | null> => {
+    ask: async (wanted: Wanted, way: Way, rail: Rail): Promise<Reported | null> => {
       const sent = request(wanted, way, rail === 'lightning' ? 'lightning' : 'paid', null);
       const received = await send(sent, way);
       return 'broken' in received ? null : readAny(sent, received, world.scheduler.nowMs());

@@ -1,6 +1,6 @@
 import { CLIENTS, runAs } from '../engine/owner.ts';
 import type { Random } from '../engine/random.ts';
-import type { Presentation, Rail, Requirement, Told } from '../record/presentation.ts';
+import type { Presentation, Rail, Reported, Requirement } from '../record/presentation.ts';
 import { toHex } from '../world/chain/keys.ts';
 import { HONEST_NAMES, type Payer, signTerms } from '../world/payers.ts';
 import type { World } from '../world/world.ts';
@@ -15,7 +15,7 @@ export interface Purchase {
   tries: number;
   served: boolean;
   ended: boolean;
-  /** What he was told last. */
+  /** The last answer that the buyer got. */
   last: string;
 }
 
@@ -42,11 +42,11 @@ export function createHonestBuyers(world: World, desk: Desk, random: Random) {
     return offered;
   }
 
-  /** Asks without a payment and pays what is asked for; null where he was not told what. */
-  async function pay(payer: Payer, wanted: Wanted, rail: Rail, way: Way): Promise<Held | Told | null> {
-    const told = await desk.ask(wanted, way, rail);
-    const accepted = told?.offer?.accepts().find((one) => fits(one, rail));
-    if (!accepted) return told;
+  /** Asks without a payment and pays what is asked for; null when the answer was no offer. */
+  async function pay(payer: Payer, wanted: Wanted, rail: Rail, way: Way): Promise<Held | Reported | null> {
+    const reported = await desk.ask(wanted, way, rail);
+    const accepted = reported?.offer?.accepts().find((one) => fits(one, rail));
+    if (!accepted) return reported;
     return rail === 'lightning' ? payInvoice(wanted, accepted, payer, way) : sign(payer, wanted, rail, accepted, way);
   }
 
@@ -98,20 +98,20 @@ export function createHonestBuyers(world: World, desk: Desk, random: Random) {
     while (purchase.tries < TRIES && !purchase.served && !stopped) {
       purchase.tries += 1;
       const way = { from, at: random.pick(places) };
-      let told: Told | null = null;
+      let reported: Reported | null = null;
       if (!held) {
-        const paid: Held | Told | null = await pay(payer, wanted, rail, way);
+        const paid: Held | Reported | null = await pay(payer, wanted, rail, way);
         if (paid && 'present' in paid) held = paid;
-        else told = paid;
+        else reported = paid;
       }
       if (held) {
         const presentation = await held.present();
-        told = presentation.received && 'status' in presentation.received ? presentation.told : null;
+        reported = presentation.received && 'status' in presentation.received ? presentation.reported : null;
       }
-      purchase.last = told ? `${told.status} ${told.code}` : 'no answer';
-      purchase.served = held !== null && told?.status === 200;
-      if (told?.status === 402) held = null;
-      else if (!purchase.served) await sleep(1000 * Math.max(1, told?.retryAfterSeconds ?? 1));
+      purchase.last = reported ? `${reported.status} ${reported.code}` : 'no answer';
+      purchase.served = held !== null && reported?.status === 200;
+      if (reported?.status === 402) held = null;
+      else if (!purchase.served) await sleep(1000 * Math.max(1, reported?.retryAfterSeconds ?? 1));
     }
     purchase.ended = true;
   }

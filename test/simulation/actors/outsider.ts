@@ -59,7 +59,7 @@ export function createOutsider(world: World, adversary: Adversary) {
     'sends it himself': (_armed, sale) => sale && sendOf(sale, 9),
   };
 
-  /** The service has just let an authorization out: whoever lies in wait for its payer acts, before it is mined. */
+  /** The service has just let an authorization out: an outsider that waits for this payer acts before it is mined. */
   function onHanding({ terms }: Handing): void {
     const at = traps.findIndex(({ payer }) => payer.address === terms.from);
     const [armed] = at < 0 ? [] : traps.splice(at, 1);

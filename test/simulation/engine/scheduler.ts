@@ -40,7 +40,7 @@ export interface Scheduler {
   forget(owner: Owner): void;
 }
 
-interface Lane {
+interface OwnerQueue {
   readonly owner: Owner;
   readonly events: Heap<Event>;
 }
@@ -50,54 +50,54 @@ interface Lane {
  * which is where races come from. Promises and ticks that an event makes ready have run before the next event.
  */
 export function createScheduler(startMs: number, random: Random, trace: Trace): Scheduler {
-  const lanes = new Map<Owner, Lane>();
+  const queues = new Map<Owner, OwnerQueue>();
   let now = startMs;
   let order = 0;
   let count = 0;
   let lastOwner: Owner | null = null;
   const countdowns = new Map<Owner, { left: number; what: () => void }[]>();
 
-  function laneOf(owner: Owner): Lane {
-    const known = lanes.get(owner);
+  function queueOf(owner: Owner): OwnerQueue {
+    const known = queues.get(owner);
     if (known) return known;
-    const lane = { owner, events: createHeap<Event>() };
-    lanes.set(owner, lane);
-    return lane;
+    const queue = { owner, events: createHeap<Event>() };
+    queues.set(owner, queue);
+    return queue;
   }
 
-  function firstOf({ owner, events }: Lane): Event | undefined {
+  function firstOf({ owner, events }: OwnerQueue): Event | undefined {
     if (owner.state === 'asleep') return undefined;
     while (events.peek()?.cancelled) events.pop();
     return events.peek();
   }
 
-  /** The lane whose event comes next, at the latest at `untilMs`. */
-  function nextLane(untilMs: number): Lane | null {
+  /** The queue whose event comes next, at the latest at `untilMs`. */
+  function nextQueue(untilMs: number): OwnerQueue | null {
     let earliest = Number.POSITIVE_INFINITY;
-    let candidates: Lane[] = [];
-    for (const lane of lanes.values()) {
-      const first = firstOf(lane);
+    let candidates: OwnerQueue[] = [];
+    for (const queue of queues.values()) {
+      const first = firstOf(queue);
       if (!first) continue;
       // What is late is as due as what is due now.
       const due = Math.max(first.due, now);
       if (due > earliest) continue;
       if (due < earliest) candidates = [];
       earliest = due;
-      candidates.push(lane);
+      candidates.push(queue);
     }
     if (earliest > untilMs) return null;
     return candidates.length > 1 ? random.pick(candidates) : (candidates[0] ?? null);
   }
 
   function step(untilMs: number): boolean {
-    const lane = nextLane(untilMs);
-    const event = lane?.events.pop();
-    if (!lane || !event) return false;
+    const queue = nextQueue(untilMs);
+    const event = queue?.events.pop();
+    if (!queue || !event) return false;
     now = Math.max(now, event.due);
     count += 1;
-    trace.note(now, lane.owner.name, event.label);
-    lastOwner = lane.owner;
-    runAs(lane.owner, event.run);
+    trace.note(now, queue.owner.name, event.label);
+    lastOwner = queue.owner;
+    runAs(queue.owner, event.run);
     return true;
   }
 
@@ -136,7 +136,7 @@ export function createScheduler(startMs: number, random: Random, trace: Trace): 
     nowMs: () => now,
     after(ms, owner, label, run) {
       const event: Event = { due: now + Math.max(0, Math.ceil(ms)), order: order++, label, run, cancelled: false };
-      if (owner.state !== 'dead') laneOf(owner).events.push(event);
+      if (owner.state !== 'dead') queueOf(owner).events.push(event);
       return {
         cancel: () => {
           event.cancelled = true;
@@ -155,9 +155,9 @@ export function createScheduler(startMs: number, random: Random, trace: Trace): 
     },
     callOff: () => countdowns.clear(),
     count: () => count,
-    waitingOf: (owner) => laneOf(owner).events.size(),
+    waitingOf: (owner) => queueOf(owner).events.size(),
     forget: (owner) => {
-      lanes.delete(owner);
+      queues.delete(owner);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Everything that happens, in order: hashed, so that two runs can be compared to the byte, and told to whoever listens. */
+/** Everything that happens, in order: hashed, so that two runs can be compared to the byte, and passed to each listener. */
 export interface Trace {
   note(nowMs: number, who: string, what: string): void;
   /** Of all that was noted so far. */

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { Outcome } from '../run/run-seed.ts';
 
 /** What a process tells of a seed, one line each. */
-export interface Told extends Outcome {
+export interface Played extends Outcome {
   readonly seed: string;
   readonly scenario: string;
   /** Where a promise broke and the moves were to be shortened: what is left of them, and a file with them to be played again. */
@@ -25,7 +25,7 @@ interface PlayOptions {
   readonly first?: boolean;
   /** Shortens the moves of seeds that break a promise, which takes minutes. */
   readonly shorten?: boolean;
-  readonly onTold?: (told: Told) => void;
+  readonly onPlayed?: (reported: Played) => void;
 }
 
 const path = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url));
@@ -37,8 +37,8 @@ const NODE_COMPILE_CACHE = join(tmpdir(), 'percall-simulation-compiled');
 const FLAGS = ['--max-semi-space-size=64', '--disable-warning=ExperimentalWarning'];
 
 /** Plays seeds in a process of their own, because planted faults and virtual time go into its modules. Rejects when that one fails. */
-export function playSeeds(options: PlayOptions): Promise<Told[]> {
-  const { seeds = [], replay, moves = 200, plant, first = false, shorten = false, onTold } = options;
+export function playSeeds(options: PlayOptions): Promise<Played[]> {
+  const { seeds = [], replay, moves = 200, plant, first = false, shorten = false, onPlayed } = options;
   const wanted = [
     ...(replay === undefined ? ['--seeds', seeds.join(','), '--moves', String(moves)] : ['--replay', replay]),
     ...(plant === undefined ? [] : ['--plant', plant]),
@@ -48,19 +48,21 @@ export function playSeeds(options: PlayOptions): Promise<Told[]> {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, NODE_COMPILE_CACHE },
   });
-  const told: Told[] = [];
+  const reported: Played[] = [];
   let complaint = '';
   child.stderr.on('data', (text) => {
     complaint += text;
   });
   createInterface({ input: child.stdout }).on('line', (line) => {
-    const one = JSON.parse(line) as Told;
-    told.push(one);
-    onTold?.(one);
+    const one = JSON.parse(line) as Played;
+    reported.push(one);
+    onPlayed?.(one);
   });
   return new Promise((resolve, reject) => {
     child.on('error', reject);
-    child.on('close', (code) => (code === 0 ? resolve(told) : reject(new Error(`the simulation ended: ${complaint}`))));
+    child.on('close', (code) =>
+      code === 0 ? resolve(reported) : reject(new Error(`the simulation ended: ${complaint}`)),
+    );
   });
 }
 
@@ -68,16 +70,16 @@ export function playSeeds(options: PlayOptions): Promise<Told[]> {
 export async function playInParallel(
   options: PlayOptions & { readonly seeds: readonly number[] },
   processes: number,
-): Promise<Told[]> {
+): Promise<Played[]> {
   const parts = Array.from({ length: processes }, (_, at) =>
     options.seeds.filter((_seed, index) => index % processes === at),
   ).filter((seeds) => seeds.length > 0);
-  const told = await Promise.all(parts.map((seeds) => playSeeds({ ...options, seeds })));
-  return told.flat();
+  const reported = await Promise.all(parts.map((seeds) => playSeeds({ ...options, seeds })));
+  return reported.flat();
 }
 
 /** A broken promise as a person reads it, with what plays it again. */
-export function tellBreach({ seed, scenario, breach, shortened = [], replay }: Told): string {
+export function tellBreach({ seed, scenario, breach, shortened = [], replay }: Played): string {
   if (!breach) return '';
   const again = replay === undefined ? `--seeds ${seed} --shorten` : `--replay ${replay}`;
   return [

@@ -4,7 +4,7 @@ import type { Scheduler } from '../engine/scheduler.ts';
 
 /** How statements reach the database and their answers come back. */
 export interface Pace {
-  /** Runs a statement at the database, and tells its end to whoever asked. `inOrder`: after everything that the same one asked for before. */
+  /** Runs a statement at the database, and reports its end to the caller. `inOrder`: after all earlier statements of the same caller. */
   ask<T>(statement: () => Promise<T>, inOrder: boolean): Promise<T>;
   /** Something that the database tells somebody unasked. */
   tell(to: Owner, what: () => void): void;
@@ -24,7 +24,7 @@ interface PaceOptions {
   readonly mood: LedgerMood;
   /** Milliseconds after which a client gives up a statement. */
   readonly timeoutMs: number;
-  /** What a client is told then. */
+  /** The error that a client gets then. */
   failure(): Error;
 }
 

@@ -44,7 +44,7 @@ let parts: Awaited<ReturnType<typeof ledgerParts>> | null = null;
 export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'> {
   const lease = createLease(pace.nowMs);
   const windows = new Map<string, { count: number; endsAtMs: number }>();
-  const hears = { asked: new Map<(id: string) => void, Owner>(), told: new Map<(id: string) => void, Owner>() };
+  const hears = { asked: new Map<(id: string) => void, Owner>(), reported: new Map<(id: string) => void, Owner>() };
   const opened: LedgerStores[] = [];
 
   const ask = <T>(work: () => Promise<T>, inOrder = true): Promise<T> => pace.ask(() => runAs(WORLD, work), inOrder);
@@ -128,9 +128,9 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
         store: remote(lease.store),
         notifications: {
           ask: speak(hears.asked),
-          reportEnded: speak(hears.told),
+          reportEnded: speak(hears.reported),
           onAsked: listen(hears.asked),
-          onEnded: listen(hears.told),
+          onEnded: listen(hears.reported),
           close: leave,
         },
         windows: (name) => ({

@@ -110,7 +110,7 @@ export function twoLedgers(sketch: Sketch): Drawn[] {
   ];
 }
 
-/** Whoever settles is suspended in the middle of it, long enough for another one to take over, and wakes. */
+/** The process that settles is paused while it settles, long enough for another one to take over, and resumes. */
 export function sleepingLeader(sketch: Sketch): Drawn[] {
   const { random } = sketch;
   const at = random.pick(sketch.instances);

@@ -113,7 +113,7 @@ export function shortValidity(sketch: Sketch): Drawn[] {
   }));
 }
 
-/** Nobody's payment can be settled for a while, whoever pays. */
+/** No payer's payment can be settled for a while. */
 export function pausedToken(sketch: Sketch): Drawn[] {
   const { random } = sketch;
   const buys = Array.from(

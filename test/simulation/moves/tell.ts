@@ -27,8 +27,8 @@ function way({ from, at, identifier, abandonMs, viaTools }: Presented): string {
 
 /** A move as a person reads it. */
 export function tellMove(move: Move): string {
-  const told = sentence(move);
-  return move.pauseMs > 0 ? `${told}; then ${seconds(move.pauseMs)} pass` : told;
+  const reported = sentence(move);
+  return move.pauseMs > 0 ? `${reported}; then ${seconds(move.pauseMs)} pass` : reported;
 }
 
 function sentence(move: Move): string {

@@ -20,12 +20,12 @@ async function simulatedFetch(
     .catch((cause: unknown) => {
       throw signal?.aborted ? signal.reason : new TypeError('fetch failed', { cause });
     });
-  const told = new Map(Object.entries(answer.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
+  const reported = new Map(Object.entries(answer.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
   return {
     status: answer.status,
     ok: answer.status >= 200 && answer.status < 300,
     statusText: '',
-    headers: { get: (name: string) => told.get(name.toLowerCase()) ?? null },
+    headers: { get: (name: string) => reported.get(name.toLowerCase()) ?? null },
     text: async () => answer.body,
     json: async () => JSON.parse(answer.body) as unknown,
   };

@@ -26,7 +26,7 @@ export const LEDGER_PLANTS: readonly Plant[] = [
   {
     name: 'a reply is kept for no time',
     file: 'src/payment/ledger.ts',
-    find: 'const reply = { keepUntil: now + keepSeconds * 1000 };',
+    find: 'const reply = { keepUntil: now + Math.max(UNDELIVERED_MS, keepMs) };',
     replace: 'const reply = { keepUntil: now + keepSeconds };',
     breaks: ['who paid is served'],
   },

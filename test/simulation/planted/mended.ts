@@ -1,6 +1,6 @@
 import type { Plant } from './plant.ts';
 
-/** Faults that the service had, put back one at a time. The number is the one under which each was told first. */
+/** Faults that the service had, put back one at a time. The number is the one under which each was first reported. */
 export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '1: a dear answer for a cheap payment',
@@ -150,7 +150,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
     breaks: ['honest buyers are served'],
   },
   {
-    name: '8: what is in flight is told as free',
+    name: '8: what is in flight is reported as free',
     file: 'src/payment/purchase.ts',
     find: "detail, { charged: 'unknown', retryAfterSeconds: 1 });",
     replace: 'detail, { charged: false, retryAfterSeconds: 1 });',
@@ -159,8 +159,8 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '8: a failing call says that a public payment is untouched',
     file: 'src/payment/purchase.ts',
-    find: 'return known ? inDoubt(() => sellAgain(order, known, offer)) : sell(order, null, offer);',
-    replace: 'return known ? sellAgain(order, known, offer) : inDoubt(() => sell(order, null, offer));',
+    find: 'return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);',
+    replace: 'return known ? sellAgain(order, known, shown) : inDoubt(() => sell(order, null, shown));',
     breaks: ['charged was true'],
   },
   {
@@ -171,7 +171,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
     breaks: ['charged was true'],
   },
   {
-    name: 'a reverted payment is told as failed for ever',
+    name: 'a reverted payment is reported as failed for ever',
     file: 'src/payment/purchase.ts',
     find: 'if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);',
     replace: '',

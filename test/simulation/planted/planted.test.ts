@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { playSeeds, type Told } from '../lane/play-seeds.ts';
+import { type Played, playSeeds } from '../lane/play-seeds.ts';
 import { PLANTED } from './all.ts';
 import { readFound } from './found.ts';
 import { MENDED_PLANTS } from './mended.ts';
@@ -33,8 +33,8 @@ test('each planted fault was found within 1,000 seeds by a promise that it break
 });
 
 describe('a planted fault', () => {
-  const withFault = new Map<string, Told | undefined>();
-  const without = new Map<number, Told>();
+  const withFault = new Map<string, Played | undefined>();
+  const without = new Map<number, Played>();
   beforeAll(async () => {
     const waiting = [...played];
     const work = async () => {
@@ -43,7 +43,7 @@ describe('a planted fault', () => {
     };
     const clean = async () => {
       const seeds = [...new Set(played.map(({ seed }) => seed))];
-      for (const told of await playSeeds({ seeds })) without.set(Number(told.seed), told);
+      for (const reported of await playSeeds({ seeds })) without.set(Number(reported.seed), reported);
       await work();
     };
     const first = process.env.SLOW ? clean : work;

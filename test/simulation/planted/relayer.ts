@@ -54,7 +54,7 @@ export const RELAYER_PLANTS: readonly Plant[] = [
     breaks: ['no answer without its full price'],
   },
   {
-    name: 'unknown is told as failed',
+    name: 'unknown is reported as failed',
     file: 'src/payment/purchase.ts',
     find: "if (ended?.state !== 'failed') throw settlementUnknown();",
     replace: "if (ended?.state !== 'failed' && ended?.state !== 'unknown') throw settlementUnknown();",

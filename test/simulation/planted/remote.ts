@@ -19,7 +19,7 @@ export const REMOTE_PLANTS: readonly Plant[] = [
     breaks: ['the ledger equals the chain', 'charged was true', 'what failed cost nothing', 'who paid is served'],
   },
   {
-    name: 'silence is a refusal',
+    name: 'an unclear reply is a refusal',
     file: 'src/payment/settlers/facilitator/remote-settler.ts',
     find: "if (reply.kind === 'refused' && broadcast === false) {",
     replace: "if ((reply.kind === 'refused' || reply.kind === 'unclear') && broadcast === false) {",

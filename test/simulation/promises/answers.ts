@@ -22,8 +22,8 @@ export function watchAnswers(world: World, adversary: Pick<Adversary, 'claims' |
 
   function checkOnce(presentation: Presentation, key: string): void {
     if (isEithers(presentation, key)) return;
-    const { asked, told, paymentHash } = presentation;
-    const body = told?.body ?? '';
+    const { asked, reported, paymentHash } = presentation;
+    const body = reported?.body ?? '';
     const before = sold.get(key) ?? { asked, body, times: 0 };
     sold.set(key, { ...before, times: before.times + 1 });
     if (before.asked !== asked)
@@ -60,8 +60,8 @@ export function watchAnswers(world: World, adversary: Pick<Adversary, 'claims' |
         `lightning ${paymentHash.slice(0, 8)}: sold here, and claimed through the facilitator`,
       );
   });
-  book.onTold((presentation) => {
-    if (presentation.told?.status !== 200) return;
+  book.onPlayed((presentation) => {
+    if (presentation.reported?.status !== 200) return;
     const { authorization, paymentHash } = presentation;
     const key = authorization ? keyOf(authorization) : `lightning ${paymentHash}`;
     const why = unpaid(presentation);

@@ -48,14 +48,14 @@ export function createChargedCheck(world: World, tell: Tell) {
 
   /** Whether another request may be what the money was taken for: it was answered, or its end is not known. */
   function isForAnother(presentation: Presentation, key: string): boolean {
-    const told = presentation.told?.atMs ?? 0;
+    const reported = presentation.reported?.atMs ?? 0;
     return book
       .of(key)
       .some(
         (one) =>
           one.asked !== presentation.asked &&
-          one.atMs <= told &&
-          (one.told === null || one.told.atMs > told || one.told.charged !== 'no'),
+          one.atMs <= reported &&
+          (one.reported === null || one.reported.atMs > reported || one.reported.charged !== 'no'),
       );
   }
 
@@ -66,27 +66,27 @@ export function createChargedCheck(world: World, tell: Tell) {
       .some(
         (one) =>
           one !== presentation &&
-          one.atMs <= (presentation.told?.atMs ?? 0) &&
-          (one.told?.atMs ?? Number.POSITIVE_INFINITY) >= presentation.atMs,
+          one.atMs <= (presentation.reported?.atMs ?? 0) &&
+          (one.reported?.atMs ?? Number.POSITIVE_INFINITY) >= presentation.atMs,
       );
 
   function check(presentation: Presentation): void {
-    const { told, authorization, atMs } = presentation;
-    if (told?.charged !== 'no' || !authorization || SPENT.test(told.code)) return;
+    const { reported, authorization, atMs } = presentation;
+    if (reported?.charged !== 'no' || !authorization || SPENT.test(reported.code)) return;
     const key = keyOf(authorization);
     const same = book.of(key).every((one) => one.authorization?.signature.equals(authorization.signature));
     const moved = authorization.rail === 'gateway' ? movedAtGateway(presentation) : movedOnChain(presentation);
     if (!moved || !same || isElsewhere(presentation, key) || isForAnother(presentation, key)) return;
-    const said = `${nameOf(presentation)} was told ${told.status} ${told.code}`;
-    const knownMs = overlaps(presentation, key) ? atMs : told.atMs;
+    const said = `${nameOf(presentation)} got ${reported.status} ${reported.code}`;
+    const knownMs = overlaps(presentation, key) ? atMs : reported.atMs;
     if (moved.ours && moved.sinceMs <= knownMs)
       tell('charged was true', `${said}, and the service has taken the money`);
     const isPublic = handings.of(key).some((one) => one.atMs < atMs);
-    if (!moved.ours && isPublic && moved.doneMs + lateMs < atMs && !USED.test(told.code))
+    if (!moved.ours && isPublic && moved.doneMs + lateMs < atMs && !USED.test(reported.code))
       tell('charged was true', `${said}, and the money had gone to the seller before`);
   }
 
-  book.onTold(check);
+  book.onPlayed(check);
   return {
     /** Once everything has ended, what was on its way is known. */
     atRest: (): void => {

@@ -41,7 +41,7 @@ export function createPaidCheck({ evidence, accounts, gateway, lightning, source
   };
 }
 
-/** A payment as it is told in a breach. */
+/** A payment as a breach names it. */
 export function nameOf({ authorization, paymentHash, by, route, tag, number }: Presentation): string {
   const what = authorization
     ? `${authorization.rail} ${authorization.terms.nonce.slice(0, 10)}`

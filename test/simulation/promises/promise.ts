@@ -1,4 +1,4 @@
-/** What the service promises, by the names under which breaches are told. */
+/** What the service promises, by the names under which breaches are reported. */
 export const PROMISES = [
   'no payment is sold twice',
   'no answer without its full price',

@@ -8,7 +8,7 @@ import type { World } from '../world/world.ts';
 import type { Tell } from './promise.ts';
 
 const DAY_MS = 86_400_000;
-/** What is noticed by reading receipts and told to everybody who sells. */
+/** What the settling process learns from receipts and reports to every process that sells. */
 const NOTICED_MS = 6000;
 /** Blocks that are looked through for one in which the token was well. */
 const LOOKED_BACK = 400;
@@ -49,7 +49,7 @@ export function createRelayerCheck(world: World, tell: Tell) {
   /** When it was presented for the first time since it was last refused. */
   function presentedMsOf({ from, nonce }: Terms): number | undefined {
     const shown = book.of(nonceKey('usdc', from, nonce));
-    return (shown.find(({ told }) => told?.charged !== 'no') ?? shown.at(-1))?.atMs;
+    return (shown.find(({ reported }) => reported?.charged !== 'no') ?? shown.at(-1))?.atMs;
   }
 
   /** What a process has spent it knows once it has seen the receipt: a process that died before that has told nobody. */

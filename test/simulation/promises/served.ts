@@ -10,17 +10,17 @@ import type { Tell } from './promise.ts';
 const KEPT_MS = 900_000 - 60_000;
 /** An invoice's own life and the scheme's skew. */
 const PROOF_MS = (300 + 60) * 1000;
-/** Longer than the lease of whoever began to serve and died. */
+/** Longer than the lease of a process that began to serve and died. */
 const PATIENCE_MS = 120_000;
 
 interface Owed {
   readonly name: string;
-  /** The presentations of which one must be answered: byte for byte as they were, by whoever made them. */
+  /** The presentations of which one must be answered: byte for byte as they were, for the buyer that made them. */
   readonly ways: readonly Presentation[];
 }
 
-const isDelivered = ({ received, told }: Presentation): boolean =>
-  received !== null && 'status' in received && told?.status === 200;
+const isDelivered = ({ received, reported }: Presentation): boolean =>
+  received !== null && 'status' in received && reported?.status === 200;
 
 /** At rest: everybody who has paid, and was not answered, presents again and is answered. */
 export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet<string>, tell: Tell) {
@@ -39,7 +39,7 @@ export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet
     );
   }
 
-  /** Sats cannot come back: whoever paid an invoice of ours and showed the proof in time is owed the answer. */
+  /** Sats cannot come back: a payer that paid an invoice of ours and presented the proof in time is owed the answer. */
   function owedProofs(): Owed[] {
     const claims = new Map(
       readLedgers(world).flatMap((ledger) => ledger.claims.map((claim) => [claim.paymentHash, claim] as const)),
@@ -65,13 +65,13 @@ export function createServedCheck(world: World, desk: Desk, claimed: ReadonlySet
   async function fetch(way: Presentation): Promise<string> {
     for (const untilMs = scheduler.nowMs() + PATIENCE_MS; ; ) {
       const at = instances.find(({ name }) => name === way.at)?.isUp() ? way.at : (instances[0]?.name ?? way.at);
-      const { told, received } = await desk.repeat(way, { from: way.request.from, at });
-      const status = received && 'status' in received ? (told?.status ?? 0) : 0;
+      const { reported, received } = await desk.repeat(way, { from: way.request.from, at });
+      const status = received && 'status' in received ? (reported?.status ?? 0) : 0;
       if (status === 200) return '';
       const waits = [0, 409, 429, 503].includes(status);
-      if (!waits || scheduler.nowMs() > untilMs) return `${status} ${told?.code ?? ''}`;
+      if (!waits || scheduler.nowMs() > untilMs) return `${status} ${reported?.code ?? ''}`;
       await new Promise<void>(
-        (next) => void setTimeout(next, 1000 * Math.min(60, Math.max(1, told?.retryAfterSeconds ?? 1))),
+        (next) => void setTimeout(next, 1000 * Math.min(60, Math.max(1, reported?.retryAfterSeconds ?? 1))),
       );
     }
   }

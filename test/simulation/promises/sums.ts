@@ -63,7 +63,7 @@ export function checkSums(world: World, tell: Tell): void {
 
 /** A claim may stand without a payment where the node is shared and could not be asked: then nothing was delivered for it. */
 function checkUnpaidClaim({ book, scenario }: World, paymentHash: string, tell: Tell): void {
-  const isServed = book.of(`lightning ${paymentHash}`).some(({ told }) => told?.status === 200);
+  const isServed = book.of(`lightning ${paymentHash}`).some(({ reported }) => reported?.status === 200);
   if (isServed || scenario.lightning !== 'shared')
     tell(
       'the ledger equals the chain',

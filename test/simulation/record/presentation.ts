@@ -14,7 +14,7 @@ export interface Authorization {
 }
 
 /** What an answer said, in whatever form it came. */
-export interface Told {
+export interface Reported {
   readonly atMs: number;
   readonly status: number;
   /** A problem's code, or a refusal's reason. */
@@ -63,7 +63,7 @@ export interface Presentation {
   readonly paymentHash: string | null;
   readonly identifier: string | null;
   /** When the answer left the service, and what it was; null while there is none. */
-  told: Told | null;
+  reported: Reported | null;
   received: Received | null;
 }
 
@@ -84,8 +84,14 @@ export function createBook(nowMs: () => number) {
     /** Those of one payment. */
     of: (key: string): readonly Presentation[] => byKey.get(key) ?? [],
     keys: (): IterableIterator<string> => byKey.keys(),
-    add(given: Omit<Presentation, 'number' | 'atMs' | 'told' | 'received'>): Presentation {
-      const made: Presentation = { ...given, number: presentations.length, atMs: nowMs(), told: null, received: null };
+    add(given: Omit<Presentation, 'number' | 'atMs' | 'reported' | 'received'>): Presentation {
+      const made: Presentation = {
+        ...given,
+        number: presentations.length,
+        atMs: nowMs(),
+        reported: null,
+        received: null,
+      };
       presentations.push(made);
       byRequest.set(given.request, made);
       const key = given.authorization ? keyOf(given.authorization) : `lightning ${given.paymentHash}`;
@@ -93,11 +99,11 @@ export function createBook(nowMs: () => number) {
       return made;
     },
     /** Calls back with every presentation whose answer leaves. */
-    onTold: (listener: (presentation: Presentation) => void) => void listeners.push(listener),
-    answered(request: ClientRequest, told: Told): Presentation | null {
+    onPlayed: (listener: (presentation: Presentation) => void) => void listeners.push(listener),
+    answered(request: ClientRequest, reported: Reported): Presentation | null {
       const found = byRequest.get(request) ?? null;
       if (!found) return null;
-      found.told = told;
+      found.reported = reported;
       for (const listener of listeners) listener(found);
       return found;
     },
@@ -122,7 +128,7 @@ function parsed(body: string): Record<string, unknown> {
 }
 
 /** Reads an answer of a priced route. */
-function readAnswer({ status, headers, body }: ClientAnswer, atMs: number): Told {
+function readAnswer({ status, headers, body }: ClientAnswer, atMs: number): Reported {
   const required = headers['payment-required'];
   const receipt = decoded(headers['payment-response']);
   const problem = status >= 400 && status !== 402 ? parsed(body) : {};
@@ -150,28 +156,28 @@ interface ToolResult {
 }
 
 /** The same of a priced tool, whose failures are results like any other. */
-function readToolAnswer(answer: ClientAnswer, atMs: number): Told {
+function readToolAnswer(answer: ClientAnswer, atMs: number): Reported {
   const result = (parsed(answer.body).result ?? {}) as ToolResult;
-  const told = result.structuredContent ?? {};
-  const isOffer = told.x402Version !== undefined;
+  const reported = result.structuredContent ?? {};
+  const isOffer = reported.x402Version !== undefined;
   const status =
-    answer.status !== 200 ? answer.status : !result.isError ? 200 : isOffer ? 402 : Number(told.status ?? 500);
+    answer.status !== 200 ? answer.status : !result.isError ? 200 : isOffer ? 402 : Number(reported.status ?? 500);
   return {
-    ...{ atMs, status, retryAfterSeconds: Number(told.retryAfterSeconds ?? 0) },
-    code: String((isOffer ? told.error : told.code) ?? ''),
-    charged: chargedOf(status, told.charged),
+    ...{ atMs, status, retryAfterSeconds: Number(reported.retryAfterSeconds ?? 0) },
+    code: String((isOffer ? reported.error : reported.code) ?? ''),
+    charged: chargedOf(status, reported.charged),
     body: status === 200 ? (result.content?.[0]?.text ?? '') : '',
     transaction: String(result._meta?.['x402/payment-response']?.transaction ?? ''),
-    offer: isOffer ? { accepts: () => (told.accepts ?? []) as Requirement[] } : null,
+    offer: isOffer ? { accepts: () => (reported.accepts ?? []) as Requirement[] } : null,
   };
 }
 
 /** Reads an answer in the form in which it was asked for. */
-export function readAny(request: ClientRequest, answer: ClientAnswer, atMs: number): Told {
+export function readAny(request: ClientRequest, answer: ClientAnswer, atMs: number): Reported {
   return request.url === '/mcp' ? readToolAnswer(answer, atMs) : readAnswer(answer, atMs);
 }
 
-function chargedOf(status: number, said: unknown): Told['charged'] {
+function chargedOf(status: number, said: unknown): Reported['charged'] {
   if (status === 200) return 'yes';
   if (status === 402 || said === false) return 'no';
   return 'unknown';

@@ -12,10 +12,10 @@ describe('the shortened moves of a seed that once broke a promise', () => {
   test.each(files)(
     'break none any more: %s',
     async (name) => {
-      const told = await playSeeds({ replay: `${FOLDER}${name}` });
-      expect(told).toHaveLength(1);
-      expect(told.map(tellBreach)).toEqual(['']);
-      expect(told[0]?.played).toBeGreaterThan(0);
+      const reported = await playSeeds({ replay: `${FOLDER}${name}` });
+      expect(reported).toHaveLength(1);
+      expect(reported.map(tellBreach)).toEqual(['']);
+      expect(reported[0]?.played).toBeGreaterThan(0);
     },
     120_000,
   );

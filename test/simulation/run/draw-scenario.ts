@@ -1,6 +1,6 @@
 import { createRandom, type Random } from '../engine/random.ts';
 import type { Scenario } from './scenario.ts';
-import { settingsOf, withPurse } from './settings.ts';
+import { settingsOf, withSmallGasBudget } from './settings.ts';
 
 type Weights = Scenario['weights'];
 
@@ -157,5 +157,9 @@ export function drawScenario(seed: string): Scenario {
   const weights = Object.fromEntries(Object.entries(SCENARIOS).map(([name, { weight }]) => [name, weight]));
   const name = random.weighted(weights);
   const drawn = (SCENARIOS[name] as (typeof SCENARIOS)[string]).draw(random);
-  return withPurse({ ...drawn, name, env: { ...settingsOf(random), ...drawn.env } }, createRandom(`${seed} purse`));
+  // `purse` is a part of the seed. Another word would change every scenario.
+  return withSmallGasBudget(
+    { ...drawn, name, env: { ...settingsOf(random), ...drawn.env } },
+    createRandom(`${seed} purse`),
+  );
 }

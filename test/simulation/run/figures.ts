@@ -41,9 +41,9 @@ function countOf(names: readonly string[]): Record<string, number> {
 }
 
 function answersOf({ book }: World): Record<string, number> {
-  const said = ({ rail, request, told, received }: Presentation): string => {
+  const said = ({ rail, request, reported, received }: Presentation): string => {
     const way = request.method === 'POST' ? `${rail} tool` : rail;
-    if (told) return `answer: ${way} ${told.status} ${told.code}`.trim();
+    if (reported) return `answer: ${way} ${reported.status} ${reported.code}`.trim();
     return `answer: ${way} ${received && 'broken' in received ? received.broken : 'none'}`;
   };
   return countOf(book.presentations().map(said));
@@ -58,7 +58,7 @@ function outcomesOf(world: World): Record<string, number> {
   const transfers = gateway.transfers();
   return {
     presentations: book.presentations().length,
-    sold: book.presentations().filter(({ told }) => told?.status === 200).length,
+    sold: book.presentations().filter(({ reported }) => reported?.status === 200).length,
     transactions: mined.length,
     runs: catalogue.runs().length,
     starts: instances.reduce((sum, one) => sum + one.starts(), 0),

@@ -1,8 +1,8 @@
 import type { Random } from '../engine/random.ts';
 import type { Scenario } from './scenario.ts';
 
-/** Now and then the relayer may spend so little that a day ends early, for honest buyers too. */
-export function withPurse(scenario: Scenario, random: Random): Scenario {
+/** Gives some scenarios so small a daily gas budget that sales stop early in the day, for honest buyers too. */
+export function withSmallGasBudget(scenario: Scenario, random: Random): Scenario {
   if (scenario.settler !== 'relayer' || scenario.instances > 1 || !scenario.fair || !random.chance(0.15))
     return scenario;
   const env = { ...scenario.env, RELAYER_DAILY_GAS_USDC: random.pick(['0.02', '0.04']) };

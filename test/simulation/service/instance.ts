@@ -39,9 +39,9 @@ interface InstanceOptions {
   readonly random: Random;
   /** Starts the service in the caller's context. */
   start(name: string): Promise<Running>;
-  /** Told of every answer when it leaves, whether or not it arrives. */
+  /** Called with every answer when it leaves, whether or not it arrives. */
   onAnswer(request: ClientRequest, answer: ClientAnswer): void;
-  /** Told when it could not start. */
+  /** Called when the instance could not start. */
   onFailed(error: unknown): void;
 }
 
@@ -69,7 +69,7 @@ export function createInstance({ name, scheduler, random, start, onAnswer, onFai
       if (isDead(born)) return;
       bury(born);
       onFailed(error);
-      // Whoever watches over processes starts it again.
+      // The supervisor of the processes starts it again.
       scheduler.after(RESTART_MS, WORLD, `start ${name}`, () => void boot());
     }
   }

@@ -25,7 +25,7 @@ interface FacilitatorOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly account: Account;
-  /** Told of every authorization that is handed over, when it arrives. */
+  /** Called with every authorization that is handed over, when it arrives. */
   onHanded(handed: Handed): void;
 }
 
@@ -102,7 +102,7 @@ export function createFacilitator({ chain, scheduler, random, account, onHanded 
     return job;
   }
 
-  function told(answer: WireAnswer): WireAnswer {
+  function distorted(answer: WireAnswer): WireAnswer {
     if (mood.lies === 'another hash')
       return json({ success: true, transaction: `0x${random.bytes(32).toString('hex')}`, network });
     if (mood.lies === 'success without a transaction') return json({ success: true, transaction: '', network });
@@ -121,7 +121,7 @@ export function createFacilitator({ chain, scheduler, random, account, onHanded 
     if (!handed) return no('invalid_payload');
     onHanded(handed);
     const work = once(handed);
-    if (mood.lies !== 'pending') return told(await work);
+    if (mood.lies !== 'pending') return distorted(await work);
     const extensions = { 'settlement-status': { status: 'pending', paymentId: random.bytes(8).toString('hex') } };
     return json({ success: false, errorReason: 'settlement_pending', network, extensions });
   }

@@ -122,12 +122,12 @@ export function createGateway({ chainId, scheduler, random, onHanded }: GatewayO
 
   function balances(body: string): WireAnswer {
     const { sources = [] } = JSON.parse(body || '{}') as { sources?: { depositor?: string; domain?: number }[] };
-    const told = sources.map(({ depositor = '', domain: at = 26 }) => {
+    const reported = sources.map(({ depositor = '', domain: at = 26 }) => {
       const units = deposits.get(depositor.toLowerCase() as Hex) ?? 0n;
       const text = `${units / 1_000_000n}.${String(units % 1_000_000n).padStart(6, '0')}`;
       return { domain: at, depositor, balance: text, pendingBatch: '0.000000' };
     });
-    return json({ token: 'USDC', balances: told });
+    return json({ token: 'USDC', balances: reported });
   }
 
   function serve({ method, path, body, from }: WireRequest): WireAnswer {

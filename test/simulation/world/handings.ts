@@ -6,7 +6,7 @@ import { readTransfer, type Terms, USDC } from './chain/token.ts';
 import type { Transaction } from './chain/transactions.ts';
 import type { Handed } from './handed.ts';
 
-/** One moment at which an authorization left the service, towards whoever can take its money. */
+/** One moment at which an authorization left the service, towards a party that can take its money. */
 export interface Handing {
   readonly to: 'chain' | 'facilitator' | 'gateway';
   readonly atMs: number;

@@ -51,11 +51,11 @@ const limited: RpcAnswer = { error: { code: -32011, message: 'request limit reac
 /** What a node of another chain says: nothing of ours is there. */
 function elsewhere(method: string): RpcAnswer {
   const word = `0x${'0'.repeat(64)}`;
-  const told: Record<string, unknown> = {
+  const reported: Record<string, unknown> = {
     ...{ eth_chainId: '0x1', eth_blockNumber: '0x1312d00', eth_gasPrice: '0x1', eth_getBalance: '0x0', eth_call: word },
     ...{ eth_getTransactionCount: '0x0', eth_getLogs: [], eth_getTransactionReceipt: null, eth_getCode: '0x' },
   };
-  if (method in told) return { result: told[method] };
+  if (method in reported) return { result: reported[method] };
   return { error: { code: -32000, message: 'invalid chain id for signer' } };
 }
 
@@ -101,12 +101,12 @@ export function createProviders({ chain, scheduler, random, count, perSecond }: 
         id: question.id,
         ...(refused ? limited : answer(question)),
       });
-      const told = Array.isArray(parsed)
+      const reported = Array.isArray(parsed)
         ? refused
           ? { jsonrpc: '2.0', id: null, ...limited }
           : parsed.map(wrap)
         : wrap(parsed);
-      return { status: 200, headers: { 'content-type': 'application/json' }, body: JSON.stringify(told) };
+      return { status: 200, headers: { 'content-type': 'application/json' }, body: JSON.stringify(reported) };
     }
 
     return {

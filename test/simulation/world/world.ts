@@ -36,7 +36,7 @@ export interface WorldOptions {
   readonly seed: string;
   readonly scenario: Scenario;
   readonly service: LoadedService;
-  /** Told of every event, in order. */
+  /** Called with every event, in order. */
   readonly onEvent?: ((line: string) => void) | null;
 }
 

@@ -25,7 +25,7 @@ export function seedLedger(file: string): void {
       valid_before: String(2n ** 256n - 1n),
       request_hash: randomBytes(32),
     },
-    ...{ client_hash: randomBytes(32), reserved_at: 1, settling_at: 2, ended_at: 3, deliveries: 7 },
+    ...{ client_hash: randomBytes(32), reserved_at: 1, settling_at: 2, ended_at: 3, deliveries: 7, delivered_at: 4 },
   };
   const ended = (id: string, more: object) => put('usdc_payments', { ...payment, id, nonce: randomBytes(32), ...more });
   ended('a', {
@@ -39,6 +39,7 @@ export function seedLedger(file: string): void {
     },
   });
   ended('b', { state: 'failed', reason: 'cancelled, “said” the {chain}, \\ and "so" did we', checked_block: 5 });
+  seedChannels(put, ended);
   put('gateway_transfers', {
     payment_id: 'a',
     transfer_id: randomBytes(16),
@@ -100,4 +101,49 @@ export function seedLedger(file: string): void {
   put('market_calls', { place: 'a.example/ü', at: 5, latency_ms: null });
   db.prepare('UPDATE market_state SET revision = 6').run();
   db.close();
+}
+
+type Put = (table: string, row: Record<string, unknown>) => void;
+
+/** A channel with a voucher's sale, and operations that are open and done. The largest amounts are 2^63 - 1. */
+function seedChannels(put: Put, ended: (id: string, more: object) => void): void {
+  const most = 2n ** 63n - 1n;
+  const addresses = { payer: randomBytes(20), payer_authorizer: Buffer.alloc(20), receiver: randomBytes(20) };
+  const id = randomBytes(32);
+  put('channels', {
+    ...{ id, network: 'eip155:5042', ...addresses, receiver_authorizer: randomBytes(20), token: randomBytes(20) },
+    ...{ withdraw_delay: 86_400, salt: randomBytes(32), charged: most, written_off: 1n, signature: randomBytes(65) },
+    ...{
+      balance: most,
+      total_claimed: most - 3n,
+      withdraw_amount: 1n,
+      withdraw_at: 9,
+      refund_nonce: 2n,
+      state_block: 5,
+    },
+    ...{ deposit_block: 6, read_at: 7, used_at: 8, unclaimed_since: 9 },
+  });
+  const after = { balance: String(most), totalClaimed: '0', withdrawAmount: '0', withdrawAt: 0, refundNonce: '0' };
+  const snapshot = { channel_id: id, voucher_max: most, channel_after: JSON.stringify(after) };
+  ended('c', { state: 'settled', price: 5n, charged: 5n, amount: 1_000_000n, ...snapshot });
+  const open = {
+    voucher_signature: randomBytes(65),
+    calldata: randomBytes(500),
+    signature: randomBytes(65),
+    ended_at: null,
+  };
+  ended('d', { state: 'settling', price: 5n, ...open, channel_id: id, voucher_max: 7n });
+  const operation = { network: 'eip155:5042', amount: most, created_at: 1 };
+  put('channel_operations', {
+    ...operation,
+    id: 'x',
+    kind: 'refund',
+    channel_id: id,
+    state: 'open',
+    calldata: randomBytes(9),
+  });
+  put('channel_operations', {
+    ...{ ...operation, id: 'y', kind: 'claim', state: 'done', amount: 0n },
+    ...{ transaction_hash: randomBytes(32), ended_at: 2, reason: null },
+  });
 }

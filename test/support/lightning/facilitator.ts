@@ -8,7 +8,7 @@ import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { captureLog } from '../../http/harness.ts';
 
-/** The limits in the interface document. */
+/** The default limits. */
 export const LIMITS: FacilitatorLimits = { perMinute: 60, dailyCap: 20_000, maxTimeoutSeconds: 3600 };
 
 /** A clock that stands still until a test moves it. */

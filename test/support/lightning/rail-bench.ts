@@ -11,14 +11,14 @@ import { decodePayment } from '../../../src/payment/protocols/x402/header.ts';
 import { quotedChallenge } from '../../../src/payment/protocols/x402/quoted-challenge.ts';
 import { createIssuance } from '../../../src/payment/rails/lightning/issuance.ts';
 import type { Issuer } from '../../../src/payment/rails/lightning/issuer.ts';
-import { createJudge } from '../../../src/payment/rails/lightning/judge.ts';
 import { createNewcomers } from '../../../src/payment/rails/lightning/newcomers.ts';
 import { createOffers } from '../../../src/payment/rails/lightning/offers.ts';
 import type { LightningOrder } from '../../../src/payment/rails/lightning/order.ts';
 import { createRecentBuyers } from '../../../src/payment/rails/lightning/recent-buyers.ts';
 import { createRedeem } from '../../../src/payment/rails/lightning/redeem.ts';
-import { createReplyRoom } from '../../../src/payment/rails/lightning/reply-room.ts';
+import { createReplyQuota } from '../../../src/payment/rails/lightning/reply-quota.ts';
 import { createServeGranted } from '../../../src/payment/rails/lightning/serve-granted.ts';
+import { createProofVerifier } from '../../../src/payment/rails/lightning/verify-proof.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
@@ -32,7 +32,7 @@ interface Choices {
   /** Whether other parties make invoices with the node's key too. */
   readonly shared?: boolean;
   readonly limits?: { readonly client: number; readonly total: number };
-  readonly roomBytes?: number;
+  readonly quotaBytes?: number;
   readonly turns?: Parameters<typeof createClientTurns>[0];
   /** Without a node nothing is sold, but paid proofs are still served. */
   readonly hasNode?: boolean;
@@ -42,7 +42,7 @@ export type RailBench = Awaited<ReturnType<typeof openRailBench>>;
 
 /** Opens the rail over a real ledger, a manual clock and a node's stand-in. The bench can pay the stand-in's invoices. */
 export async function openRailBench(choices: Choices = {}) {
-  const { shared = false, limits = { client: 0, total: 0 }, roomBytes = 1_000_000, hasNode = true } = choices;
+  const { shared = false, limits = { client: 0, total: 0 }, quotaBytes = 1_000_000, hasNode = true } = choices;
   const nodes = await openIssuerBench();
   const { clock, node } = nodes;
   const folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
@@ -62,7 +62,7 @@ export async function openRailBench(choices: Choices = {}) {
   };
   const buyers = createRecentBuyers(clock);
   const newcomers = createNewcomers(clock);
-  const room = createReplyRoom({ maxBytes: roomBytes, clock });
+  const quota = createReplyQuota({ maxBytes: quotaBytes, clock });
   const handler = { runs: [] as string[], run: (async (tag) => `answer to ${tag}`) as Run };
   const warned: [level: string, message: string, detail: object][] = [];
   const log = {
@@ -71,15 +71,15 @@ export async function openRailBench(choices: Choices = {}) {
   };
   const common = { store, sources: null, clock, handlerTimeoutMs: 5000 };
   const offers = createOffers<null>({
-    reservedSources: null,
-    ...{ ...common, issuer: configuredIssuer, rates, buyers, newcomers, room, network: MAINNET },
+    sourcesAtRankOffer: null,
+    ...{ ...common, issuer: configuredIssuer, rates, buyers, newcomers, quota, network: MAINNET },
     issuance: createIssuance(limits, clock),
     turns: createClientTurns(choices.turns ?? { running: 4, waiting: 4, waitingPerClient: 4 }),
   });
-  const judge = createJudge({ store, issuer: configuredIssuer, rates, network: MAINNET, shared, clock });
-  const serve = createServeGranted<null>({ ...common, room, keepMs: 900_000, log });
+  const verifyProof = createProofVerifier({ store, issuer: configuredIssuer, rates, network: MAINNET, shared, clock });
+  const serve = createServeGranted<null>({ ...common, quota, keepMs: 900_000, log });
   const redeem = createRedeem<null>({
-    ...{ store, issuer: configuredIssuer, judge, serve, buyers, shared, clock },
+    ...{ store, issuer: configuredIssuer, verifyProof, serve, buyers, shared, clock },
     bootId: 'boot',
   });
   const endpoint = defineEndpoint({
@@ -137,11 +137,11 @@ export async function openRailBench(choices: Choices = {}) {
       rates,
       buyers,
       newcomers,
-      room,
+      quota,
       handler,
       warned,
       offers,
-      judge,
+      verifyProof,
       serve,
     },
     redeemed: redeem,

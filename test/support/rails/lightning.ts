@@ -5,7 +5,7 @@ import { TESTNET } from '../../../src/payment/lnbtc/networks.ts';
 import { type LightningRequirement, offeredBy, proofHeader } from '../lightning/lightning-buyer.ts';
 import { until } from '../service/workers.ts';
 import { startStandIn } from '../upstream/http-stand-in.ts';
-import type { OpenRail, RailFixture, Wrong } from './rail-fixture.ts';
+import type { RailFixture, RailUnderTest, Wrong } from './rail-fixture.ts';
 
 /** Dollars for a bitcoin, as the embedded exchanges tell it. */
 const BTC_USD = 64_000;
@@ -26,7 +26,7 @@ async function startNodeProxy({ lndUrl }: EmbeddedLightning) {
   });
   return {
     url: server.url,
-    hang: (): Awaited<ReturnType<OpenRail['hang']>> => {
+    hang: (): Awaited<ReturnType<RailUnderTest['hang']>> => {
       const before = left;
       hangs = true;
       return {
@@ -51,7 +51,7 @@ async function received({ lndUrl, macaroon }: EmbeddedLightning, paymentHash: st
 /** `lightning`: the answer is made first, then offered, then paid for. Under a shared key, where the node itself confirms each payment. */
 export const lightning: RailFixture = {
   name: 'lightning',
-  kind: 'paid',
+  kind: 'paid-first',
   surface: 'lightning',
   cannot: {
     expired:

@@ -7,11 +7,11 @@ import type { FoundPayment } from '../../../src/payment/lookup.ts';
 import { createProcess } from '../service/process.ts';
 import { type Answer, call } from '../service/service.ts';
 import { decoded } from '../usdc/buyer.ts';
-import type { Hanging, OpenRail, RailFixture, RailPayment, Wrong } from './rail-fixture.ts';
+import type { Hanging, RailFixture, RailPayment, RailUnderTest, Wrong } from './rail-fixture.ts';
 import { type PRICES, startSource } from './source.ts';
 
-const PATIENCE_MS = 30_000;
-/** Short, so that settlements that hang are given up soon; a sale ends far sooner, unless the machine is slow. */
+const TIMEOUT_MS = 30_000;
+/** Short times, so that a stopped settlement becomes unknown soon. A sale on a machine that is not slow takes less. */
 const PACE = { SETTLE_WAIT_MS: '1500', RECONCILE_INTERVAL_MS: '200', RECEIPT_POLL_MS: '50' };
 
 /** A request that no other test makes. */
@@ -32,7 +32,7 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
   let requests = 0;
   let hanging: Hanging | null = null;
   let up: Promise<void> | null = null;
-  /** Begins a process unless there is one, or one is beginning. */
+  /** Starts a process, unless one is running or starting. */
   const start = (): Promise<void> => {
     up ??= shop.start();
     return up;
@@ -41,17 +41,17 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
   return {
     ...{ fixture, rail, source, start },
     ...buyersAt(shop.origin, rail, answers),
-    /** The process dies where it stands; the next one begins over what it left. */
+    /** Kills the process with SIGKILL. `start` starts the next one over the same data. */
     kill: async (): Promise<void> => {
       up = null;
       await shop.kill();
     },
-    /** Settlements hang from here on, until the test heals them or ends. */
+    /** Stops all settlements until the test calls `heal` or ends. */
     hang: async (): Promise<Hanging> => {
       hanging = await rail.hang();
       return hanging;
     },
-    /** Undoes what a test that failed has left. */
+    /** Restores the stage after a failed test. */
     calm: async (): Promise<void> => {
       source.releaseAll();
       await hanging?.heal();
@@ -63,7 +63,7 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
       const tag = `r${++requests}`;
       return { tag, path: `/v1/${fixture.surface}/test/${endpoint}?tag=${tag}` };
     },
-    /** Everything that was answered, and everything that was logged. */
+    /** All answers and all log lines so far. */
     said: () => ({ answers: answers.join('\n'), log: shop.log() }),
     close: async (): Promise<void> => {
       await shop.stop();
@@ -74,8 +74,8 @@ export async function openStage(fixture: RailFixture, network: EmbeddedNetwork, 
   };
 }
 
-/** Buyers at a shop. They keep what they are answered. */
-function buyersAt(origin: string, rail: OpenRail, answers: string[]) {
+/** Buyers at a shop. They keep every answer. */
+function buyersAt(origin: string, rail: RailUnderTest, answers: string[]) {
   const paid: RailPayment[] = [];
 
   async function ask(path: string, headers: Record<string, string> = {}, from?: string): Promise<Answer> {
@@ -84,9 +84,9 @@ function buyersAt(origin: string, rail: OpenRail, answers: string[]) {
     return answer;
   }
 
-  /** Asks until the answer is of the wanted kind; what is no reason to come back is an error. */
+  /** Asks until the answer has the wanted status. Throws for a status outside `comesBackFor`, and after TIMEOUT_MS. */
   async function until(wanted: number, comesBackFor: readonly number[], again: () => Promise<Answer>): Promise<Answer> {
-    for (const end = Date.now() + PATIENCE_MS; ; await delay(50)) {
+    for (const end = Date.now() + TIMEOUT_MS; ; await delay(50)) {
       const { status, ...answer } = await again();
       if (status === wanted) return { status, ...answer };
       if (!comesBackFor.includes(status) || Date.now() > end)
@@ -100,7 +100,7 @@ function buyersAt(origin: string, rail: OpenRail, answers: string[]) {
 
   return {
     ask,
-    /** What an unpaid request is offered, as soon as anything is. */
+    /** Asks without a payment, until the answer is an offer. */
     offer,
     /** Presents a payment once, from another address where one is given. */
     present,
@@ -112,10 +112,10 @@ function buyersAt(origin: string, rail: OpenRail, answers: string[]) {
     },
     /** Every payment so far. */
     paid: () => paid,
-    /** Presents a payment as a patient buyer does: until it is served. */
+    /** Presents a payment until it is served. */
     buy: (request: Request, payment: Pick<RailPayment, 'header'>): Promise<Answer> =>
       until(200, [409, 502, 503], () => present(request, payment)),
-    /** What the lookup tells of an identifier; null where the ledger knows nothing. */
+    /** Looks up an identifier; null where the ledger has no such payment. */
     find: async (id: string): Promise<FoundPayment | null> => {
       const { status, body } = await ask(`/v1/payments/${id}`);
       return status === 404 ? null : (JSON.parse(body).payments[0] as FoundPayment);
@@ -126,7 +126,7 @@ function buyersAt(origin: string, rail: OpenRail, answers: string[]) {
 /** The receipt of an answer. */
 export const receiptOf = (answer: Answer) => decoded(answer, 'payment-response') as Record<string, string>;
 
-/** The members of a problem that speak of money. */
+/** The members of a problem that concern money. */
 export const problemOf = ({ status, body }: Answer): object => {
   const { code, charged } = JSON.parse(body);
   return { status, code, charged };

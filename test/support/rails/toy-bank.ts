@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { createHold } from '../hold.ts';
 import { startStandIn } from '../upstream/http-stand-in.ts';
 
-/** What a payer of the toy rail signs, with the bank's shared key of its account; all values are text. */
+/** The message that a payer of the toy rail signs with its account's key, which the bank has too. All values are text. */
 export interface ToyPayment {
   readonly from: string;
   readonly to: string;
@@ -25,7 +25,7 @@ export function signToy(key: Buffer, { from, to, value, validBefore, nonce }: Om
   );
 }
 
-/** The bank behind the toy rail, over HTTP in the test's process: it moves what a payer has signed, once, and keeps what it moved. */
+/** The bank behind the toy rail, over HTTP in the test's process. It makes each signed transfer once, and keeps a list of them. */
 export async function startToyBank() {
   const accounts = new Map<string, { key: Buffer; balance: bigint }>();
   const transfers = new Map<string, { transaction: string; value: string }>();
@@ -55,16 +55,16 @@ export async function startToyBank() {
 
   return {
     url: server.url,
-    /** An account with this much. */
+    /** Opens an account with a balance. */
     open: (balance: bigint) => {
       const [from, key] = [hex(randomBytes(20)), randomBytes(32)];
       const account = { key, balance };
       accounts.set(from, account);
       return { from, key, account };
     },
-    /** Holds every move. */
+    /** Makes all transfers wait until the returned function is called, even when a client disconnects meanwhile. */
     hold,
-    /** How often it was asked to move something. */
+    /** The number of requests for a transfer so far. */
     asked: () => asked,
     movedBy: (transaction: string): bigint =>
       BigInt([...transfers.values()].find((one) => one.transaction === transaction)?.value ?? 0),

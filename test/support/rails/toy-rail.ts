@@ -20,20 +20,22 @@ import type { ToyPayment } from './toy-bank.ts';
 
 const CONTRACT = Buffer.alloc(20, 0x70);
 const SCHEME = 'toy';
-/** A settlement without an answer by then is unknown. */
+/** In milliseconds. A settlement without an answer in this time is unknown. */
 const TIMEOUT_MS = 1000;
 
-/** This rail's entry in a 402, from the plain one. */
+/** Makes this rail's entry in a 402 from the plain entry. */
 const entryFrom = (plain: PaymentRequirements) => ({ ...plain, scheme: SCHEME, asset: 'TOY', extra: {} });
 
-/** What the bank knows of a payment. */
+/** The bank's answer about a payment. */
 interface Known {
   readonly isSigned: boolean;
   readonly balance: string;
   readonly transfer: { readonly transaction: `0x${string}`; readonly value: string } | null;
 }
 
-/** A rail whose money is with a bank over HTTP, as an entry of the list of rails. It shows how much a rail must bring. */
+/**
+ * A rail whose money is with a bank that is reached over HTTP, as an entry of the list of rails. It is an example of the members that a rail must have.
+ */
 export function createToyRail(bankUrl: string): RailModule {
   const info: RailInfo = { name: 'toy', isOn: () => true, entry: entryFrom, service: () => null };
   async function ask<T>(path: string, authorization: Authorization, transaction?: Uint8Array): Promise<T> {
@@ -61,7 +63,7 @@ export function createToyRail(bankUrl: string): RailModule {
 
   const purchaseWith = ({ config, ledger }: RailKit, status: RailStatus): PurchaseRail => ({
     contract: CONTRACT,
-    settler: { unavailable: status.unavailable },
+    status: { unavailable: status.unavailable },
     requirement: entryFrom,
     read: (payload) => {
       const authorization = read(payload);

@@ -2,7 +2,7 @@ import type { EmbeddedNetwork } from '../../../src/embedded/network.ts';
 import { until } from '../service/workers.ts';
 import { balanceOf, newBuyer } from '../usdc/buyer.ts';
 import { requirementOf, signAuthorization } from '../usdc/payments.ts';
-import type { OpenRail } from './rail-fixture.ts';
+import type { RailUnderTest } from './rail-fixture.ts';
 import { FUNDS } from './signed-rail.ts';
 import { usdcPayment } from './usdc-payment.ts';
 
@@ -15,7 +15,7 @@ interface Log {
 }
 
 /** What both settlers of `usdc-exact` have in common: payers with USDC on the chain, blocks that can wait, and logs as evidence. */
-export function openExact(network: EmbeddedNetwork): Pick<OpenRail, 'pay' | 'hang' | 'evidenceOf'> {
+export function openExact(network: EmbeddedNetwork): Pick<RailUnderTest, 'pay' | 'hang' | 'evidenceOf'> {
   return {
     pay: async ({ headers }, wrong) => {
       const { address, privateKey } = await newBuyer(network, wrong === 'without the money' ? 0n : FUNDS);

@@ -11,16 +11,16 @@ interface Signing {
   sign(changes?: Changes): Authorization;
 }
 
-/** A payer's money: what it holds, and a way to take it elsewhere. */
-interface Purse {
+/** A payer's account. */
+interface PayerAccount {
   balance(): Promise<bigint>;
-  /** A negative number takes. */
+  /** Adds units to the balance; a negative number takes them away. */
   add(units: bigint): Promise<void>;
 }
 
-/** A payment by a signed authorization, from a purse that is counted from now on. */
-export async function usdcPayment({ requirement, wrong, sign }: Signing, purse: Purse): Promise<RailPayment> {
-  const before = await purse.balance();
+/** Makes a payment by a signed authorization. Losses of the account count from now on. */
+export async function usdcPayment({ requirement, wrong, sign }: Signing, account: PayerAccount): Promise<RailPayment> {
+  const before = await account.balance();
   let taken = 0n;
   const authorization = sign(changesOf(wrong, requirement));
   const right = headerOf(payloadOf(authorization, requirement));
@@ -31,26 +31,26 @@ export async function usdcPayment({ requirement, wrong, sign }: Signing, purse: 
     id: bytesToHex(authorization.nonce),
     price: BigInt(requirement.amount),
     secret: Buffer.from(authorization.signature).toString('hex'),
-    lost: async () => before - taken - (await purse.balance()),
+    lost: async () => before - taken - (await account.balance()),
     spend: async () => {
-      taken = await purse.balance();
-      await purse.add(-taken);
+      taken = await account.balance();
+      await account.add(-taken);
       return async () => {
-        await purse.add(taken);
+        await account.add(taken);
         taken = 0n;
       };
     },
   };
 }
 
-/** What is signed. */
+/** The changes to the fields that the payer signs. */
 function changesOf(wrong: Wrong | undefined, { amount }: Requirement): Changes {
   if (wrong === 'too small') return { value: BigInt(amount) - 1n };
   if (wrong === 'expired') return { validBefore: BigInt(Math.floor(Date.now() / 1000) - 10) };
   return {};
 }
 
-/** What is presented. */
+/** The payment that the payer presents. */
 function presented(wrong: Wrong | undefined, authorization: Authorization, requirement: Requirement): object {
   if (wrong === 'forged') return payloadOf({ ...authorization, signature: Buffer.alloc(65, 17) }, requirement);
   if (wrong === 'of another network') return payloadOf(authorization, { ...requirement, network: 'eip155:1' });

@@ -30,6 +30,8 @@ export async function createProcess(
     PAYER_FAILURES_PER_MINUTE: '0',
     CLIENT_FAILURES_PER_MINUTE: '0',
     CLIENT_FAILED_SETTLEMENTS_PER_DAY: '0',
+    PAYER_MAX_UNKNOWN: '0',
+    CLIENT_MAX_UNKNOWN: '0',
     RECONCILE_INTERVAL_MS: '500',
     ...env,
   };

@@ -21,7 +21,7 @@ export async function openChainRelayer(network: EmbeddedNetwork, rpcUrl = networ
   const warnings: string[] = [];
   const check = createChainCheck(chain, usdc, () => wallet.address);
   const relayer = createRelayer({
-    ...{ chain, usdc, wallet, clock, pollMs: 200, gatherMs: 100, blockSharePercent: 60, stallMs: 20_000, check },
+    ...{ chain, usdc, wallet, clock, pollMs: 200, batchWindowMs: 100, blockSharePercent: 60, stallMs: 20_000, check },
     evidence: createEvidence(chain, usdc),
     token: { check: async () => true },
     isCareful: () => false,

@@ -17,12 +17,12 @@ export const prices = pricesAt(20n * GWEI, 30_000_000n);
 
 /** A relayer that has sent nothing yet, with next nonce 3. */
 export function freshState(): State {
-  const state = createState({ usdc: USDC, gatherMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
+  const state = createState({ usdc: USDC, batchWindowMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
   state.nonces.learn(3);
   return state;
 }
 
-/** Feeds an event at this time. Nothing is tried out that need not be. */
+/** Feeds an event at this time. A lone payment of a plain account is not simulated. */
 export function feedAt(state: State, nowMs: number, event: Event): Effect[] {
   return step(state, event, { nowMs, prices, isCareful: false });
 }

@@ -17,16 +17,16 @@ import { createPayments } from '../../../src/payment/open-payments.ts';
 import { decodePayment } from '../../../src/payment/protocols/x402/header.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
+import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-transfers.ts';
-import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createRelayerSpending } from '../../../src/store/sqlite/relayer-spending.ts';
 import { type FaultProxy, startFaultProxy } from '../chain/fault-proxy.ts';
 import { latchedEndpoint } from '../service/latch.ts';
 import { balanceOf } from './buyer.ts';
 import { headerOf, newKey, payloadOf, type Requirement, signAuthorization } from './payments.ts';
-import { reachNobody } from './reach-nobody.ts';
+import { createTestOutgoing } from './test-outgoing.ts';
 
 interface Log {
   readonly address: string;
@@ -74,7 +74,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   const transfers = createGatewayTransferStore(db);
   const channels = createChannelStore(db);
   const common = { config, chain, store, channels, sources: {} as Sources, clock: systemClock, bootId: 'stage' };
-  const payments = createPayments<Sources>({ ...common, spending, transfers, outgoing: reachNobody(), log });
+  const payments = createPayments<Sources>({ ...common, spending, transfers, outgoing: createTestOutgoing(), log });
   await payments.start();
   const latch = latchedEndpoint();
   const terms = { ...termsOf(config), publicOrigin: 'http://here' };

@@ -43,12 +43,12 @@ test('the primary’s last report is valid until no heartbeat has come for five 
   expect(link.settling.report()).toEqual(report);
   heartbeat();
   nowMs += 5000;
-  expect([link.settling.report(), link.settling.silence(), link.status()]).toEqual([WELL, null, { ok: true }]);
+  expect([link.settling.report(), link.settling.staleReason(), link.status()]).toEqual([WELL, null, { ok: true }]);
   nowMs += 1;
-  expect(link.settling.silence()).toMatch(/does not answer/);
+  expect(link.settling.staleReason()).toMatch(/does not answer/);
   expect([link.settling.report(), link.status().ok]).toEqual([WELL, false]);
   heartbeat(report);
-  expect([link.settling.report(), link.settling.silence(), link.status()]).toEqual([report, null, { ok: true }]);
+  expect([link.settling.report(), link.settling.staleReason(), link.status()]).toEqual([report, null, { ok: true }]);
 });
 
 test('the settlements of one event loop turn are one message, and each end is reported', async () => {

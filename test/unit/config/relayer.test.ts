@@ -6,7 +6,7 @@ const assembled = (env: Record<string, string>) => assembleRelayer(z.object(rela
 
 test('by default the batch window is 100 ms, a batch takes 60 % of a block, and the only budget is one USDC a day for failed transactions', () => {
   expect(assembled({})).toEqual({
-    ...{ gatherMs: 100, blockSharePercent: 60, dailyGasWei: null, dailyFailuresWei: 10n ** 18n },
+    ...{ batchWindowMs: 100, blockSharePercent: 60, dailyGasWei: null, dailyFailuresWei: 10n ** 18n },
   });
 });
 

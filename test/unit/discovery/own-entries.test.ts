@@ -43,7 +43,7 @@ describe('our own entries', () => {
     },
   );
 
-  test('belong to the families of the interface document', () => {
+  test('belong to the promised data families', () => {
     const families = Object.groupBy(listings, ({ entry }) => entry.category);
     expect(Object.fromEntries(Object.entries(families).map(([name, of]) => [name, of?.length]))).toEqual({
       ...{ network: 5, chain: 3, web: 2, packages: 3, domains: 2, currency: 2, wiki: 3 },

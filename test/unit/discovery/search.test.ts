@@ -23,7 +23,7 @@ const find = (snapshot: Snapshot, query: Record<string, string>) => search(snaps
 const urls = (snapshot: Snapshot, query: Record<string, string>) => find(snapshot, query).results.map(({ url }) => url);
 
 describe('a search', () => {
-  test('has the interface document’s members, its entries too, and no others', async () => {
+  test('has the promised members and no others, and so do its entries', async () => {
     const { results, ...top } = find(await everything(), { q: 'wallet', limit: '3' });
     expect(Object.keys(top)).toEqual(['query', 'network', 'count', 'searched', 'catalogueReadAt', 'sources', 'note']);
     expect(top).toMatchObject({ query: 'wallet', network: NETWORK, count: 3, catalogueReadAt: 1_800_000_000 });

@@ -8,7 +8,7 @@ import { BadParameter } from '../../../src/errors.ts';
 const byPath = new Map(catalogue.map((endpoint) => [listedPath(endpoint), endpoint]));
 const endpointAt = (path: string) => byPath.get(path)!;
 
-test('paths and prices are those of the interface document, each path once', () => {
+test('paths and prices are the promised ones, and each path is listed once', () => {
   expect(catalogue.map((endpoint) => [listedPath(endpoint), endpoint.price?.units ?? null])).toEqual([
     ['/v1/network', null],
     ['/v1/fees', null],
@@ -47,7 +47,7 @@ test('paths and prices are those of the interface document, each path once', () 
   expect(Object.isFrozen(catalogue)).toBe(true);
 });
 
-test('the Lightning routes are the interface document’s list, in its order', () => {
+test('the Lightning routes are the promised ones, in the promised order', () => {
   expect(
     entriesOn(catalogue, 'lightning').map((endpoint) => [pathOn(endpoint, 'lightning'), endpoint.price?.usd]),
   ).toEqual([

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { describeFacilitator } from '../../../src/facilitator/descriptor.ts';
 import { LIMITS } from '../../support/lightning/facilitator.ts';
 
-it("describes itself with the interface document's members, each figure in its place", () => {
+it('the descriptor has the promised members, each with its configured figure', () => {
   const counts = { total: 40, today: 3, nodes: 2, own: 1 };
   const described = describeFacilitator('https://api.example', LIMITS, counts);
   expect(described).toEqual({

@@ -29,13 +29,13 @@ test('while no instance leads, or its report cannot be read, no report is valid'
   const { leader, link, report } = newLink();
   for (const text of [null, '', '{}', 'null', '{"unavailable":null}']) {
     leader.text = text;
-    expect([link.report(), link.silence()], String(text)).toEqual([
+    expect([link.report(), link.staleReason()], String(text)).toEqual([
       null,
       expect.stringContaining('no instance settles'),
     ]);
   }
   report({ status: { 'usdc-exact': WELL }, probes: {} });
-  expect(link.silence()).toBeNull();
+  expect(link.staleReason()).toBeNull();
 });
 
 test('the leader’s report is read unchanged until its next report', () => {
@@ -51,7 +51,7 @@ test('the leader’s report is read unchanged until its next report', () => {
   const second: SettlingReport = { status: { 'usdc-exact': WELL }, probes: {} };
   for (const given of [first, second, first]) {
     report(given);
-    expect([link.report(), link.silence()]).toEqual([given, null]);
+    expect([link.report(), link.staleReason()]).toEqual([given, null]);
   }
   expect(link.report()).toBe(link.report());
 });

@@ -15,7 +15,7 @@ test('a result in time is passed on, an answer or a failure, and no timer is lef
   expect(await answered.outcome).toBe('here');
   const failed = ask(Promise.reject(new Error('away')));
   await expect(failed.outcome).rejects.toThrow('away');
-  expect([...answered.clock.sleepers(), ...failed.clock.sleepers()]).toEqual([]);
+  expect([...answered.clock.pendingSleeps(), ...failed.clock.pendingSleeps()]).toEqual([]);
 });
 
 test('a late result is rejected exactly at the time-out and then ignored', async () => {
@@ -23,7 +23,7 @@ test('a late result is rejected exactly at the time-out and then ignored', async
   const { clock, outcome } = ask(promise);
   const heard = outcome.catch((error: Error) => error.message);
   await clock.advance(MS - 1);
-  expect(clock.sleepers()).toEqual([1]);
+  expect(clock.pendingSleeps()).toEqual([1]);
   await clock.advance(1);
   resolve('late');
   expect(await heard).toBe('no answer');

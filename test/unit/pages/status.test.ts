@@ -67,7 +67,7 @@ describe('the verdict', () => {
     const page = verdictOf(partsOf({ readiness }));
     await clock.advance(3000);
     expect((await page)?.[1]).toContain('is not known: a part gave no answer in time');
-    expect(clock.sleepers()).toEqual([]);
+    expect(clock.pendingSleeps()).toEqual([]);
   });
 
   test('is never good while the collector’s state is not known', async () => {

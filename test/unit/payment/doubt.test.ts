@@ -31,7 +31,7 @@ describe('an authorization that reverted before', () => {
     expect(await inDoubt(async () => 'the answer')).toBe('the answer');
   });
 
-  test('is never said to have cost nothing: each failure stays what it is, but for the money', async () => {
+  test('never answers charged false: each failure keeps its code and says charged unknown', async () => {
     const cause = new Error('away');
     const failed = new UpstreamFailed('chain', 'no answer', cause);
     const end = await endOf(inDoubt(failing(failed)));
@@ -44,7 +44,7 @@ describe('an authorization that reverted before', () => {
     expect((end as AppError).errors).toBeUndefined();
   });
 
-  test('keeps what a failure tells a client to do', async () => {
+  test('keeps a failure’s status, Retry-After, list of errors and header fields', async () => {
     expect(await endOf(inDoubt(failing(new TooMany('payer_failures', 'wait', 17))))).toMatchObject({
       ...{ status: 429, code: 'payer_failures', charged: 'unknown', retryAfterSeconds: 17 },
     });
@@ -67,7 +67,7 @@ describe('an authorization that reverted before', () => {
     expect(await endOf(inDoubt(failing(refused)))).toBe(refused);
   });
 
-  test('is not said to have cost nothing where a fault of ours ends the call either', async () => {
+  test('says charged unknown also when a fault of ours ends the call', async () => {
     const end = await endOf(inDoubt(failing(new Error('the reply does not match its schema'))));
     expect(asAppError(end)).toMatchObject({ status: 500, code: 'internal', charged: 'unknown' });
   });

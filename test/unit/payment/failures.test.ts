@@ -21,7 +21,7 @@ const network = (number: number) => clientKey(`2001:db8:1:${number.toString(16)}
 const elsewhere = clientKey('2001:db8:2:1::1');
 
 describe('a payer', () => {
-  test('waits after so many failures within a minute, from whatever client; another payer does not', () => {
+  test('must wait once its failures in a minute reach the limit, from any client, and another payer need not wait', () => {
     const { failures, times } = open();
     times(2, () => failures.note('payer', CLIENT));
     expect(failures.refusal('payer', CLIENT)).toBeNull();
@@ -33,7 +33,7 @@ describe('a payer', () => {
     expect(failures.refusal('another', CLIENT)).toBeNull();
   });
 
-  test('goes on when the minute is over that began with its first failure', async () => {
+  test('may call again when the minute that began with its first failure is over', async () => {
     const { failures, times, clock } = open();
     failures.note('payer', CLIENT);
     await clock.advance(30_000);
@@ -50,7 +50,7 @@ describe('a payer', () => {
     expect(failures.refusal('payer', CLIENT)?.retryAfterSeconds).toBe(60);
   });
 
-  test('is not blamed for a payment without its signature: any client can name it', () => {
+  test('does not get a failure for a payment that it did not sign, because any client can name any payer', () => {
     const { failures, times } = open();
     times(100, () => failures.noteUnproven(OTHER));
     expect(failures.refusal('payer', CLIENT)).toBeNull();
@@ -58,7 +58,7 @@ describe('a payer', () => {
 });
 
 describe('a client', () => {
-  test('is known to have failed for a minute, whether its payer was proven or not', async () => {
+  test('counts as failed for a minute, whether or not the payer’s signature was proven', async () => {
     const { failures, clock } = open();
     expect(failures.hasFailed(CLIENT)).toBe(false);
     failures.note('payer', CLIENT);
@@ -68,13 +68,13 @@ describe('a client', () => {
     expect([failures.hasFailed(CLIENT), failures.hasFailed(OTHER)]).toEqual([false, false]);
   });
 
-  test('is known to have failed where another network of its IPv6 /48 has, and not where one of another /48 has', () => {
+  test('counts as failed when another network of its IPv6 /48 has failed, and not when one of another /48 has', () => {
     const { failures } = open();
     failures.noteUnproven(network(1));
     expect([failures.hasFailed(network(2)), failures.hasFailed(elsewhere)]).toEqual([true, false]);
   });
 
-  test('waits after so many failures within a minute, proven or not, whatever payers it names; another does not', () => {
+  test('must wait once its failures in a minute reach the limit, whatever payers it names, and another client need not wait', () => {
     const { failures, times } = open();
     let payer = 0;
     times(3, () => failures.note(`payer ${payer++}`, CLIENT));
@@ -88,14 +88,14 @@ describe('a client', () => {
     expect(failures.refusal('new', OTHER)).toBeNull();
   });
 
-  test('hears of its payer first, where both must wait', () => {
+  test('gets the payer’s code when both the payer and the client must wait', () => {
     const { failures, times } = open();
     times(5, () => failures.note('payer', CLIENT));
     expect(failures.refusal('payer', CLIENT)?.code).toBe('payer_failures');
     expect(failures.refusal('another', CLIENT)?.code).toBe('client_failures');
   });
 
-  test('goes on a minute after its first failure', async () => {
+  test('may call again a minute after its first failure', async () => {
     const { failures, times, clock } = open();
     times(5, () => failures.noteUnproven(CLIENT));
     await clock.advance(59_999);
@@ -106,7 +106,7 @@ describe('a client', () => {
 });
 
 describe('an IPv6 site', () => {
-  test('may do what four clients may, whatever networks it uses', () => {
+  test('may fail as often as four clients, from any of its networks', () => {
     const { failures } = open();
     for (let at = 0; at < 19; at++) failures.noteUnproven(network(at));
     expect(failures.refusal('payer', network(100))).toBeNull();
@@ -116,7 +116,7 @@ describe('an IPv6 site', () => {
     expect(failures.refusal('payer', CLIENT)).toBeNull();
   });
 
-  test('holds up no network of its own before that, but the one that failed', () => {
+  test('blocks only the network that failed, until the site’s limit is reached', () => {
     const { failures, times } = open();
     times(5, () => failures.noteUnproven(network(1)));
     expect(failures.refusal('payer', network(1))?.code).toBe('client_failures');
@@ -149,7 +149,7 @@ describe('settlements that moved nothing', () => {
     expect(failures.newPayersAfterSeconds(CLIENT)).toBe(0);
   });
 
-  test('are not counted among the failures of a minute, nor those among them', () => {
+  test('are counted apart from the failures of a minute', () => {
     const { failures, times } = open();
     times(10, () => failures.beginSettlement('payer', CLIENT)(true));
     expect(failures.refusal('another payer', CLIENT)).toBeNull();
@@ -157,7 +157,7 @@ describe('settlements that moved nothing', () => {
     expect(failures.newPayersAfterSeconds(OTHER)).toBe(0);
   });
 
-  test('make that payer wait as well, wherever it comes from', async () => {
+  test('make that payer wait as well, from any client', async () => {
     const { failures, clock } = open();
     for (const client of [CLIENT, OTHER]) failures.beginSettlement('payer', client)(true);
     expect(failures.refusal('payer', 'a third client')).toMatchObject({
@@ -176,7 +176,7 @@ describe('settlements that moved nothing', () => {
     expect(failures.refusalOfMinute('payer', OTHER)).toMatchObject({ code: 'payer_failures', retryAfterSeconds: 60 });
   });
 
-  test('count before they have ended, once one has failed: a burst passes no limit', () => {
+  test('count while they are under way once one has failed, so that no burst passes the limit', () => {
     const { failures } = open();
     const ends = [1, 2, 3].map((at) => failures.beginSettlement(`payer ${at}`, CLIENT));
     expect(failures.newPayersAfterSeconds(CLIENT)).toBe(0);
@@ -189,7 +189,7 @@ describe('settlements that moved nothing', () => {
     expect(failures.newPayersAfterSeconds(OTHER)).toBe(0);
   });
 
-  test('are counted by IPv6 site as well, which may do what four clients may', () => {
+  test('are counted for the IPv6 site as well, which may have as many as four clients', () => {
     const { failures } = open();
     for (let at = 0; at < 7; at++) failures.beginSettlement('payer', network(at))(true);
     expect(failures.newPayersAfterSeconds(network(100))).toBe(0);
@@ -199,7 +199,7 @@ describe('settlements that moved nothing', () => {
   });
 });
 
-test('a limit of zero is off, each by itself', () => {
+test('each limit is off when it is zero', () => {
   const { failures, times } = open({ payer: 0, client: 0, clientSettlements: 0 });
   times(1000, () => failures.note('payer', network(1)));
   times(1000, () => failures.beginSettlement('payer', network(1))(true));
@@ -210,7 +210,7 @@ test('a limit of zero is off, each by itself', () => {
   expect(client.failures.refusal('payer', CLIENT)?.code).toBe('client_failures');
 });
 
-test('no more keys are remembered than memory has room for: the oldest window goes first', () => {
+test('a bounded number of payers and clients is remembered, and the oldest window is forgotten first', () => {
   const { failures, times } = open();
   times(3, () => failures.note('first', CLIENT));
   times(3, () => failures.note('second', CLIENT));
@@ -221,7 +221,7 @@ test('no more keys are remembered than memory has room for: the oldest window go
   expect(failures.refusal('second', OTHER)?.code).toBe('payer_failures');
 });
 
-test('a payer that fails again after its minute is as new as any: older windows go before its own', async () => {
+test('a payer that fails again after its minute has a new window, and older windows are forgotten before it', async () => {
   const { failures, times, clock } = open();
   failures.note('again', CLIENT);
   failures.note('older', CLIENT);

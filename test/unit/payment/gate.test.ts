@@ -99,7 +99,7 @@ describe('without a payment', () => {
     expect((await ask('/plain?a=1&b=2')).json().hint).toBe(`Tells a thing. ${HOW}`);
   });
 
-  test('of version 2 a client of version 1 is told which header this speaks', async () => {
+  test('a client of x402 version 1 gets a 402 that names the header of version 2', async () => {
     const answer = await ask(PATH, { 'x-payment': 'x' });
     expect([answer.statusCode, decoded(answer.headers['payment-required']).error]).toEqual([
       402,
@@ -117,7 +117,7 @@ describe('without a payment', () => {
 });
 
 describe('a payment', () => {
-  test('is presented with its query and its client, and buys the bytes with a receipt that only its buyer may keep', async () => {
+  test('is passed on with its query and client, and buys an answer with a receipt that no shared cache may keep', async () => {
     const answer = await ask(`${PATH}?a=1&b=2`, PAID);
     expect([answer.statusCode, answer.body]).toEqual([200, '{"sold":true}']);
     expect(answer.headers).toMatchObject({
@@ -146,14 +146,14 @@ describe('a payment', () => {
     expect([answer.statusCode, decoded(answer.headers['payment-response'])]).toEqual([402, settlement]);
   });
 
-  test('whose call fails has the call’s own answer, not a challenge to pay again', async () => {
+  test('whose call fails gets the call’s own error, not a challenge to pay again', async () => {
     sell = () => Promise.reject(new AppError(503, 'settlement_unknown', 'not known'));
     const answer = await ask(`${PATH}?a=1&b=2`, PAID);
     expect([answer.statusCode, answer.json()]).toEqual([503, { code: 'settlement_unknown' }]);
     expect(answer.headers['payment-required']).toBeUndefined();
   });
 
-  test('whose client leaves is told of it, as the client’s own doing; one that was answered is not', async () => {
+  test('whose client disconnects gets its signal aborted with 499, and an answered one does not', async () => {
     await app.listen({ port: 0, host: '127.0.0.1' });
     const address = app.server.address() as { port: number };
     const answered = await fetch(`http://127.0.0.1:${address.port}${PATH}?a=1&b=2`, { headers: PAID });
@@ -175,7 +175,7 @@ describe('a payment', () => {
   });
 });
 
-test('the gate knows its own routes from any other', () => {
+test('the gate recognises its own routes only', () => {
   const gated = gate.guard(endpoint as never);
   const other = async () => null;
   expect(gate.isGuarded(gated)).toBe(true);
@@ -185,7 +185,7 @@ test('the gate knows its own routes from any other', () => {
   expect(gate.isGuarded({ preHandler: (_request, _reply, done) => done(), handler: gated.handler })).toBe(false);
 });
 
-test('the handler behind the gate sells nothing: it is a fault of ours to arrive there', async () => {
+test('the handler behind the gate sells nothing and throws', async () => {
   const { handler } = gate.guard(endpoint as never);
   app = fastify();
   app.get('/open', handler);

@@ -44,7 +44,7 @@ function row(more: Partial<Payment> = {}): Payment {
     authorizationHash: hashAuthorization(authorization, CONTRACT),
     ...{ requestHash: hash32('request'), clientHash: hash32('client'), identifierHash: hash32('identifier') },
     ...{ signature: null, price: amount, charged: null, payerHasCode: false, checkedBlock: 1, transaction: null },
-    ...{ block: null, reservedAt: 1, endedAt: 2, deliveries: 0, channel: null, calldata: null },
+    ...{ block: null, reservedAt: 1, endedAt: 2, deliveries: 0, deliveredAt: null, channel: null, calldata: null },
     ...more,
   };
 }
@@ -73,7 +73,7 @@ describe('the same authorization', () => {
   describe('in a row from before hashes were kept', () => {
     const old = row({ authorizationHash: null });
 
-    test('is told by its terms, whatever the signature', () => {
+    test('is recognised by its terms, whatever the signature', () => {
       expect(isSameAuthorization(old, order({ authorizationHash: hash32('another') }))).toBe(true);
     });
 
@@ -92,7 +92,7 @@ describe('the same authorization', () => {
   });
 });
 
-test('the same request is told by its hash', () => {
+test('the same request is recognised by its hash', () => {
   expect(isSameRequest(row(), order())).toBe(true);
   expect(isSameRequest(row(), order({ requestHash: hash32('another') }))).toBe(false);
 });
@@ -103,7 +103,7 @@ describe('the same buyer', () => {
     expect(isSameBuyer(row({ identifierHash: null }), order())).toBe(true);
   });
 
-  test('from another address is told by the payment identifier, which both must have', () => {
+  test('at another address is recognised by the payment identifier, which both presentations must have', () => {
     const moved = { clientHash: hash32('another client') };
     expect(isSameBuyer(row(), order(moved))).toBe(true);
     expect(isSameBuyer(row(), order({ ...moved, identifierHash: hash32('another') }))).toBe(false);
@@ -114,9 +114,18 @@ describe('the same buyer', () => {
 });
 
 describe('a row that failed', () => {
-  test('may be taken over by its first presenter, with the very same authorization, for any request', () => {
+  test('may be taken over by its first presenter, with the very same authorization, for the same request', () => {
     expect(mayTakeOver(row(), order())).toBe(true);
-    expect(mayTakeOver(row(), order({ requestHash: hash32('another') }))).toBe(true);
+    expect(mayTakeOver(row(), order({ requestHash: hash32('another') }))).toBe(false);
+  });
+
+  test('may be taken over by its identifier alone where it has one, and by its client’s address where it has none', () => {
+    expect(mayTakeOver(row(), order({ clientHash: hash32('another') }))).toBe(true);
+    expect(mayTakeOver(row(), order({ identifierHash: null }))).toBe(false);
+    expect(mayTakeOver(row(), order({ identifierHash: hash32('another') }))).toBe(false);
+    const plain = row({ identifierHash: null });
+    expect(mayTakeOver(plain, order())).toBe(true);
+    expect(mayTakeOver(plain, order({ clientHash: hash32('another') }))).toBe(false);
   });
 
   test.each<[string, Partial<Payment>]>([
@@ -139,7 +148,7 @@ describe('the money of an authorization', () => {
     expect(mayHaveMoved(row({ state, reason: null }))).toBe(true);
   });
 
-  test('may have moved after its settlement moved nothing, because anybody can send what the chain has shown', () => {
+  test('may have moved after its settlement moved nothing, because any third party can send an authorization that is public', () => {
     expect(mayHaveMoved(row({ state: 'failed', reason: REVERTED }))).toBe(true);
   });
 

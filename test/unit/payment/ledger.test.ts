@@ -199,7 +199,7 @@ describe('a reservation that its own process gives up', () => {
   });
 });
 
-test('each move is told of once it is on disk, by its own name, and what did not happen is not', async () => {
+test('each move is reported once, after it is on disk, and a move that did not happen is not reported', async () => {
   const told: string[] = [];
   const count = createLedger({ ...options, store, bootId: 'a', onMove: (id, to) => void told.push(`${to} ${id}`) });
   const reserve = async () => String(await count.reserve(payment(randomBytes(32), randomBytes(20)), false));
@@ -220,7 +220,7 @@ test('each move is told of once it is on disk, by its own name, and what did not
   ]);
 });
 
-test('what recovery does is told of as well', async () => {
+test('the moves of a recovery are reported as well', async () => {
   const dead = open('dead');
   const ids = [String(await dead.reserve(payment(), false)), String(await dead.reserve(payment(), false))];
   await dead.storeIntent(String(ids[1]), storedIntent());
@@ -323,16 +323,44 @@ describe('replies', () => {
     return id;
   };
 
-  test('come again five times and no more', async () => {
+  test('are delivered five times at most', async () => {
     const ledger = open('a');
     const id = await settled(ledger, 'bytes');
     for (let i = 0; i < 5; i++) expect(String(Buffer.from((await ledger.redeliver(id)) ?? []))).toBe('bytes');
     expect(await ledger.redeliver(id)).toBeNull();
   });
 
+  test('are kept for a week until their first delivery, and from it for the time of redelivery', async () => {
+    const ledger = open('a');
+    const [id, other] = [await settled(ledger, 'bytes'), await settled(ledger, 'bytes')];
+    now += 7 * 86_400_000 - 1;
+    expect(await ledger.redeliver(id)).not.toBeNull();
+    expect([await ledger.delivered(id), await ledger.delivered(id)]).toEqual([true, false]);
+    now += 1;
+    expect([await ledger.redeliver(other), await ledger.redeliver(id)]).toMatchObject([null, expect.anything()]);
+    now += 900_000 - 1;
+    expect(await ledger.redeliver(id)).toBeNull();
+  });
+
+  test('that were not delivered in the time of redelivery fill half of the store at the most: the oldest are deleted first', async () => {
+    const ledger = open('a');
+    const old = [];
+    for (let at = 0; at < 3; at++) {
+      old.push(await settled(ledger, 'x'.repeat(300)));
+      now += 1;
+    }
+    await ledger.purge();
+    expect(await store.replyBytes()).toBe(900);
+    now += 900_000;
+    await ledger.purge();
+    expect(await store.replyBytes()).toBe(300);
+    expect(await Promise.all(old.map((id) => ledger.redeliver(id)))).toMatchObject([null, null, expect.anything()]);
+  });
+
   test('are gone after their time, and the row stays', async () => {
     const ledger = open('a');
     const id = await settled(ledger, 'bytes');
+    await ledger.delivered(id);
     now += 900_001;
     expect(await ledger.redeliver(id)).toBeNull();
     await ledger.purge();
@@ -355,7 +383,7 @@ describe('replies', () => {
   });
 });
 
-describe('the room for replies', () => {
+describe('the quota for replies', () => {
   test('is not used up by a reply whose reservation is gone', async () => {
     const ledger = open('a');
     const gone = String(await ledger.reserve(payment(), false));
@@ -380,7 +408,7 @@ describe('the room for replies', () => {
   });
 });
 
-test('recovery lets go of one that wakes while it is taken over: what it sells from then on is its own', async () => {
+test('recovery leaves a paused process its rows when that process resumes during the take-over', async () => {
   const asleep = open('asleep');
   await asleep.reserve(payment(), false);
   await asleep.reserve(payment(), false);
@@ -396,7 +424,7 @@ test('recovery lets go of one that wakes while it is taken over: what it sells f
   expect((await asleep.find(sold))?.state).toBe('reserved');
 });
 
-test('recovery forgets what was never sent, takes over the rest, and leaves the living alone', async () => {
+test('recovery releases rows that were never sent, takes over the rest, and leaves rows of living processes alone', async () => {
   const dead = open('dead');
   const [reserved, unsent, sent, ended] = [payment(), payment(), payment(), payment(randomBytes(32), randomBytes(20))];
   await dead.reserve(reserved, false);

@@ -33,7 +33,7 @@ async function settle(id: string, transaction: Uint8Array): Promise<void> {
   await stores.payments.move(id, ['settling'], 'settled', { transaction, endedAt: 1_800_000_001_000 });
 }
 
-test('many payments of one transaction on the chain are told with it, and no batch is asked for', async () => {
+test('a chain transaction finds all of its payments, and no batch is read', async () => {
   const transaction = hash32('transaction');
   for (const id of ['a', 'b', 'c']) await settle(id, transaction);
   await stores.payments.reserve(reservation('open', 'open'), 0, null);
@@ -48,7 +48,7 @@ test('many payments of one transaction on the chain are told with it, and no bat
   expect(asked).toEqual([]);
 });
 
-test('a Gateway transfer is told by its id until its batch is known, and then with the batch, by either of them', async () => {
+test('a Gateway transfer is found by its id, and by its batch too once the batch is known', async () => {
   await settle('gateway', transfer);
   const id = transactionText(transfer) ?? '';
   expect((await lookup(id)).payments).toMatchObject([{ transaction: id, explorerUrl: null }]);
@@ -59,13 +59,13 @@ test('a Gateway transfer is told by its id until its batch is known, and then wi
   expect(asked).toEqual(Array(4).fill('gateway'));
 });
 
-test('what the ledger does not know, or what is no name of a payment, is not found', async () => {
+test('an identifier that the ledger does not know, or that identifies no payment, is not found', async () => {
   for (const id of [hex(hash32('nobody')), transactionText(transfer) ?? '', 'a', '0x12']) {
     await expect(lookup(id)).rejects.toMatchObject({ status: 404, code: 'payment_not_found' });
   }
 });
 
-test('a claim is told by its payment hash on every network that is sold on, without an explorer; delivered, with that time', async () => {
+test('a claim is found by its payment hash on every Lightning network that is sold on, with its delivery time and no explorer link', async () => {
   const paymentHash = hash32('claimed');
   const key = { network: 'lnbtc:0', paymentHash };
   const terms = { payTo: Buffer.alloc(33, 2), amountMsat: 25_000n };
@@ -89,7 +89,7 @@ test('a claim is told by its payment hash on every network that is sold on, with
   expect(await lookup(hex(paymentHash))).toEqual({ payments: [{ ...claim, state: 'delivered', at: 1_800_000_005 }] });
 });
 
-test('a claim that the facilitator made for another seller is told as claimed', async () => {
+test('a claim that the facilitator made for another seller is shown as claimed', async () => {
   const paymentHash = hash32('facilitated');
   const times = { claimedAt: 1_800_000_000_000, keepUntil: 1_800_000_001_000, account: null };
   const terms = { payTo: Buffer.alloc(33, 2), amountMsat: 1n };
@@ -99,7 +99,7 @@ test('a claim that the facilitator made for another seller is told as claimed', 
   ]);
 });
 
-test('a payment in a block is told with the block, and one without an explorer without a link', async () => {
+test('a mined payment is shown with its block, and without a link where no explorer is configured', async () => {
   const transaction = hash32('mined');
   await stores.payments.reserve(reservation('mined', 'mined'), 0, null);
   await stores.payments.move('mined', ['reserved'], 'settling', {});
@@ -109,7 +109,7 @@ test('a payment in a block is told with the block, and one without an explorer w
   expect((await bare(hex(transaction))).payments).toMatchObject([{ block: 77, explorerUrl: null }]);
 });
 
-test('a payment that the ledger forgot while it was looked up is told by nobody', async () => {
+test('a payment whose row is deleted during the lookup is not found', async () => {
   await settle('gone', transfer);
   await stores.transfers.note('gone', { status: 'completed', transaction: hash32('batch'), nextCheckAt: null });
   const { payments, transfers, lightning: claims } = stores;
@@ -120,7 +120,7 @@ test('a payment that the ledger forgot while it was looked up is told by nobody'
   await expect(forgetful(hex(hash32('batch')))).rejects.toMatchObject({ status: 404 });
 });
 
-test('what is no name of a payment is refused without a look into the ledger', async () => {
+test('an identifier of a wrong form is refused without a ledger read', async () => {
   const away = async () => {
     throw new Error('asked');
   };
@@ -132,12 +132,12 @@ test('what is no name of a payment is refused without a look into the ledger', a
   await expect(idle(hex(hash32('some')))).rejects.toThrow('asked');
 });
 
-test('a payment that is open is told with the second in which it was reserved', async () => {
+test('an open payment is shown with the second in which it was reserved', async () => {
   await stores.payments.reserve(reservation('open', 'open', { reservedAt: 1_800_000_000_999 }), 0, null);
   expect((await lookup(hex(hash32('open')))).payments).toMatchObject([{ state: 'reserved', at: 1_800_000_000 }]);
 });
 
-test.each(['x', 'xx'])('a hash with %j in front of it is no hash', async (front) => {
+test.each(['x', 'xx'])('a hash with %j in front of it is refused', async (front) => {
   await settle('paid', hash32('transaction'));
   await expect(lookup(`${front}${hex(hash32('transaction')).slice(2)}`)).rejects.toMatchObject({ status: 404 });
   await expect(lookup(`${hex(hash32('transaction'))}${front}`)).rejects.toMatchObject({ status: 404 });

@@ -46,7 +46,7 @@ test('a round comes after the start, after each interval and when the settlement
   expect(drain()).toEqual(['stop']);
 });
 
-test('a part that fails is logged and keeps no other from its turn; one that is long keeps only itself', async () => {
+test('a part that fails is logged and delays no other part, and a slow part delays only itself', async () => {
   const { promise: reconciled, resolve: end } = Promise.withResolvers<void>();
   const { maintenance, warned, drain } = newMaintenance({ fails: true, reconciled });
   await maintenance.start();

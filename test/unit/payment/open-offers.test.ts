@@ -66,7 +66,7 @@ describe('a challenge', () => {
     }
   });
 
-  test('tells why a payment was refused, on the listed address and on any other', () => {
+  test('says why a payment was refused, on the listed address and on any other', () => {
     for (const target of [path, `${path}?tag=a`])
       expect(decoded(challenge(target, 'payment_already_used'))).toMatchObject({
         error: 'payment_already_used',

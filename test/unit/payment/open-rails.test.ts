@@ -12,14 +12,14 @@ import { createLedger } from '../../../src/payment/ledger.ts';
 import { openRails, type RailKit } from '../../../src/payment/open-rails.ts';
 import { openSettling } from '../../../src/payment/open-settling.ts';
 import type { OpenRail } from '../../../src/payment/rail.ts';
-import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/payload.ts';
+import { gatewayExtra } from '../../../src/payment/rails/usdc-gateway/checks.ts';
 import type { Relaying, Verdict } from '../../../src/payment/settler.ts';
 import { settleRequest } from '../../../src/payment/settlers/facilitator/request.ts';
 import { createRelaying } from '../../../src/payment/settlers/relayer/relaying.ts';
 import { createWallet } from '../../../src/payment/settlers/relayer/wallet.ts';
 import { NOTHING_SPENT } from '../../../src/store/ports/spending.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
+import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
@@ -87,7 +87,7 @@ describe('the configuration of the rails', () => {
       /^REMOTE_FACILITATOR_SELLER_KEY is set/,
     ],
     [{ GATEWAY_TOKEN: 'a b' }, /^GATEWAY_TOKEN: a token without spaces/],
-  ])('%j is told as a problem', (env, problem) => {
+  ])('%j is reported as a problem of the configuration', (env, problem) => {
     expect(problemsOf(env)).toEqual([expect.stringMatching(problem)]);
   });
 });
@@ -151,7 +151,16 @@ describe('the rails', () => {
     const spending = { add: async () => {}, spentOn: async () => NOTHING_SPENT };
     const { relayerPrivateKey: key } = config;
     const parts = {
-      ...{ config, chain: NO_CHAIN, wallet: key && createWallet(key, 5042), ledger, channels, spending, transfers, outgoing },
+      ...{
+        config,
+        chain: NO_CHAIN,
+        wallet: key && createWallet(key, 5042),
+        ledger,
+        channels,
+        spending,
+        transfers,
+        outgoing,
+      },
       // Of these the rails use what is given here, and nothing else.
       ...{ evidence: evidence as unknown as Evidence, check: check as unknown as ChainCheck, token },
       ...{ clock: systemClock, log },
@@ -247,7 +256,7 @@ describe('the rails', () => {
     await close();
   });
 
-  test('are told apart by the contract that was signed for; a row of a rail that is off stays as it is', async () => {
+  test('are distinguished by the contract that the payer signed for, and a row of a rail that is off stays as it is', async () => {
     const on = await open({ ...facilitated(), ...withGateway() });
     const off = await open(facilitated());
     expect(on.rails.map(({ purchase }) => bytesToHex(purchase.contract))).toEqual([USDC, WALLET]);
@@ -317,7 +326,7 @@ describe('the rails', () => {
     ],
     ['nowhere', {}, undefined],
     ['of nobody', { 'eip155:5042': [] }, undefined],
-  ])('tell who sends a facilitator’s settlements, where /supported names a signer %s', async (_, told, sender) => {
+  ])('report the sender of a facilitator’s settlements when /supported names a signer %s', async (_, told, sender) => {
     const { probe, close } = await open(facilitated());
     kinds = [{ x402Version: 2, scheme: 'exact', network: 'eip155:5042' }];
     signers = told;
@@ -325,7 +334,7 @@ describe('the rails', () => {
     await close();
   });
 
-  test('tell no sender of a service that does not settle for this network', async () => {
+  test('report no sender for a service that does not settle on this network', async () => {
     const { probe, close } = await open(facilitated());
     kinds = [];
     signers = { 'eip155:5042': [`0x${'ab'.repeat(20)}`] };
@@ -333,7 +342,7 @@ describe('the rails', () => {
     await close();
   });
 
-  test('sell nothing over a facilitator while the token lets nothing through, and over the Gateway as ever', async () => {
+  test('sell nothing over a facilitator while the token is paused, and go on selling over the Gateway', async () => {
     const { direct, gateway: batched, close } = await open({ ...facilitated(), ...withGateway() });
     expect([direct.settler.unavailable(), batched?.settler.unavailable()]).toEqual([null, null]);
     shut = 'the token is paused';
@@ -343,7 +352,7 @@ describe('the rails', () => {
     expect(direct.settler.unavailable()).toMatch(/stopping/);
   });
 
-  test('tell another ledger’s payments from their own on the Gateway alone', async () => {
+  test('separate another ledger’s payments from their own only on the Gateway', async () => {
     const { direct, gateway: batched, close } = await open({ ...facilitated(), ...withGateway() });
     expect([direct.ownOnly, batched?.ownOnly]).toEqual([false, true]);
     const own = await open({});
@@ -351,7 +360,7 @@ describe('the rails', () => {
     await Promise.all([close(), own.close()]);
   });
 
-  test('have the token tried when a facilitator’s settlement of a plain account moves nothing', async () => {
+  test('test the token when a facilitator’s settlement of a plain account moves nothing', async () => {
     const { direct, close } = await open(facilitated());
     const unsent = { transaction: '', network: 'eip155:5042' };
     answer = async () => ({ json: { success: false, errorReason: 'invalid_exact_evm_transaction_failed', ...unsent } });
@@ -362,7 +371,7 @@ describe('the rails', () => {
     await close();
   });
 
-  test('end a Gateway payment that was used before it was handed over, and ask for nothing', async () => {
+  test('end a Gateway payment that was used before it was handed over, without a request to settle it', async () => {
     const { gateway: batched, close } = await open(withGateway());
     const { privateKey, address } = newKey();
     gateway.deposit(address, 5000n);
@@ -387,7 +396,7 @@ describe('the rails', () => {
     await close();
   });
 
-  test('ask the Gateway before a handler runs, and refuse in its words', async () => {
+  test('ask the Gateway before a handler runs, and refuse with the Gateway’s reason', async () => {
     const { rails, close } = await open(withGateway());
     const { privateKey, address } = newKey();
     gateway.deposit(address, 1000n);
@@ -405,7 +414,7 @@ describe('the rails', () => {
     await close();
   });
 
-  test('take the trial’s key only when it is the seller’s', async () => {
+  test('accept a seller key for Circle’s facilitator only when it is the key of SELLER_ADDRESS', async () => {
     const trial = (key: Uint8Array) => ({
       ...{ ...facilitated(), REMOTE_FACILITATOR_MODE: 'circle' },
       REMOTE_FACILITATOR_SELLER_KEY: bytesToHex(key),

@@ -68,7 +68,7 @@ test('a refusal names the member that is wrong, and what it must be', () => {
   ]);
 });
 
-test('equal identifiers have equal hashes, whoever sends them, and others have others', () => {
+test('equal identifiers have equal hashes for every client, and different identifiers have different hashes', () => {
   const [one, two] = ['identifier-number-1', 'identifier-number-2'];
   expect(hashIdentifier(withId(one))).toEqual(hashIdentifier({ 'payment-identifier': { info: { id: one } } }));
   expect(hashIdentifier(withId(one))).not.toEqual(hashIdentifier(withId(two)));

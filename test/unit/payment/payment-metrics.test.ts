@@ -8,21 +8,24 @@ import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createPaymentMetrics } from '../../../src/payment/payment-metrics.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
+import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
+import { channelState, channelTerms, depositSale } from '../../support/ledger/channel-rows.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
 let store: LedgerStore;
 let claims: LightningStore;
 let registry: Registry;
+let db: Sqlite;
 let now: number;
 const clock = { nowMs: () => now, sleep: async () => {} };
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'metrics-'));
-  const db = openLedgerDatabase(join(folder, 'ledger.db'));
+  db = openLedgerDatabase(join(folder, 'ledger.db'));
   store = createLedgerStore(db);
   claims = createLightningStore(db);
   registry = new Registry();
@@ -55,6 +58,15 @@ async function sample(name: string, labels: Record<string, string | number> = {}
   return found?.value ?? null;
 }
 const moves = (state: string, rail = 'usdc') => sample('payment_moves_total', { rail, state });
+
+test('a deposit into a channel counts as settled with what it paid for, not with the rest', async () => {
+  const { metrics } = counted();
+  await createChannelStore(db).note(channelTerms('a'), channelState(), now);
+  await store.reserve(depositSale('d', 'a', 1500n, { price: 1500n, amount: 9_000_000n }), 0, null);
+  await store.move('d', ['reserved'], 'settled', { block: 7, endedAt: now });
+  metrics.onMove('d', 'settled');
+  expect(await sample('payment_settled_usdc_total')).toBe(0.0015);
+});
 
 test('each move that happened is counted once, and one that did not is not', async () => {
   const { ledger } = counted();
@@ -95,7 +107,7 @@ test('what recovery takes over is counted, and its settlement adds to the total 
   expect(await sample('payment_settlement_duration_seconds_count', { outcome: 'settled' })).toBeNull();
 });
 
-test('what is open is told by state with the age of the oldest, and nothing open has no age', async () => {
+test('open payments are counted by state, with the age of the oldest, and without an age when none is open', async () => {
   const { ledger } = counted();
   expect(await sample('payment_oldest_open_timestamp_seconds')).toBeNull();
   const first = await reserve(ledger);
@@ -112,7 +124,7 @@ test('what is open is told by state with the age of the oldest, and nothing open
   expect(await sample('payment_oldest_open_timestamp_seconds')).toBe(1_800_000_005);
 });
 
-test('a ledger that cannot be read takes its gauges away, and nothing else', async () => {
+test('a ledger that cannot be read removes its own gauges, and no other metric', async () => {
   const { ledger, metrics } = counted();
   await ledger.storeIntent(await reserve(ledger), storedIntent());
   expect(await sample('payments_open', { state: 'settling' })).toBe(1);
@@ -126,7 +138,7 @@ test('a ledger that cannot be read takes its gauges away, and nothing else', asy
   expect(await sample('payment_reply_bytes')).toBeNull();
 });
 
-test('a settlement is timed once, and one that nobody here waits for any more only where it has ended', async () => {
+test('a settlement is timed once, and one without a waiting buyer is timed only when it has ended', async () => {
   const { metrics } = counted();
   const ids = { settled: 'paid', failed: 'refused', unknown: 'unsure', null: 'gone' } as const;
   for (const id of Object.values(ids)) metrics.onMove(id, 'settling');

@@ -18,6 +18,7 @@ import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createServe } from '../../../src/payment/serve.ts';
 import type { Verdict } from '../../../src/payment/settler.ts';
 import { type Intent, REVERTED } from '../../../src/payment/settler.ts';
+import { createUnknownPayments } from '../../../src/payment/unknown-payments.ts';
 import { LIVING_MS } from '../../../src/store/ports/instances.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
@@ -48,7 +49,7 @@ let failures: Failures;
 /** What the rail and its settler say, and which of them was asked. */
 let shortage: string | null;
 let refused: string | null;
-let settlers: PurchaseRail['settler'];
+let status: PurchaseRail['status'];
 let signature: () => Promise<void>;
 let reviewed: Verdict;
 let look: () => Promise<void>;
@@ -87,7 +88,7 @@ beforeEach(() => {
   clock = createManualClock(Date.now());
   failures = createFailures(LIMITS, clock);
   [shortage, refused, asked, errors, handed] = [null, null, [], [], []];
-  settlers = { unavailable: () => shortage, refuses: () => refused };
+  status = { unavailable: () => shortage, refuses: () => refused };
   signature = async () => {};
   reviewed = { kind: 'open' };
   told = [];
@@ -111,7 +112,7 @@ function openLedger({ storeBytes = 1000, maxOpen = 0 } = {}): Ledger {
 function open() {
   const rail: PurchaseRail = {
     contract: hexToBytes(USDC),
-    settler: settlers,
+    status,
     read: (payload) => readSigned(payload, hexToBytes(USDC)),
     checkAccepted,
     requirement: (plain) => plain,
@@ -153,6 +154,7 @@ function open() {
     },
     railFor: () => rail,
     failures,
+    unknown: createUnknownPayments({ ledger, limits: { payer: 2, client: 3 }, clock }),
     serve: createServe({ ledger, sources: {} as Sources, handlerTimeoutMs: 1000 }),
     sources: {} as Sources,
     ...{ clock, network: TERMS.network },
@@ -234,7 +236,7 @@ describe('a call that is malformed', () => {
 });
 
 describe('an intent', () => {
-  test('is handed over as one that nobody has seen, with what was learned of its payer', async () => {
+  test('is passed to the settler as never broadcast, with what was read of its payer', async () => {
     const payment = sign();
     await present(payment);
     const { from, nonce } = payment.authorization;
@@ -407,13 +409,13 @@ describe('before anything is spent on a payment', () => {
     expect(await present(sign(), { client: '192.0.2.2' })).toHaveProperty('body');
   });
 
-  test('a settler that refuses nobody is not asked', async () => {
-    settlers = { unavailable: () => shortage };
+  test('a settler without refused payers is not asked', async () => {
+    status = { unavailable: () => shortage };
     shop = open();
     expect(await present(sign())).toHaveProperty('body');
   });
 
-  test('a payer whom the settler refuses waits for long', async () => {
+  test('a payer that the settler refuses must wait for an hour', async () => {
     refused = 'its payments cost gas';
     expect(await present(sign())).toMatchObject({ status: 429, code: 'payer_refused', retryAfterSeconds: 3600 });
     expect(await spent()).toEqual(stopped);
@@ -533,6 +535,54 @@ describe('what fails uncharged', () => {
   });
 });
 
+describe('payments whose outcome is unknown', () => {
+  const WAITING = { status: 429, code: 'unknown_payments', charged: false, retryAfterSeconds: 10 };
+  beforeEach(() => {
+    settle = (id) => ledger.unknown(id);
+  });
+
+  test('of one payer end its new purchases at the limit, and none of another payer’s', async () => {
+    const key = newKey();
+    for (let at = 0; at < 2; at++) expect(await present(sign(latch, { key }))).toMatchObject({ status: 503 });
+    asked.length = 0;
+    expect(await present(sign(latch, { key }))).toMatchObject(WAITING);
+    expect([asked, latch.runs()]).toEqual([['terms'], 2]);
+    settle = paid(1000n);
+    expect(await present(sign())).toHaveProperty('body');
+  });
+
+  test('of one client end its new purchases at the limit, whatever payers it names', async () => {
+    for (let at = 0; at < 3; at++) await present(sign());
+    expect(await present(sign())).toMatchObject(WAITING);
+    settle = paid(1000n);
+    expect(await present(sign(), { client: '192.0.2.2' })).toHaveProperty('body');
+  });
+
+  test('are counted for a /48 as well, which may have four times as many as a client', async () => {
+    const networks = Array.from({ length: 13 }, (_, at) => `2001:db8:1:${at.toString(16)}::/64`);
+    const answers = [];
+    for (const client of networks) answers.push(await present(sign(), { client }));
+    expect(answers.slice(0, 12).map((answer) => (answer as { status: number }).status)).toEqual(Array(12).fill(503));
+    expect(answers[12]).toMatchObject(WAITING);
+    expect(await present(sign(), { client: '2001:db8:2:1::/64' })).toMatchObject({ status: 503 });
+  });
+
+  test('are never refused their own answer, and free their places when they end', async () => {
+    const key = newKey();
+    const payments = [sign(latch, { key }), sign(latch, { key })];
+    for (const payment of payments) await present(payment);
+    const next = sign(latch, { key });
+    expect(await present(next)).toMatchObject(WAITING);
+    resume = paid(1000n);
+    expect(await present(payments[0] as Signed)).toHaveProperty('body');
+    settle = paid(1000n);
+    // The rows are read again once a second.
+    expect(await present(next)).toMatchObject(WAITING);
+    await clock.advance(1000);
+    expect(await present(next)).toHaveProperty('body');
+  });
+});
+
 describe('a settlement that moved nothing', () => {
   test('and was sent counts against payer and client, and against the client’s new payers for a day', async () => {
     settle = reverted;
@@ -561,7 +611,7 @@ describe('a settlement that moved nothing', () => {
         throw new Error('the disk is away');
       },
     ],
-  ])('that %s is unknown, and counts against nobody', async (_, end) => {
+  ])('that %s is unknown, and counts against no payer and no client', async (_, end) => {
     settle = end;
     const key = newKey();
     expect(await present(sign(latch, { key }))).toMatchObject({ code: 'settlement_unknown', charged: 'unknown' });
@@ -714,7 +764,7 @@ describe('the same payment', () => {
   });
 });
 
-test('the rail is told who asks, what the signature told, and that it is the first time', async () => {
+test('the rail gets the client, the result of the signature check, and that this is the first presentation', async () => {
   await present(sign());
   expect(told).toEqual([
     { look: CLIENT, signed: null, isAgain: false },
@@ -723,10 +773,10 @@ test('the rail is told who asks, what the signature told, and that it is the fir
 });
 
 describe('a payment that has reverted', () => {
-  async function once(): Promise<Signed> {
+  async function once(of: { endpoint: typeof latch.endpoint } = latch, identifier = ''): Promise<Signed> {
     settle = reverted;
-    const payment = sign();
-    await present(payment);
+    const payment = sign(of, { identifier });
+    await present(payment, { of });
     failures = createFailures({ payer: 0, client: 0, clientSettlements: 0 }, clock);
     shop = open();
     return payment;
@@ -765,8 +815,8 @@ describe('a payment that has reverted', () => {
     expect([latch.runs(), (await rowOf(payment))?.state]).toEqual([1, 'failed']);
   });
 
-  test('is served where a third party has paid it since, whatever its time and its payer: only the call must be the same price', async () => {
-    const payment = await once();
+  test('is served where a third party has paid it since, whatever its time and its payer: only the call must be the same', async () => {
+    const payment = await once(moody);
     reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
     resume = paid(1000n);
     [refused, shortage] = ['a ban', 'late'];
@@ -774,12 +824,33 @@ describe('a payment that has reverted', () => {
     asked.length = 0;
     moody.fail();
     expect(await present(payment, { of: moody })).toMatchObject({ status: 502, charged: 'unknown' });
+    moody.recover();
+    expect(await present(payment, { of: moody })).toHaveProperty('body');
+    expect([asked, latch.runs()]).toEqual([[], 0]);
+  });
+
+  test('buys nothing for another request, because a third party at the same address may present it', async () => {
+    const payment = await once();
+    expect(await present(payment, { of: moody })).toMatchObject(REFUSED);
+    expect(await present(payment, { query: { tag: 'other' } })).toMatchObject(REFUSED);
+    reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
+    expect(await present(payment, { of: moody })).toMatchObject(REFUSED);
+    expect(await rowOf(payment)).toMatchObject({ state: 'failed', reason: REVERTED });
+    resume = paid(1000n);
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 2 });
-    expect(asked).toEqual([]);
+  });
+
+  test('and that has an identifier buys nothing without it, not even from the same address', async () => {
+    const payment = await once(latch, 'order-17-of-the-buyer');
+    const { authorization, requirement } = payment;
+    const copied = { ...payment, header: headerOf(payloadOf(authorization, requirement)) };
+    resume = paid(1000n);
+    expect(await present(copied)).toMatchObject(REFUSED);
+    expect(await present(payment, { client: '192.0.2.2' })).toHaveProperty('body');
   });
 
   test('and that a third party has paid since runs failing calls no more often than any payment, and is never refused for a day', async () => {
-    const payment = await once();
+    const payment = await once(moody);
     reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
     resume = paid(1000n);
     failures = createFailures({ payer: 2, client: 0, clientSettlements: 1 }, clock);
@@ -792,11 +863,12 @@ describe('a payment that has reverted', () => {
     }
     told.length = 0;
     const waiting = { status: 429, code: 'payer_failures', charged: 'unknown', retryAfterSeconds: 60 };
-    expect(await present(payment)).toMatchObject(waiting);
+    expect(await present(payment, { of: moody })).toMatchObject(waiting);
     // Refused before any look at the evidence, which may cost requests.
     expect(told).toEqual([]);
+    moody.recover();
     await clock.advance(60_000);
-    expect(delivered(await present(payment))).toMatchObject({ tag: 'none' });
+    expect(await present(payment, { of: moody })).toHaveProperty('body');
   });
 
   test('is not said to have cost nothing where it has paid and is presented for a call of another price, whatever it says to accept', async () => {
@@ -874,7 +946,7 @@ describe('a payment that has reverted', () => {
       { status: 502 },
     ],
   ])('and is presented %s is not said to have cost nothing', async (_, breakIt, expected) => {
-    const payment = await once();
+    const payment = await once(moody);
     breakIt();
     expect(await present(payment, { of: moody })).toMatchObject({ ...expected, charged: 'unknown' });
     expect((await rowOf(payment))?.state).toBe('failed');

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createRailWatch } from '../../../src/payment/rail-watch.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
-test('remote rails are asked once a minute, and one that turns bad is said once', async () => {
+test('remote services are probed once a minute, and a new fault is logged once', async () => {
   const clock = createManualClock(0);
   const warned: object[] = [];
   let asked = 0;

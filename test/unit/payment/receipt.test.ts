@@ -12,7 +12,7 @@ function settled(more: Partial<Payment> = {}): Payment {
   return {
     ...reservation('a', 'a', { amount: 1000n, price: 1000n }),
     ...{ state: 'settled', signature: null, charged: 1000n, payerHasCode: false, checkedBlock: 1, transaction: HASH },
-    ...{ block: 9, reason: null, endedAt: 2, deliveries: 0, channel: null, calldata: null },
+    ...{ block: 9, reason: null, endedAt: 2, deliveries: 0, deliveredAt: null, channel: null, calldata: null },
     ...more,
   };
 }

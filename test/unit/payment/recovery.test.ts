@@ -34,14 +34,19 @@ function open(bootId: string): Ledger {
 const reserve = async (bootId: string): Promise<string> => String(await open(bootId).reserve(sale(bootId), false));
 
 /** Which of these rows are still there after this process has taken over what others left. */
-async function leftAfter(rows: string[], living: (() => string[]) | undefined, patienceMs: number, dead?: string[]) {
+async function leftAfter(
+  rows: string[],
+  living: (() => string[]) | undefined,
+  takeOverAfterMs: number,
+  dead?: string[],
+) {
   const log = { warn: (detail: object) => void warned.push(detail) };
-  await createRecovery({ ledger: open('this'), living, patienceMs, clock, log })(dead);
+  await createRecovery({ ledger: open('this'), living, takeOverAfterMs, clock, log })(dead);
   const found = await Promise.all(rows.map((id) => store.get(id)));
   return rows.filter((_, index) => found[index] !== null);
 }
 
-test('a process that has the ledger for itself takes over all that others left, at once', async () => {
+test('a process that is alone on the ledger takes over all rows of dead processes at once', async () => {
   const [own, other] = [await reserve('this'), await reserve('other')];
   expect(await leftAfter([own, other], undefined, 0)).toEqual([own]);
   expect(warned).toEqual([{ released: 1, unknown: 0 }]);
@@ -49,7 +54,7 @@ test('a process that has the ledger for itself takes over all that others left, 
   expect(warned).toHaveLength(1);
 });
 
-test('beside others the dead’s rows are taken over at once, unknown processes’ after a while, the living’s never', async () => {
+test('beside other processes, rows of dead ones are taken over at once, rows of unlisted ones after a while, rows of living ones never', async () => {
   const [alive, dead, unheard] = [await reserve('alive'), await reserve('dead'), await reserve('unheard')];
   const rows = [alive, dead, unheard];
   const living = () => ['alive'];
@@ -59,7 +64,7 @@ test('beside others the dead’s rows are taken over at once, unknown processes�
   expect(await leftAfter([alive, unheard], living, PATIENCE_MS)).toEqual([alive]);
 });
 
-test('an operator is told of every take-over, of what was forgotten and of what is unknown now', async () => {
+test('every take-over is logged with the number of released and of unknown rows', async () => {
   const [forgotten, sent] = [await reserve('one'), await reserve('other')];
   await open('other').storeIntent(sent, storedIntent());
   await open('other').noteBroadcast([{ id: sent, transaction: hash32('transaction') }]);

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => opened.close());
 
-test('whoever reserves hears the id before the row can be there, so that no upkeep takes it for one that nobody serves', async () => {
+test('the caller of a reservation gets the id before the row can exist, so maintenance never releases a row that is being served', async () => {
   const told: string[] = [];
   const heardFirst: boolean[] = [];
   const store = opened.stores.payments;

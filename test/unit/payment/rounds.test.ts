@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createRounds } from '../../../src/payment/rounds.ts';
 
-test('a round that is running is shared, the next is a new one, and a failed one is said and ends nothing', async () => {
+test('concurrent callers share a running round, the next caller starts a new one, and a failed round is logged', async () => {
   const warned: object[] = [];
   const ends: ((error?: Error) => void)[] = [];
   const work = () => new Promise<void>((done, fail) => ends.push((error) => (error ? fail(error) : done())));

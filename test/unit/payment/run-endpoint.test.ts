@@ -33,7 +33,7 @@ function hanging() {
   return { run, stopped: stopped.promise };
 }
 
-test('the bytes of a reply, and nothing is left behind on the buyer’s signal', async () => {
+test('a run returns the reply’s bytes and leaves no listener on the buyer’s signal', async () => {
   let own: AbortSignal | undefined;
   const { buyer, answer } = start(async (signal) => {
     own = signal;
@@ -45,7 +45,7 @@ test('the bytes of a reply, and nothing is left behind on the buyer’s signal',
   expect(own?.aborted).toBe(false);
 });
 
-test('one that takes too long is an upstream failure, and is told to stop', async () => {
+test('a run that takes too long is an upstream failure, and its own signal aborts', async () => {
   const { run, stopped } = hanging();
   const { buyer, answer } = start(run, 5);
   await expect(answer).rejects.toThrow(new UpstreamFailed('endpoint', 'no answer in time'));
@@ -53,7 +53,7 @@ test('one that takes too long is an upstream failure, and is told to stop', asyn
   expect(getEventListeners(buyer.signal, 'abort')).toEqual([]);
 });
 
-test('a buyer who leaves ends it, for his own reason, and one who had left before too', async () => {
+test('a buyer who disconnects before or during a run ends it with 499', async () => {
   const { run, stopped } = hanging();
   const { buyer, answer } = start(run);
   buyer.abort('left');
@@ -63,7 +63,7 @@ test('a buyer who leaves ends it, for his own reason, and one who had left befor
   await expect(gone).rejects.toMatchObject({ status: 499 });
 });
 
-test('what the endpoint throws is thrown as it is, at once or later', async () => {
+test('a run throws what the endpoint throws, at once or later', async () => {
   const own = new AppError(404, 'not_here', 'there is no such thing');
   await expect(start(() => Promise.reject(own)).answer).rejects.toBe(own);
   const atOnce = () => {
@@ -80,7 +80,7 @@ test('a reply that breaks its own schema is never sold, and the error says for t
   await expect(answer).rejects.toMatchObject({ cause: { issues: [{ path: ['n'] }] } });
 });
 
-test('no timer is left of a run that has ended, whichever way', async () => {
+test('a run leaves no timer, however it ended', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
     await start(async () => ({ n: 7 })).answer;

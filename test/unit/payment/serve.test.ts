@@ -65,7 +65,7 @@ test('a buyer who leaves at the last moment, while the reply is checked, pays no
   expect(stored).toEqual([]);
 });
 
-test('a reply for which there is no room is not sold', async () => {
+test('a reply that does not fit in the reply store is not sold', async () => {
   const error = await bench(async () => false)
     .answer()
     .catch((thrown: unknown) => thrown);

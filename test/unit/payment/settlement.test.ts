@@ -165,15 +165,36 @@ describe('a fresh intent', () => {
     expect([given, errors]).toEqual([[], []]);
   });
 
-  test('whose row is gone ends as nothing, and no timer is left behind', async () => {
+  test('returns null when its row was deleted, and leaves no timer', async () => {
     const payment = await stored('a');
     await ledger.abandon(payment.id);
     expect(await open().settle(intentOf(payment), CONTRACT)).toBeNull();
-    expect([clock.sleepers(), errors]).toEqual([[], []]);
+    expect([clock.pendingSleeps(), errors]).toEqual([[], []]);
   });
 });
 
 describe('a payment that is presented again', () => {
+  test('with a call of its own is sent with that call, to the contract that its payer signed for', async () => {
+    const payment = await unknown('deposit');
+    const calldata = Buffer.from('the deposit');
+    await store.move(payment.id, ['unknown'], 'unknown', { calldata });
+    const row = (await ledger.get(payment.id)) as Payment;
+    await open().resume(row);
+    expect(given[0]?.call).toEqual({ to: payment.contract, data: calldata });
+  });
+
+  test('and again is looked up after what is more urgent, from the third lookup on', async () => {
+    outcome = { kind: 'unknown' };
+    const payment = await unknown('a', { sent: true });
+    const settlement = open();
+    for (let time = 0; time < 4; time++) {
+      await settlement.resume(payment);
+      await clock.advance(1000);
+    }
+    await settlement.carry(payment.id);
+    expect(lookups.map(({ rank }) => rank)).toEqual(['settle', 'settle', 'collect', 'collect', 'collect']);
+  });
+
   test('is looked up first, and sent where the evidence leaves it open', async () => {
     const payment = await unknown('a', { sent: true, hasCode: true });
     expect(await open().resume(payment)).toMatchObject({ state: 'settled' });
@@ -264,7 +285,7 @@ describe('where other ledgers sell to the same seller out of the same evidence',
     verdict = SETTLED;
   });
 
-  test('what was paid before this ledger handed it over is another’s', async () => {
+  test('a payment that was made before this ledger handed it over is not ours', async () => {
     expect(await open().resume(await unknown('a'))).toMatchObject({ state: 'failed', reason: 'payment_already_used' });
   });
 
@@ -296,13 +317,13 @@ describe('where other ledgers sell to the same seller out of the same evidence',
 });
 
 describe('a row of another process', () => {
-  test('that was never near the chain is sent without a look', async () => {
+  test('that was never sent is sent without a lookup', async () => {
     const payment = await stored('a');
     await open().carry(payment.id);
     expect([await stateOf(payment), lookups, given.length]).toEqual(['settled', [], 1]);
   });
 
-  test('that was handed out, or failed before, is looked up first', async () => {
+  test('that was sent before, or failed before, is looked up first', async () => {
     const sent = await stored('a', { sent: true });
     await open().carry(sent.id);
     const before = await stored('b');
@@ -317,7 +338,7 @@ describe('a row of another process', () => {
     expect(given).toHaveLength(2);
   });
 
-  test('whose buyer has been told that its outcome is unknown is looked up, though nothing of it was noted', async () => {
+  test('whose buyer got settlement_unknown is looked up, even when no transaction was noted', async () => {
     const payment = await unknown('a');
     verdict = SETTLED;
     await open().carry(payment.id);
@@ -368,7 +389,7 @@ describe('a round of reconciliation', () => {
     expect(await stateOf(payment)).toBe('unknown');
   });
 
-  test('looks at no more than a hundred rows, and the next one goes on where it ended, and then begins anew', async () => {
+  test('looks up a hundred rows at most, and the next round goes on from there', async () => {
     verdict = { kind: 'unknown' };
     const ids = Array.from({ length: 250 }, (_, at) => `row ${String(at).padStart(4, '0')}`);
     await putUnknown(ids);
@@ -412,7 +433,7 @@ describe('a round of reconciliation', () => {
     expect((await ledger.countByState()).reserved).toBe(0);
   });
 
-  test('tells the row of a buyer that is gone as unknown, as long as the evidence does not say more', async () => {
+  test('marks the row of a disconnected buyer unknown until the evidence shows its end', async () => {
     verdict = { kind: 'unknown' };
     const payment = await stored('a', { sent: true });
     await open().reconcile(served);
@@ -457,7 +478,7 @@ describe('a round of reconciliation', () => {
     expect((await ledger.countByState()).settled).toBe(2);
   });
 
-  test('lets go of replies whose time is over', async () => {
+  test('deletes expired replies', async () => {
     const payment = await stored('a');
     await open().settle(intentOf(payment), CONTRACT);
     expect(await store.replyBytes()).toBe(5);

@@ -52,7 +52,7 @@ function open(bootId: string): Ledger {
   return createLedger({ store, clock: systemClock, bootId, ...limits });
 }
 
-/** The settling process, over a settler that does as it is told, and a chain that nobody answers for. */
+/** The settling process, over a settler that the test controls, and a chain that does not answer. */
 function settling(hasGateway = true) {
   const ledger = open('settling');
   const chain = createChainClient({ rpcUrls: ['http://127.0.0.1:9'], chainId: 5042, timeoutMs: 100 });
@@ -92,24 +92,24 @@ async function intent(): Promise<string> {
   return id;
 }
 
-test('a fresh intent of another process is settled, once however often it is asked for', async () => {
+test('a fresh intent of another process is settled once, however often the process asks', async () => {
   const local = settling();
   const id = await intent();
   await Promise.all([local.carry(id), local.carry(id)]);
   expect(await serving.get(id)).toMatchObject({ state: 'settled', block: 7, charged: 500n, signature: null });
-  // This process settles: those that ask for a row are told so, also where there was nothing to do.
+  // This process settles: it answers each request for a row, also when there was nothing to do.
   expect(await local.carry(id)).toBe(true);
   expect(given).toMatchObject([{ id, fromBlock: 4, broadcast: false }]);
 });
 
-test('what is reserved, or gone, is not settled', async () => {
+test('a row that is reserved or deleted is not settled', async () => {
   const local = settling();
   await local.carry(String(await serving.reserve(sale('reserved'), false)));
   await local.carry('no such payment');
   expect(given).toEqual([]);
 });
 
-test('what may be on the chain already is not sent while the chain cannot be asked', async () => {
+test('a payment that may be on the chain is not sent while the chain cannot be read', async () => {
   const local = settling();
   const id = await intent();
   await serving.noteBroadcast([{ id, transaction: randomBytes(32) }]);
@@ -118,7 +118,7 @@ test('what may be on the chain already is not sent while the chain cannot be ask
   expect((await serving.get(id))?.state).toBe('settling');
 });
 
-test('all that waits for its first settlement is carried, and nothing else', async () => {
+test('all intents that await their first settlement are settled, and nothing else', async () => {
   const local = settling();
   const ids = [await intent(), await intent(), await intent()];
   const noted = await intent();
@@ -133,24 +133,24 @@ test('all that waits for its first settlement is carried, and nothing else', asy
 });
 
 describe('a payer that a settler refuses', () => {
-  const told = [[PAYER, 'its payments burn gas']];
+  const told = [[PAYER, 'its payments exhaust their gas']];
 
-  test('is told of, also where the refusal comes after its settlement has ended, until it is welcome again', async () => {
+  test('is reported until the refusal ends, also when it began after the payer’s settlement had ended', async () => {
     const local = settling();
-    outcome = () => ({ kind: 'failed', reason: 'burnt gas' });
+    outcome = () => ({ kind: 'failed', reason: 'gas exhausted' });
     await local.carry(await intent());
     expect(local.report()).toEqual({ status: { 'usdc-exact': WELL, 'usdc-gateway': WELL }, probes: {} });
     // The chain was asked about it meanwhile.
-    ban = 'its payments burn gas';
+    ban = 'its payments exhaust their gas';
     expect(reportedPayers(local)).toEqual(told);
     expect(reportedPayers(local)).toEqual(told);
     ban = null;
     expect(reportedPayers(local)).toEqual([]);
   });
 
-  test('is told of, also where this process sold to it itself', async () => {
+  test('is reported also when this process itself sold to the payer', async () => {
     const local = settling();
-    outcome = () => ({ kind: 'failed', reason: 'burnt gas' });
+    outcome = () => ({ kind: 'failed', reason: 'gas exhausted' });
     const id = await intent();
     const {
       payer: from,
@@ -165,12 +165,12 @@ describe('a payer that a settler refuses', () => {
       { id, authorization, call: null, fromBlock: 4, broadcast: false, hasCode: false },
       Buffer.alloc(20),
     );
-    ban = 'its payments burn gas';
+    ban = 'its payments exhaust their gas';
     expect(reportedPayers(local)).toEqual(told);
   });
 });
 
-test('where no payer is ever refused, none is told of, and settlements are carried all the same', async () => {
+test('a settler that never refuses a payer reports none, and settles for other processes', async () => {
   refusesNobody = true;
   const local = settling();
   const id = await intent();
@@ -179,7 +179,7 @@ test('where no payer is ever refused, none is told of, and settlements are carri
   expect(local.report().status['usdc-exact']).toEqual(WELL);
 });
 
-test('why nothing can be settled is reported by the rail, as it stands', () => {
+test('each rail reports why it cannot settle now', () => {
   const local = settling();
   unavailable = 'earlier settlements are late';
   expect(local.report()).toEqual({
@@ -202,7 +202,7 @@ test('why nothing can be settled is reported by the rail, as it stands', () => {
 test('this process sees each rail’s status by name, and a rail that is off refuses nothing', () => {
   const local = settling();
   const payer = Buffer.alloc(20, 9);
-  [ban, codeBan, unavailable, batched] = ['its payments burn gas', 'no budget', 'late', 'a transfer waits'];
+  [ban, codeBan, unavailable, batched] = ['its payments exhaust their gas', 'no budget', 'late', 'a transfer waits'];
   const [exact, gateway] = [local.status('usdc-exact'), local.status('usdc-gateway')];
   expect([exact.unavailable(), exact.refuses(payer), exact.refusesCode()]).toEqual([unavailable, ban, codeBan]);
   expect([gateway.unavailable(), gateway.refuses(payer), gateway.refusesCode()]).toEqual([batched, null, null]);

@@ -47,7 +47,7 @@ function newRemote(change: Partial<Ledger> = {}) {
       tell = listener;
     },
     report: () => null,
-    silence: () => null,
+    staleReason: () => null,
   };
   const watched: Ledger = {
     ...ledger,
@@ -77,14 +77,14 @@ async function pass(ms: number): Promise<void> {
 }
 
 describe('a row that another process settles', () => {
-  test('is read four times a second until its buyer’s time is over, and then its outcome is unknown', async () => {
+  test('is read four times a second until SETTLE_WAIT_MS is over, and then its outcome is unknown', async () => {
     const { remote, reads } = newRemote();
     const told = remote.resume(await stored('settling'));
     for (let at = 0; at < 14; at++) await pass(50);
     // The last one is what is told of it once it is written down as unknown.
     expect(reads).toEqual([250, 500, 600, 600]);
     expect(await told).toMatchObject({ state: 'unknown' });
-    expect(clock.sleepers()).toEqual([]);
+    expect(clock.pendingSleeps()).toEqual([]);
   });
 
   test.each(['settling', 'unknown'] as const)(
@@ -100,7 +100,7 @@ describe('a row that another process settles', () => {
     },
   );
 
-  test('wakes each call that waits for it when its end is told, also where another has given up waiting', async () => {
+  test('wakes each waiting call when its end is reported, also after another call has stopped waiting', async () => {
     const { remote } = newRemote();
     const row = await stored('unknown');
     const first = remote.resume(row);
@@ -114,7 +114,7 @@ describe('a row that another process settles', () => {
     expect(await second).toMatchObject({ state: 'settled' });
   });
 
-  test('wakes no call that has its answer: nothing is kept of it', async () => {
+  test('keeps nothing of a call that has its answer', async () => {
     const { remote } = newRemote();
     const row = await stored('settling');
     await settle(row);
@@ -129,7 +129,7 @@ describe('a row that another process settles', () => {
 });
 
 describe('a process that serves', () => {
-  test('counts the replies that are kept before it sells, because they share its room', async () => {
+  test('counts the kept replies before it sells, because they use the same reply store', async () => {
     await settle(await stored('settling'));
     ledger = open();
     expect(ledger.hasRoom()).toBe(true);

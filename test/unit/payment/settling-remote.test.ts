@@ -21,12 +21,12 @@ let serving: Ledger;
 let settling: Ledger;
 /** What the other process reported last, and why that does not count. */
 let report: SettlingReport | null;
-let silence: string | null;
+let staleReason: string | null;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'percall-settling-'));
   stores = [];
   serving = open('serving');
-  [report, silence] = [null, null];
+  [report, staleReason] = [null, null];
   settling = open('settling');
 });
 afterEach(async () => {
@@ -71,7 +71,7 @@ function handTo(work: (id: string) => Promise<unknown>, tells: boolean, waitMs =
       tell = listener;
     },
     report: () => report,
-    silence: () => silence,
+    staleReason: () => staleReason,
   };
   const onLeft = (id: string, state: string | null) => void left.push([id, state]);
   const log = { warn: () => {} };
@@ -92,7 +92,7 @@ describe('an intent that is handed over', () => {
     expect([asked, left]).toEqual([[id], [[id, 'settled']]]);
   });
 
-  test('that failed is told as failed', async () => {
+  test('that failed is returned as failed', async () => {
     const { remote } = handTo((id) => settling.failed(id, 'expired'), true);
     expect(await remote.settle(intentOf(await intent()), CONTRACT)).toMatchObject({
       state: 'failed',
@@ -100,7 +100,7 @@ describe('an intent that is handed over', () => {
     });
   });
 
-  test('is unknown when nobody brings it to an end in time, and may still end later', async () => {
+  test('is unknown when the other process does not end it in time, and may still end later', async () => {
     const { remote, left } = handTo(async () => {}, false);
     const id = await intent();
     expect(await remote.settle(intentOf(id), CONTRACT)).toMatchObject({ id, state: 'unknown' });
@@ -114,7 +114,7 @@ describe('an intent that is handed over', () => {
     expect(await remote.settle(intentOf(await intent()), CONTRACT)).toMatchObject({ state: 'unknown' });
   });
 
-  test('wakes everybody who waits for it', async () => {
+  test('wakes every call that waits for it', async () => {
     const { remote } = handTo(settle, true);
     const id = await intent();
     await serving.unknown(id);
@@ -123,13 +123,13 @@ describe('an intent that is handed over', () => {
     expect(ends.map((end) => end?.state)).toEqual(['settled', 'settled']);
   });
 
-  test('that was taken back meanwhile is gone, and nothing is written', async () => {
+  test('that was released meanwhile returns null, and nothing is written', async () => {
     const { remote } = handTo(() => settling.recover(), true);
     expect(await remote.settle(intentOf(await intent()), CONTRACT)).toBeNull();
   });
 });
 
-test('what no call works on is given up: a reservation is given back, an intent left to the other, others’ rows alone', async () => {
+test('maintenance releases reservations that no call serves, and leaves intents and other processes’ rows alone', async () => {
   const { remote } = handTo(async () => {}, false);
   const [served, stored] = [await intent(), await intent()];
   const reserved = String(await serving.reserve(sale('reserved'), false));
@@ -179,17 +179,17 @@ describe('what the other process reported', () => {
     expect(refusesCode()).toBeNull();
   });
 
-  test('lets nothing be sold on any rail once it does not count, whatever it says', () => {
+  test('stops sales on every rail once it is stale, whatever it says', () => {
     const remote = newRemote();
-    silence = 'the process that settles does not answer';
+    staleReason = 'the process that settles does not answer';
     for (report of [null, { status: { 'usdc-exact': WELL }, probes: {} }]) {
-      expect(remote.status('usdc-exact').unavailable()).toBe(silence);
-      expect(remote.status('usdc-gateway').unavailable()).toBe(silence);
+      expect(remote.status('usdc-exact').unavailable()).toBe(staleReason);
+      expect(remote.status('usdc-gateway').unavailable()).toBe(staleReason);
     }
   });
 });
 
-test('a process that does not settle carries nothing for others, reports nothing to them and takes nothing over', async () => {
+test('a process that does not settle neither settles for others, nor reports to them, nor takes rows over', async () => {
   const { remote, asked } = handTo(settle, true);
   const id = await intent();
   await remote.takeOver(['serving']);

@@ -36,13 +36,13 @@ function bench() {
 }
 
 describe('an authorization that reverted and is presented again', () => {
-  test('is sold for again where it is unused, each time after a look', async () => {
+  test('is sold for again while it is unused, each time after a lookup of the evidence', async () => {
     const { self, present } = bench();
     expect([await present(), await present()]).toEqual(['open', 'open']);
     expect([self.mays.length, self.ruledOut]).toEqual([2, []]);
   });
 
-  test('that paid us is owed an answer, and needs no other look', async () => {
+  test('that has paid us is owed an answer, and needs no second lookup', async () => {
     const { self, present } = bench();
     self.verdict = SETTLED;
     expect([await present(), await present()]).toEqual(['paid', 'paid']);
@@ -51,7 +51,7 @@ describe('an authorization that reverted and is presented again', () => {
     expect(self.mays).toHaveLength(2);
   });
 
-  test('that was used elsewhere or has run out ends with that, in the ledger as well', async () => {
+  test('that was used elsewhere or has expired ends with that reason, in the ledger too', async () => {
     const { self, present } = bench();
     self.verdict = FAILED;
     const end = await present();
@@ -60,14 +60,14 @@ describe('an authorization that reverted and is presented again', () => {
     expect(self.ruledOut).toEqual([[known.id, 'payment_already_used']]);
   });
 
-  test('of which nothing is to be told now is unknown, and stays as it is', async () => {
+  test('is unknown when the evidence cannot be read, and its row stays as it is', async () => {
     const { self, present } = bench();
     self.verdict = { kind: 'unknown' };
     expect(await present()).toMatchObject({ status: 503, code: 'settlement_unknown', charged: 'unknown' });
     expect(self.ruledOut).toEqual([]);
   });
 
-  test('is looked up once a second, however often it comes; others are not held up by it', async () => {
+  test('is looked up once a second at most, and does not delay the lookup of another authorization', async () => {
     const { self, present, clock } = bench();
     self.verdict = { kind: 'unknown' };
     await present();
@@ -81,7 +81,7 @@ describe('an authorization that reverted and is presented again', () => {
     expect(self.mays).toEqual([true, false, true, false, true]);
   });
 
-  test('is forgotten with its end: a row that ends is no look that others must wait for', async () => {
+  test('is forgotten when the lookup ends it, so that its next presentation does not wait', async () => {
     const { self, present } = bench();
     self.verdict = FAILED;
     await present();
@@ -90,7 +90,7 @@ describe('an authorization that reverted and is presented again', () => {
   });
 });
 
-test('no more paid authorizations are remembered than memory has room for: the oldest is looked up again', async () => {
+test('a bounded number of paid authorizations is remembered, and the oldest is looked up again', async () => {
   const { self, present } = bench();
   self.verdict = SETTLED;
   for (let at = 0; at < 10_000; at++) await present(`authorization ${at}`);

@@ -93,7 +93,7 @@ async function run({
     clock: time,
     log: { warn: () => undefined },
   });
-  const mover = setInterval(() => void (moving && clock.sleepers().length > 1 && clock.advance(500)), 2);
+  const mover = setInterval(() => void (moving && clock.pendingSleeps().length > 1 && clock.advance(500)), 2);
   try {
     return await once(signal);
   } finally {
@@ -108,7 +108,7 @@ describe('a run of the self-test', () => {
   test('is ok when the call is paid for on the chain and the failing call’s payment stays unused', async () => {
     expect(await run()).toEqual({ at: START, ok: true, ...GOOD, notCharged: true, reason: null });
     expect(shop.shown.map(({ value }) => value)).toEqual(['500', '500']);
-    expect(clock.sleepers()).toEqual([]);
+    expect(clock.pendingSleeps()).toEqual([]);
   });
 
   test.each<[string, string, () => void]>([
@@ -220,7 +220,7 @@ describe('a run of the self-test', () => {
     shop.answers['/paid'] = (response) => void response.writeHead(200, receipt()).end('{}');
     node.methods.eth_getTransactionReceipt = () => null;
     expect(await run()).toMatchObject({ ok: false, ...GOOD, notCharged: null, reason: 'timed_out' });
-    expect(clock.sleepers()).toEqual([]);
+    expect(clock.pendingSleeps()).toEqual([]);
   });
 
   test('ends in time by the machine’s clock too, while it waits for a missing transaction', async () => {
@@ -240,6 +240,6 @@ describe('a run of the self-test', () => {
     const stop = new AbortController();
     shop.answers['/paid'] = () => stop.abort(new Error('the self-test stops'));
     expect(await run({ signal: stop.signal })).toBeNull();
-    expect(clock.sleepers()).toEqual([]);
+    expect(clock.pendingSleeps()).toEqual([]);
   });
 });

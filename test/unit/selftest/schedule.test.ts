@@ -72,7 +72,7 @@ describe('the self-test’s schedule', () => {
     schedule.start();
     await clock.advance(6000);
     await schedule.stop();
-    expect([ended, clock.sleepers()]).toEqual([1, []]);
+    expect([ended, clock.pendingSleeps()]).toEqual([1, []]);
     await schedule.stop();
     await clock.advance(10 * MINUTE);
     expect(ended).toBe(1);

@@ -7,13 +7,13 @@ import {
   type SharedWindows,
   WINDOW_MS,
 } from '../../../lib/limits/minute-windows.ts';
-import { type Applicant, BUYERS_PART } from './asker.ts';
+import { type Applicant, BUYERS_DIVISOR } from './offer-client.ts';
 
 /** The total is scarce while more than this part of it is used. */
 const SHORT_ABOVE = 0.75;
 
 /** Divides the total: the part, a tenth, that newcomers may draw of the buyers' reserve. */
-const NEWCOMERS_PART = 10;
+const NEWCOMERS_DIVISOR = 10;
 /** The newcomers' part comes in equal portions over the minute, at most so many. So no burst can take all of it. */
 const MOST_PORTIONS = 30;
 
@@ -111,7 +111,7 @@ export function createIssuance(
 
 /** The newcomers' part of a total, in portions over the minute. */
 function createPortions(total: number) {
-  const part = Math.floor(total / NEWCOMERS_PART);
+  const part = Math.floor(total / NEWCOMERS_DIVISOR);
   const number = Math.max(1, Math.min(MOST_PORTIONS, part));
   const lengthMs = WINDOW_MS / number;
   const at = (ms: number): number => Math.floor(ms / lengthMs);
@@ -126,7 +126,7 @@ interface KnownCounts {
 
 /** How many invoices of the total a client, or a site, may have: steps 3 and 4, from what this process knows of the shared counts. */
 function createShares(total: number) {
-  const withoutReserve = total - Math.floor(total / BUYERS_PART);
+  const withoutReserve = total - Math.floor(total / BUYERS_DIVISOR);
   let begun: number | null = null;
   let last = NOTHING;
   let current = NOTHING;

@@ -5,26 +5,26 @@ import { setNewest } from '../../../lib/set-newest.ts';
 
 /** How long a client that got an offer is no newcomer: an invoice lives for five minutes, and one that is paid makes it a buyer. */
 const OFFERED_MS = 600_000;
-/** A client asks rarely while it has asked for no more than this of late. One ask is forgotten every FORGET_MS. */
+/** A client asks rarely while no more than this many of its requests are remembered. One is forgotten every FORGET_MS. */
 const RARE = 3;
-/** One that waits the two seconds it is told to, and asks again, stays rare for four tries; one that asks each second does not. */
+/** In milliseconds. A client that waits the two seconds of Retry-After before each try asks rarely for four tries. One that asks each second does not. */
 const FORGET_MS = 5000;
 /** The most that is remembered: after 50 s of quiet, (MOST − 2) × FORGET_MS, any client asks rarely again. */
 const MOST = 12;
 
-/** The clients that come new: they have asked rarely of late, and have had no offer in the last ten minutes. */
+/** The newcomers: clients that have asked rarely of late and have had no offer in the last ten minutes. */
 export interface Newcomers {
-  /** Notes that a client asks for an offer, and tells whether it comes new. */
+  /** Notes that a client asks for an offer, and returns whether it is a newcomer. */
   asks(client: string): boolean;
-  /** Forgets one time that a client asked: it got nothing for want of what is ours, and was told to ask again. */
+  /** Forgets one time that a client asked. The service was short of something, and asked the client to try again. */
   forgive(client: string): void;
   /** A client got an offer, or its handler ran for nothing. */
   offered(client: string): void;
 }
 
 /**
- * Tells a client that comes for the first time from those that keep asking, so that a flood of many addresses cannot keep it out: each address is
- * new once, until its first handler has run. An IPv6 /48 may do what four clients may. Kept in this process's memory, bounded: a restart forgets it, and then all come new.
+ * Separates a client that comes for the first time from clients that keep asking. So a flood of many addresses cannot keep it out: each address is
+ * a newcomer once, until its first handler has run. An IPv6 /48 may ask as often as four clients. Kept in this process's memory, bounded: a restart forgets it, and then all come new.
  */
 export function createNewcomers(clock: Clock, maxClients = MAX_CLIENTS): Newcomers {
   const offers = createMinuteWindows(clock, maxClients, OFFERED_MS);

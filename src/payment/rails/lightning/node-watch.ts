@@ -44,13 +44,13 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
 
   /** Checks the node and opens it. Throws TooMuchPower, or the error that makes it `away`. */
   async function look(): Promise<void> {
-    const { warnings, told } = await examine(receiver, timeoutMs, stopped.signal);
-    verified = key === null || told === key;
+    const { warnings, actual } = await examine(receiver, timeoutMs, stopped.signal);
+    verified = key === null || actual === key;
     if (!verified) {
-      log.error({ receiver: kind, told, expected: key }, 'the Lightning node has another key than expected');
-      throw new Error(`its key is ${told}, and not ${key}`);
+      log.error({ receiver: kind, actual, expected: key }, 'the Lightning node has another key than expected');
+      throw new Error(`its key is ${actual}, and not ${key}`);
     }
-    key = told;
+    key = actual;
     state = 'open';
     why = '';
     openedAtMs = clock.nowMs();
@@ -134,6 +134,6 @@ export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }
 /** Checks the connection's permissions first. So no key is learned through a connection that must not be used. */
 async function examine(receiver: Receiver, timeoutMs: number, signal: AbortSignal) {
   const warnings = await withinDeadline(timeoutMs, signal, (within) => receiver.inspect(within));
-  const told = await withinDeadline(timeoutMs, signal, (within) => receiver.nodeKey(within));
-  return { warnings, told };
+  const actual = await withinDeadline(timeoutMs, signal, (within) => receiver.nodeKey(within));
+  return { warnings, actual };
 }

@@ -7,14 +7,14 @@ import type { LightningNetwork } from '../../lnbtc/networks.ts';
 import { lightningRequirement, SKEW_SECONDS } from '../../lnbtc/terms.ts';
 import type { Quote } from '../../protocol.ts';
 import { clientGone, runEndpoint } from '../../run-endpoint.ts';
-import type { Applicant, Asker } from './asker.ts';
 import type { Issuance } from './issuance.ts';
 import type { Issuer } from './issuer.ts';
 import type { Newcomers } from './newcomers.ts';
+import type { Applicant, OfferClient } from './offer-client.ts';
 import type { LightningOrder } from './order.ts';
 import { priceMsat } from './quote.ts';
 import type { RecentBuyers } from './recent-buyers.ts';
-import type { ReplyRoom } from './reply-room.ts';
+import type { ReplyQuota } from './reply-quota.ts';
 import { SEAL_BYTES, sealReply } from './seal.ts';
 
 /**
@@ -32,14 +32,14 @@ interface OffersOptions<S> {
   issuer: Issuer | null;
   rates: RateSource;
   issuance: Issuance;
-  room: ReplyRoom;
+  quota: ReplyQuota;
   buyers: Pick<RecentBuyers, 'has'>;
   newcomers: Newcomers;
   /** Runs the handlers of unpaid offers. Its reserve is for buyers of the last hour, and for newcomers that drew on their part. */
   turns: ClientTurns;
   sources: S;
-  /** The same for those that draw on the reserves: their handlers read the chain before the others'. */
-  reservedSources: S;
+  /** The sources for offers that use a reserve. They read the chain at rank `offer`, before the other offers. */
+  sourcesAtRankOffer: S;
   network: LightningNetwork;
   clock: Clock;
   handlerTimeoutMs: number;
@@ -55,8 +55,8 @@ interface Answer {
 }
 
 /**
- * Makes offers. The answer exists before the invoice, because a Lightning payment cannot be returned. The client has nothing at stake yet, so every
- * step is bounded. Runs steps 2 to 11 of the README's offer table, cheap ones first; the gate did step 1:
+ * Makes offers. The handler runs before the invoice is made, because a Lightning payment cannot be returned. The client has nothing at stake yet, so
+ * every step is bounded. Runs steps 2 to 10 of the offer table in README.md, cheap ones first. The counter did step 1, and the gate does step 11:
  * 2. A node is configured and answers.
  * 3. The reply store has space.
  * 4. The issuance limits allow another invoice.
@@ -69,12 +69,12 @@ interface Answer {
  * 11. The 402 is sent.
  */
 export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
-  const { store, issuer, room, buyers, newcomers, network, clock } = options;
+  const { store, issuer, quota, buyers, newcomers, network, clock } = options;
 
   /** Steps 8 to 10. */
-  async function offer(order: LightningOrder<S>, asker: Asker, answer: Answer, amountMsat: bigint, from: Issuer) {
+  async function offer(order: LightningOrder<S>, asker: OfferClient, answer: Answer, amountMsat: bigint, from: Issuer) {
     const { binding, signal } = order;
-    const held = room.take(asker, answer.body.length + SEAL_BYTES);
+    const held = quota.take(asker, answer.body.length + SEAL_BYTES);
     try {
       const { text, invoice } = await from.issue({ amountMsat, binding }, signal);
       const { paymentHash, payee, createdAt, expirySeconds } = invoice;
@@ -92,7 +92,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   }
 
   async function make(order: LightningOrder<S>, applicant: Applicant, units: bigint, from: Issuer) {
-    room.check(applicant);
+    quota.check(applicant);
     const answer = await answerOf(options, order, applicant);
     return { answer, requirement: await offer(order, applicant, answer, priceMsat(units, answer.rate), from) };
   }
@@ -122,7 +122,7 @@ async function answerOf<S>(options: OffersOptions<S>, order: LightningOrder<S>, 
   let hasBegun = false;
   const run = (): Promise<Buffer> => {
     hasBegun = true;
-    const sources = hasReserve ? options.reservedSources : options.sources;
+    const sources = hasReserve ? options.sourcesAtRankOffer : options.sources;
     return runEndpoint(endpoint, params, { sources, timeoutMs, signal });
   };
   try {

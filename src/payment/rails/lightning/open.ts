@@ -12,16 +12,16 @@ import type { HttpProtocol } from '../../protocol.ts';
 import { createLightningCounter } from './counter.ts';
 import { createIssuance } from './issuance.ts';
 import { createIssuer } from './issuer.ts';
-import { createJudge } from './judge.ts';
 import { createNewcomers } from './newcomers.ts';
 import type { NodeLog } from './node-watch.ts';
 import { createReceiver } from './nodes/create-receiver.ts';
 import { createOffers } from './offers.ts';
 import { createRecentBuyers } from './recent-buyers.ts';
 import { createRedeem } from './redeem.ts';
-import { createReplyRoom } from './reply-room.ts';
+import { createReplyQuota } from './reply-quota.ts';
 import { createServeGranted } from './serve-granted.ts';
 import { createLightningTools } from './tools.ts';
+import { createProofVerifier } from './verify-proof.ts';
 
 /** Milliseconds between two deletions of expired records. */
 const PRUNE_MS = 60_000;
@@ -37,17 +37,17 @@ interface LightningOptions<S> {
   store: LightningStore;
   upstreams: Upstreams;
   sources: S;
-  /** The sources for handlers of unpaid offers. Their requests rank after all paid ones. */
-  offerSources: S;
-  /** The same for buyers of the last hour, and for newcomers within their part. */
-  reservedSources: S;
+  /** The sources for handlers of ordinary unpaid offers. Their chain requests have rank `admit`, and only those of free routes come after them. */
+  sourcesAtRankAdmit: S;
+  /** The same for buyers of the last hour, and for newcomers within their part. Their chain requests have rank `offer`. */
+  sourcesAtRankOffer: S;
   protocol: Pick<HttpProtocol, 'quote'>;
   clock: Clock;
   bootId: string;
   /** Whether this process sells. A process that does not sell only runs maintenance. */
   sells?: boolean;
-  /** Whether it deletes expired records; one process does that for all. By default it does. */
-  keepsHouse?(): boolean;
+  /** Whether this process deletes expired records. One process does that for all. True by default. */
+  runsMaintenance?(): boolean;
   /** Whether no other process can be alive. Then leases of other processes belong to dead ones. */
   isAlone?: boolean;
   /** Opens the counters of new invoices by their name; in this process's memory by default. */
@@ -62,11 +62,11 @@ export function createLightning<S>(options: LightningOptions<S>) {
     store,
     upstreams,
     sources,
-    offerSources,
+    sourcesAtRankAdmit,
     clock,
     bootId,
     sells = true,
-    keepsHouse = () => true,
+    runsMaintenance = () => true,
     isAlone = true,
     log,
   } = options;
@@ -77,25 +77,25 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const node = { network, expectedKey, expirySeconds: INVOICE_SECONDS, timeoutMs, clock, log };
   const issuer = receiver && createIssuer({ receiver, ...node });
   const rates = createRateSource({ upstreams, urls: config.markets.exchanges, clock });
-  const room = createReplyRoom({ maxBytes: replies.storeBytes, clock, sharedBy: config.workers });
+  const quota = createReplyQuota({ maxBytes: replies.storeBytes, clock, sharedBy: config.workers });
   const buyers = createRecentBuyers(clock);
   const issuance = createIssuance(invoicesPerMinute, clock, options.windows);
   const keepMs = replies.keepSeconds * 1000;
-  const serve = createServeGranted<S>({ store, room, sources, clock, handlerTimeoutMs, keepMs, log });
-  const judge = createJudge({ store, issuer, rates, network, shared, clock });
-  const bounds = { issuance, room, buyers, turns: createClientTurns(OFFER_TURNS) };
+  const serve = createServeGranted<S>({ store, quota, sources, clock, handlerTimeoutMs, keepMs, log });
+  const verifyProof = createProofVerifier({ store, issuer, rates, network, shared, clock });
+  const bounds = { issuance, quota, buyers, turns: createClientTurns(OFFER_TURNS) };
   const offers = createOffers<S>({
-    ...{ store, issuer, rates, sources: offerSources, network, clock, handlerTimeoutMs },
-    ...{ ...bounds, reservedSources: options.reservedSources, newcomers: createNewcomers(clock) },
+    ...{ store, issuer, rates, sources: sourcesAtRankAdmit, network, clock, handlerTimeoutMs },
+    ...{ ...bounds, sourcesAtRankOffer: options.sourcesAtRankOffer, newcomers: createNewcomers(clock) },
   });
-  const redeem = createRedeem<S>({ store, issuer, judge, serve, buyers, shared, clock, bootId });
+  const redeem = createRedeem<S>({ store, issuer, verifyProof, serve, buyers, shared, clock, bootId });
   const selling = { offers, redeem, sources, network: network.id, publicOrigin, protocol: options.protocol };
   let timer: NodeJS.Timeout | null = null;
   let pruning: Promise<void> | null = null;
 
   function prune(): Promise<void> {
-    pruning ??= (keepsHouse() ? store.prune(clock.nowMs()) : Promise.resolve())
-      .then(async () => room.set({ all: await store.bodyBytes(), offered: await store.offeredBytes() }))
+    pruning ??= (runsMaintenance() ? store.prune(clock.nowMs()) : Promise.resolve())
+      .then(async () => quota.set({ all: await store.bodyBytes(), offered: await store.offeredBytes() }))
       .catch((err) => log.warn({ err }, 'old invoices were not pruned'))
       .finally(() => {
         pruning = null;

@@ -7,11 +7,11 @@ import type { Sold } from '../../counter.ts';
 import type { Credential, Receipt } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import type { Issuer } from './issuer.ts';
-import type { Judge, Judged } from './judge.ts';
 import type { LightningOrder } from './order.ts';
 import { afterPayment } from './paid-errors.ts';
 import type { RecentBuyers } from './recent-buyers.ts';
 import type { ServeGranted } from './serve-granted.ts';
+import type { VerifiedProof, VerifyProof } from './verify-proof.ts';
 
 const DAY_MS = 86_400_000;
 /** How long a granted claim can be redeemed. */
@@ -22,7 +22,7 @@ const KEEP_MS = 3650 * DAY_MS;
 interface RedeemOptions<S> {
   store: LightningStore;
   issuer: Issuer | null;
-  judge: Judge;
+  verifyProof: VerifyProof;
   serve: ServeGranted<S>;
   /** Notes each client whose proof is claimed. */
   buyers: Pick<RecentBuyers, 'add'>;
@@ -52,9 +52,9 @@ export type Redeem<S> = (order: LightningOrder<S>, credential: Credential) => Pr
  * A request with a granted claim continues at 4, for seven days. A delivered claim gets the same bytes again. Any other use is refused.
  */
 export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
-  const { store, issuer, judge, serve, buyers, shared, clock, bootId } = options;
+  const { store, issuer, verifyProof, serve, buyers, shared, clock, bootId } = options;
 
-  async function claim({ endpoint }: LightningOrder<S>, { key, proof }: Judged): Promise<boolean> {
+  async function claim({ endpoint }: LightningOrder<S>, { key, proof }: VerifiedProof): Promise<boolean> {
     const now = clock.nowMs();
     const { payTo, amountMsat, requestHash } = proof;
     const grant = { requestHash, redeemUntil: now + REDEEM_MS, route: pathOn(endpoint, 'lightning') };
@@ -67,7 +67,7 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
    * On a shared node a third party may hold the preimage of an invoice that was never paid. So the node's records decide. Throws when they deny the
    * payment. Returns null when they confirm it, otherwise why they cannot be read.
    */
-  async function doubtOf({ key, claim: known }: Judged, signal: AbortSignal): Promise<AppError | null> {
+  async function doubtOf({ key, claim: known }: VerifiedProof, signal: AbortSignal): Promise<AppError | null> {
     if (!shared || known?.grant?.answered) return null;
     if (!issuer)
       return new Unavailable('lightning_unavailable', 'The node that has the payment is not configured.', 60);
@@ -91,13 +91,13 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
    * payment.
    */
   async function take(order: LightningOrder<S>, credential: Credential): Promise<Taken> {
-    const judged = await judge(order, credential);
-    const doubt = await doubtOf(judged, order.signal);
-    const isNew = !judged.claim && (await claim(order, judged));
+    const verified = await verifyProof(order, credential);
+    const doubt = await doubtOf(verified, order.signal);
+    const isNew = !verified.claim && (await claim(order, verified));
     // While the node has not confirmed the payment, it may not have been made.
     if (isNew && !doubt) buyers.add(order.client);
-    const { key } = judged;
-    return { key, claim: granted(judged.claim ?? (await store.findClaim(key))), doubt };
+    const { key } = verified;
+    return { key, claim: granted(verified.claim ?? (await store.findClaim(key))), doubt };
   }
 
   async function deliver(order: LightningOrder<S>, { key, claim: current, doubt }: Taken): Promise<Sold> {

@@ -3,7 +3,7 @@ import type { Claim, LightningStore, ProofKey } from '../../../store/ports/proof
 import { runEndpoint } from '../../run-endpoint.ts';
 import type { LightningOrder } from './order.ts';
 import { paymentInFlight } from './paid-errors.ts';
-import type { ReplyRoom } from './reply-room.ts';
+import type { ReplyQuota } from './reply-quota.ts';
 import { openReply, sealReply } from './seal.ts';
 
 /** Added to the handler's time-out. A lease that is older belongs to a dead process. */
@@ -11,7 +11,7 @@ const LEASE_MARGIN_MS = 5000;
 
 interface ServeGrantedOptions<S> {
   store: LightningStore;
-  room: ReplyRoom;
+  quota: ReplyQuota;
   sources: S;
   clock: Clock;
   handlerTimeoutMs: number;
@@ -36,7 +36,7 @@ export interface ServeGranted<S> {
  * 5. The lease is released in every case.
  */
 export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGranted<S> {
-  const { store, room, sources, clock, handlerTimeoutMs, keepMs, log } = options;
+  const { store, quota, sources, clock, handlerTimeoutMs, keepMs, log } = options;
 
   async function stored(order: LightningOrder<S>, key: ProofKey): Promise<Uint8Array | null> {
     const sealed = await store.answer(key);
@@ -63,7 +63,7 @@ export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGra
     const body = await fresh(order, key);
     const sealed = sealReply(body, order.binding, key.paymentHash);
     if (await store.storeAnswer(key, holder, sealed)) {
-      room.answered(key.paymentHash, sealed.length);
+      quota.answered(key.paymentHash, sealed.length);
       return body;
     }
     const theirs = await stored(order, key);

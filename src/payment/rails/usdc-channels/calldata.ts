@@ -1,4 +1,4 @@
-import { encodeAbiParameters, encodeFunctionData, parseAbi, parseAbiParameters } from 'viem';
+import { decodeFunctionData, encodeAbiParameters, encodeFunctionData, parseAbi, parseAbiParameters } from 'viem';
 import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelConfig } from '../../../store/ports/channel-state.ts';
 
@@ -86,6 +86,26 @@ export function multicallCalldata(calls: readonly Uint8Array[]): Uint8Array {
 /** Calldata that asks for a channel's id. */
 export function channelIdCalldata(config: ChannelConfig): `0x${string}` {
   return encodeFunctionData({ abi, functionName: 'getChannelId', args: [structOf(config)] });
+}
+
+/** Returns the rows of a claim's calldata, whether or not other calls are made with it. Empty for calldata without a claim. */
+export function claimedRows(calldata: Uint8Array): Pick<ClaimRow, 'config' | 'totalClaimed'>[] {
+  const { functionName, args } = decodeFunctionData({ abi, data: bytesToHex(calldata) });
+  if (functionName === 'multicall') return args[0].flatMap((call) => claimedRows(hexToBytes(call)));
+  if (functionName !== 'claimWithSignature') return [];
+  return args[0].map(({ voucher, totalClaimed }) => ({ config: configOf(voucher.channel), totalClaimed }));
+}
+
+function configOf({ withdrawDelay, ...texts }: ReturnType<typeof structOf>): ChannelConfig {
+  return {
+    payer: hexToBytes(texts.payer),
+    payerAuthorizer: hexToBytes(texts.payerAuthorizer),
+    receiver: hexToBytes(texts.receiver),
+    receiverAuthorizer: hexToBytes(texts.receiverAuthorizer),
+    token: hexToBytes(texts.token),
+    withdrawDelay,
+    salt: hexToBytes(texts.salt),
+  };
 }
 
 function structOf(config: ChannelConfig) {

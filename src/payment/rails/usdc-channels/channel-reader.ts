@@ -1,63 +1,83 @@
-import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem';
+import { decodeFunctionResult, encodeFunctionData, type Hex, parseAbi } from 'viem';
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { Rank } from '../../../chain/rpc/rank.ts';
 import { data, parseAnswer } from '../../../chain/rpc/wire.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import type { ChannelState } from '../../../store/ports/channel-state.ts';
+import { MULTICALL3 } from '../../settlers/relayer/multicall.ts';
 import { SETTLEMENT } from './scheme.ts';
 
-/** Multicall3. It has the same address on Arc as on other chains. */
-const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
-
-const abi = parseAbi([
+const views = parseAbi([
+  'function channels(bytes32 id) view returns (uint128 balance, uint128 totalClaimed)',
+  'function pendingWithdrawals(bytes32 id) view returns (uint128 amount, uint40 initiatedAt)',
+  'function refundNonce(bytes32 id) view returns (uint256)',
+]);
+const multicall = parseAbi([
   'struct Call3 { address target; bool allowFailure; bytes callData; }',
   'struct Result { bool success; bytes returnData; }',
-  'function aggregate3(Call3[] calldata calls) payable returns (Result[] memory returnData)',
+  'function aggregate3(Call3[] calls) payable returns (Result[] returnData)',
   'function getBlockNumber() view returns (uint256)',
-  'function channels(bytes32) view returns (uint128 balance, uint128 totalClaimed)',
-  'function pendingWithdrawals(bytes32) view returns (uint128 amount, uint40 initiatedAt)',
-  'function refundNonce(bytes32) view returns (uint256)',
 ]);
-
 const VIEWS = ['channels', 'pendingWithdrawals', 'refundNonce'] as const;
-const NUMBER_CALL = encodeFunctionData({ abi, functionName: 'getBlockNumber' });
+/** Channels of one request. Each costs about 12,000 gas to read, and nodes give a read 50 million. */
+const MOST_AT_ONCE = 500;
 
-/**
- * Reads channels and the block's number in one call, so that all belong to one block. The states have the order of the ids. A channel that does not
- * exist has the balance 0. Rejects when the chain cannot be read.
- */
-export async function readChannels(
-  chain: Pick<ChainClient, 'request'>,
-  ids: readonly Uint8Array[],
-  { rank, signal }: { readonly rank: Rank; readonly signal?: AbortSignal },
-): Promise<ChannelState[]> {
-  const views = ids.flatMap((id) =>
-    VIEWS.map((functionName) => call(SETTLEMENT, encodeFunctionData({ abi, functionName, args: [bytesToHex(id)] }))),
-  );
-  const calls = [call(MULTICALL3, NUMBER_CALL), ...views];
-  const request = { to: MULTICALL3, data: encodeFunctionData({ abi, functionName: 'aggregate3', args: [calls] }) };
-  const raw = await chain.request('eth_call', [request, 'latest'], { rank, ...(signal && { signal }) });
-  const answer = parseAnswer(data, raw, 'channels') as `0x${string}`;
-  const results = decodeFunctionResult({ abi, functionName: 'aggregate3', data: answer });
-  const [number, ...rest] = results.map(({ returnData }) => returnData);
-  const block = Number(decodeFunctionResult({ abi, functionName: 'getBlockNumber', data: number ?? '0x' }));
-  return ids.map((_, at) => stateOf(rest.slice(at * VIEWS.length, (at + 1) * VIEWS.length), block));
+interface ReadOptions {
+  /** What the read is for; `settle` by default. */
+  readonly rank?: Rank;
+  readonly signal?: AbortSignal;
 }
 
-function call(target: `0x${string}`, callData: `0x${string}`) {
-  return { target, allowFailure: false, callData };
+/** Reads channels from the settlement contract. */
+export function createChannelReader(chain: Pick<ChainClient, 'request'>) {
+  async function readSome(
+    ids: readonly Uint8Array[],
+    { rank = 'settle', signal }: ReadOptions,
+  ): Promise<ChannelState[]> {
+    const asked = ids.flatMap((id) =>
+      VIEWS.map((functionName) => encodeFunctionData({ abi: views, functionName, args: [bytesToHex(id)] })),
+    );
+    const block = {
+      target: MULTICALL3 as Hex,
+      callData: encodeFunctionData({ abi: multicall, functionName: 'getBlockNumber' }),
+    };
+    const calls = [block, ...asked.map((callData) => ({ target: SETTLEMENT, callData }))] as const;
+    const args = [calls.map((call) => ({ ...call, allowFailure: false }))] as const;
+    const call = { to: MULTICALL3, data: encodeFunctionData({ abi: multicall, functionName: 'aggregate3', args }) };
+    const answer = await chain.request('eth_call', [call, 'latest'], { rank, ...(signal && { signal }) });
+    const raw = parseAnswer(data, answer, 'state of payment channels') as `0x${string}`;
+    const results = decodeFunctionResult({ abi: multicall, functionName: 'aggregate3', data: raw });
+    return statesOf(
+      results.map(({ returnData }) => returnData),
+      ids.length,
+    );
+  }
+
+  return {
+    /**
+     * Returns the states of these channels in their order, at most MOST_AT_ONCE of them by one request and at one block. A channel without a deposit
+     * has zeros. Rejects when the chain cannot be read.
+     */
+    async read(ids: readonly Uint8Array[], options: ReadOptions = {}): Promise<ChannelState[]> {
+      const states: ChannelState[] = [];
+      for (let start = 0; start < ids.length; start += MOST_AT_ONCE)
+        states.push(...(await readSome(ids.slice(start, start + MOST_AT_ONCE), options)));
+      return states;
+    },
+  };
 }
 
-function stateOf(
-  [channel = '0x', withdrawal = '0x', nonce = '0x']: readonly `0x${string}`[],
-  block: number,
-): ChannelState {
-  const [balance, totalClaimed] = decodeFunctionResult({ abi, functionName: 'channels', data: channel });
-  const [withdrawAmount, withdrawAt] = decodeFunctionResult({
-    abi,
-    functionName: 'pendingWithdrawals',
-    data: withdrawal,
+export type ChannelReader = ReturnType<typeof createChannelReader>;
+
+function statesOf([first, ...answers]: readonly `0x${string}`[], count: number): ChannelState[] {
+  const block = Number(decodeFunctionResult({ abi: multicall, functionName: 'getBlockNumber', data: first ?? '0x' }));
+  return Array.from({ length: count }, (_, at) => {
+    const [channel = '0x', withdrawal = '0x', nonce = '0x'] = answers.slice(3 * at, 3 * at + 3);
+    const [balance, totalClaimed] = decodeFunctionResult({ abi: views, functionName: 'channels', data: channel });
+    const [withdrawAmount, withdrawAt] = decodeFunctionResult({
+      ...{ abi: views, functionName: 'pendingWithdrawals', data: withdrawal },
+    });
+    const refundNonce = decodeFunctionResult({ abi: views, functionName: 'refundNonce', data: nonce });
+    return { balance, totalClaimed, withdrawAmount, withdrawAt, refundNonce, block };
   });
-  const refundNonce = decodeFunctionResult({ abi, functionName: 'refundNonce', data: nonce });
-  return { balance, totalClaimed, withdrawAmount, withdrawAt, refundNonce, block };
 }

@@ -1,5 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { ChannelsConfig } from '../../../config/rails.ts';
+import { hexToBytes } from '../../../lib/hex.ts';
+import { addressOf } from '../../../lib/secp256k1.ts';
 import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { RailInfo } from '../../rail.ts';
 
@@ -12,11 +14,17 @@ export const SCHEME = 'batch-settlement';
  */
 export const DEPOSIT_SECONDS = 600;
 
-/** The entry of a challenge for payment channels. The channel's id depends on the recipient, the token, the authorizer and the delay, not on the price. */
-export function channelRequirement(plain: PaymentRequirements, channels: ChannelsConfig): PaymentRequirements {
-  const { authorizer, withdrawDelaySeconds: withdrawDelay, minDeposit } = channels;
-  const extra = { ...USDC_DOMAIN, receiverAuthorizer: authorizer, withdrawDelay, minDeposit: minDeposit.toString() };
-  return { ...plain, scheme: SCHEME, maxTimeoutSeconds: DEPOSIT_SECONDS, extra };
+/** Makes the entry of a challenge for payment channels. The channel's id depends on the recipient, the token, the authorizer and the delay, not on the price. */
+export function channelEntry({ authorizerKey, withdrawDelaySeconds, minDeposit }: ChannelsConfig) {
+  const extra = {
+    ...USDC_DOMAIN,
+    receiverAuthorizer: addressOf(hexToBytes(authorizerKey)),
+    withdrawDelay: withdrawDelaySeconds,
+    minDeposit: minDeposit.toString(),
+  };
+  return (plain: PaymentRequirements): PaymentRequirements => ({
+    ...{ ...plain, scheme: SCHEME, maxTimeoutSeconds: DEPOSIT_SECONDS, extra },
+  });
 }
 
 /** Payment channels. They are one of several ways to pay, and are offered only where their contracts are found. */
@@ -25,7 +33,7 @@ export const channelsInfo: RailInfo = {
   isOn: ({ channels }) => channels !== null,
   entry: (plain, { channels }) => {
     if (!channels) throw new Error('payment channels are off');
-    return channelRequirement(plain, channels);
+    return channelEntry(channels)(plain);
   },
   isOfferedOnceProven: true,
   service: ({ channels }) => channels && { name: 'channels', isVital: false },

@@ -4,7 +4,7 @@ import type { Config } from '../../../config.ts';
 import { Unavailable } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
-import { signRecoverable } from '../../../lib/secp256k1.ts';
+import { addressOf, signRecoverable } from '../../../lib/secp256k1.ts';
 import type { ChannelState } from '../../../store/ports/channel-state.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
 import { type Authorization, paymentKey } from '../../authorization.ts';
@@ -18,17 +18,18 @@ import { USDC_DOMAIN } from '../../evm/token.ts';
 import type { Ledger } from '../../ledger.ts';
 import type { OpenRail, PurchaseRail } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
-import type { RailSettling, SettlingTerms } from '../../settler.ts';
+import type { Wallet } from '../../settlers/relayer/wallet.ts';
 import type { RailStatus } from '../../settling.ts';
 import { createChannelBook, type ReadChannel } from './channel-book.ts';
-import { readChannels } from './channel-reader.ts';
+import { createChannelReader } from './channel-reader.ts';
 import { createContractProbe } from './contract-probe.ts';
-import { channelRequirement, channelsInfo, DEPOSIT_SECONDS, SCHEME } from './describe.ts';
+import { channelEntry, channelsInfo, DEPOSIT_SECONDS, SCHEME } from './describe.ts';
 import { reason } from './payload.ts';
 import { createChannelsRail } from './rail.ts';
 import { createRefund } from './refund.ts';
 import { createScheme, SETTLEMENT_BYTES } from './scheme.ts';
 import { createSellVoucher } from './sell-voucher.ts';
+import { openChannelSettling } from './settling.ts';
 import { createTurns } from './turns.ts';
 import type { ChannelTerms } from './voucher.ts';
 
@@ -40,6 +41,8 @@ export interface ChannelsNeeds {
   chain: ChainClient;
   check: ChainCheck;
   evidence: Evidence;
+  /** Null where no relayer is configured. */
+  wallet: Wallet | null;
   clock: Clock;
   log: {
     info(detail: object, message: string): void;
@@ -63,17 +66,29 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenRail
   const scheme = createScheme(config.network.chainId);
   const terms: ChannelTerms = {
     receiver: hexToBytes(config.seller),
-    receiverAuthorizer: hexToBytes(channels.authorizer),
+    receiverAuthorizer: hexToBytes(addressOf(hexToBytes(channels.authorizerKey))),
     token: hexToBytes(config.network.usdc),
     withdrawDelay: channels.withdrawDelaySeconds,
   };
   const sample = { ...terms, payer: terms.receiver, payerAuthorizer: terms.receiver, salt: new Uint8Array(32) };
   const probe = createContractProbe(needs.chain, scheme, sample);
+  const network = config.network.caip2;
+  const sender = needs.wallet?.address ?? config.seller;
+  const waitMs = config.settleWaitMs;
+  // Reaches the settlement in this process. Another process looks for new refunds by itself.
+  let wake = () => {};
   return {
     info: channelsInfo,
     recognises: (accepted) => accepted.scheme === SCHEME,
-    purchase: openPurchase(needs, status, { channels, scheme, terms }),
-    openSettling: (settlingTerms) => ({ ...openSettling(needs, settlingTerms), probe }),
+    purchase: openPurchase(needs, status, { channels, scheme, terms, onBegun: () => wake() }),
+    openSettling: (settling) => {
+      const opened = openChannelSettling(
+        { ...needs, store: needs.channels, channels, scheme, terms, probe, network, sender, waitMs },
+        settling,
+      );
+      wake = opened.wake;
+      return opened.rail;
+    },
   };
 }
 
@@ -81,10 +96,15 @@ interface Parts {
   channels: ChannelsConfig;
   scheme: ReturnType<typeof createScheme>;
   terms: ChannelTerms;
+  onBegun(): void;
 }
 
-function openPurchase(needs: ChannelsNeeds, settler: RailStatus, { channels, scheme, terms }: Parts): PurchaseRail {
-  const { config, ledger, check, evidence, clock } = needs;
+function openPurchase(
+  needs: ChannelsNeeds,
+  status: RailStatus,
+  { channels, scheme, terms, onBegun }: Parts,
+): PurchaseRail {
+  const { config, ledger, check, evidence, clock, log } = needs;
   const network = config.network.caip2;
   const store = needs.channels;
   const withdrawDelaySeconds = channels.withdrawDelaySeconds;
@@ -93,11 +113,21 @@ function openPurchase(needs: ChannelsNeeds, settler: RailStatus, { channels, sch
   const key = hexToBytes(channels.authorizerKey);
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
   return createChannelsRail({
-    ...{ store, ledger, check, evidence, settler, book, scheme, terms, network, clock },
-    requirement: (plain) => channelRequirement(plain, channels),
-    checkSignature: createDepositCheck(needs, settler),
-    sellVoucher: createSellVoucher({ store, ledger, book, turns, network }),
-    refund: createRefund({ store, book, turns, scheme, sign, onBegun: () => {}, network, waitMs: config.settleWaitMs, clock }),
+    ...{ store, ledger, check, evidence, status, book, scheme, terms, network, clock },
+    requirement: channelEntry(channels),
+    checkSignature: createDepositCheck(needs, status),
+    sellVoucher: createSellVoucher({ store, ledger, book, turns, network, log }),
+    refund: createRefund({
+      store,
+      book,
+      turns,
+      scheme,
+      sign,
+      onBegun,
+      network,
+      waitMs: config.settleWaitMs,
+      clock,
+    }),
     bounds: {
       minDeposit: channels.minDeposit,
       leastValidity: neededValidity(config),
@@ -108,8 +138,9 @@ function openPurchase(needs: ChannelsNeeds, settler: RailStatus, { channels, sch
 
 /** Reads channels for buyers. Several share a request, and clients take turns. */
 function createReads({ chain, clock }: ChannelsNeeds): ReadChannel {
+  const reader = createChannelReader(chain);
   const read = createSharedReads<Uint8Array, ChannelState>({
-    ask: (ids) => readChannels(chain, ids, { rank: 'offer' }),
+    ask: (ids) => reader.read(ids, { rank: 'offer' }),
     ...{ ...PAYER_READ_TIMES, most: MOST_CHANNELS, clock },
     ready: () => chain.ready('offer'),
     queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
@@ -118,21 +149,17 @@ function createReads({ chain, clock }: ChannelsNeeds): ReadChannel {
 }
 
 /** Checks that the payer signed the deposit for the collector, by key or as a contract. */
-function createDepositCheck({ config, ledger, check, clock }: ChannelsNeeds, settler: RailStatus) {
+function createDepositCheck({ config, ledger, check, clock }: ChannelsNeeds, status: RailStatus) {
   const { usdc, chainId, caip2 } = config.network;
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
   const digestOf = (authorization: Authorization) => receiveDigest(authorization, separator);
   const hasPaid = (authorization: Authorization) =>
     ledger.hasSettled(paymentKey(authorization, caip2, SETTLEMENT_BYTES));
-  const checkSignature = createSignatureCheck({ check, digestOf, settler, hasPaid, clock });
+  const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, clock });
   return (...[{ authorization }, asker]: Parameters<PurchaseRail['checkSignature']>) =>
     checkSignature(authorization, asker).catch((error) => {
       throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;
     });
-}
-
-function openSettling({ evidence }: ChannelsNeeds, { relaying }: SettlingTerms): RailSettling {
-  return { settler: relaying().settler, evidence, ownOnly: false };
 }
 
 function busy(): Unavailable {

@@ -1,7 +1,8 @@
 import type { Clock } from '../../../lib/clock.ts';
+import type { ChannelCharge } from '../../../store/ports/channel-state.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
+import { createAuthorizationChecks } from '../../authorization-checks.ts';
 import { checkAccepted } from '../../evm/accepted.ts';
-import { createAuthorizationChecks } from '../../evm/authorization-checks.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import type { Evidence } from '../../evm/evidence.ts';
 import type { Ledger } from '../../ledger.ts';
@@ -22,7 +23,7 @@ interface ChannelRailOptions {
   ledger: Pick<Ledger, 'openBefore'>;
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  settler: PurchaseRail['settler'];
+  status: PurchaseRail['status'];
   requirement: PurchaseRail['requirement'];
   /** Checks who signed a deposit. */
   checkSignature(payment: DepositPayment, asker: Asker): Promise<Look | null>;
@@ -47,7 +48,7 @@ const REASONS = {
  * Payment channels. A deposit is a payment that is settled after the call is served. A voucher needs no settlement. A refund is a command.
  */
 export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
-  const { store, settler, sellVoucher, refund, book, scheme, terms, bounds } = options;
+  const { store, status, sellVoucher, refund, book, scheme, terms, bounds } = options;
   const checks = createAuthorizationChecks({ ...options, contract: SETTLEMENT_BYTES, reasons: REASONS });
 
   function checkTerms(accepted: Credential['accepted'], requirement: Parameters<typeof checkAccepted>[1]): void {
@@ -74,7 +75,7 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
 
   return {
     contract: SETTLEMENT_BYTES,
-    settler,
+    status,
     requirement: options.requirement,
     read: (given) => {
       const payload = readPayload(given);
@@ -102,18 +103,22 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
       if (fault) throw fault.refusal;
       return checks.verify(id, payment, seen, more);
     },
-    whyNotReserved: async ({ channel }) => {
-      if (!channel) return null;
-      if (await store.findOpen(channel.channelId)) return new PaymentRefused(reason('channel_busy'));
-      const known = await store.get(channel.channelId);
-      // The same voucher has bought another call, so the client's state is old.
-      if (known && (await store.findSale(channel.channelId, channel.max))) return new StaleVoucher(known);
-      return new PaymentRefused(reason('channel_busy'));
-    },
+    whyNotReserved: async ({ channel }) => (channel ? busyOrStale(store, channel) : null),
     refuseUsed: async ({ channel }) => {
       const known = channel && (await store.get(channel.channelId));
       return known ? new StaleVoucher(known) : new PaymentRefused(reason('cumulative_amount_mismatch'));
     },
     receipt: channelReceipt,
   };
+}
+
+/** Why a deposit was not reserved: another deposit is open, or the same voucher has bought another call. Then the client's state is old. */
+async function busyOrStale(
+  store: ChannelRailOptions['store'],
+  { channelId, max }: ChannelCharge,
+): Promise<PaymentRefused> {
+  const isOpen = (await store.findOpen(channelId)) !== null;
+  const known = isOpen ? null : await store.get(channelId);
+  const isUsed = known !== null && (await store.findSale(channelId, max)) !== null;
+  return isUsed ? new StaleVoucher(known) : new PaymentRefused(reason('channel_busy'));
 }

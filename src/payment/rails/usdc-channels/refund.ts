@@ -45,31 +45,8 @@ interface RefundOptions {
  * 3. While the refund is open, the channel takes no voucher and no deposit.
  */
 export function createRefund(options: RefundOptions) {
-  const { store, book, turns, scheme, sign, onBegun, network, waitMs, clock } = options;
+  const { store, book, turns, onBegun, network, waitMs, clock } = options;
   const nextId = createIds(clock);
-
-  function callOf(channel: Channel, amount: bigint): Uint8Array {
-    const { id, charged, signature, state } = channel;
-    const refund = refundCalldata(
-      channel,
-      amount,
-      state.refundNonce,
-      sign(scheme.refundDigest(id, state.refundNonce, amount)),
-    );
-    if (charged === state.totalClaimed || !signature) return refund;
-    const entry = { channelId: id, maxClaimableAmount: charged, totalClaimed: charged };
-    const row = { config: channel, maxClaimableAmount: charged, signature, totalClaimed: charged };
-    return multicallCalldata([claimCalldata([row], sign(scheme.claimDigest([entry]))), refund]);
-  }
-
-  /** The amount that goes back, in base units. Throws PaymentRefused when none does. */
-  function amountOf(channel: Channel, asked: bigint | null): bigint {
-    const left = channel.state.balance - channel.charged;
-    if (left <= 0n) throw new PaymentRefused(reason('refund_no_balance'));
-    if (asked === null) return left;
-    if (asked === 0n || asked > left) throw new PaymentRefused(reason('refund_amount_invalid'));
-    return asked;
-  }
 
   async function checkPause(channelId: Uint8Array): Promise<void> {
     const last = await store.lastRefund(channelId);
@@ -86,7 +63,7 @@ export function createRefund(options: RefundOptions) {
     const amount = amountOf(channel, payload.kind === 'refund' ? payload.amount : null);
     await checkPause(channelId);
     const operation = { id: nextId(), network, kind: 'refund' as const, channelId, amount, createdAt: clock.nowMs() };
-    const calldata = callOf(channel, amount);
+    const calldata = callOf(options, channel, amount);
     if (!(await store.begin({ ...operation, calldata }, channel.charged)))
       throw new PaymentRefused(reason('channel_busy'));
     onBegun();
@@ -103,7 +80,7 @@ export function createRefund(options: RefundOptions) {
 
   return async (payload: ChannelPayload, channelId: Uint8Array, asker: Asker): Promise<Delivery> => {
     const from = payload.voucher.maxClaimableAmount;
-    const begun = await turns.take(bytesToHex(channelId), from, asker.signal, async () => {
+    const begun = await turns.take(bytesToHex(channelId), { from, request: 'refund' }, asker.signal, async () => {
       const id = await begin(channelId, payload, asker);
       return { value: id, charged: from, isCorrected: false };
     });
@@ -116,4 +93,28 @@ export function createRefund(options: RefundOptions) {
     if (!channel) throw new Unavailable('ledger_unavailable', 'the refund is paid; its channel cannot be read now');
     return { body: Buffer.from('{}'), receipt: refundReceipt(channel, operation.transaction, operation.amount) };
   };
+}
+
+/** The call of the settlement contract. What is charged and not claimed yet is claimed in it. */
+function callOf({ scheme, sign }: RefundOptions, channel: Channel, amount: bigint): Uint8Array {
+  const { id, charged, signature, state } = channel;
+  const refund = refundCalldata(
+    channel,
+    amount,
+    state.refundNonce,
+    sign(scheme.refundDigest(id, state.refundNonce, amount)),
+  );
+  if (charged === state.totalClaimed || !signature) return refund;
+  const entry = { channelId: id, maxClaimableAmount: charged, totalClaimed: charged };
+  const row = { config: channel, maxClaimableAmount: charged, signature, totalClaimed: charged };
+  return multicallCalldata([claimCalldata([row], sign(scheme.claimDigest([entry]))), refund]);
+}
+
+/** The amount that goes back, in base units. Throws PaymentRefused when none does. */
+function amountOf(channel: Channel, asked: bigint | null): bigint {
+  const left = channel.state.balance - channel.charged;
+  if (left <= 0n) throw new PaymentRefused(reason('refund_no_balance'));
+  if (asked === null) return left;
+  if (asked === 0n || asked > left) throw new PaymentRefused(reason('refund_amount_invalid'));
+  return asked;
 }

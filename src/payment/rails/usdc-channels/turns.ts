@@ -16,9 +16,15 @@ export interface Turn<T> {
   readonly isCorrected: boolean;
 }
 
-interface Waiting {
+/** A request as it waits for its turn. */
+interface Asking {
   /** The charges on top of which its voucher was signed. */
   readonly from: bigint;
+  /** What it asks for. A client that signs once more asks for the same. */
+  readonly request: string;
+}
+
+interface Waiting extends Asking {
   begin(): void;
 }
 
@@ -29,30 +35,42 @@ interface Line {
   charged: bigint | null;
   /** Until when the channel waits for a client that was told which voucher to sign, in Unix milliseconds. */
   heldUntilMs: number;
+  /** What that client asks for. */
+  heldFor: string;
   timer: AbortController | null;
 }
 
 /**
  * Lets the requests of one channel take turns. All requests that a stock client makes at once carry the same voucher. One of them buys. Each of the
- * others must be told the new charges, signs once more, and gives up when that voucher is stale too. So a request whose voucher fits comes first, and
- * after each correction the channel waits RETRY_MS for the corrected voucher before it corrects the next request.
+ * others must be told the new charges, signs once more, and gives up when that voucher is stale too. So a request whose voucher fits comes first. After
+ * each correction the channel waits RETRY_MS for the same request with the corrected voucher, before any other request has its turn.
  */
 export function createTurns(clock: Clock) {
   const lines = new Map<string, Line>();
 
   function lineOf(key: string): Line {
-    const line = lines.get(key) ?? { waiting: [], isTaken: false, charged: null, heldUntilMs: 0, timer: null };
+    const line = lines.get(key) ?? {
+      waiting: [],
+      isTaken: false,
+      charged: null,
+      heldUntilMs: 0,
+      heldFor: '',
+      timer: null,
+    };
     lines.set(key, line);
     return line;
   }
 
   const isHeld = ({ heldUntilMs }: Line): boolean => heldUntilMs > clock.nowMs();
-  const fits = ({ charged }: Line, from: bigint): boolean => charged === null || charged === from;
+  const fits = (line: Line, { from, request }: Asking): boolean => {
+    if (isHeld(line) && request !== line.heldFor) return false;
+    return line.charged === null || line.charged === from;
+  };
 
   /** Begins the next turn, if the channel is free. Forgets a channel that nobody waits for. */
   function next(key: string, line: Line): void {
     if (line.isTaken) return;
-    const fitting = line.waiting.findIndex(({ from }) => fits(line, from));
+    const fitting = line.waiting.findIndex((one) => fits(line, one));
     if (fitting < 0 && isHeld(line)) {
       wakeLater(key, line);
       return;
@@ -73,10 +91,10 @@ export function createTurns(clock: Clock) {
   }
 
   /** Waits for a turn. False when too many wait already, when the wait is too long, and when the signal aborts. */
-  async function wait(key: string, line: Line, from: bigint, signal: AbortSignal): Promise<boolean> {
+  async function wait(key: string, line: Line, asking: Asking, signal: AbortSignal): Promise<boolean> {
     if (line.waiting.length >= MOST_WAITING) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const one: Waiting = { from, begin: () => resolve(true) };
+    const one: Waiting = { ...asking, begin: () => resolve(true) };
     line.waiting.push(one);
     const begun = new AbortController();
     const leave = (): void => {
@@ -90,23 +108,23 @@ export function createTurns(clock: Clock) {
     return promise.finally(() => begun.abort());
   }
 
-  async function enter(key: string, line: Line, from: bigint, signal: AbortSignal): Promise<boolean> {
-    const isFree = !line.isTaken && (fits(line, from) || (line.waiting.length === 0 && !isHeld(line)));
-    if (!isFree) return wait(key, line, from, signal);
+  async function enter(key: string, line: Line, asking: Asking, signal: AbortSignal): Promise<boolean> {
+    const isFree = !line.isTaken && (fits(line, asking) || (line.waiting.length === 0 && !isHeld(line)));
+    if (!isFree) return wait(key, line, asking, signal);
     line.isTaken = true;
     return true;
   }
 
   return {
-    /** Runs `work` in the channel's turn. `from`: the charges on top of which the request's voucher was signed. Null when the channel is too busy. */
+    /** Runs `work` in the channel's turn. Null when the channel is too busy. */
     take: async <T>(
       key: string,
-      from: bigint,
+      asking: Asking,
       signal: AbortSignal,
       work: () => Promise<Turn<T>>,
     ): Promise<T | null> => {
       const line = lineOf(key);
-      if (!(await enter(key, line, from, signal))) return null;
+      if (!(await enter(key, line, asking, signal))) return null;
       line.timer?.abort();
       line.timer = null;
       let turn: Turn<T> | null = null;
@@ -116,6 +134,7 @@ export function createTurns(clock: Clock) {
       } finally {
         line.charged = turn?.charged ?? null;
         line.heldUntilMs = turn?.isCorrected ? clock.nowMs() + RETRY_MS : 0;
+        line.heldFor = asking.request;
         line.isTaken = false;
         next(key, line);
       }

@@ -26,7 +26,7 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
   };
 }
 
-/** The plain rail. It is always on. Where a facilitator settles it, nothing is sold while the facilitator fails. */
+/** The plain rail. It is always on. Where a facilitator settles it, `/readyz` fails while the facilitator's probe fails. Sales go on. */
 export const exactInfo: RailInfo = {
   name: 'usdc-exact',
   isOn: () => true,

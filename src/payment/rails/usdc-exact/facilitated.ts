@@ -38,8 +38,10 @@ export function openFacilitated(
   const client = openFacilitator(remote, needs);
   const isUsed = async (authorization: Authorization): Promise<boolean> =>
     (await check.read(authorization, NEVER)).used;
+  const hasCode = async (authorization: Authorization): Promise<boolean> =>
+    (await check.read(authorization, NEVER)).hasCode;
   const settling = createServiceSettling({
-    ...{ client, evidence, isUsed, usedBefore: null, extra: EXACT_EXTRA, noteBroadcast },
+    ...{ client, evidence, isUsed, hasCode, usedBefore: null, extra: EXACT_EXTRA, noteBroadcast },
     ...{ config, token, clock, log },
   });
   const { settler } = settling;

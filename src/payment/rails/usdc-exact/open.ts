@@ -13,7 +13,7 @@ import type { OpenRail, PurchaseRail } from '../../rail.ts';
 import type { RailStatus } from '../../settling.ts';
 import { exactInfo } from './describe.ts';
 import { type FacilitatedNeeds, openFacilitated } from './facilitated.ts';
-import { createChainRail } from './rail.ts';
+import { createExactRail } from './rail.ts';
 import { openRelayed } from './relayed.ts';
 
 interface ExactNeeds extends FacilitatedNeeds {
@@ -25,24 +25,24 @@ interface ExactNeeds extends FacilitatedNeeds {
 }
 
 /** Opens the plain rail: authorizations of the token itself, settled by our relayer or by a facilitator. */
-export function openExact(needs: ExactNeeds, settler: RailStatus): OpenRail {
+export function openExact(needs: ExactNeeds, status: RailStatus): OpenRail {
   const { remote } = needs.config.rails;
   return {
     info: exactInfo,
     // This rail checks every payment that no other rail recognises.
     recognises: () => true,
-    purchase: openPurchase(needs, settler),
+    purchase: openPurchase(needs, status),
     openSettling: (terms) => (remote ? openFacilitated(remote, needs, terms) : openRelayed(needs.evidence, terms)),
   };
 }
 
-function openPurchase({ config, ledger, check, evidence, clock }: ExactNeeds, settler: RailStatus): PurchaseRail {
+function openPurchase({ config, ledger, check, evidence, clock }: ExactNeeds, status: RailStatus): PurchaseRail {
   const { usdc, chainId, caip2: network } = config.network;
   const contract = hexToBytes(usdc);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, contract);
   const digestOf = (authorization: Authorization) => authorizationDigest(authorization, separator);
   const hasPaid = (authorization: Authorization) => ledger.hasSettled(paymentKey(authorization, network, contract));
-  const checkSignature = createSignatureCheck({ check, digestOf, settler, hasPaid, clock });
+  const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, clock });
   const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
-  return createChainRail({ ledger, network, clock, check, evidence, settler, checkSignature, validity, usdc });
+  return createExactRail({ ledger, network, clock, check, evidence, status, checkSignature, validity, usdc });
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { Authorization } from '../../authorization.ts';
+import { createAuthorizationChecks } from '../../authorization-checks.ts';
 import { checkAccepted } from '../../evm/accepted.ts';
-import { createAuthorizationChecks } from '../../evm/authorization-checks.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { checkAuthorization, type ValidityBounds } from '../../evm/eip3009.ts';
 import { readSigned } from '../../evm/eip3009-payload.ts';
@@ -11,11 +11,11 @@ import type { Ledger } from '../../ledger.ts';
 import type { Asker, Look, PurchaseRail } from '../../rail.ts';
 import { NONCE_USED } from '../../settler.ts';
 
-interface ChainRailOptions {
+interface ExactRailOptions {
   ledger: Pick<Ledger, 'openBefore'>;
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  settler: PurchaseRail['settler'];
+  status: PurchaseRail['status'];
   checkSignature(authorization: Authorization, asker: Asker): Promise<Look | null>;
   validity: ValidityBounds;
   network: string;
@@ -27,13 +27,13 @@ interface ChainRailOptions {
 const REASONS = { insufficient: 'invalid_exact_evm_insufficient_balance', used: NONCE_USED };
 
 /** The plain rail: an authorization of the token itself. The chain decides about it, also where a facilitator settles it. */
-export function createChainRail(options: ChainRailOptions): PurchaseRail {
-  const { settler, checkSignature, validity } = options;
+export function createExactRail(options: ExactRailOptions): PurchaseRail {
+  const { status, checkSignature, validity } = options;
   const contract = hexToBytes(options.usdc);
 
   return {
     contract,
-    settler,
+    status,
     read: (payload) => readSigned(payload, contract),
     checkAccepted,
     requirement: (plain) => plain,

@@ -12,8 +12,8 @@ import { probeSupported } from '../../settlers/facilitator/probe.ts';
 import { createServiceSettling } from '../../settlers/facilitator/service-settling.ts';
 import type { RailStatus } from '../../settling.ts';
 import { createGatewayBatches } from './batches.ts';
+import { isGatewayAccepted } from './checks.ts';
 import { gatewayInfo } from './describe.ts';
-import { isGatewayAccepted } from './payload.ts';
 import { createGatewayRail } from './rail.ts';
 import { type OpenGateway, openGateway } from './service.ts';
 
@@ -38,11 +38,17 @@ export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): OpenRa
   const { network, publicOrigin, rails } = config;
   if (!rails.gateway) throw new Error('the Gateway is off');
   const gateway = openGateway(rails.gateway, { network, publicOrigin, upstreams: outgoing.upstreams, clock });
-  const settler = { unavailable: status.unavailable };
   return {
     info: gatewayInfo,
     recognises: isGatewayAccepted,
-    purchase: createGatewayRail({ gateway, settler, ledger, network: network.caip2, times: config, clock }),
+    purchase: createGatewayRail({
+      gateway,
+      status: { unavailable: status.unavailable },
+      ledger,
+      network: network.caip2,
+      times: config,
+      clock,
+    }),
     openSettling: (terms) => openSettling(gateway, needs, terms),
   };
 }
@@ -57,7 +63,7 @@ function openSettling(
   const batches = createGatewayBatches({ client, store, clock, log });
   return {
     ...createServiceSettling({
-      ...{ client, evidence, isUsed: null, usedBefore, extra, noteBroadcast },
+      ...{ client, evidence, isUsed: null, hasCode: null, usedBefore, extra, noteBroadcast },
       ...{ config, token, clock, log },
     }),
     refresh: batches.round,

@@ -10,7 +10,7 @@ import type { Ledger } from '../../ledger.ts';
 import type { PurchaseRail, Verified } from '../../rail.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { ALREADY_USED } from '../../settler.ts';
-import { createGatewayCheck, gatewayRequirement } from './payload.ts';
+import { createGatewayCheck, gatewayRequirement } from './checks.ts';
 import type { OpenGateway } from './service.ts';
 
 /** A batch is looked up by its transfer, not by a block. The Gateway takes no payments of accounts with code. */
@@ -26,7 +26,7 @@ const INSUFFICIENT = 'insufficient_balance';
 
 interface GatewayRailOptions {
   gateway: OpenGateway;
-  settler: PurchaseRail['settler'];
+  status: PurchaseRail['status'];
   ledger: Pick<Ledger, 'openBefore'>;
   network: string;
   times: Pick<ServingTimes, 'handlerTimeoutMs'>;
@@ -35,7 +35,7 @@ interface GatewayRailOptions {
 
 /** The Gateway's rail: an authorization of the Gateway Wallet. Only the Gateway decides about it, because it holds the payer's deposit. */
 export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
-  const { gateway, settler, ledger, network, times, clock } = options;
+  const { gateway, status, ledger, network, times, clock } = options;
   const contract = hexToBytes(gateway.wallet);
   const check = createGatewayCheck(times);
   const readDeposit = createSharedReads<Uint8Array, bigint>({
@@ -51,7 +51,7 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
 
   return {
     contract,
-    settler,
+    status,
     read: (payload) => readSigned(payload, contract),
     checkAccepted,
     requirement: (plain) => gatewayRequirement(plain, gateway.wallet),

@@ -20,10 +20,13 @@ interface RemoteSettlerOptions {
    * exist.
    */
   isUsed: ((authorization: Authorization) => Promise<boolean>) | null;
+  /** Whether code stands at the payer's address now. A plain account may set code after its check (EIP-7702). Null where no payer has code. */
+  hasCode: ((authorization: Authorization) => Promise<boolean>) | null;
   terms: RequestTerms;
   /**
    * Checks, just before a payment is first handed over, whether its nonce is used. Only another party can have used it by then. Returns the reason
-   * that fails the payment, or null. The member itself is null where the evidence separates our payments from another ledger's.
+   * that fails the payment, or null. Set where a transfer that was there before is not ours: on the Gateway. Null on the chain, where any transfer of
+   * the authorization pays for the call, also one that a third party sent.
    */
   usedBefore: ((intent: Intent) => Promise<string | null>) | null;
   /** Writes the transactions to disk before anything is sent. Returns the ids that still await settlement. The others must not be sent. */
@@ -43,7 +46,7 @@ interface RemoteSettlerOptions {
 const BANNED = 'its settlements move nothing';
 const LONGEST_POLL_MS = 2000;
 const TRANSACTION = /^0x[0-9a-fA-F]{64}$/;
-const OPEN: Outcome = { kind: 'unknown' };
+const UNKNOWN: Outcome = { kind: 'unknown' };
 
 /**
  * A settler that uses a third party's facilitator. The facilitator's answer alone never counts as a payment:
@@ -53,30 +56,15 @@ const OPEN: Outcome = { kind: 'unknown' };
  * 4. A refusal before any broadcast, of an authorization that was never handed over before and is still unused: failed, and may be used again.
  * 5. After any other answer, the evidence is watched until it shows an end. Without an end, the outcome is unknown. A transaction that the
  *    facilitator names is read first: its receipt proves a payment with one request. A wrong name proves nothing.
- * Bans an account with code for a day when its settlement is answered and moves nothing. Such a payer has nothing at stake, and every attempt costs.
+ * Bans an account with code for a day when its settlement is answered and moves nothing. The code is read again then. Such a payer has nothing at
+ * stake, and every attempt costs.
  */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
-  const { client, evidence, terms, usedBefore, noteBroadcast, clock, pollMs, watchMs, stallMs, log } = options;
+  const { client, terms, usedBefore, noteBroadcast, clock, stallMs, log } = options;
   const bans = createPayerBans(clock);
 
-  async function look({ authorization, fromBlock }: Intent): Promise<Verdict> {
-    return evidence.lookup(authorization, fromBlock).catch((err) => {
-      log.warn({ err }, 'the evidence of a settlement could not be read');
-      return OPEN;
-    });
-  }
-
-  async function watch(intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> {
-    const until = clock.nowMs() + watchMs;
-    for (let pause = pollMs; !signal.aborted; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-      const named = await readNamed(evidence, intent, reply);
-      const verdict = named ?? ((await isStillOpen(options, intent)) ? OPEN : await look(intent));
-      if (verdict.kind === 'settled' || verdict.kind === 'failed') return verdict;
-      if (clock.nowMs() + pause >= until) break;
-      await clock.sleep(pause, signal).catch(() => {});
-    }
-    return OPEN;
-  }
+  const look = createLook(options);
+  const watch = createWatch(options, look);
 
   /** Notes the row, then sends the request. Null when the row no longer awaits settlement. */
   async function handOver({ id, authorization }: Intent, signal: AbortSignal): Promise<SettleReply | null> {
@@ -89,7 +77,7 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
     const used = broadcast || !usedBefore ? null : await usedBefore(intent);
     if (used !== null) return { outcome: { kind: 'failed', reason: used }, isHeard: true };
     const reply = await inTurn(() => handOver(intent, signal));
-    if (reply === null) return { outcome: OPEN, isHeard: true };
+    if (reply === null) return { outcome: UNKNOWN, isHeard: true };
     const isHeard = reply.kind !== 'unclear' || !reply.isTransport;
     // When we hand over a payment for the first time, "used" cannot mean our own use. Another ledger has used the nonce since the check.
     if (reply.kind === 'used' && usedBefore && broadcast === false)
@@ -101,21 +89,55 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
       return { outcome: verdict.kind === 'open' ? { kind: 'failed', reason: REVERTED } : verdict, isHeard };
     }
     const outcome = await watch(intent, reply, signal);
-    if (outcome.kind !== 'settled') noteUnsettled(intent, reply, isHeard);
-    return { outcome, isHeard };
+    if (outcome.kind === 'settled') return { outcome, isHeard };
+    const isContract = await hasCodeByNow(options, intent);
+    noteUnsettled(intent, reply, { isHeard, isContract });
+    // A payer's contract can hang the facilitator, so its silence says nothing about the facilitator.
+    return { outcome, isHeard: isHeard || isContract };
   }
 
-  function noteUnsettled({ id, hasCode, authorization }: Intent, reply: SettleReply, isHeard: boolean): void {
+  function noteUnsettled(
+    { id, authorization }: Intent,
+    reply: SettleReply,
+    { isHeard, isContract }: { isHeard: boolean; isContract: boolean },
+  ): void {
     const said = 'detail' in reply ? reply.detail : reply.kind;
     log.warn({ payment: id, said }, 'nothing shows what the facilitator made of a payment');
     if (!isHeard) return;
-    if (hasCode) bans.add(bytesToHex(authorization.from));
+    if (isContract) bans.add(bytesToHex(authorization.from));
     else options.onUnsettled();
   }
 
   const refuses = (payer: Uint8Array) => (bans.has(bytesToHex(payer)) ? BANNED : null);
   const queue = createRemoteQueue({ attempt, refuses, clock, stallMs, log });
   return { ...queue, refused: () => bans.all().map((payer) => [payer, BANNED]) };
+}
+
+/** Reads the evidence. A payment that was handed over before waits for the requests of new ones. */
+function createLook({ evidence, log }: RemoteSettlerOptions): (intent: Intent) => Promise<Verdict> {
+  return async ({ authorization, fromBlock, broadcast }) => {
+    const rank = broadcast ? 'collect' : 'settle';
+    return evidence.lookup(authorization, fromBlock, { rank }).catch((err) => {
+      log.warn({ err }, 'the evidence of a settlement could not be read');
+      return UNKNOWN;
+    });
+  };
+}
+
+/** Watches the evidence of a payment after an answer, until it shows an end or `watchMs` have passed. */
+function createWatch(options: RemoteSettlerOptions, look: (intent: Intent) => Promise<Verdict>) {
+  const { evidence, clock, pollMs, watchMs } = options;
+  return async (intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> => {
+    const until = clock.nowMs() + watchMs;
+    for (let pause = pollMs; !signal.aborted; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
+      const named = await readNamed(evidence, intent, reply);
+      const verdict = named ?? ((await isStillOpen(options, intent)) ? UNKNOWN : await look(intent));
+      if (verdict.kind === 'settled' || verdict.kind === 'failed') return verdict;
+      if (clock.nowMs() + pause >= until) break;
+      await clock.sleep(pause, signal).catch(() => {});
+    }
+    return UNKNOWN;
+  };
 }
 
 /** Reads the transaction that the facilitator names. Null without one, and when it does not show the payment. */
@@ -126,6 +148,11 @@ async function readNamed(
 ): Promise<Outcome | null> {
   if (reply.kind !== 'accepted' || !TRANSACTION.test(reply.transaction) || !paidIn) return null;
   return paidIn(authorization, reply.transaction as `0x${string}`).catch(() => null);
+}
+
+/** Whether the payer had code at its check or has code now. A read that fails leaves what the check found. */
+async function hasCodeByNow({ hasCode: read }: RemoteSettlerOptions, { authorization, hasCode }: Intent) {
+  return hasCode || ((await read?.(authorization).catch(() => false)) ?? false);
 }
 
 /** Whether the authorization is unused and not expired. Otherwise only the evidence shows its end. */

@@ -7,7 +7,7 @@ type RemoteSettlerOptions = Parameters<typeof createRemoteSettler>[0];
 
 interface ServiceSettlingOptions
   extends Pick<SettlingTerms, 'noteBroadcast'>,
-    Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'usedBefore' | 'clock' | 'log'> {
+    Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'hasCode' | 'usedBefore' | 'clock' | 'log'> {
   /** `extra` of the requirements that are sent to the service. */
   extra: Record<string, unknown>;
   config: Pick<Config, 'network' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;

@@ -17,7 +17,7 @@ const supported = z.object({
   ),
 });
 
-/** Returns the kinds that `/supported` lists. The messages of its errors may be shown to anyone. */
+/** Returns the kinds and signers that `/supported` lists. Throws when it has no valid answer. No error message holds a secret, so `/readyz` may show it. */
 export async function supportedKinds(
   upstream: Upstream,
   url: string,

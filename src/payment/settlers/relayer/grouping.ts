@@ -23,7 +23,7 @@ export function cutGroups<J extends Grouped>(jobs: readonly J[], most: number, w
   return groups;
 }
 
-/** Halves the group limit of jobs that a batch did not settle. So the job that fails batches ends up alone. */
-export function halve(jobs: readonly Grouped[]): void {
+/** Limits the next groups of jobs that a batch did not settle to half of that batch. So the job that fails batches ends up alone. */
+export function splitGroup(jobs: readonly Grouped[]): void {
   for (const job of jobs) job.maxGroup = Math.max(1, Math.ceil(jobs.length / 2));
 }

@@ -1,7 +1,7 @@
 import type { RpcOutcome } from '../../../chain/rpc/client.ts';
 import type { ChainCheck } from '../../evm/chain-check.ts';
 import { isRevert } from '../../evm/is-revert.ts';
-import { cutGroups, halve } from './grouping.ts';
+import { cutGroups, splitGroup } from './grouping.ts';
 import type { Job } from './job.ts';
 import { batchOutcomes } from './multicall.ts';
 
@@ -106,7 +106,7 @@ export function judgeTrial({ guesses, alone, unresolved }: Plan, { readings, sim
       else together.push(job);
     }
     // When no payer has code, something else disturbed the simulation. So the next groups are smaller.
-    if (!unclear.some(({ hasCode }) => hasCode)) halve(unclear);
+    if (!unclear.some(({ hasCode }) => hasCode)) splitGroup(unclear);
     again.push(...unclear);
     if (together.length > 0) groups.push(together);
   }

@@ -31,7 +31,7 @@ export interface RelayerOptions {
   /** Milliseconds between two requests for receipts while a transaction is in flight. A new head makes the next request come at once. */
   pollMs: number;
   /** The batch window, in milliseconds: while a transaction is in flight, a new job waits at most this long for others that share its transaction. */
-  gatherMs: number;
+  batchWindowMs: number;
   /** The part of a block that one transaction may take, in percent. */
   blockSharePercent: number;
   /** Milliseconds after which an open job stops further sales. */

@@ -53,7 +53,7 @@ export function createRelaying(options: RelayingOptions): Relaying {
     noteBroadcast,
     log,
     pollMs: config.receiptPollMs,
-    gatherMs: config.relayer.gatherMs,
+    batchWindowMs: config.relayer.batchWindowMs,
     blockSharePercent: config.relayer.blockSharePercent,
     stallMs: config.settleWaitMs,
     onHead: heads.listen,

@@ -6,7 +6,7 @@ import { startExpiry, startSorting } from './doubts.ts';
 import type { Turn } from './events.ts';
 import { endRound } from './examination.ts';
 import { type Flight, newest } from './flight.ts';
-import { halve } from './grouping.ts';
+import { splitGroup } from './grouping.ts';
 import type { Job } from './job.ts';
 import { markSent, note } from './notes.ts';
 import { doubtLost, takeOperation, tryOperation } from './operations.ts';
@@ -25,7 +25,7 @@ const TOO_MUCH = /insufficient (funds|balance)|oversized|exceeds|too (large|big|
 
 /** Opens the batch window, so that jobs share a transaction. With nothing in flight, a job waits only for the event loop's next turn. */
 export function openWindow({ state, now, effects }: Turn): void {
-  const endMs = state.flights.size() === 0 ? 0 : (state.queue[0]?.queuedMs ?? 0) + state.settings.gatherMs;
+  const endMs = state.flights.size() === 0 ? 0 : (state.queue[0]?.queuedMs ?? 0) + state.settings.batchWindowMs;
   state.sender = 'window';
   effects.push({ kind: 'wait', ms: Math.max(0, endMs - now.nowMs), timer: { name: 'window' } });
 }
@@ -129,7 +129,7 @@ export function takeSent(turn: Turn, flights: readonly Flight[], outcomes: reado
     const { jobs } = newest(flight);
     refused.push(flight);
     if (TOO_CHEAP.test(reason)) state.flights.outbid(flight);
-    if (TOO_MUCH.test(reason)) halve(jobs);
+    if (TOO_MUCH.test(reason)) splitGroup(jobs);
     const detail = { reason, nonce: flight.nonce, payments: jobs.length };
     effects.push({ kind: 'warn', detail, message: 'broadcast refused' });
   }

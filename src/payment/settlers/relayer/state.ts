@@ -58,7 +58,7 @@ export interface Sorting {
 export interface Settings {
   readonly usdc: `0x${string}`;
   /** The batch window, in milliseconds: while a transaction is in flight, a job waits at most this long for others. */
-  readonly gatherMs: number;
+  readonly batchWindowMs: number;
   /** Milliseconds between two requests for receipts while a transaction is in flight. */
   readonly pollMs: number;
 }
@@ -98,11 +98,11 @@ interface StateOptions extends Settings {
 }
 
 /** Makes the state at start: nothing is known, open or in flight. */
-export function createState({ usdc, gatherMs, pollMs, wallet, blockSharePercent }: StateOptions): State {
+export function createState({ usdc, batchWindowMs, pollMs, wallet, blockSharePercent }: StateOptions): State {
   const nonces = createNonces();
   const gas = createGasModel(blockSharePercent);
   return {
-    ...{ settings: { usdc, gatherMs, pollMs }, open: new Set(), queue: [], bans: new Map(), nonces, gas },
+    ...{ settings: { usdc, batchWindowMs, pollMs }, open: new Set(), queue: [], bans: new Map(), nonces, gas },
     ...{ openCalls: 0, openOperations: new Set(), operations: [] },
     ...{ sender: 'idle', round: null, watch: 'idle', headSeen: false, resend: null, stopping: false },
     flights: createFlights({ usdc, wallet, nonces, gas }),

@@ -63,7 +63,7 @@ CREATE INDEX channel_operations_refunded ON channel_operations (channel_id, ende
 
 -- A sale that a voucher pays: its channel, the voucher's cumulative amount, and the channel right after the charge, as JSON.
 -- The voucher's signature is kept only while a deposit is open; with the charge it moves into the channel.
-ALTER TABLE usdc_payments ADD COLUMN channel_id BYTEACHECK (length(channel_id) = 32);
+ALTER TABLE usdc_payments ADD COLUMN channel_id BYTEA CHECK (length(channel_id) = 32);
 ALTER TABLE usdc_payments ADD COLUMN voucher_max NUMERIC(78, 0) CHECK (voucher_max > 0 AND voucher_max <= 9223372036854775807);
 ALTER TABLE usdc_payments ADD COLUMN voucher_signature BYTEA;
 ALTER TABLE usdc_payments ADD COLUMN channel_after TEXT;

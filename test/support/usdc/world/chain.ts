@@ -56,7 +56,7 @@ export function createWorldChain(scenario: Scenario, dice: Dice, nowMs: () => nu
 
   function burns(intent: Intent): boolean {
     const payer = payerOf(intent);
-    return payer.kind === 'burner' || (payer.kind === 'grower' && hasTurned(payer));
+    return payer.kind === 'griefer' || (payer.kind === 'grower' && hasTurned(payer));
   }
 
   /** Whether a transfer would succeed. A refuser's succeeds in a simulation only. */
@@ -117,7 +117,7 @@ export function createWorldChain(scenario: Scenario, dice: Dice, nowMs: () => nu
     hasCode(address: string): boolean {
       const payer = scenario.payers.get(address);
       if (!payer) return false;
-      return ['wallet', 'burner', 'refuser'].includes(payer.kind) || (payer.kind === 'grower' && hasTurned(payer));
+      return ['wallet', 'griefer', 'refuser'].includes(payer.kind) || (payer.kind === 'grower' && hasTurned(payer));
     },
     balanceOf(address: string): bigint {
       const payer = scenario.payers.get(address);

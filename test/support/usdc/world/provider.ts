@@ -62,10 +62,10 @@ export function createWorldProvider({ chain, scenario, dice, time: { clock, at }
     if (!call.to) throw new RpcError(-32000, 'no call without a recipient');
     if (call.to === MULTICALL3) {
       const within = chain.intentsIn(call.data);
-      let isBurnt = false;
+      let isGasExhausted = false;
       const result = within.map((intent) => {
-        const success = !isBurnt && chain.goesThrough(intent, true);
-        isBurnt ||= chain.hasCode(`0x${Buffer.from(intent.authorization.from).toString('hex')}`) && !success;
+        const success = !isGasExhausted && chain.goesThrough(intent, true);
+        isGasExhausted ||= chain.hasCode(`0x${Buffer.from(intent.authorization.from).toString('hex')}`) && !success;
         return { success, returnData: '0x' as const };
       });
       return encodeFunctionResult({ abi, functionName: 'aggregate3', result });

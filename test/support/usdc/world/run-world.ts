@@ -51,7 +51,7 @@ export async function runWorld(seed: string, create: (options: RelayerOptions) =
     ...{ ended: [], handed, noted: [], costs: [], warnings: [], glances: [], heads: [] },
   };
   const relayer = create({
-    ...{ chain: client, usdc: USDC, wallet, clock, pollMs: 700, gatherMs: scenario.gatherMs, stallMs: 6000 },
+    ...{ chain: client, usdc: USDC, wallet, clock, pollMs: 700, batchWindowMs: scenario.batchWindowMs, stallMs: 6000 },
     check: createChainCheck(client, USDC, () => wallet.address, clock),
     evidence: createEvidence(client, USDC),
     token: createTokenWatch({

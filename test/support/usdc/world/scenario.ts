@@ -4,10 +4,10 @@ import type { Intent } from '../../../../src/payment/settler.ts';
 import { between, type Dice, pick } from './dice.ts';
 
 /**
- * How a payer's settlement behaves. A `burner` uses up all the gas of its transaction. A `grower` is plain until `fromMs` and then behaves like a
- * burner.
+ * How a payer's settlement behaves. A `griefer` uses up all the gas of its transaction. A `grower` is plain until `fromMs` and then behaves like a
+ * griefer.
  */
-const KINDS = ['plain', 'poor', 'wallet', 'dear', 'grower', 'burner', 'refuser'] as const;
+const KINDS = ['plain', 'poor', 'wallet', 'dear', 'grower', 'griefer', 'refuser'] as const;
 export interface Payer {
   readonly kind: (typeof KINDS)[number];
   /** When it becomes poor, or gets code, in milliseconds since the start. */
@@ -55,7 +55,7 @@ export interface Scenario {
   readonly foreignMs: readonly number[];
   readonly stopMs: number;
   readonly hasHeads: boolean;
-  readonly gatherMs: number;
+  readonly batchWindowMs: number;
   readonly carefulFromMs: number;
 }
 
@@ -85,7 +85,7 @@ export function drawScenario(seed: string, dice: Dice): Scenario {
     const intents = Array.from({ length: between(dice('size', burst) ** 3, 1, 24) }, (_, at): Intent => {
       const name = `${burst}/${at}`;
       const from = pick(dice('payer', name), addresses);
-      const hasCode = ['wallet', 'burner', 'refuser'].includes(payers.get(bytesToHex(from))?.kind ?? '');
+      const hasCode = ['wallet', 'griefer', 'refuser'].includes(payers.get(bytesToHex(from))?.kind ?? '');
       const lasts = dice('lasts', name) < 0.1 ? dice('seconds', name) * 12 : 1e6;
       const validBefore = BigInt(Math.floor((START_MS + atMs) / 1000 + lasts));
       const terms = { value: 1000n, validAfter: 0n, validBefore, signature: bytes(seed, `signature ${name}`, 65) };
@@ -114,7 +114,7 @@ export function drawScenario(seed: string, dice: Dice): Scenario {
     foreignMs: Array.from({ length: between(dice('foreign') ** 3, 0, 4) }, (_, at) => dice('foreign', at) * TROUBLE_MS),
     stopMs: dice('stops early') < 0.15 ? dice('stop') * TROUBLE_MS : TROUBLE_MS + CALM_MS,
     hasHeads: dice('heads') < 0.7,
-    gatherMs: pick(dice('gather'), [0, 100, 200]),
+    batchWindowMs: pick(dice('gather'), [0, 100, 200]),
     carefulFromMs: dice('careful') < 0.3 ? dice('careful from') * TROUBLE_MS : Number.POSITIVE_INFINITY,
   };
 }

@@ -17,7 +17,7 @@ function startReads(most = 5, more: Partial<Parameters<typeof createSharedReads<
       open.push({ answer: (answers = questions.map((q) => `answer ${q}`)) => resolve(answers), fail });
     });
   };
-  const times = { gatherMs: 4, pauseMs: 10, longestWaitMs: 100 };
+  const times = { batchWindowMs: 4, pauseMs: 10, longestWaitMs: 100 };
   const read = createSharedReads<number, string>({ ask, ...times, most, clock, ...more });
   return { clock, asked, open, read };
 }
@@ -121,7 +121,7 @@ test('a caller who leaves ends its own waiting alone: before the request it is n
   expect(await stays).toBe('answer 3');
 });
 
-test('where all have left nothing is asked, and whoever comes next does not wait longer', async () => {
+test('when all callers have left no request is sent, and the next caller does not wait longer', async () => {
   const { clock, asked, open, read } = startReads();
   const leaver = new AbortController();
   const gone = read(1, leaver.signal);
@@ -532,7 +532,7 @@ describe('a queue with places', () => {
     expect(await ends([first])).toEqual(['busy']);
     await clock.advance(600);
     expect(await ends([second])).toEqual(['busy']);
-    expect(clock.sleepers()).toEqual([]);
+    expect(clock.pendingSleeps()).toEqual([]);
     const third = read(3, STAYS, 'a');
     left([third]);
     await clock.advance(1000);

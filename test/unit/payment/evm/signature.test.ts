@@ -40,7 +40,7 @@ beforeEach(async () => {
     check: createChainCheck(chain, USDC, () => USDC, clock),
     digestOf: (authorization) =>
       authorizationDigest(authorization, domainSeparator('USDC', '2', 5042, hexToBytes(USDC))),
-    settler: { refusesCode: () => codeRefused },
+    status: { refusesCode: () => codeRefused },
     hasPaid: async () => hasPaid,
     clock,
   });

@@ -44,7 +44,7 @@ afterEach(async () => {
 
 const tries = () => node.count('eth_call');
 
-test('the token is tried with a transfer of nothing from the settlements’ sender to the seller, as a settlement', async () => {
+test('the token is tested with a transfer of zero from the settlements’ sender to the seller', async () => {
   expect([await watch.check(), watch.refusal()]).toEqual([true, null]);
   const calls = () =>
     (node.bodies as { method: string; params: unknown[] }[]).filter(({ method }) => method === 'eth_call');
@@ -58,8 +58,8 @@ test('the token is tried with a transfer of nothing from the settlements’ send
   expect(calls()[1]?.params[0]).toMatchObject({ from: sender });
 });
 
-describe('a token that lets nothing through', () => {
-  test('ends the sale, and is said once; when it opens again, that is said once as well', async () => {
+describe('a token that refuses every transfer', () => {
+  test('stops sales and is logged once, and its recovery is logged once as well', async () => {
     node.methods.eth_call = paused;
     expect([await watch.check(), watch.refusal()]).toEqual([false, SHUT]);
     expect(await watch.check()).toBe(false);
@@ -73,7 +73,7 @@ describe('a token that lets nothing through', () => {
     ]);
   });
 
-  test('is told by a revert without its code, as some nodes answer', async () => {
+  test('is recognised by a revert without an error code, as some nodes answer', async () => {
     node.methods.eth_call = () => {
       throw new RpcFault(-32000, 'Execution REVERTED');
     };
@@ -97,7 +97,7 @@ describe('a chain that does not answer', () => {
         node.fault = '500';
       },
     ],
-  ])('%s says nothing: what was known stays', async (_, away) => {
+  ])('%s changes nothing: the last known state of the token stays', async (_, away) => {
     const heal = () => {
       Object.assign(node, { fault: null });
       node.methods.eth_call = paused;
@@ -113,7 +113,7 @@ describe('a chain that does not answer', () => {
   });
 });
 
-test('those who ask at the same time share one try, and the next one is a new one', async () => {
+test('concurrent callers share one test of the token, and the next caller starts a new one', async () => {
   expect(await Promise.all([watch.check(), watch.check(), watch.check()])).toEqual([true, true, true]);
   expect(tries()).toBe(1);
   await watch.check();
@@ -121,7 +121,7 @@ test('those who ask at the same time share one try, and the next one is a new on
 });
 
 describe('the timer', () => {
-  test('has it tried once a minute while all is well', async () => {
+  test('tests the token once a minute while it works', async () => {
     await watch.refresh();
     expect(tries()).toBe(1);
     await clock.advance(59_999);
@@ -132,7 +132,7 @@ describe('the timer', () => {
     expect(tries()).toBe(2);
   });
 
-  test('does not try it anew after another caller did', async () => {
+  test('does not repeat a test that another caller made just before', async () => {
     await watch.refresh();
     await clock.advance(59_999);
     await watch.check();
@@ -141,7 +141,7 @@ describe('the timer', () => {
     expect(tries()).toBe(2);
   });
 
-  test('has it tried each time while it is shut, so that sales go on at once', async () => {
+  test('tests the token in every round while it refuses transfers, so that sales go on at once', async () => {
     node.methods.eth_call = paused;
     await watch.check();
     await watch.refresh();
@@ -154,7 +154,7 @@ describe('the timer', () => {
     expect(tries()).toBe(4);
   });
 
-  test('counts a try that told nothing: a chain that is away is not asked without pause', async () => {
+  test('counts a test without an answer, so that a chain that does not answer is asked once a minute only', async () => {
     node.fault = '500';
     await watch.refresh();
     const before = node.bodies.length;

@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLedger } from '../../../../src/payment/ledger.ts';
+import { createChannelStore } from '../../../../src/store/sqlite/channel-store.ts';
 import { openLedgerDatabase, type Sqlite } from '../../../../src/store/sqlite/database.ts';
 import { openLedgerReports } from '../../../../src/store/sqlite/ledger-reports.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
 import { gathered } from '../../../support/gathered.ts';
+import { channelState, channelTerms, depositSale, voucherSale } from '../../../support/ledger/channel-rows.ts';
 import { sale, storedIntent } from '../../../support/ledger/ledger-rows.ts';
 
 const START = 1_800_000_000_000;
@@ -126,6 +128,30 @@ test('a ledger from before routes were stored is reported without them', async (
   const reports = openLedgerReports(file);
   expect(await reports.list(null, 10)).toMatchObject([{ id, route: null }]);
   expect(await gathered(reports.income(0, now + 1))).toMatchObject([{ route: null }, { route: null }]);
+  await reports.close();
+});
+
+test('a sale in a channel is reported with what was charged, and a voucher by its nonce, because it has no transaction', async () => {
+  const [payments, channels] = [createLedgerStore(db), createChannelStore(db)];
+  await channels.note(channelTerms('a'), channelState(), START);
+  await payments.reserve(depositSale('d', 'a', 100n), 0, null);
+  await payments.move('d', ['reserved'], 'settled', { endedAt: START, block: 7, transaction: Buffer.alloc(32, 0xab) });
+  const voucher = voucherSale('s', 'a', 150n, { price: 50n, reservedAt: START + 1 });
+  await channels.charge(voucher, Buffer.from('reply'), START);
+  await payments.reserve(depositSale('open', 'a', 175n, { price: 25n }), 0, null);
+  const reports = openLedgerReports(file);
+  const { sums, replies } = await reports.status();
+  expect(sums.slice(0, 4)).toEqual([
+    { rail: 'usdc', state: 'reserved', count: 1, amount: 25n },
+    { rail: 'usdc', state: 'settling', count: 0, amount: 0n },
+    { rail: 'usdc', state: 'unknown', count: 0, amount: 0n },
+    { rail: 'usdc', state: 'settled', count: 2, amount: 150n },
+  ]);
+  expect(replies).toEqual({ count: 1, bytes: 5 });
+  expect(await gathered(reports.income(START, START + 2))).toMatchObject([
+    { id: 'd', amount: 100n, hash: Buffer.alloc(32, 0xab) },
+    { id: 's', amount: 50n, hash: Buffer.from(voucher.nonce) },
+  ]);
   await reports.close();
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ECOSYSTEMS, type EcosystemName } from '../../../../src/upstream/packages/ecosystems.ts';
 
-test('the eight of the interface document, by the names that OSV knows', () => {
+test('the eight promised ecosystems have the names that OSV knows', () => {
   expect(Object.entries(ECOSYSTEMS).map(([ours, { osv }]) => [ours, osv])).toEqual([
     ['npm', 'npm'],
     ['pypi', 'PyPI'],

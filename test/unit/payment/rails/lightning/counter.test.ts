@@ -179,7 +179,7 @@ describe('with a payment', () => {
 
   test('a refused one is told why where no offer can be made', async () => {
     const { header } = await buy();
-    bench.room.set({ all: 2_000_000, offered: 0 });
+    bench.quota.set({ all: 2_000_000, offered: 0 });
     const answer = await get(`${PATH}?tag=b`, { 'payment-signature': header });
     const { error, accepts, priceUsd, btcUsd } = answer.json();
     expect([answer.statusCode, error, accepts, priceUsd, btcUsd]).toEqual([

@@ -31,8 +31,8 @@ const tooMuch = () => {
   throw new TooMuchPower('it may pay');
 };
 const issue = () => issuer.issue(ARTICLE_ORDER, signal);
-/** What an operator was told of the node, oldest first. */
-const told = (level: string): Record<string, unknown>[] =>
+/** The log lines about the node, oldest first. */
+const logged = (level: string): Record<string, unknown>[] =>
   bench.logged.map((line) => JSON.parse(line)).filter((line) => line.level === level && 'receiver' in line);
 /** Resolves when the issuer's own look at the node has ended. */
 const settled = (ok: boolean) => vi.waitFor(() => expect(issuer.status().ok).toBe(ok), SOON);
@@ -45,8 +45,8 @@ describe('a node that is away', () => {
     expect(() => issuer.checkAvailable()).toThrow(expect.objectContaining({ status: 503, retryAfterSeconds: 1 }));
     const waits: number[] = [];
     for (let look = 0; look < 8; look++) {
-      await vi.waitFor(() => expect(clock.sleepers()).toHaveLength(1), SOON);
-      const [wait = 0] = clock.sleepers();
+      await vi.waitFor(() => expect(clock.pendingSleeps()).toHaveLength(1), SOON);
+      const [wait = 0] = clock.pendingSleeps();
       waits.push(wait / 1000);
       await clock.advance(wait - 1);
       const asked = node.received.length;
@@ -66,9 +66,9 @@ describe('a node that is away', () => {
     await node.setFault('reset');
     const at = await Promise.all([issue(), issue(), issue()].map(refusal));
     expect(at).toEqual(Array(3).fill('503 lightning_unavailable 1'));
-    expect(clock.sleepers()).toEqual([1000]);
+    expect(clock.pendingSleeps()).toEqual([1000]);
     await clock.advance(1000);
-    await vi.waitFor(() => expect(clock.sleepers()).toEqual([2000]), SOON);
+    await vi.waitFor(() => expect(clock.pendingSleeps()).toEqual([2000]), SOON);
     expect(await refusal(issue())).toBe('503 lightning_unavailable 2');
   });
 
@@ -103,22 +103,22 @@ describe('a node that is away', () => {
     expect(node.received).toHaveLength(before + 1);
   });
 
-  test('is told to an operator once, and again when the reason is another', async () => {
+  test('is logged once, and again when its reason changes', async () => {
     await issuer.start();
     await node.setFault('500');
     for (const wait of [0, 1000, 2000]) {
       await clock.advance(wait);
       await refusal(issue());
-      await vi.waitFor(() => expect(clock.sleepers()).toHaveLength(1), SOON);
+      await vi.waitFor(() => expect(clock.pendingSleeps()).toHaveLength(1), SOON);
     }
-    const [first, ...more] = told('warn');
+    const [first, ...more] = logged('warn');
     expect([first, more]).toEqual([expect.objectContaining({ receiver: 'phoenixd', waitMs: 1000 }), []]);
     expect(first?.reason).toContain('HTTP 500');
     await node.setFault('reset');
     await clock.advance(4000);
-    await vi.waitFor(() => expect(clock.sleepers()).toEqual([8000]), SOON);
-    expect(told('warn').slice(1)).toEqual([expect.objectContaining({ waitMs: 8000 })]);
-    expect(told('warn')[1]?.reason).toContain('the connection was lost');
+    await vi.waitFor(() => expect(clock.pendingSleeps()).toEqual([8000]), SOON);
+    expect(logged('warn').slice(1)).toEqual([expect.objectContaining({ waitMs: 8000 })]);
+    expect(logged('warn')[1]?.reason).toContain('the connection was lost');
   });
 
   test('for a reason that has no words is away all the same', async () => {
@@ -145,7 +145,7 @@ describe('a node that is away', () => {
       await watch.start();
       await time.advance(1000);
       await vi.waitFor(() => expect(watch.status().detail).toBe('away again'), SOON);
-      await vi.waitFor(() => expect(time.sleepers()).toEqual([2000]), SOON);
+      await vi.waitFor(() => expect(time.pendingSleeps()).toEqual([2000]), SOON);
       await time.advance(2000);
       await vi.waitFor(() => expect(watch.status()).toEqual({ ok: true }), SOON);
       await watch.stop();
@@ -158,7 +158,7 @@ describe('a node that is away', () => {
       node.twist = { amountMsat: 1n };
       await refusal(issue());
       node.twist = {};
-      const [wait = 0] = clock.sleepers();
+      const [wait = 0] = clock.pendingSleeps();
       await clock.advance(wait);
       await settled(true);
       return wait;
@@ -200,15 +200,15 @@ test('before the first look the status says that the node was not asked', () => 
   expect(issuer.status()).toEqual({ ok: false, detail: 'it was not asked yet' });
 });
 
-test('an operator is told which node was found, and what its connection allows', async () => {
+test('the log names the node that was found, and what its connection allows', async () => {
   issuer = bench.issuer({ power: () => ['it may read', 'it may list'] });
   await issuer.start();
   const line = { receiver: 'phoenixd' };
-  expect(told('warn')).toMatchObject([
+  expect(logged('warn')).toMatchObject([
     { ...line, warning: 'it may read' },
     { ...line, warning: 'it may list' },
   ]);
-  expect(told('info')).toMatchObject([{ ...line, payTo: node.key }]);
+  expect(logged('info')).toMatchObject([{ ...line, payTo: node.key }]);
 });
 
 describe("a node's key", () => {
@@ -217,7 +217,7 @@ describe("a node's key", () => {
     issuer = bench.issuer({ expectedKey });
     await issuer.start();
     expect(issuer.status()).toMatchObject({ ok: false, detail: expect.stringContaining(expectedKey) });
-    expect(told('error')).toMatchObject([{ receiver: 'phoenixd', told: node.key, expected: expectedKey }]);
+    expect(logged('error')).toMatchObject([{ receiver: 'phoenixd', actual: node.key, expected: expectedKey }]);
     expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
     expect(node.invoices).toEqual([]);
     expect(await refusal(issuer.isPaid(Buffer.alloc(32), signal))).toMatch(/^503 lightning_unavailable/);
@@ -242,7 +242,7 @@ describe("a node's key", () => {
     node.twist = { privateKey: other.privateKey };
     expect(await refusal(issue())).toBe('503 lightning_unavailable 1');
     await clock.advance(1000);
-    await vi.waitFor(() => expect(clock.sleepers()).toEqual([2000]), SOON);
+    await vi.waitFor(() => expect(clock.pendingSleeps()).toEqual([2000]), SOON);
     expect(issuer.status()).toMatchObject({ ok: false, detail: `its key is ${other.key}, and not ${key}` });
     expect(issuer.payTo()).toBe(key);
     node.key = key;
@@ -269,7 +269,7 @@ describe('a connection that may spend', () => {
     await clock.advance(1000);
     await vi.waitFor(() => expect(issuer.status().detail).toBe('it may pay'), SOON);
     expect(bench.logged.join()).toMatch(/"level":"error".*it may pay/);
-    expect(clock.sleepers()).toEqual([]);
+    expect(clock.pendingSleeps()).toEqual([]);
     expect(await refusal(issue())).toBe('503 lightning_unavailable 300');
     expect(node.invoices).toEqual([]);
   });
@@ -297,7 +297,7 @@ test('stopping ends the search for a node that is away', async () => {
   await node.setFault('500');
   await issuer.start();
   await issuer.stop();
-  expect(clock.sleepers()).toEqual([]);
+  expect(clock.pendingSleeps()).toEqual([]);
 });
 
 test('stopping while the node is asked says nothing of the node', async () => {
@@ -310,5 +310,5 @@ test('stopping while the node is asked says nothing of the node', async () => {
   const before = issuer.status();
   await issuer.stop();
   expect(issuer.status()).toEqual(before);
-  expect(told('warn')).toHaveLength(1);
+  expect(logged('warn')).toHaveLength(1);
 });

@@ -49,9 +49,9 @@ describe('an offer', () => {
     expect(kept && openReply(kept, order.binding, paymentHash)?.toString()).toBe('{"text":"answer to a"}');
   });
 
-  test('gives its room back when its invoice is forgotten, and not before', async () => {
-    // Its reply has 22 bytes, and 28 more of the seal; half of the room is for offers, a fifth of that for buyers.
-    await open({ roomBytes: 250 });
+  test('frees the space of its reply when its invoice is forgotten, and not before', async () => {
+    // Its reply has 22 bytes, and 28 more of the seal; half of the store is for offers, a fifth of that for buyers.
+    await open({ quotaBytes: 250 });
     await bench.ask(bench.order('a'));
     expect(await refused('b', { client: '192.0.2.2' })).toBe('none');
     expect(await refused('c', { client: '192.0.2.3' })).toBe('503 reply_store_full 30');
@@ -97,7 +97,7 @@ test('a client whose handler ran for nothing comes new no more, as one that got 
 });
 
 test('a client that was refused because the reply store is full still comes new', async () => {
-  await open({ roomBytes: 1 });
+  await open({ quotaBytes: 1 });
   for (let at = 0; at < 4; at++) expect(await refused('a', { client: '192.0.2.11' })).toBe('503 reply_store_full 30');
   expect(bench.newcomers.asks('192.0.2.11')).toBe(true);
 });
@@ -137,12 +137,12 @@ describe('nothing is made', () => {
     expect(bench.node.received.slice(asked).filter(({ url }) => url === '/createinvoice')).toEqual([]);
   });
 
-  test('without room for a reply, and no client is counted for it', async () => {
-    await open({ roomBytes: 1000, limits: { client: 1, total: 0 } });
-    bench.room.set({ all: 1000, offered: 0 });
+  test('when the reply does not fit in the store, and no client is counted for it', async () => {
+    await open({ quotaBytes: 1000, limits: { client: 1, total: 0 } });
+    bench.quota.set({ all: 1000, offered: 0 });
     expect([await refused(), await refused()]).toEqual(['503 reply_store_full 30', '503 reply_store_full 30']);
     untouched();
-    bench.room.set({ all: 0, offered: 0 });
+    bench.quota.set({ all: 0, offered: 0 });
     expect(await refused()).toBe('none');
   });
 
@@ -171,7 +171,7 @@ describe('nothing is made', () => {
   });
 
   test('of a reply that is larger than what is left', async () => {
-    await open({ roomBytes: 1000 });
+    await open({ quotaBytes: 1000 });
     bench.handler.run = async () => 'x'.repeat(400);
     expect(await refused()).toBe('503 reply_store_full 30');
     expect(invoices()).toBe(0);
@@ -183,19 +183,19 @@ describe('nothing is made', () => {
     expect(await bench.real.bodyBytes()).toBe(400);
   });
 
-  test('when the node makes no invoice, and its room is given back', async () => {
-    await open({ roomBytes: 130 });
+  test('when the node makes no invoice, and the space of the reply is freed', async () => {
+    await open({ quotaBytes: 130 });
     bench.node.twist = { amountMsat: 1n };
     expect(await refused()).toContain('503 lightning_unavailable');
     expect(await bench.real.bodyBytes()).toBe(0);
-    expect(() => bench.room.take({ client: '192.0.2.1', isBuyer: true }, 60)).not.toThrow();
+    expect(() => bench.quota.take({ client: '192.0.2.1', isBuyer: true }, 60)).not.toThrow();
   });
 
-  test('when it cannot be kept, and its room is given back', async () => {
-    await open({ roomBytes: 130 });
+  test('when the reply cannot be stored, and its space is freed', async () => {
+    await open({ quotaBytes: 130 });
     bench.faults.recordInvoice = async () => Promise.reject(new Error('disk full'));
     expect(await refused()).toBe('disk full');
-    expect(() => bench.room.take({ client: '192.0.2.1', isBuyer: true }, 60)).not.toThrow();
+    expect(() => bench.quota.take({ client: '192.0.2.1', isBuyer: true }, 60)).not.toThrow();
   });
 });
 
@@ -269,8 +269,8 @@ describe('handlers of offers', () => {
   });
 });
 
-test('a client that has paid lately draws on the reserves of invoices and of room', async () => {
-  await open({ limits: { client: 0, total: 5 }, roomBytes: 1000 });
+test('a client that paid within the hour may use the reserves of invoices and of reply space', async () => {
+  await open({ limits: { client: 0, total: 5 }, quotaBytes: 1000 });
   for (const client of ['192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.5'])
     expect(await refused('a', { client })).toBe('none');
   expect(await refused('b')).toBe('429 exact_lnbtc_invoice_issuance_denied 40');

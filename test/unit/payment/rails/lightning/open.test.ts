@@ -73,8 +73,8 @@ function open(
     store,
     upstreams,
     sources: null,
-    offerSources: null,
-    reservedSources: null,
+    sourcesAtRankAdmit: null,
+    sourcesAtRankOffer: null,
     protocol: httpProtocol,
     clock,
     bootId: 'boot',
@@ -213,7 +213,7 @@ describe('upkeep', () => {
   test('is another process’s where this one does not keep house, and it counts all the same', async () => {
     await store.recordInvoice(invoiceOf('old', { forgetAt: NOON }), Buffer.from('x'));
     const counted = vi.spyOn(store, 'offeredBytes');
-    await open({}, { keepsHouse: () => false }).start();
+    await open({}, { runsMaintenance: () => false }).start();
     expect(await isKept('old')).toBe(true);
     expect(counted).toHaveBeenCalledTimes(1);
   });
@@ -251,7 +251,7 @@ describe('upkeep', () => {
     await stopping;
   });
 
-  test('counts the room: what the store holds is held when the service starts', async () => {
+  test('counts what the reply store holds when the service starts', async () => {
     await store.recordInvoice(invoiceOf('a', { forgetAt: NOON + MINUTE_MS }), Buffer.alloc(600_000));
     const rail = open({ REPLY_STORE_MB: '1' });
     await rail.start();

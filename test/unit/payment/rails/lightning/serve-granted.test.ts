@@ -5,7 +5,7 @@ import { openRailBench, type RailBench } from '../../../../support/lightning/rai
 
 let bench: RailBench;
 beforeEach(async () => {
-  bench = await openRailBench({ roomBytes: 1000 });
+  bench = await openRailBench({ quotaBytes: 1000 });
 });
 afterEach(() => bench.close());
 
@@ -144,10 +144,10 @@ describe('a granted claim', () => {
   });
 });
 
-describe('the room for replies', () => {
+describe('the reply quota', () => {
   const fits = (bytes: number) => {
     try {
-      bench.room.take({ client: '192.0.2.7', isBuyer: true }, bytes).release();
+      bench.quota.take({ client: '192.0.2.7', isBuyer: true }, bytes).release();
       return true;
     } catch {
       return false;
@@ -172,7 +172,7 @@ describe('the room for replies', () => {
 
   test('does not refuse an answer that was paid for', async () => {
     const { serve } = await claimed();
-    bench.room.set({ all: 2000, offered: 0 });
+    bench.quota.set({ all: 2000, offered: 0 });
     expect(await serve()).toBe('{"text":"answer to a"}');
   });
 });

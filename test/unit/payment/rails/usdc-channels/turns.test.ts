@@ -19,7 +19,7 @@ beforeEach(() => {
 
 /** A request of one unit whose voucher was signed on top of these charges. It buys when that fits, and is corrected when it does not. */
 function request(name: string, from: bigint, signal = STAYS, work: () => Promise<void> = async () => {}) {
-  return turns.take('channel', from, signal, async () => {
+  return turns.take('channel', { from, request: name.replace(' again', '') }, signal, async () => {
     await work();
     const fits = from === charged;
     seen.push(`${name} ${fits ? 'buys' : `is told ${charged}`}`);
@@ -68,14 +68,26 @@ describe('the requests of one channel', () => {
     expect(await next).toBe(false);
   });
 
-  test('a fitting voucher overtakes stale ones that wait', async () => {
+  test('leave the turn after a correction to the corrected request, before stale and before fitting ones', async () => {
     await request('a', 0n);
     await request('stale', 0n);
-    const waiting = request('also stale', 0n);
-    expect(await request('fresh', 1n)).toBe(true);
-    await clock.advance(0);
-    expect(await waiting).toBe(false);
-    expect(seen).toEqual(['a buys', 'stale is told 1', 'fresh buys', 'also stale is told 2']);
+    const waiting = [request('also stale', 0n), request('fits', 1n)];
+    expect(await request('stale again', 1n)).toBe(true);
+    expect(await waiting[0]).toBe(false);
+    await clock.advance(500);
+    expect(await waiting[1]).toBe(false);
+    expect(seen).toEqual(['a buys', 'stale is told 1', 'stale again buys', 'also stale is told 2', 'fits is told 2']);
+  });
+
+  test('let a fitting voucher overtake stale ones that wait', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const first = request('a', 0n, STAYS, () => promise);
+    const [stale, fitting] = [request('stale', 0n), request('fits', 1n)];
+    resolve();
+    expect(await first).toBe(true);
+    expect(await fitting).toBe(true);
+    expect(await stale).toBe(false);
+    expect(seen).toEqual(['a buys', 'fits buys', 'stale is told 2']);
   });
 
   test('are refused when 32 wait already, and after 30 seconds', async () => {

@@ -6,7 +6,7 @@ import { createChainCheck } from '../../../../../src/payment/evm/chain-check.ts'
 import { hashAuthorization } from '../../../../../src/payment/evm/eip3009.ts';
 import { createEvidence } from '../../../../../src/payment/evm/evidence.ts';
 import type { PurchaseRail } from '../../../../../src/payment/rail.ts';
-import { createChainRail } from '../../../../../src/payment/rails/usdc-exact/rail.ts';
+import { createExactRail } from '../../../../../src/payment/rails/usdc-exact/rail.ts';
 import type { Verdict } from '../../../../../src/payment/settler.ts';
 import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
@@ -49,7 +49,7 @@ beforeEach(async () => {
   [promised, asked, codeRefused, verdict, lookups, ranks, signed] = [0n, [], null, null, [], [], []];
   const evidence = createEvidence(chain, USDC);
   const check = createChainCheck(chain, USDC, () => USDC);
-  rail = createChainRail({
+  rail = createExactRail({
     ledger: {
       openBefore: async (key, id) => {
         asked.push({ key, id });
@@ -70,7 +70,7 @@ beforeEach(async () => {
         return verdict ?? evidence.lookup(authorization, fromBlock);
       },
     },
-    settler: { unavailable: () => null, refusesCode: () => codeRefused },
+    status: { unavailable: () => null, refusesCode: () => codeRefused },
     checkSignature: async () => null,
     validity: { least: 21, most: 1000 },
     ...{ network: NETWORK, usdc: USDC, clock },
@@ -95,7 +95,7 @@ const reads = () => node.server.count('eth_getCode');
 const failedBefore = (checkedBlock: number | null = 7): Payment => ({
   ...reservation('before', 'before'),
   ...{ state: 'failed', signature: null, charged: null, payerHasCode: false, checkedBlock, transaction: null },
-  ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0 },
+  ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0, deliveredAt: null },
   ...{ channel: null, calldata: null },
 });
 
@@ -104,7 +104,7 @@ test('is the token’s own: its contract is in the key, its entry is the plain o
   const requirement = { scheme: 'exact' } as Parameters<typeof rail.requirement>[0];
   expect(rail.requirement(requirement)).toBe(requirement);
   codeRefused = 'no';
-  expect(rail.settler.refusesCode?.()).toBe('no');
+  expect(rail.status.refusesCode?.()).toBe('no');
 });
 
 test('reads what its payer signed, with a hash that is of this contract', () => {

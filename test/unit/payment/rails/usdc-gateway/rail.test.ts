@@ -49,7 +49,7 @@ function open(url: string): OpenGateway {
 function railOver(over: OpenGateway): PurchaseRail {
   return createGatewayRail({
     gateway: over,
-    settler: { unavailable: () => 'the queue itself' },
+    status: { unavailable: () => 'the queue itself' },
     ledger: {
       openBefore: async (key, id) => {
         asked.push({ key, id });
@@ -91,7 +91,7 @@ const [BALANCES, VERIFY, SEARCH] = ['/v1/balances', '/v1/x402/verify', '/v1/x402
 const failedBefore: Payment = {
   ...reservation('before', 'before'),
   ...{ state: 'failed', signature: null, charged: null, payerHasCode: false, checkedBlock: 0, transaction: null },
-  ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0 },
+  ...{ block: null, reason: 'invalid_exact_evm_transaction_failed', endedAt: 1, deliveries: 0, deliveredAt: null },
   ...{ channel: null, calldata: null },
 };
 
@@ -100,7 +100,7 @@ test('is the Gateway Wallet’s: its contract is in the key, its entry names the
   expect(rail.requirement(plain as never).extra).toEqual({
     ...{ name: 'GatewayWalletBatched', version: '1', verifyingContract: WALLET },
   });
-  expect(rail.settler.unavailable()).toBe('the queue itself');
+  expect(rail.status.unavailable()).toBe('the queue itself');
   const now = Math.floor(Date.now() / 1000);
   const short = paymentOf(0n, { validBefore: BigInt(now + 604_810) });
   expect(() => rail.check(signedPayment(short, WALLET), plain as never, now)).toThrow(

@@ -97,11 +97,11 @@ describe('an answer to /settle', () => {
     [200, refused('unexpected_settle_error'), false],
     [200, refused('insufficient_funds', { transaction: HASH }), false],
     [499, refused(42), false],
-  ])('%i %j is unclear, and the way to the facilitator is at fault: %s', (status, body, isTransport) => {
+  ])('%i %j is unclear, and counts as a transport fault: %s', (status, body, isTransport) => {
     expect(readReply(status, body, NETWORK)).toMatchObject({ kind: 'unclear', isTransport });
   });
 
-  test('that is pending names the payment where it says which', () => {
+  test('that is pending gives the payment’s id when the facilitator names one', () => {
     const extensions = { 'settlement-status': { paymentId: 'p-1' } };
     expect(readReply(202, refused('settlement_pending', { extensions }), NETWORK)).toEqual({
       ...{ kind: 'pending', paymentId: 'p-1' },
@@ -110,7 +110,7 @@ describe('an answer to /settle', () => {
       expect(readReply(202, refused('settlement_pending', other), NETWORK)).toMatchObject({ paymentId: null });
   });
 
-  test('is quoted in no words but those of a reason', () => {
+  test('is quoted only when it has the form of a reason, so that no echoed secret is shown', () => {
     const said = readReply(200, refused(`Bearer ${TOKEN}`), NETWORK);
     expect(JSON.stringify(said)).not.toContain(TOKEN);
     expect(said).toMatchObject({ detail: 'a refusal in no known words' });
@@ -122,7 +122,7 @@ describe('the client of any facilitator', () => {
   const client = (token: string | null = TOKEN, timeoutMs = 10_000) =>
     createHttpFacilitator({ url: server.url, token, timeoutMs, network: NETWORK, userAgent: 'percall/test' });
 
-  test('sends the authorization with our terms, the token and our name, and says nothing of what was bought', async () => {
+  test('sends the authorization, our terms, the API token and our name, and nothing about the call', async () => {
     answer = async () => ({ json: { success: true, transaction: HASH, network: NETWORK } });
     const authorization = authorize();
     const reply = await client().settle(settleRequest(authorization, terms), ID, signal);
@@ -142,7 +142,7 @@ describe('the client of any facilitator', () => {
     });
   });
 
-  test('sends no token where none is configured', async () => {
+  test('sends no API token when none is configured', async () => {
     answer = async () => ({ json: { success: true, transaction: HASH, network: NETWORK } });
     await client(null).settle(settleRequest(authorize(), terms), ID, signal);
     expect(server.asked[0]?.headers.authorization).toBeUndefined();
@@ -152,7 +152,7 @@ describe('the client of any facilitator', () => {
     ['repeats our token', async ({ headers }: Asked) => ({ status: 500, text: String(headers.authorization) })],
     ['repeats it as JSON', async ({ headers }: Asked) => ({ json: { echo: headers.authorization } })],
     ['hangs', async () => null],
-  ])('learns nothing from one that %s, and nobody hears the token', async (_, faulty) => {
+  ])('gets an unclear reply from one that %s, and shows the API token in no error', async (_, faulty) => {
     answer = faulty;
     const reply = await client(TOKEN, 200).settle(settleRequest(authorize(), terms), ID, signal);
     expect(reply).toMatchObject({ kind: 'unclear', isTransport: true });
@@ -185,7 +185,7 @@ describe('the client of Circle’s Facilitator Service', () => {
     clock = systemClock,
     auth: Parameters<typeof createCircleFacilitator>[0]['auth'] = { token: TOKEN },
   ) => createCircleFacilitator({ ...options, url: server.url, auth, clock, pendingMs: 10_000 });
-  /** A clock whose sleepers wake at once, as late as they asked. */
+  /** A clock whose sleeps end at once and move its time by their length. */
   const quick = () => {
     let now = 0;
     const sleep = async (ms: number) => {
@@ -194,7 +194,7 @@ describe('the client of Circle’s Facilitator Service', () => {
     return { clock: { nowMs: () => now, sleep }, now: () => now };
   };
 
-  test('names the payment, so that the same one asked for again is answered as before', async () => {
+  test('names the payment, so that a repeated request for it gets the same answer', async () => {
     answer = async () => ({ json: { success: false, errorReason: 'insufficient_funds' } });
     const authorization = authorize();
     expect(await client().settle(settleRequest(authorization, terms), ID, signal)).toEqual({
@@ -230,7 +230,7 @@ describe('the client of Circle’s Facilitator Service', () => {
     expect(server.asked.map(({ path }) => path)).toEqual(['/settle', ...Array(3).fill('/status/pay_1-x')]);
   });
 
-  test('accepts a completed settlement that names no transaction: it is a reason to look, no more', async () => {
+  test('reads a completed settlement without a transaction as accepted, which only makes the settler read the evidence', async () => {
     answer = async ({ path }) => (path === '/settle' ? pendingAnswer('p') : { json: { status: 'completed' } });
     const reply = await client(quick().clock).settle(settleRequest(authorize(), terms), ID, signal);
     expect(reply).toEqual({ kind: 'accepted', transaction: '' });
@@ -265,7 +265,7 @@ describe('the client of Circle’s Facilitator Service', () => {
     },
   );
 
-  test('that cannot be reached has said nothing', async () => {
+  test('that cannot be reached gives an unclear reply', async () => {
     const gone = await startStandIn(async () => null);
     await gone.stop();
     const circle = createCircleFacilitator({
@@ -276,7 +276,7 @@ describe('the client of Circle’s Facilitator Service', () => {
     });
   });
 
-  test('tells the kinds that it settles and who sends them, where it says so', async () => {
+  test('reports the kinds that it settles, and their senders when it names them', async () => {
     const kind = { x402Version: 2, scheme: 'exact', network: NETWORK };
     const signers = { 'eip155:*': [seller.address] };
     answer = async () => ({ json: { kinds: [{ ...kind, extra: { name: 'USDC' } }, kind], signers, extensions: [] } });
@@ -286,7 +286,7 @@ describe('the client of Circle’s Facilitator Service', () => {
     expect(await client().supported()).toEqual({ kinds: [kind], signers: {} });
   });
 
-  test('that has no list of kinds says which page is missing', async () => {
+  test('without a list of kinds fails with the name of the missing page', async () => {
     answer = async () => ({ status: 404, text: 'nothing here' });
     await expect(client().supported()).rejects.toThrow('/supported is not there');
   });
@@ -338,13 +338,14 @@ describe('a payment that is handed over', () => {
   const timing = { clock: systemClock, pollMs: 10, watchMs: 50, stallMs: 1000, log: silent };
   const plain = { usedBefore: null, onUnsettled: () => {} };
 
-  test('is on disk as such before it leaves, so that a crash forgets nothing', async () => {
+  test('is noted on disk before it is sent, so that a crash loses nothing', async () => {
     const authorization = authorize();
     const sales = openSales(NETWORK, USDC, (noteBroadcast) => ({
       evidence,
       ownOnly: false,
       settler: createRemoteSettler({
         isUsed: null,
+        hasCode: null,
         client: client(),
         evidence,
         terms,
@@ -366,10 +367,11 @@ describe('a payment that is handed over', () => {
     await sales.close();
   });
 
-  test('is not handed over when its row does not wait for it any more', async () => {
+  test('is not sent when its row no longer awaits settlement', async () => {
     const noteBroadcast = async () => new Set<string>();
     const settler = createRemoteSettler({
       isUsed: null,
+      hasCode: null,
       client: client(),
       evidence,
       terms,

@@ -22,6 +22,8 @@ interface Given {
   readonly verdicts?: readonly (Verdict | Error)[];
   readonly usedBefore?: ((intent: Intent) => Promise<string | null>) | null;
   readonly isUsed?: (authorization: Authorization) => Promise<boolean>;
+  /** Whether code stands at the payer's address now. */
+  readonly hasCode?: () => Promise<boolean>;
   readonly isNoted?: boolean;
   readonly watchMs?: number;
   /** What the transaction shows that the facilitator names. */
@@ -36,12 +38,14 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
   const events: string[] = [];
   const requests: SettleRequest[] = [];
   const looks: number[] = [];
+  const ranks: (string | undefined)[] = [];
   const told: object[] = [];
   const [last = { kind: 'open' } as const, ...before] = [...(given.verdicts ?? [])].reverse();
   const verdicts = before.reverse();
   const { named } = given;
   const settler = createRemoteSettler({
     isUsed: given.isUsed ?? null,
+    hasCode: given.hasCode ?? null,
     client: {
       settle: async (request) => {
         events.push('handed over');
@@ -51,7 +55,8 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
     },
     evidence: {
       ...(named && { paidIn: (_, transaction) => named(transaction) }),
-      lookup: async () => {
+      lookup: async (_authorization, _fromBlock, { rank } = {}) => {
+        ranks.push(rank);
         looks.push(clock.nowMs() - 1_800_000_000_000);
         const verdict = verdicts.shift() ?? last;
         if (verdict instanceof Error) throw verdict;
@@ -72,7 +77,7 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
   const settle = async (intent: Intent): Promise<Outcome | undefined> =>
     (await Promise.all(settler.settle([intent])))[0];
   const refused = ({ authorization: { from } }: Intent) => settler.refuses?.(from) ?? null;
-  return { settler, settle, events, requests, looks, told, refused };
+  return { settler, settle, events, requests, looks, ranks, told, refused };
 }
 
 const TRANSPORT: SettleReply = { kind: 'unclear', detail: 'HTTP 500', isTransport: true };
@@ -82,7 +87,7 @@ describe('the transaction that a facilitator names', () => {
   const NAME = `0x${'ab'.repeat(32)}`;
   const reply: SettleReply = { kind: 'accepted', transaction: NAME };
 
-  test('ends a payment that it paid for, by one request: nothing is searched for', async () => {
+  test('settles the payment that it shows, with one request and no search', async () => {
     const asked: string[] = [];
     const named = async (transaction: string) => {
       asked.push(transaction);
@@ -110,7 +115,7 @@ describe('the transaction that a facilitator names', () => {
     expect(looks).toHaveLength(2);
   });
 
-  test('is read again where it is not mined yet', async () => {
+  test('is read again while it is not mined', async () => {
     const found = [null, SETTLED];
     const named = async () => found.shift() ?? null;
     const { settle, looks } = openSettler({ reply, named, isUsed: async () => false });
@@ -133,7 +138,7 @@ describe('the transaction that a facilitator names', () => {
     },
   );
 
-  test('is not believed of a refusal', async () => {
+  test('is not read when the facilitator refused the payment', async () => {
     const { settle } = openSettler({
       ...{ reply: TRANSPORT, named: async () => SETTLED, verdicts: [{ kind: 'open' }] },
     });
@@ -142,7 +147,7 @@ describe('the transaction that a facilitator names', () => {
 });
 
 describe('a payment that is handed over', () => {
-  test('is noted first, and ends by the evidence', async () => {
+  test('is noted first, and ends as the evidence says', async () => {
     const { settle, events, requests } = openSettler({ verdicts: [SETTLED] });
     const intent = randomIntent();
     expect(await settle(intent)).toEqual(SETTLED);
@@ -154,7 +159,7 @@ describe('a payment that is handed over', () => {
     });
   });
 
-  test('that does not wait for a settlement any more is not, and says nothing of its payer', async () => {
+  test('is not sent when its row no longer awaits settlement, and its payer is not blamed', async () => {
     const { settle, events, looks, told, refused } = openSettler({ isNoted: false });
     const intent = randomIntent({ hasCode: true });
     expect(await settle(intent)).toEqual(UNKNOWN);
@@ -163,19 +168,19 @@ describe('a payment that is handed over', () => {
     expect(told).toEqual([]);
   });
 
-  test('is looked for in the evidence with growing pauses, two seconds at the longest, until its time is over', async () => {
+  test('is looked up in the evidence after growing pauses of two seconds at most, until its time is over', async () => {
     const { settle, looks } = openSettler();
     expect(await settle(randomIntent())).toEqual(UNKNOWN);
     expect(looks).toEqual([0, 100, 300, 700, 1500, 3100]);
   });
 
-  test('is looked for no more at the moment at which that time ends', async () => {
+  test('is not looked up any more once that time is over', async () => {
     const { settle, looks } = openSettler({ watchMs: 700 });
     expect(await settle(randomIntent())).toEqual(UNKNOWN);
     expect(looks).toEqual([0, 100, 300]);
   });
 
-  test('is not looked for while a shared read shows it unused, until it has run out', async () => {
+  test('is not looked up while a shared read shows it unused, until it expires', async () => {
     const reads: boolean[] = [];
     const isUsed = async () => {
       reads.push(reads.length === 3);
@@ -191,13 +196,13 @@ describe('a payment that is handed over', () => {
     expect(over.looks).toEqual([1500]);
   });
 
-  test('is looked for where the shared read fails', async () => {
+  test('is looked up when the shared read fails', async () => {
     const { settle, looks } = openSettler({ isUsed: () => Promise.reject(new Error('away')), verdicts: [SETTLED] });
     expect(await settle(randomIntent())).toEqual(SETTLED);
     expect(looks).toEqual([0]);
   });
 
-  test('is settled by a later look, also after one that could not be read', async () => {
+  test('is settled by a later lookup, also after one that failed', async () => {
     const away = new Error('away');
     const { settle, events, told } = openSettler({ reply: TRANSPORT, verdicts: [away, { kind: 'open' }, SETTLED] });
     expect(await settle(randomIntent())).toEqual(SETTLED);
@@ -205,7 +210,14 @@ describe('a payment that is handed over', () => {
     expect(told).toEqual([{ err: away }]);
   });
 
-  test('fails where the evidence says so', async () => {
+  test('again is looked up after what is more urgent: new payments come first', async () => {
+    const { settle, ranks } = openSettler({ verdicts: [SETTLED] });
+    await settle(randomIntent());
+    await settle(randomIntent({ broadcast: true }));
+    expect(ranks).toEqual(['settle', 'collect']);
+  });
+
+  test('fails when the evidence says so', async () => {
     const failed: Outcome = { kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' };
     expect(await openSettler({ verdicts: [failed] }).settle(randomIntent())).toEqual(failed);
   });
@@ -230,7 +242,7 @@ describe('a refusal before any broadcast', () => {
     expect(await openSettler({ reply: refusal, verdicts: [verdict] }).settle(randomIntent())).toEqual(outcome);
   });
 
-  test('of one that was handed over before is only watched: it may be on its way', async () => {
+  test('of a payment that was handed over before is only watched, because it may have been broadcast', async () => {
     const { settle, looks } = openSettler({ reply: refusal });
     expect(await settle(randomIntent({ broadcast: true }))).toEqual(UNKNOWN);
     expect(looks.length).toBeGreaterThan(1);
@@ -246,7 +258,7 @@ describe('a payment that was used before', () => {
     expect(events).toEqual([]);
   });
 
-  test('is asked after only where it was never handed over, because what came since may be ours', async () => {
+  test('is checked for only before it is handed over, because a later use may be ours', async () => {
     let asked = 0;
     const count = async () => {
       asked += 1;
@@ -259,26 +271,26 @@ describe('a payment that was used before', () => {
     expect(asked).toBe(1);
   });
 
-  test('as the first answer says it, ends in the same way, and its payer is not to blame', async () => {
+  test('fails in the same way when the first answer says so, and its payer is not blamed', async () => {
     const { settle, refused, events } = openSettler({ reply: { kind: 'used' }, usedBefore: async () => null });
     const wallet = randomIntent({ hasCode: true });
     expect(await settle(wallet)).toEqual(USED_BEFORE);
     expect([refused(wallet), events]).toEqual([null, ['noted', 'handed over']]);
   });
 
-  test('as a later answer says it, may be our own, which the evidence tells', async () => {
+  test('may be our own when a later answer says so, and ends as the evidence says', async () => {
     const { settle } = openSettler({ reply: { kind: 'used' }, usedBefore: async () => null, verdicts: [SETTLED] });
     expect(await settle(randomIntent({ broadcast: true }))).toEqual(SETTLED);
   });
 
-  test('as an answer says it where the evidence is the chain’s own, is what the chain tells', async () => {
+  test('ends as the chain says where the chain is the evidence', async () => {
     const { settle } = openSettler({ reply: { kind: 'used' }, verdicts: [SETTLED] });
     expect(await settle(randomIntent())).toEqual(SETTLED);
   });
 });
 
 describe('a payment that was answered and moved nothing', () => {
-  test('of an account with code refuses that payer, and no other', async () => {
+  test('of an account with code bans that payer, and no other', async () => {
     const { settler, settle, refused, events } = openSettler({ reply: ANSWERED });
     const [wallet, other] = [randomIntent({ hasCode: true }), randomIntent({ hasCode: true })];
     expect(await settle(wallet)).toEqual(UNKNOWN);
@@ -287,7 +299,7 @@ describe('a payment that was answered and moved nothing', () => {
     expect(events).not.toContain('unsettled');
   });
 
-  test('of an account with code that was accepted refuses it as well', async () => {
+  test('of an account with code bans the payer also when the facilitator accepted the payment', async () => {
     const { settle, refused } = openSettler();
     const wallet = randomIntent({ hasCode: true });
     await settle(wallet);
@@ -297,16 +309,46 @@ describe('a payment that was answered and moved nothing', () => {
   test.each<[SettleReply, string]>([
     [ANSWERED, 'unexpected_settle_error'],
     [{ kind: 'accepted', transaction: '' }, 'accepted'],
-  ])('is told to an operator with what the facilitator said: %j is %s', async (reply, said) => {
+  ])('is logged with the facilitator’s reply: %j is %s', async (reply, said) => {
     const { settle, told } = openSettler({ reply });
     const intent = randomIntent();
     await settle(intent);
     expect(told).toEqual([{ payment: intent.id, said }]);
   });
 
-  test('of a plain account bans no payer, and has the token tried', async () => {
+  test('of a plain account bans no payer, and makes the token be tested', async () => {
     const { settle, refused, events } = openSettler({ reply: ANSWERED });
     const plain = randomIntent();
+    await settle(plain);
+    expect([refused(plain), events.at(-1)]).toEqual([null, 'unsettled']);
+  });
+
+  test('of an account that has set code since it was checked bans that payer', async () => {
+    const { settle, refused, events } = openSettler({ reply: ANSWERED, hasCode: async () => true });
+    const turned = randomIntent({ hasCode: false });
+    await settle(turned);
+    expect([refused(turned), events]).toEqual(['its settlements move nothing', ['noted', 'handed over']]);
+  });
+
+  test('of an account that has removed its code since it was checked bans that payer as well', async () => {
+    const { settle, refused } = openSettler({ reply: ANSWERED, hasCode: async () => false });
+    const wallet = randomIntent({ hasCode: true });
+    await settle(wallet);
+    expect(refused(wallet)).toBe('its settlements move nothing');
+  });
+
+  test('of accounts that have set code since does not close the rail for others, even where the facilitator hung', async () => {
+    const { settler, settle } = openSettler({ reply: TRANSPORT, hasCode: async () => true });
+    for (let at = 0; at < 4; at++) await settle(randomIntent({ hasCode: false }));
+    expect(settler.unavailable()).toBeNull();
+  });
+
+  test('of a plain account whose code cannot be read now bans no payer, and makes the token be tested', async () => {
+    const { settle, refused, events } = openSettler({
+      reply: ANSWERED,
+      hasCode: () => Promise.reject(new Error('the chain is away')),
+    });
+    const plain = randomIntent({ hasCode: false });
     await settle(plain);
     expect([refused(plain), events.at(-1)]).toEqual([null, 'unsettled']);
   });
@@ -321,7 +363,7 @@ describe('a payment that was answered and moved nothing', () => {
     },
   );
 
-  test('says nothing of its payer where it was paid', async () => {
+  test('does not ban its payer when the evidence shows that it paid', async () => {
     const { settle, refused, events } = openSettler({ reply: ANSWERED, verdicts: [SETTLED] });
     const wallet = randomIntent({ hasCode: true });
     await settle(wallet);

@@ -162,7 +162,7 @@ describe('a wait', () => {
       isOver = true;
     });
     await Promise.resolve();
-    expect([isOver, clock.sleepers()]).toEqual([false, []]);
+    expect([isOver, clock.pendingSleeps()]).toEqual([false, []]);
     await over;
   });
 
@@ -171,13 +171,13 @@ describe('a wait', () => {
     effects.wake('poll');
     effects.wake('pause');
     expect(await poll.over).toBeNull();
-    expect([window.isOver(), clock.sleepers()]).toEqual([false, [200]]);
+    expect([window.isOver(), clock.pendingSleeps()]).toEqual([false, [200]]);
   });
 
   test('ends at once where the relayer stops', async () => {
     const { over } = await waiting(60_000, { name: 'poll' });
     stopping.abort();
     expect(await over).toBeNull();
-    expect(clock.sleepers()).toEqual([]);
+    expect(clock.pendingSleeps()).toEqual([]);
   });
 });

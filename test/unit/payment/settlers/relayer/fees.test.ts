@@ -135,7 +135,7 @@ test('the chain is asked once for all who ask together, and not again within two
 test('an offer will do for fifteen seconds, and one that is older is waited for', async () => {
   const { fees, clock, set, reads, nonsense } = await bench();
   await fees.ready();
-  // What fails meanwhile is nobody's failure, and is tried again by the next who asks.
+  // A failure meanwhile is thrown to no caller, and the next caller tries again.
   nonsense(null);
   await clock.advance(15_000);
   await fees.ready();

@@ -76,7 +76,7 @@ describe('a payment’s budget', () => {
 });
 
 describe('spoilt batches', () => {
-  test('make the next ones smaller, so that less can be burnt, but never too small; good ones make them large again', () => {
+  test('make the next ones smaller, to a minimum, so that less gas can be wasted, and good ones make them larger again', () => {
     const model = learned(80_000n);
     const before = model.most(BLOCK, 100);
     model.spoilt(100);
@@ -138,7 +138,7 @@ test('a budget comes down by an eighth of the way with each cheaper batch, and s
   expect(model.limit(transfers(3)) - model.limit(transfers(2))).toBe(145_000n);
 });
 
-test('a batch that was spoilt halves what goes together at once, whatever was allowed before, and good ones double it', () => {
+test('a failed batch halves the size of the next one at once, and good batches double it', () => {
   const model = learned(80_000n);
   model.spoilt(41);
   expect(model.most(BLOCK, 100)).toBe(20);

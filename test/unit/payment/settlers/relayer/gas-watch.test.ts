@@ -35,7 +35,7 @@ test('sales stop when ten settlements are not affordable, beside what is owed al
   expect(shortage()).toBe('the relayer is short of gas');
 });
 
-test('the balance is told in words and to whoever counts', async () => {
+test('the balance is logged and passed to the metrics', async () => {
   const { refresh, detail, readings } = await watching(() => hex(10n ** 18n));
   expect(detail()).toBeNull();
   await refresh();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { cutGroups, halve } from '../../../../../src/payment/settlers/relayer/grouping.ts';
+import { cutGroups, splitGroup } from '../../../../../src/payment/settlers/relayer/grouping.ts';
 import { seed, seededRandom } from '../../../../support/random.ts';
 
 const MANY = Number.MAX_SAFE_INTEGER;
@@ -42,26 +42,26 @@ describe('groups', () => {
     }
   });
 
-  test('leave a job only as much company as it may have, and the next no more than that', () => {
+  test('never exceed the limit of any of their jobs', () => {
     expect(cut(10, 3, MANY, 2, 3)).toEqual([[1, 0, 3], [2]]);
     expect(cut(10, 2, 2, 2)).toEqual([[0, 1], [2]]);
     expect(cut(1, MANY, MANY)).toEqual([[0], [1]]);
   });
 
-  test('that got nothing are halved, the odd one rounded up, and never to less than one', () => {
-    const halved = (count: number) => {
+  test('that settled nothing may have half as many jobs next time, rounded up, and at least one', () => {
+    const split = (count: number) => {
       const group = jobs(...Array(count).fill(MANY));
-      halve(group);
+      splitGroup(group);
       return group.map(({ maxGroup }) => maxGroup);
     };
-    expect([halved(5), halved(2), halved(1), halved(0)]).toEqual([[3, 3, 3, 3, 3], [1, 1], [1], []]);
+    expect([split(5), split(2), split(1), split(0)]).toEqual([[3, 3, 3, 3, 3], [1, 1], [1], []]);
   });
 
-  test('that got nothing end alone, by halves', () => {
+  test('that settle nothing are split until each job is alone', () => {
     let left: { maxGroup: number; name: number }[][] = [jobs(...Array(100).fill(MANY))];
     const rounds: number[][] = [];
     while (left.some((group) => group.length > 1)) {
-      for (const group of left) halve(group);
+      for (const group of left) splitGroup(group);
       left = cutGroups(left.flat(), 1000, () => 1);
       rounds.push(sizes(left));
     }

@@ -46,7 +46,7 @@ test('an operation is a transaction with a cost, and no batch of payments', asyn
   expect([got.get('relayer_batch_payments_count'), got.get('relayer_gas_per_payment_count')]).toEqual([0, 0]);
 });
 
-test('the purse and the day’s budget are told in USDC; without a budget there is no limit to tell', async () => {
+test('the relayer’s balance and the day’s budget are reported in USDC, and no limit is reported without a budget', async () => {
   const [registry, unlimited] = [new Registry(), new Registry()];
   const metrics = createRelayerMetrics(registry);
   metrics.read({ balanceWei: 25n * 10n ** 17n, gasPriceWei: 20n * GWEI });

@@ -89,21 +89,21 @@ const jobs = (count: number, more: Parameters<typeof randomJob>[0] = {}) =>
 const through = () => true;
 
 describe('a payment that waits alone', () => {
-  test('of a plain account is sent as it is, and nothing is asked', async () => {
+  test('of a plain account is sent without a simulation', async () => {
     const { node, run } = await bench();
     const [job] = jobs(1);
     expect(await run([job as Job])).toEqual({ groups: [[job]], doubtful: [], again: [] });
     expect(node.server.bodies).toEqual([]);
   });
 
-  test('of an account with code is tried out first, at the price that it will be sent for', async () => {
+  test('of an account with code is simulated first, at the gas price of its transaction', async () => {
     const { trials, run } = await bench();
     const [wallet] = jobs(1, { hasCode: true });
     expect((await run([wallet as Job])).groups).toEqual([[wallet]]);
     expect(trials).toMatchObject([{ from: RELAYER, to: USDC, gas: '0x493e0', gasPrice: '0x4a817c800' }]);
   });
 
-  test('of an account with code that would not go through is not sent', async () => {
+  test('of an account with code is not sent when its simulation fails', async () => {
     const { said, run, grow } = await bench();
     const [wallet] = jobs(1, { hasCode: true });
     grow(wallet as Job);
@@ -113,7 +113,7 @@ describe('a payment that waits alone', () => {
     expect(await run([wallet as Job])).toEqual({ groups: [], doubtful: [wallet], again: [] });
   });
 
-  test('of a plain account is tried out where it may have spoilt a batch, or failures have cost enough today', async () => {
+  test('of a plain account is simulated when it was in a failed batch, or when today’s failures have cost enough', async () => {
     const { trials, run } = await bench();
     const [careful, spoilt] = jobs(2);
     expect((await run([careful as Job], { isCareful: true })).groups).toEqual([[careful]]);
@@ -122,7 +122,7 @@ describe('a payment that waits alone', () => {
     expect(trials).toHaveLength(2);
   });
 
-  test('and is in other hands already is sent as it is, with code or without', async () => {
+  test('and may be with a third party already is sent without a simulation, with code or without', async () => {
     const { node, run } = await bench();
     const [forced] = jobs(1, { hasCode: true });
     (forced as Job).mustSend = true;
@@ -130,16 +130,16 @@ describe('a payment that waits alone', () => {
     expect(node.server.bodies).toEqual([]);
   });
 
-  test('and of which the chain does not tell is looked at, not sent', async () => {
+  test('and cannot be read on the chain is examined, not sent', async () => {
     const { run } = await bench();
-    const [untold, other] = jobs(2);
-    (untold as Job).unresolvedMs = 1;
-    expect(await run([untold as Job, other as Job])).toEqual({ groups: [[other]], doubtful: [untold], again: [] });
+    const [unread, other] = jobs(2);
+    (unread as Job).unresolvedMs = 1;
+    expect(await run([unread as Job, other as Job])).toEqual({ groups: [[other]], doubtful: [unread], again: [] });
   });
 });
 
 describe('payments that wait together', () => {
-  test('go together where all go through, each account with code in a transaction of its own', async () => {
+  test('share a transaction when all simulations succeed, and each account with code has its own transaction', async () => {
     const { said, grow, run } = await bench();
     said.together = (count) => Array.from({ length: count }, through);
     const [plain, wallets] = [jobs(3), jobs(2, { hasCode: true })];
@@ -150,7 +150,7 @@ describe('payments that wait together', () => {
     expect([doubtful, again]).toEqual([[], []]);
   });
 
-  test('leave out one that is used, and one that would not go through', async () => {
+  test('leave out one whose nonce is used, and one whose simulation fails', async () => {
     const { node, said, run } = await bench();
     const [used, poor, ...good] = jobs(5);
     node.pay((used as Job).intent.authorization);
@@ -159,7 +159,7 @@ describe('payments that wait together', () => {
     expect(await run(all)).toEqual({ groups: [good], doubtful: [used, poor], again: [] });
   });
 
-  test('of which a trial turned some down beside an account with code are tried again without it: it may have used up their gas', async () => {
+  test('whose simulation failed beside an account with code are simulated again without it, because it may have used up their gas', async () => {
     const { said, grow, run } = await bench();
     const [before, grown, after] = [jobs(2), randomJob(), jobs(2)];
     // It grew code after its call was verified, and burns what it is given.
@@ -172,7 +172,7 @@ describe('payments that wait together', () => {
 });
 
 describe('a payer that cannot be read', () => {
-  test('is tried again, while the others go; the third time in a row it goes alone, because a mined transaction will tell', async () => {
+  test('is read again while the other payers’ payments are sent; after three failures in a row its payment is sent alone', async () => {
     const { said, run, unreadable } = await bench();
     said.together = (count) => Array.from({ length: count }, through);
     const unread = randomJob();
@@ -188,7 +188,7 @@ describe('a payer that cannot be read', () => {
     expect(groups).toHaveLength(2);
   });
 
-  test('and then can is as any other again', async () => {
+  test('and then can be read is treated as any other payer', async () => {
     const { said, run, unreadable } = await bench();
     said.together = (count) => Array.from({ length: count }, through);
     const all = jobs(2);
@@ -199,7 +199,7 @@ describe('a payer that cannot be read', () => {
     expect(all.map(({ unread }) => unread)).toEqual([0, 0]);
   });
 
-  test('as no other can either is the chain’s silence: the round is given up, and nobody is blamed for it', async () => {
+  test('counts no failed read when no payer can be read: the chain does not answer, so the round ends', async () => {
     const { run, unreadable } = await bench();
     const all = jobs(2);
     for (const job of all) unreadable.add(job);
@@ -208,8 +208,8 @@ describe('a payer that cannot be read', () => {
   });
 });
 
-describe('a payer that has grown code since its call was verified', () => {
-  test('is known by it from then on, and goes alone', async () => {
+describe('a payer that got code after its call was verified', () => {
+  test('counts as an account with code from then on, and its payment is sent alone', async () => {
     const { said, grow, run } = await bench();
     said.together = (count) => Array.from({ length: count }, through);
     const [grown, ...others] = jobs(3);
@@ -224,7 +224,7 @@ describe('a payer that has grown code since its call was verified', () => {
   });
 });
 
-describe('payments in other hands', () => {
+describe('payments that a third party may hold', () => {
   test('go each alone, without a look, beside those that are looked at', async () => {
     const { said, trials, blocks, run } = await bench();
     said.together = (count) => Array.from({ length: count }, through);
@@ -244,7 +244,7 @@ describe('payments in other hands', () => {
   });
 });
 
-describe('a trial that says nothing', () => {
+describe('a simulation without a result', () => {
   test.each<[string, () => boolean[]]>([
     [
       'because the node does not run so much',
@@ -261,7 +261,7 @@ describe('a trial that says nothing', () => {
     expect(all.map(({ maxGroup }) => maxGroup)).toEqual([3, 3, 3, 3, 3]);
   });
 
-  test('of a batch with an account that has grown code is made again without that one, and no smaller', async () => {
+  test('of a batch with an account that got code is repeated without that account, in the same size', async () => {
     const { said, grow, run } = await bench();
     said.together = () => {
       throw new RpcFault(-32000, 'timeout');
@@ -272,7 +272,7 @@ describe('a trial that says nothing', () => {
     expect(others.map(({ maxGroup }) => maxGroup)).toEqual(Array(3).fill(Number.MAX_SAFE_INTEGER));
   });
 
-  test('of one alone, because the node has trouble of its own, is made again', async () => {
+  test('of one payment alone is repeated when the node itself fails', async () => {
     const { said, run } = await bench();
     const [wallet] = jobs(1, { hasCode: true });
     said.alone = () => {
@@ -281,7 +281,7 @@ describe('a trial that says nothing', () => {
     expect(await run([wallet as Job])).toEqual({ groups: [], doubtful: [], again: [wallet] });
   });
 
-  test('because the node reads but does not try out, is made again', async () => {
+  test('is repeated when the node answers reads but no simulation', async () => {
     const { node, run } = await bench();
     const isTrial = (call: unknown) => (call as { params: [{ from?: string }] }).params[0]?.from === RELAYER;
     node.server.fault = (calls) => (calls.some(isTrial) ? '500' : null);

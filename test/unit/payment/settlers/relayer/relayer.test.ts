@@ -16,7 +16,7 @@ import { addMempool, settles } from '../../../../support/usdc/mempool.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { paidReceipt, randomAuthorization, randomIntent, startTokenNode } from '../../../../support/usdc/token-node.ts';
 
-const [GATHER_MS, STALL_MS, POLL_MS] = [200, 30_000, 60_000];
+const [BATCH_WINDOW_MS, STALL_MS, POLL_MS] = [200, 30_000, 60_000];
 const abi = parseAbi([
   'struct Result { bool success; bytes returnData; }',
   'function aggregate3(uint256) view returns (Result[] memory returnData)',
@@ -60,7 +60,7 @@ async function bench() {
     },
   };
   const relayer = createRelayer({
-    ...{ chain, usdc: USDC, wallet, clock, pollMs: POLL_MS, gatherMs: GATHER_MS, stallMs: STALL_MS },
+    ...{ chain, usdc: USDC, wallet, clock, pollMs: POLL_MS, batchWindowMs: BATCH_WINDOW_MS, stallMs: STALL_MS },
     check: createChainCheck(chain, USDC, () => wallet.address),
     evidence: createEvidence(chain, USDC),
     token: { check: async () => false },
@@ -159,9 +159,9 @@ describe('while a transaction is in flight, a payment', () => {
     const bed = await inFlight();
     const [second, third] = [randomIntent(), randomIntent()];
     bed.settle(second);
-    await eventually(() => expect(bed.clock.sleepers()).toContain(GATHER_MS));
+    await eventually(() => expect(bed.clock.pendingSleeps()).toContain(BATCH_WINDOW_MS));
     bed.settle(third);
-    await bed.clock.advance(GATHER_MS - 1);
+    await bed.clock.advance(BATCH_WINDOW_MS - 1);
     expect(bed.pool.sent).toHaveLength(1);
     await bed.clock.advance(1);
     const next = await bed.pool.arrived(2);
@@ -172,7 +172,7 @@ describe('while a transaction is in flight, a payment', () => {
   test('waits no longer once the sender is free', async () => {
     const bed = await inFlight();
     bed.settle(randomIntent());
-    await eventually(() => expect(bed.clock.sleepers()).toContain(GATHER_MS));
+    await eventually(() => expect(bed.clock.pendingSleeps()).toContain(BATCH_WINDOW_MS));
     bed.pool.mine(bed.sent, [bed.first.authorization]);
     bed.head();
     expect((await bed.pool.arrived(2)).nonce).toBe(1);
@@ -197,7 +197,7 @@ describe('a payment that is not sent', () => {
     bed.self.faults.push(new Error('the disk is away'));
     const [first, second] = [randomIntent(), randomIntent()];
     bed.settle(first);
-    await eventually(() => expect(bed.clock.sleepers()).toContain(500));
+    await eventually(() => expect(bed.clock.pendingSleeps()).toContain(500));
     bed.settle(second);
     expect(bed.pool.sent).toEqual([]);
     await bed.clock.advance(500);
@@ -209,7 +209,7 @@ describe('a payment that is not sent', () => {
     const bed = await bench();
     bed.node.server.fault = '500';
     bed.settle(randomIntent());
-    await eventually(() => expect(bed.clock.sleepers()).toContain(500));
+    await eventually(() => expect(bed.clock.pendingSleeps()).toContain(500));
     bed.node.server.fault = null;
     await bed.clock.advance(500);
     expect((await bed.pool.arrived(1)).nonce).toBe(0);
@@ -230,15 +230,15 @@ describe('a payment that is not sent', () => {
     await bed.pool.arrived(1);
     expect(bed.noted).toEqual([[other.id]]);
     isAway = false;
-    await eventually(() => expect(bed.clock.sleepers()).toContain(500));
-    await bed.clock.advance(500 + GATHER_MS);
+    await eventually(() => expect(bed.clock.pendingSleeps()).toContain(500));
+    await bed.clock.advance(500 + BATCH_WINDOW_MS);
     await bed.pool.arrived(2);
     expect(bed.noted[1]).toEqual([unread.id]);
   });
 });
 
-describe('a payer whose payment burnt the whole gas of its transaction', () => {
-  async function burnt() {
+describe('a payer whose payment used up the whole gas of its transaction', () => {
+  async function exhausted() {
     const bed = await bench();
     const first = randomIntent();
     const [outcome] = bed.settle(first);
@@ -250,7 +250,7 @@ describe('a payer whose payment burnt the whole gas of its transaction', () => {
   }
 
   test('is refused, and what waits of it goes back unsent; others are not touched by it', async () => {
-    const bed = await burnt();
+    const bed = await exhausted();
     expect(bed.relayer.refuses?.(bed.payer)).toMatch(/gas/);
     expect(bed.relayer.refuses?.(randomBytes(20))).toBeNull();
     expect(bed.relayer.refused?.()).toEqual([[bytesToHex(bed.payer), bed.relayer.refuses?.(bed.payer)]]);
@@ -264,7 +264,7 @@ describe('a payer whose payment burnt the whole gas of its transaction', () => {
   });
 
   test('has what was in other hands before sent all the same: only the chain can end it', async () => {
-    const bed = await burnt();
+    const bed = await exhausted();
     const own = randomIntent({ authorization: { ...randomAuthorization(), from: bed.payer }, broadcast: true });
     bed.settle(own);
     await bed.pool.arrived(2);
@@ -350,7 +350,7 @@ describe('the relayer', () => {
     const bed = await bench();
     bed.node.server.fault = '500';
     const [queued] = bed.settle(randomIntent());
-    await eventually(() => expect(bed.clock.sleepers()).toContain(500));
+    await eventually(() => expect(bed.clock.pendingSleeps()).toContain(500));
     await bed.relayer.stop();
     expect(await queued).toEqual({ kind: 'unknown' });
     expect(bed.pool.sent).toEqual([]);
@@ -363,7 +363,7 @@ describe('a transaction that is late', () => {
     const intent = randomIntent();
     const [outcome] = bed.settle(intent);
     const sent = await bed.pool.arrived(1);
-    await eventually(() => expect(bed.clock.sleepers()).toContain(POLL_MS));
+    await eventually(() => expect(bed.clock.pendingSleeps()).toContain(POLL_MS));
     return { ...bed, intent, sent, outcome: outcome as Promise<Outcome> };
   }
   /** Time passes, and a block comes; the relayer looks. */
@@ -376,7 +376,7 @@ describe('a transaction that is late', () => {
     const bed = await sentOnce();
     await late(bed);
     expect((await bed.pool.arrived(2)).raw).toBe(bed.sent.raw);
-    await eventually(() => expect(bed.clock.sleepers()).toContain(POLL_MS));
+    await eventually(() => expect(bed.clock.pendingSleeps()).toContain(POLL_MS));
     await late(bed);
     const raised = await bed.pool.arrived(3);
     expect([raised.nonce, raised.maxFeePerGas]).toEqual([bed.sent.nonce, (bed.sent.maxFeePerGas * 5n) / 4n]);
@@ -390,7 +390,7 @@ describe('a transaction that is late', () => {
     const looks = () => bed.node.server.count('eth_getTransactionReceipt');
     await late(bed, 3000);
     await eventually(() => expect(looks()).toBe(1));
-    await eventually(() => expect(bed.clock.sleepers()).toContain(POLL_MS));
+    await eventually(() => expect(bed.clock.pendingSleeps()).toContain(POLL_MS));
     expect(bed.pool.sent).toHaveLength(1);
     await late(bed, 1);
     await bed.pool.arrived(2);
@@ -438,7 +438,7 @@ describe('a transaction that is late', () => {
     await late(bed);
     expect(await bed.outcome).toEqual(settledIn(theirs));
     await bed.pool.arrived(2);
-    await eventually(() => expect(bed.clock.sleepers()).toContain(POLL_MS));
+    await eventually(() => expect(bed.clock.pendingSleeps()).toContain(POLL_MS));
     await late(bed);
     expect((await bed.pool.arrived(3)).raw).toBe(bed.sent.raw);
   });

@@ -149,7 +149,7 @@ describe('while the providers bear no more', () => {
     let count = 0;
     for (let turn = 0; turn < 200 && count < most; turn++) {
       await new Promise((next) => setImmediate(next));
-      if (!clock.sleepers().includes(100)) continue;
+      if (!clock.pendingSleeps().includes(100)) continue;
       count++;
       await clock.advance(100);
     }

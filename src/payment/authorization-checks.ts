@@ -1,21 +1,21 @@
-import { TooMany } from '../../errors.ts';
-import { type Clock, nowSeconds } from '../../lib/clock.ts';
-import { bytesToHex } from '../../lib/hex.ts';
-import { paymentKey } from '../authorization.ts';
-import { settlementUnknown } from '../doubt.ts';
-import type { Ledger } from '../ledger.ts';
-import type { PurchaseRail } from '../rail.ts';
-import { PaymentRefused } from '../refusal.ts';
-import type { ChainCheck } from './chain-check.ts';
-import { createEmptyPayers } from './empty-payers.ts';
-import type { Evidence } from './evidence.ts';
-import { checkCodeTaken } from './signature.ts';
+import { TooMany } from '../errors.ts';
+import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { bytesToHex } from '../lib/hex.ts';
+import { paymentKey } from './authorization.ts';
+import { settlementUnknown } from './doubt.ts';
+import type { ChainCheck } from './evm/chain-check.ts';
+import { createEmptyPayers } from './evm/empty-payers.ts';
+import type { Evidence } from './evm/evidence.ts';
+import { checkCodeTaken } from './evm/signature.ts';
+import type { Ledger } from './ledger.ts';
+import type { PurchaseRail } from './rail.ts';
+import { PaymentRefused } from './refusal.ts';
 
 interface AuthorizationChecksOptions {
   ledger: Pick<Ledger, 'openBefore'>;
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  settler: PurchaseRail['settler'];
+  status: PurchaseRail['status'];
   network: string;
   /** The contract in the ledger's key of the rail's payments. */
   contract: Uint8Array;
@@ -28,7 +28,7 @@ interface AuthorizationChecksOptions {
 export function createAuthorizationChecks(
   options: AuthorizationChecksOptions,
 ): Pick<PurchaseRail, 'review' | 'look' | 'verify'> {
-  const { ledger, check, evidence, settler, network, contract, reasons, clock } = options;
+  const { ledger, check, evidence, status, network, contract, reasons, clock } = options;
   const empty = createEmptyPayers(clock);
 
   return {
@@ -60,7 +60,7 @@ export function createAuthorizationChecks(
       const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
       if (balance < authorization.value + promised) throw new PaymentRefused(reasons.insufficient);
       if (hasCode) {
-        checkCodeTaken(settler);
+        checkCodeTaken(status);
         await check.simulate({ authorization, call }, asker.signal);
       }
       return { checkedBlock: block, hasCode };

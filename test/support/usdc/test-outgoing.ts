@@ -2,6 +2,6 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { createUpstreams } from '../../../src/upstream/client/http.ts';
 
 /** The outgoing HTTP of a service under test that uses no facilitator. */
-export function reachNobody() {
+export function createTestOutgoing() {
   return { upstreams: createUpstreams({ clock: systemClock, userAgent: 'percall/test' }), userAgent: 'percall/test' };
 }

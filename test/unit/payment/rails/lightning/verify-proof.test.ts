@@ -19,8 +19,8 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 /** What is said of a header presented for a tag: `good`, or the scheme's reason. */
-const judged = (tag: string, header: string) =>
-  bench.judge(bench.order(tag), decodePayment(header)).then(
+const verdictOn = (tag: string, header: string) =>
+  bench.verifyProof(bench.order(tag), decodePayment(header)).then(
     () => 'good',
     (error: unknown) => (error instanceof PaymentRefused ? error.reason : error),
   );
@@ -30,27 +30,27 @@ const forget = (paymentHash: Buffer) =>
 describe('a proof is held against our own record', () => {
   test('of network, amount and payee, whatever the payment repeats', async () => {
     const { requirement, preimage } = await bench.ask(bench.order('a'));
-    expect(await judged('a', proofHeader(requirement, preimage))).toBe('good');
+    expect(await verdictOn('a', proofHeader(requirement, preimage))).toBe('good');
     for (const [change, reason] of [
       [{ amount: '1000' }, 'invalid_exact_lnbtc_amount_mismatch'],
       [{ network: TESTNET.id }, 'network_mismatch'],
       [{ payTo: `02${'11'.repeat(32)}` }, 'invalid_exact_lnbtc_pay_to_mismatch'],
       [{ asset: 'BTX' }, 'invalid_exact_lnbtc_asset'],
     ] as const) {
-      expect(await judged('a', proofHeader({ ...requirement, ...change }, preimage))).toBe(reason);
+      expect(await verdictOn('a', proofHeader({ ...requirement, ...change }, preimage))).toBe(reason);
     }
   });
 
   test('at the price that was quoted, whatever the rate is now', async () => {
     const { requirement, preimage } = await bench.ask(bench.order('a'));
     bench.rates.current = async () => Promise.reject(new Error('no rate is needed'));
-    expect(await judged('a', proofHeader(requirement, preimage))).toBe('good');
+    expect(await verdictOn('a', proofHeader(requirement, preimage))).toBe('good');
   });
 
   test('and tells the key under which it is claimed, and what it proves', async () => {
     const order = bench.order('a');
     const { requirement, preimage, paymentHash } = await bench.ask(order);
-    const { key, proof, claim } = await bench.judge(order, decodePayment(proofHeader(requirement, preimage)));
+    const { key, proof, claim } = await bench.verifyProof(order, decodePayment(proofHeader(requirement, preimage)));
     expect([key.network, Buffer.from(key.paymentHash).equals(paymentHash), claim]).toEqual([MAINNET.id, true, null]);
     expect(proof).toMatchObject({ amountMsat: 25_000n, network: MAINNET.id, expirySeconds: 300, createdAt: BENCH_NOW });
   });
@@ -58,17 +58,17 @@ describe('a proof is held against our own record', () => {
   test('of the time until its invoice and the tolerance are over', async () => {
     const { requirement, preimage } = await bench.ask(bench.order('a'));
     await bench.clock.advance(360_999);
-    expect(await judged('a', proofHeader(requirement, preimage))).toBe('good');
+    expect(await verdictOn('a', proofHeader(requirement, preimage))).toBe('good');
     await bench.clock.advance(1);
-    expect(await judged('a', proofHeader(requirement, preimage))).toBe('invalid_exact_lnbtc_invoice_expired');
+    expect(await verdictOn('a', proofHeader(requirement, preimage))).toBe('invalid_exact_lnbtc_invoice_expired');
   });
 
   test('of the time of its claim, where it is claimed', async () => {
     const { header } = await bench.buy(bench.order('a'));
     await bench.redeem(bench.order('a'), header);
     await bench.clock.advance(600_000);
-    expect(await judged('a', header)).toBe('good');
-    expect(await judged('b', header)).toBe('duplicate_settlement');
+    expect(await verdictOn('a', header)).toBe('good');
+    expect(await verdictOn('b', header)).toBe('duplicate_settlement');
   });
 
   test('of what was sold for it, whichever node signed the invoice that shows it next', async () => {
@@ -82,7 +82,7 @@ describe('a proof is held against our own record', () => {
     const requestHash = Buffer.from(bench.order('b').binding.hash).toString('hex');
     const theirs = { ...requirement, payTo, extra: { ...requirement.extra, requestHash, invoice } };
     const { payload } = decodePayment(header);
-    expect(await judged('b', proofHeader(theirs, payload.preimage))).toBe('duplicate_settlement');
+    expect(await verdictOn('b', proofHeader(theirs, payload.preimage))).toBe('duplicate_settlement');
   });
 });
 
@@ -95,14 +95,14 @@ describe('a proof without a record', () => {
 
   test('is good by our node’s signature, at today’s price alone', async () => {
     const header = await lost();
-    expect(await judged('a', header)).toBe('good');
+    expect(await verdictOn('a', header)).toBe('good');
     bench.rates.current = async () => ({ rate: '32000', exchanges: [], retrievedAtMs: 0 });
-    expect(await judged('a', header)).toBe('invalid_exact_lnbtc_amount_mismatch');
+    expect(await verdictOn('a', header)).toBe('invalid_exact_lnbtc_amount_mismatch');
   });
 
   test('is refused on a shared node', async () => {
     await open({ shared: true });
-    expect(await judged('a', await lost())).toBe('exact_lnbtc_payment_not_paid');
+    expect(await verdictOn('a', await lost())).toBe('exact_lnbtc_payment_not_paid');
   });
 
   test('is refused when another node signed the invoice', async () => {
@@ -114,9 +114,9 @@ describe('a proof without a record', () => {
       descriptionHash: Buffer.from(requirement.extra.requestHash, 'hex'),
     });
     const theirs = { ...requirement, payTo, extra: { ...requirement.extra, invoice } };
-    expect(await judged('a', proofHeader(theirs, preimage))).toBe('invalid_exact_lnbtc_pay_to_mismatch');
+    expect(await verdictOn('a', proofHeader(theirs, preimage))).toBe('invalid_exact_lnbtc_pay_to_mismatch');
     const mixed = { ...requirement, extra: { ...requirement.extra, invoice } };
-    expect(await judged('a', proofHeader(mixed, preimage))).toBe('invalid_exact_lnbtc_invoice_payee_mismatch');
+    expect(await verdictOn('a', proofHeader(mixed, preimage))).toBe('invalid_exact_lnbtc_invoice_payee_mismatch');
   });
 
   test('of the other network is looked for on that one', async () => {
@@ -133,7 +133,7 @@ describe('a proof without a record', () => {
     };
     const other = { ...requirement, extra: { ...requirement.extra, invoice } };
     // Nothing was sold there: today's terms are the configured network's.
-    expect(await judged('a', proofHeader(other, preimage))).toBe('invalid_exact_lnbtc_invoice_currency_mismatch');
+    expect(await verdictOn('a', proofHeader(other, preimage))).toBe('invalid_exact_lnbtc_invoice_currency_mismatch');
     expect(wanted).toEqual([TESTNET.id]);
   });
 });
@@ -148,14 +148,14 @@ describe('a claim through the facilitator', () => {
   test('of the same invoice has spent the proof', async () => {
     const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
     await claimAs(requirement, paymentHash, Buffer.from(bench.node.key, 'hex'));
-    expect(await judged('a', proofHeader(requirement, preimage))).toBe('duplicate_settlement');
+    expect(await verdictOn('a', proofHeader(requirement, preimage))).toBe('duplicate_settlement');
   });
 
   test('of another node’s invoice over the same hash has not', async () => {
     const { requirement, preimage, paymentHash } = await bench.ask(bench.order('a'));
     await claimAs(requirement, paymentHash, Buffer.from(nodeKeys('another').key, 'hex'));
     const order = bench.order('a');
-    const { claim } = await bench.judge(order, decodePayment(proofHeader(requirement, preimage)));
+    const { claim } = await bench.verifyProof(order, decodePayment(proofHeader(requirement, preimage)));
     expect(claim).toBeNull();
   });
 });
@@ -168,7 +168,7 @@ describe('a payment whose invoice cannot be read', () => {
   ) => {
     const { requirement } = await bench.ask(bench.order('a'));
     const extra = { ...requirement.extra, invoice };
-    return judged('a', proofHeader({ ...requirement, extra, ...change }, preimage));
+    return verdictOn('a', proofHeader({ ...requirement, extra, ...change }, preimage));
   };
 
   test('is refused for that, and for what the scheme looks at before', async () => {

@@ -10,11 +10,11 @@ import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'percall-room-'));
+  folder = mkdtempSync(join(tmpdir(), 'percall-quota-'));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test('two processes that keep replies in one store do not overfill it, whoever counted last', async () => {
+test('two processes that keep replies in one store do not overfill it, whichever of them counted last', async () => {
   const storeBytes = 1000;
   const open = (bootId: string) => {
     const store = createLedgerStore(openLedgerDatabase(join(folder, 'ledger.db')));

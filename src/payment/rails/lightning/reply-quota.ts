@@ -2,26 +2,26 @@ import type { Clock } from '../../../lib/clock.ts';
 import { keysOf } from '../../../lib/limits/client-key.ts';
 import { createFairStock } from '../../../lib/limits/fair-stock.ts';
 import { replyStoreFull } from '../../refusal.ts';
-import { type Asker, BUYERS_PART } from './asker.ts';
+import { BUYERS_DIVISOR, type OfferClient } from './offer-client.ts';
 
 /** Divides the store: unpaid offers may fill half of it. Each of them may be paid, and its answer then needs as much space again. */
-const OFFERS_PART = 2;
+const OFFERS_DIVISOR = 2;
 /**
  * Divides the space that clients without a recent payment share. 24, so that twenty of them leave some. CLIENT_LEAST may raise the part in a small
  * store.
  */
-const CLIENT_PART = 24;
+const CLIENT_DIVISOR = 24;
 /** The least that a client may hold in bytes, even in a small store. The largest reply has about 100 KB. */
 const CLIENT_LEAST = 1024 * 1024;
 
 /** Bytes in the store: all bodies, and of those the replies kept for offers. */
-export interface RoomCount {
+export interface StoredBytes {
   readonly all: number;
   readonly offered: number;
 }
 
 /** Space that an offer's reply takes. */
-export interface HeldRoom {
+export interface HeldBytes {
   /** Notes that the reply is stored under the invoice's payment hash until `forgetAtMs`. */
   keep(paymentHash: Uint8Array, forgetAtMs: number): void;
   /** Frees the space of a reply that was not stored. */
@@ -29,18 +29,18 @@ export interface HeldRoom {
 }
 
 /** The space for kept replies and answers. It prevents offers from filling the disk, and a few clients from filling what all share. */
-export interface ReplyRoom {
+export interface ReplyQuota {
   /** Throws Unavailable (`reply_store_full`) when no reply to this client fits. */
-  check(asker: Asker): void;
+  check(asker: OfferClient): void;
   /** Takes space for a reply. Throws as `check` does when the reply does not fit. */
-  take(asker: Asker, bytes: number): HeldRoom;
+  take(asker: OfferClient, bytes: number): HeldBytes;
   /** Notes that a paid answer replaced the reply kept with its invoice. A paid answer always has space. */
   answered(paymentHash: Uint8Array, bytes: number): void;
   /** Takes a new count of the store, made after expired records were deleted. */
-  set(counted: RoomCount): void;
+  set(counted: StoredBytes): void;
 }
 
-interface RoomOptions {
+interface QuotaOptions {
   readonly maxBytes: number;
   readonly clock: Clock;
   /** The number of processes that keep replies in the same store. */
@@ -53,7 +53,7 @@ interface RoomOptions {
  * the hour, and the 24th does not apply to them. A restart forgets each client's part, but not the total. Where several processes keep replies in one
  * store, each may use its part of the space that the last count found.
  */
-export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions): ReplyRoom {
+export function createReplyQuota({ maxBytes, clock, sharedBy = 1 }: QuotaOptions): ReplyQuota {
   const { half, reserve, clientMost } = partsOf(maxBytes, sharedBy);
   const offers = createFairStock(half);
   // Kept replies of this process's offers, by payment hash. The first to expire comes first, if the node's clock agrees with ours.
@@ -72,7 +72,7 @@ export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions):
   }
 
   /** Takes the bytes from the space for offers. False when they do not fit. */
-  function takeOffered({ client, isBuyer }: Asker, bytes: number): boolean {
+  function takeOffered({ client, isBuyer }: OfferClient, bytes: number): boolean {
     forget();
     if (!isBuyer && keysOf(client).some((key) => offers.held(key) + bytes > clientMost)) return false;
     const spared = half - mostOffered + (isBuyer ? 0 : reserve);
@@ -115,9 +115,9 @@ export function createReplyRoom({ maxBytes, clock, sharedBy = 1 }: RoomOptions):
 
 /** The parts of the store: the space for offers, the reserve within it, and the most for a client without a recent payment. */
 function partsOf(maxBytes: number, sharedBy: number) {
-  const half = Math.floor(maxBytes / OFFERS_PART);
-  const reserve = Math.floor(half / BUYERS_PART / sharedBy);
-  return { half, reserve, clientMost: Math.max(CLIENT_LEAST, (half / sharedBy - reserve) / CLIENT_PART) };
+  const half = Math.floor(maxBytes / OFFERS_DIVISOR);
+  const reserve = Math.floor(half / BUYERS_DIVISOR / sharedBy);
+  return { half, reserve, clientMost: Math.max(CLIENT_LEAST, (half / sharedBy - reserve) / CLIENT_DIVISOR) };
 }
 
 function keyOf(paymentHash: Uint8Array): string {

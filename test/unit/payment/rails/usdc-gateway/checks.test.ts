@@ -3,15 +3,15 @@ import { systemClock } from '../../../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../../src/payment/authorization.ts';
 import { createGatewayBatches } from '../../../../../src/payment/rails/usdc-gateway/batches.ts';
-import { createGatewayClient, type GatewayTransfer } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
-import { createGatewayEvidence } from '../../../../../src/payment/rails/usdc-gateway/evidence.ts';
 import {
   createGatewayCheck,
   createGatewaySignatureCheck,
   gatewayExtra,
   gatewayRequirement,
   isGatewayAccepted,
-} from '../../../../../src/payment/rails/usdc-gateway/payload.ts';
+} from '../../../../../src/payment/rails/usdc-gateway/checks.ts';
+import { createGatewayClient, type GatewayTransfer } from '../../../../../src/payment/rails/usdc-gateway/client.ts';
+import { createGatewayEvidence } from '../../../../../src/payment/rails/usdc-gateway/evidence.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { createRemoteSettler } from '../../../../../src/payment/settlers/facilitator/remote-settler.ts';
 import { settleRequest } from '../../../../../src/payment/settlers/facilitator/request.ts';
@@ -266,6 +266,7 @@ describe('a settled Gateway payment', () => {
       ownOnly: true,
       settler: createRemoteSettler({
         isUsed: null,
+        hasCode: null,
         ...{ client: client(), evidence, terms, noteBroadcast, clock: systemClock, log },
         ...{ usedBefore: async () => null, onUnsettled: () => {} },
         ...{ pollMs: 10, watchMs: 10_000, stallMs: 10_000 },

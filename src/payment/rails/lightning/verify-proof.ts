@@ -13,7 +13,7 @@ import type { Issuer } from './issuer.ts';
 import type { LightningOrder } from './order.ts';
 import { priceMsat } from './quote.ts';
 
-interface JudgeOptions {
+interface ProofVerifierOptions {
   store: LightningStore;
   issuer: Issuer | null;
   rates: RateSource;
@@ -24,14 +24,14 @@ interface JudgeOptions {
 }
 
 /** A valid proof for the order, with its claim if it has one. */
-export interface Judged {
+export interface VerifiedProof {
   readonly key: ProofKey;
   readonly proof: Proof;
   readonly claim: Claim | null;
 }
 
 /** Checks a presented proof for an order. Throws PaymentRefused with the scheme's reason. Makes no claim. */
-export type Judge = (order: LightningOrder<never>, credential: Credential) => Promise<Judged>;
+export type VerifyProof = (order: LightningOrder<never>, credential: Credential) => Promise<VerifiedProof>;
 
 /** The network, amount and recipient that our own records require. */
 interface Terms {
@@ -44,7 +44,14 @@ interface Terms {
  * Makes the requirement from our own record of the invoice and from the request that will run. So a quote that we signed is valid even after the rate
  * has changed. A claimed proof is checked as of the time of its invoice, because a granted request stays valid after its invoice expires.
  */
-export function createJudge({ store, issuer, rates, network, shared, clock }: JudgeOptions): Judge {
+export function createProofVerifier({
+  store,
+  issuer,
+  rates,
+  network,
+  shared,
+  clock,
+}: ProofVerifierOptions): VerifyProof {
   async function termsOf(order: LightningOrder<never>, key: ProofKey, claim: Claim | null): Promise<Terms> {
     const known = claim ?? (await store.findInvoice(key));
     if (known) return { ...known, payTo: Buffer.from(known.payTo).toString('hex') };
@@ -92,7 +99,7 @@ function grants({ grant }: Claim, { binding }: LightningOrder<never>): boolean {
 
 /**
  * The reason for refusing a payment with an unreadable invoice. Amount and recipient are taken from the payment, because there is no record to
- * compare with. No time is judged: the invoice is read before its time.
+ * compare with. No time is checked: the invoice is read before its time.
  */
 function unreadable({ binding }: LightningOrder<never>, credential: Credential, network: LightningNetwork): string {
   const { amount, payTo } = credential.accepted;

@@ -5,8 +5,8 @@ import { problemOf, receiptOf, type Stage } from '../../support/rails/rail-stage
 import { until } from '../../support/service/workers.ts';
 import { KINDS } from './kinds.ts';
 
-/** Promises 9, 11 and 12: what is said of a payment whose end is not known, what the lookup tells, and what is never said. */
-export function promisesOfTelling(fixture: RailFixture, stage: Stage): void {
+/** Promises 9, 11 and 12: the answer for a payment of unknown outcome, the lookup, and the secrets that are never shown. */
+export function promisesOfReporting(fixture: RailFixture, stage: Stage): void {
   const { serving, end } = KINDS[fixture.kind];
 
   test('9: an unclear settlement is 503 with `charged: "unknown"`, never a 402, and ends as the evidence says', async () => {
@@ -20,7 +20,7 @@ export function promisesOfTelling(fixture: RailFixture, stage: Stage): void {
       expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
       expect(answer.headers['payment-required']).toBeUndefined();
     }
-    expect((await stage.find(payment.id))?.state).toBe(fixture.kind === 'signed' ? 'unknown' : 'claimed');
+    expect((await stage.find(payment.id))?.state).toBe(fixture.kind === 'signed-first' ? 'unknown' : 'claimed');
     await hanging.heal();
     const answer = await stage.buy(request, payment);
     expect(stage.source.runs(request.tag)).toBe(before + 1);
@@ -28,7 +28,7 @@ export function promisesOfTelling(fixture: RailFixture, stage: Stage): void {
     expect(await payment.lost()).toBe(payment.price);
   });
 
-  test('11: the lookup tells what became of a payment, by the payer’s own identifier and by the receipt’s', async () => {
+  test('11: the lookup shows how a payment ended, by the payer’s own identifier and by the receipt’s', async () => {
     const request = stage.request();
     const payment = await stage.pay(request);
     expect(await stage.find(payment.id)).toBeNull();
@@ -39,7 +39,7 @@ export function promisesOfTelling(fixture: RailFixture, stage: Stage): void {
     handler.release();
     await presented;
     const answer = await stage.buy(request, payment);
-    // That the last byte has left is noted behind the answer.
+    // The delivery is noted after the last byte of the answer has left.
     await until('the sale has ended', async () => (await stage.find(payment.id))?.state === end);
     const { transaction } = receiptOf(answer);
     const found = await stage.find(payment.id);
@@ -48,12 +48,12 @@ export function promisesOfTelling(fixture: RailFixture, stage: Stage): void {
     expect(JSON.stringify(found)).not.toContain(request.tag);
   });
 
-  test('12: no secret of payer or seller stands in any answer or log line, whatever became of the payment', async () => {
+  test('12: no answer and no log line contains a secret of the payer or the seller, for a sold and a refused payment', async () => {
     const [sold, forged] = [stage.request(), stage.request()];
     const { body } = await stage.buy(sold, await stage.pay(sold));
     await stage.present(forged, await stage.pay(forged, 'forged'));
     const { answers, log } = stage.said();
-    // The search finds what is there.
+    // The search itself works: it finds text that must be there.
     expect(answers).toContain(body);
     expect(log).toMatch(/"level":"(debug|warn)"/);
     const secrets = [...stage.paid().map(({ secret }) => secret), ...stage.rail.secrets];

@@ -1,0 +1,61 @@
+import type { PaymentRequirements } from '@x402/core/types';
+import { listedPath } from '../catalogue/paths.ts';
+import { bytesToHex } from '../lib/hex.ts';
+import { type createAdmission, isBuyersDoing } from './admission.ts';
+import type { Failures } from './failures.ts';
+import type { PaidRequest, Presentation } from './order.ts';
+import type { PaidProof, PaymentCommand } from './rail.ts';
+import type { Delivery } from './receipt.ts';
+import { runEndpoint } from './run-endpoint.ts';
+
+interface DirectSaleOptions<S> {
+  admission: ReturnType<typeof createAdmission>;
+  failures: Failures;
+  sources: S;
+  handlerTimeoutMs: number;
+}
+
+/** Payments that need no settlement, and commands. Their rails do the work. The limits are the same as for every other payment. */
+export function createDirectSale<S>({ admission, failures, sources, handlerTimeoutMs }: DirectSaleOptions<S>) {
+  return {
+    /** Sells for a proof. The rail grants the answer and delivers it. */
+    redeem: (
+      proof: PaidProof,
+      request: PaidRequest<S>,
+      requirement: PaymentRequirements,
+      { credential: { accepted }, identity, signal }: Presentation,
+    ): Promise<Delivery> => {
+      const { endpoint, params, price, requestHash, identifierHash, client } = request;
+      let isVerified = false;
+      const sold = proof.redeem({
+        ...{ accepted, requirement, route: listedPath(endpoint), price, requestHash, identifierHash, identity },
+        asker: admission.asker(request, signal),
+        admit: () => {
+          admission.checkFailures(proof.payer, client);
+          admission.checkRoom();
+        },
+        run: () => {
+          isVerified = true;
+          return runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
+        },
+      });
+      return sold.catch((error) => {
+        if (isBuyersDoing(error, isVerified)) failures.note(bytesToHex(proof.payer), client);
+        throw error;
+      });
+    },
+
+    /** Carries out a command. A refused command counts like a refused payment. */
+    carryOut: async (
+      command: PaymentCommand,
+      requirement: PaymentRequirements,
+      { credential, client, signal }: Presentation,
+    ): Promise<Delivery> => {
+      admission.checkFailures(command.payer, client);
+      return command.run(credential.accepted, requirement, admission.asker({ client }, signal)).catch((error) => {
+        if (isBuyersDoing(error, false)) failures.note(bytesToHex(command.payer), client);
+        throw error;
+      });
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import type { ChainClient } from '../../../chain/rpc/client.ts';
+import type { ChannelsConfig } from '../../../config/rails.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { hexToBytes } from '../../../lib/hex.ts';
+import type { ChannelStore } from '../../../store/ports/channels.ts';
+import type { Evidence } from '../../evm/evidence.ts';
+import type { RailProbe, RailSettling, SettlingTerms } from '../../settler.ts';
+import { createChannelReader } from './channel-reader.ts';
+import { createClaims } from './claims.ts';
+import { createRefundOperations } from './refund-operations.ts';
+import type { Scheme } from './scheme.ts';
+import type { ChannelTerms } from './voucher.ts';
+import { createWithdrawalWatch } from './withdrawal-watch.ts';
+
+/** How often open refunds are looked for, in milliseconds: another process may have stored one. */
+const REFUNDS_MS = 1000;
+
+interface ChannelSettlingOptions {
+  readonly store: ChannelStore;
+  /** Its requests have the rank `settle`, where none is named. */
+  readonly chain: ChainClient;
+  readonly evidence: Evidence;
+  readonly scheme: Scheme;
+  readonly terms: ChannelTerms;
+  readonly channels: ChannelsConfig;
+  readonly network: string;
+  /** The relayer's address, which simulations use as the sender. */
+  readonly sender: `0x${string}`;
+  readonly probe: () => Promise<RailProbe>;
+  /** How long a stop waits for the last claims, in milliseconds. */
+  readonly waitMs: number;
+  readonly clock: Clock;
+  readonly log: {
+    info(detail: object, message: string): void;
+    warn(detail: object, message: string): void;
+    error(detail: object, message: string): void;
+  };
+}
+
+/** A channel's settlement in the process that settles: deposits, refunds, claims, and the watch over withdrawals. */
+export function openChannelSettling(options: ChannelSettlingOptions, settling: SettlingTerms) {
+  const { store, chain, evidence, channels, network, terms, probe, waitMs, clock, log } = options;
+  const { withdrawDelaySeconds } = channels;
+  const relayer = settling.relaying();
+  const stopping = new AbortController();
+  const reader = createChannelReader(chain);
+  const { receiver, token } = terms;
+  const parts = { ...options, relayer, reader, receiver, token, fencingToken: settling.fencingToken };
+  const claims = createClaims({
+    ...parts,
+    authorizerKey: hexToBytes(channels.authorizerKey),
+    limits: { threshold: channels.claimFrom, ageMs: channels.claimAfterSeconds * 1000 },
+  });
+  const refunds = createRefundOperations(parts);
+  const withdrawals = createWithdrawalWatch({ store, reader, chain, network, withdrawDelaySeconds, clock, log });
+
+  async function lookForRefunds(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await refunds.run().catch((err) => log.warn({ err }, 'refunds wait'));
+      await clock.sleep(REFUNDS_MS, stopping.signal).catch(() => {});
+    }
+  }
+
+  /** Claims what is open before the service stops, as far as that is done in time. */
+  async function claimLast(): Promise<void> {
+    const late = new AbortController();
+    const claimed = claims
+      .run(true, late.signal)
+      .catch((err) => log.warn({ err }, 'the last claims wait for the next start'));
+    await Promise.race([claimed, clock.sleep(waitMs, late.signal).catch(() => {})]);
+    late.abort();
+  }
+
+  const rail: RailSettling = {
+    settler: {
+      ...relayer.settler,
+      stop: async () => {
+        stopping.abort();
+        await claimLast();
+        await relayer.settler.stop();
+      },
+    },
+    evidence,
+    ownOnly: false,
+    probe,
+    load: async () => void lookForRefunds(),
+    /** A round where the contracts are not found reads nothing. */
+    refresh: async () => {
+      if (!(await probe()).ok) return;
+      await withdrawals.run();
+      await claims.run(false, stopping.signal);
+    },
+  };
+  return { rail, wake: () => void refunds.run().catch(() => {}) };
+}

@@ -1,0 +1,75 @@
+import { type ChannelRow, channelFromRow, type OperationRow, operationFromRow } from '../channel-row.ts';
+import { OPEN } from '../payment-columns.ts';
+import type { Channel, ChannelOperation, ChannelStore } from '../ports/channels.ts';
+import type { WaitingBytes } from '../waiting-bytes.ts';
+import { channelWrites, GET_CHANNEL } from './channel-writes.ts';
+import { createPaymentRows, SELECT_PAYMENT } from './payment-rows.ts';
+import type { Pools } from './pool.ts';
+import { type Statement, statement } from './statement.ts';
+import type { WriteQueue } from './write-queue.ts';
+
+const FIND_SALE = statement<{ channelId: Uint8Array; max: bigint }>(
+  `${SELECT_PAYMENT} WHERE channel_id = @channelId AND voucher_max = @max AND state <> 'failed'`,
+);
+const FIND_OPEN = statement<{ channelId: Uint8Array }>(
+  `${SELECT_PAYMENT} WHERE channel_id = @channelId AND state IN ${OPEN}`,
+);
+const UNCLAIMED = statement<{ network: string; limit: number; since: number; id: Uint8Array }>(`
+  SELECT * FROM channels WHERE network = @network AND unclaimed_since IS NOT NULL AND (unclaimed_since, id) > (@since::bigint, @id::bytea)
+   ORDER BY unclaimed_since, id LIMIT @limit`);
+const USED = statement<{ network: string; sinceMs: number; limit: number }>(`
+  SELECT * FROM channels WHERE network = @network AND used_at >= @sinceMs
+   UNION SELECT * FROM channels WHERE network = @network AND read_at >= @sinceMs
+   ORDER BY read_at, id LIMIT @limit`);
+const TOTALS = statement<{ network: string }>(`
+  SELECT coalesce(sum(charged), 0) AS charged, coalesce(sum(total_claimed), 0) AS claimed, coalesce(sum(written_off), 0) AS "writtenOff"
+    FROM channels WHERE network = @network`);
+const OPERATION = statement<{ id: string }>('SELECT * FROM channel_operations WHERE id = @id');
+const OPEN_OPERATIONS = statement<{ limit: number }>(
+  "SELECT * FROM channel_operations WHERE state = 'open' ORDER BY created_at, id LIMIT @limit",
+);
+const LAST_REFUND = statement<{ channelId: Uint8Array }>(`
+  SELECT * FROM channel_operations WHERE channel_id = @channelId AND kind = 'refund' AND state = 'done'
+   ORDER BY ended_at DESC, id DESC LIMIT 1`);
+
+interface ChannelStoreOptions {
+  readonly pools: Pools;
+  /** The payments' queue, because the guards read the tables of both stores. */
+  readonly queue: WriteQueue;
+  /** Counts the replies that wait to be written by all stores of this database. */
+  readonly waiting: WaitingBytes;
+}
+
+/** The store of payment channels on PostgreSQL. Its writes share transactions with the payments' writes. Reads see committed data. */
+export function createChannelStore({ pools, queue, waiting }: ChannelStoreOptions): ChannelStore {
+  const payments = createPaymentRows(pools);
+  const channels = async (query: Statement): Promise<Channel[]> =>
+    (await pools.read<ChannelRow>(query)).map(channelFromRow);
+  const operations = async (query: Statement): Promise<ChannelOperation[]> =>
+    (await pools.read<OperationRow>(query)).map(operationFromRow);
+
+  return {
+    get: async (id) => (await channels(GET_CHANNEL({ id })))[0] ?? null,
+    note: (channel, state, now) => queue.write(channelWrites.note(channel, state, now)),
+    findSale: async (channelId, max) => (await payments(FIND_SALE({ channelId, max })))[0] ?? null,
+    findOpen: async (channelId) => (await payments(FIND_OPEN({ channelId })))[0] ?? null,
+    charge: (sale, reply, keepUntil) =>
+      waiting.during(reply.length, () => queue.write(channelWrites.charge(sale, reply, keepUntil))),
+    listUnclaimed: (network, limit, after) => {
+      const { unclaimedSince: since, id } = after ?? { unclaimedSince: -1, id: Buffer.alloc(0) };
+      return channels(UNCLAIMED({ network, limit, since, id }));
+    },
+    listUsedSince: (network, sinceMs, limit) => channels(USED({ network, sinceMs, limit })),
+    writeOff: (id, amount, upTo) => queue.write(channelWrites.writeOff(id, amount, upTo)),
+    totals: async (network) => {
+      const [sums] = await pools.read<Awaited<ReturnType<ChannelStore['totals']>>>(TOTALS({ network }));
+      return sums ?? { charged: 0n, claimed: 0n, writtenOff: 0n };
+    },
+    begin: (operation, charged) => queue.write(channelWrites.begin(operation, charged)),
+    operation: async (id) => (await operations(OPERATION({ id })))[0] ?? null,
+    openOperations: (limit) => operations(OPEN_OPERATIONS({ limit })),
+    noteBroadcast: (entries, fencingToken) => queue.write(channelWrites.noteBroadcast(entries, fencingToken ?? null)),
+    end: (id, end) => queue.write(channelWrites.end(id, end)),
+    lastRefund: async (channelId) => (await operations(LAST_REFUND({ channelId })))[0] ?? null,
+  };
+}

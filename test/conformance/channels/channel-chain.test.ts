@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import type { MinedTransaction } from '../../../src/payment/operation.ts';
+import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
+import { channelEvents } from '../../../src/payment/rails/usdc-channels/operations-evidence.ts';
+import { createChannelStage } from '../../support/channels/channel-contract.ts';
+
+// What we read of the settlement contract: its state and its events, on a real node.
+
+const DELAY_SECONDS = 900;
+let network: EmbeddedNetwork;
+let stage: ReturnType<typeof createChannelStage>;
+let chain: OpenChainClient;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
+  stage = createChannelStage(network);
+  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 5000 });
+  await network.fundUsdc(stage.payer.address, 1_000_000n);
+});
+afterAll(async () => {
+  await chain?.close();
+  await network?.stop();
+});
+
+/** The events of the chain's newest transaction to the contract. */
+async function newest(more: { receiver?: Uint8Array } = {}) {
+  const block = await stage.chain.getBlock({ includeTransactions: true });
+  for (let number = block.number; number > 0n; number--) {
+    const { transactions } = await stage.chain.getBlock({ blockNumber: number });
+    const hash = transactions.at(-1);
+    if (!hash) continue;
+    const receipt = await chain.request<MinedTransaction>('eth_getTransactionReceipt', [hash]);
+    return channelEvents(receipt, { receiver: hexToBytes(stage.receiver), token: hexToBytes(network.usdc), ...more });
+  }
+  throw new Error('no transaction');
+}
+
+test('the state of many channels is read by one request at one block, and an unknown channel has zeros', async () => {
+  const [rich, leaving, unknown] = [stage.config(), stage.config(), stage.config()];
+  await stage.deposit(rich, 3000n);
+  await stage.claim([{ config: rich, max: 700n, total: 500n }]);
+  await stage.deposit(leaving, 2000n);
+  await stage.call('refundWithSignature', [leaving, 100n, 0n, await stage.signRefund(leaving, 0n, 100n)]);
+  await stage.call('initiateWithdraw', [leaving, 900n], await stage.walletOf(stage.payer));
+  const ids = await Promise.all([rich, leaving, unknown].map(async (config) => hexToBytes(await stage.idOf(config))));
+  let requests = 0;
+  const counted = {
+    request: <T>(...args: Parameters<OpenChainClient['request']>) => {
+      requests++;
+      return chain.request<T>(...args);
+    },
+  };
+  const [first, second, third] = await createChannelReader(counted).read(ids);
+  const NOTHING = { withdrawAmount: 0n, withdrawAt: 0, refundNonce: 0n };
+  expect(first).toMatchObject({ balance: 3000n, totalClaimed: 500n, ...NOTHING });
+  expect(second).toMatchObject({ balance: 1900n, totalClaimed: 0n, withdrawAmount: 900n, refundNonce: 1n });
+  expect(second?.withdrawAt).toBeGreaterThan(1_600_000_000);
+  expect(third).toMatchObject({ balance: 0n, totalClaimed: 0n, ...NOTHING });
+  expect([requests, first?.block === third?.block, (first?.block ?? 0) > 0]).toEqual([1, true, true]);
+  expect(await createChannelReader(chain).read([])).toEqual([]);
+});
+
+test('each event of a channel is read with its amounts, and sweeps of other receivers are left out', async () => {
+  const config = stage.config();
+  const channelId = hexToBytes(await stage.idOf(config));
+  await stage.deposit(config, 3000n);
+  expect(await newest()).toEqual([{ kind: 'Deposited', channelId, amount: 3000n, newBalance: 3000n }]);
+  await stage.claim([{ config, max: 700n, total: 500n }]);
+  await stage.claim([{ config, max: 700n, total: 700n }]);
+  expect(await newest()).toEqual([{ kind: 'Claimed', channelId, amount: 200n, totalClaimed: 700n }]);
+  await stage.call('settle', [stage.receiver, network.usdc]);
+  expect(await newest()).toMatchObject([{ kind: 'Settled' }]);
+  expect(await newest({ receiver: Buffer.alloc(20) })).toEqual([]);
+  await stage.call('refundWithSignature', [config, 100n, 0n, await stage.signRefund(config, 0n, 100n)]);
+  expect(await newest()).toEqual([{ kind: 'Refunded', channelId, amount: 100n }]);
+  const wallet = await stage.walletOf(stage.payer);
+  await stage.call('initiateWithdraw', [config, 900n], wallet);
+  expect(await newest()).toEqual([
+    { kind: 'WithdrawInitiated', channelId, amount: 900n, finalizeAfter: expect.any(Number) },
+  ]);
+  await network.rpc('evm_increaseTime', [DELAY_SECONDS + 1]);
+  await network.rpc('evm_mine', []);
+  await stage.call('finalizeWithdraw', [config], wallet);
+  expect(await newest()).toEqual([{ kind: 'WithdrawFinalized', channelId, amount: 900n }]);
+});
+
+test('a reverted transaction, another contract’s log and malformed data show nothing', () => {
+  const ours = { receiver: Buffer.alloc(20), token: Buffer.alloc(20) };
+  const address = '0x4020074e9dF2ce1deE5A9C1b5c3f541D02a10003';
+  const id = bytesToHex(Buffer.alloc(32, 7));
+  const word = (value: number) => value.toString(16).padStart(64, '0');
+  const claimed = '0x36bd546bb573e8921fdbfd934bbed62d872796b01792cd240cce27f79dd3eddd';
+  const log = { address, topics: [claimed, id, `0x${word(1)}`], data: `0x${word(5)}${word(9)}` };
+  const found = [{ kind: 'Claimed', channelId: hexToBytes(id), amount: 5n, totalClaimed: 9n }];
+  expect(channelEvents({ status: '0x1', logs: [log] }, ours)).toEqual(found);
+  expect(channelEvents({ status: '0x0', logs: [log] }, ours)).toEqual([]);
+  const others = [
+    { ...log, address: `0x${'11'.repeat(20)}` },
+    { ...log, data: '0x' },
+    { ...log, topics: [claimed] },
+    { ...log, topics: [] },
+  ];
+  expect(channelEvents({ status: '0x1', logs: others }, ours)).toEqual([]);
+});

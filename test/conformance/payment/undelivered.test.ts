@@ -1,0 +1,88 @@
+import { request } from 'node:http';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { bytesToHex } from '../../../src/lib/hex.ts';
+import { describeServices } from '../../support/ledger/on-ledgers.ts';
+import { latchedEndpoint } from '../../support/service/latch.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
+import { decoded, newBuyer, type Payment, present, transfersOf } from '../../support/usdc/buyer.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+let network: EmbeddedNetwork;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+});
+afterAll(() => network.stop());
+
+describeServices('an answer that was paid', (ledgerEnv) => {
+  const latch = latchedEndpoint();
+  let service: Service;
+  // The service's clock runs ahead of the machine's by this.
+  let aheadMs = 0;
+  const clock: Clock = { ...systemClock, nowMs: () => Date.now() + aheadMs };
+  beforeAll(async () => {
+    const env = { RECEIPT_POLL_MS: '50', RECONCILE_INTERVAL_MS: '100', COLLECTOR: 'off', ...(await ledgerEnv()) };
+    service = await startService(network, { env, catalogue: [latch.endpoint], clock });
+    await until('it sells', async () => (await service.get(latch.path)).status === 402);
+  });
+  afterAll(() => service.stop());
+
+  /** A payment that is valid for an hour by the service's clock. */
+  const sign = async () => {
+    const validBefore = BigInt(Math.floor(clock.nowMs() / 1000) + 3600);
+    return (await newBuyer(network)).sign(service.origin, latch.path, { validBefore });
+  };
+  const buy = (payment: Payment) => present(service.origin, latch.path, payment);
+
+  const stateOf = async ({ authorization }: Payment) => {
+    const { status, body } = await service.get(`/v1/payments/${bytesToHex(authorization.nonce)}`);
+    return status === 200 ? JSON.parse(body).payments[0].state : null;
+  };
+
+  /** Pays, and leaves while the payment is being settled. */
+  async function payAndLeave(): Promise<Payment> {
+    const payment = await sign();
+    await network.pauseMining();
+    const left = request(`${service.origin}${latch.path}`, { headers: { 'payment-signature': payment.header } });
+    left.on('error', () => {});
+    left.end();
+    await until('it is being settled', async () => (await stateOf(payment)) === 'settling');
+    left.destroy();
+    await network.resumeMining();
+    await until('it is settled', async () => (await stateOf(payment)) === 'settled');
+    return payment;
+  }
+
+  test('and never reached its buyer is delivered days later, and then kept for the redelivery time', async () => {
+    const payment = await payAndLeave();
+    aheadMs += 6 * DAY_MS;
+    const first = await buy(payment);
+    expect(first.status).toBe(200);
+    aheadMs += 14 * MINUTE_MS;
+    expect((await buy(payment)).body).toBe(first.body);
+    aheadMs += 2 * MINUTE_MS;
+    const late = await buy(payment);
+    expect([late.status, decoded(late, 'payment-required').error]).toEqual([402, 'payment_already_used']);
+    expect(await transfersOf(network, payment)).toBe(1);
+  });
+
+  test('and was not fetched for a week is gone: its buyer gets 410, and is not asked to pay again', async () => {
+    const payment = await payAndLeave();
+    aheadMs += 7 * DAY_MS + MINUTE_MS;
+    const answer = await buy(payment);
+    expect([answer.status, JSON.parse(answer.body)]).toMatchObject([410, { code: 'answer_gone', charged: true }]);
+    const elsewhere = await present(service.origin, latch.path, payment, '127.0.0.2');
+    expect([elsewhere.status, decoded(elsewhere, 'payment-required').error]).toEqual([402, 'payment_already_used']);
+  });
+
+  test('and was delivered at once is kept for the redelivery time alone', async () => {
+    const payment = await sign();
+    const first = await buy(payment);
+    expect([first.status, (await buy(payment)).body]).toEqual([200, first.body]);
+    aheadMs += 16 * MINUTE_MS;
+    expect((await buy(payment)).status).toBe(402);
+  });
+});
