@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { Unavailable } from '../../../errors.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { keccak256 } from '../../../lib/secp256k1.ts';
+import { setNewest } from '../../../lib/set-newest.ts';
 import type { ChannelStore, VoucherSale } from '../../../store/ports/channels.ts';
 import type { Payment } from '../../../store/ports/sales.ts';
 import { settlementUnknown } from '../../doubt.ts';
@@ -37,18 +38,23 @@ interface SellVoucherOptions {
 const RECEIPTS = { receipt: channelReceipt };
 /** How often a sale may lose its charge to another process before it gives up. */
 const MOST_TRIES = 3;
+/** Channels whose charges are remembered, about 2 MB. */
+const MOST_KNOWN = 10_000;
 
 /**
  * Sells a call for a voucher:
- * 1. A voucher that has bought this very request gets the same answer again.
+ * 1. A voucher that has bought this very request gets the same answer again, at once where this process knows that its amount is charged.
  * 2. The request waits for its turn in the channel.
- * 3. The voucher must fit the channel's charges and its money. A stale one is told the new charges.
+ * 3. The voucher must fit the channel's charges and its money. One that does not has bought this very request, or is told the new charges. One that
+ *    fits has bought nothing: a sale raises the charges to its voucher in the same write. So a sale needs no look for an earlier one.
  * 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
  * 5. The charge and the answer are stored in one write. Then the answer is sent.
  */
 export function createSellVoucher(options: SellVoucherOptions) {
   const { store, ledger, book, turns } = options;
   const corrections = createCorrections(store);
+  // What is charged to each channel at least. A voucher over more has no sale that this process knows.
+  const chargedAtLeast = new Map<string, bigint>();
 
   async function redelivered(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const { channelId, payload } = voucher;
@@ -59,29 +65,32 @@ export function createSellVoucher(options: SellVoucherOptions) {
     return body && handOut(options, sale, body, { price: sale.price ?? 0n, rail: RECEIPTS });
   }
 
-  /** Throws PaymentRefused unless the voucher fits the channel. */
-  async function checkFits({ channelId, payload }: PresentedVoucher, { price, asker }: PaidOrder): Promise<void> {
-    const covered = { max: payload.voucher.maxClaimableAmount, price, deposit: 0n };
-    const channel = await book.open(channelId, payload.config, asker);
+  /** Null when the voucher fits the channel. The answer that it has bought before, when it has. Throws PaymentRefused otherwise. */
+  async function boughtBefore(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
+    const { channelId, payload } = voucher;
+    const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
+    const channel = await book.open(channelId, payload.config, order.asker);
     let fault = faultOf(channel, covered);
-    if (fault?.mayBeOld) fault = faultOf(await book.reread(channel, asker), covered);
+    const again = fault && (await redelivered(voucher, order));
+    if (again) return again;
+    if (fault?.mayBeOld) fault = faultOf(await book.reread(channel, order.asker), covered);
     if (fault) throw fault.refusal;
     if (await store.findOpen(channelId)) throw new PaymentRefused(reason('channel_busy'));
+    return null;
   }
 
   async function sell(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> {
     let body: Uint8Array | null = null;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
-      await checkFits(voucher, order);
+      // The channel is read again after a lost charge: another process has charged it meanwhile.
+      const again = await boughtBefore(voucher, order);
+      if (again) return again;
       if (!body) {
         order.admit();
         body = await order.run();
       }
       const sale = await charge(options, voucher, order, body);
       if (sale) return handOut(options, sale, body, { price: order.price, rail: RECEIPTS });
-      // Another process has charged the channel meanwhile.
-      const again = await redelivered(voucher, order);
-      if (again) return again;
     }
     throw new PaymentRefused(reason('channel_busy'));
   }
@@ -94,8 +103,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
   ): Promise<Turn<Delivery | PaymentRefused>> {
     const { maxClaimableAmount: max } = voucher.payload.voucher;
     try {
-      const again = await redelivered(voucher, order);
-      return { value: again ?? (await sell(voucher, order)), charged: max, isCorrected: false };
+      return { value: await sell(voucher, order), charged: max, isCorrected: false };
     } catch (error) {
       if (!(error instanceof StaleVoucher)) throw error;
       return {
@@ -108,14 +116,19 @@ export function createSellVoucher(options: SellVoucherOptions) {
 
   return async (voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> => {
     const arrival = corrections.arrive();
-    const again = await redelivered(voucher, order);
-    if (again) return again;
     const { channelId, payload } = voucher;
-    const from = payload.voucher.maxClaimableAmount - order.price;
-    const asking = { from, request: Buffer.from(order.requestHash).toString('latin1') };
-    const sold = await turns.take(bytesToHex(channelId), asking, order.asker.signal, () =>
-      turn(voucher, order, arrival),
-    );
+    const { maxClaimableAmount: max } = payload.voucher;
+    const key = bytesToHex(channelId);
+    // A request that needs no turn does not wait for one.
+    const isNew = max > (chargedAtLeast.get(key) ?? max);
+    const again = isNew ? null : await redelivered(voucher, order);
+    if (again) return again;
+    const asking = { from: max - order.price, request: Buffer.from(order.requestHash).toString('latin1') };
+    const sold = await turns.take(key, asking, order.asker.signal, async () => {
+      const ended = await turn(voucher, order, arrival);
+      setNewest(chargedAtLeast, key, ended.charged, MOST_KNOWN);
+      return ended;
+    });
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));
     if (sold instanceof PaymentRefused) throw sold;
     return sold;
