@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../../src/embedded/free-port.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../src/embedded/network.ts';
@@ -7,7 +6,7 @@ import { addressOf } from '../../src/lib/secp256k1.ts';
 import { childrenOf } from '../lib/child-processes.ts';
 import { type Postgres, startPostgres } from '../lib/ledger/postgres.ts';
 import { openClients, settleAll, settleRequests } from './claims.ts';
-import { median, percentile, type Subject, startSubject } from './lib.ts';
+import { cpuMsOf, median, percentile, type Subject, startSubject } from './lib.ts';
 import { type Measure, measurePaid, SECONDS } from './paid-load.ts';
 import { readChallenge } from './payments.ts';
 
@@ -15,7 +14,6 @@ const BUYERS = 64;
 const ROUNDS = 2;
 const CONNECTIONS = 64;
 const CLAIMS = 6000;
-const TICKS_PER_SECOND = 100;
 
 /** The databases under test, and the number of instances on each. */
 const SETUPS = [
@@ -131,16 +129,4 @@ async function spending<T>(
   const result = await work();
   const after = read();
   return { result, instancesMs: after.instances - before.instances, postgresMs: after.postgres - before.postgres };
-}
-
-/** User and system time of a process, from Linux's /proc. */
-function cpuMsOf(pid: number): number {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /, '')
-      .split(' ');
-    return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
-  } catch {
-    return 0;
-  }
 }

@@ -1,3 +1,4 @@
+import { benchChannels } from './channels.ts';
 import { benchCollector } from './collector.ts';
 import { benchExtract } from './extract.ts';
 import { benchFlood } from './flood.ts';
@@ -13,6 +14,7 @@ import { benchWorkers } from './workers.ts';
 const benches: Record<string, (options: readonly string[]) => Promise<void>> = {
   unpaid: benchUnpaid,
   paid: benchPaid,
+  channels: benchChannels,
   collector: benchCollector,
   extract: benchExtract,
   proof: benchProof,

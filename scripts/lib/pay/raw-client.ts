@@ -24,6 +24,13 @@ export function postOf(origin: string, path: string, body: string): Buffer {
   return Buffer.from(`${[...head, `Content-Length: ${Buffer.byteLength(body)}`].join('\r\n')}${HEAD_END}${body}`);
 }
 
+/** A GET as the bytes to send. */
+export function getOf(origin: string, target: string, headers: Readonly<Record<string, string>> = {}): Buffer {
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const head = [`GET ${target} HTTP/1.1`, `Host: ${new URL(origin).host}`, ...fields];
+  return Buffer.from(`${head.join('\r\n')}${HEAD_END}`);
+}
+
 /** Sends the bytes and returns the body of the answer. */
 function exchange(socket: Socket, bytes: Uint8Array): Promise<string> {
   return new Promise((resolve, reject) => {

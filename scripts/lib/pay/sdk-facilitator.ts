@@ -13,8 +13,8 @@ interface SdkFacilitatorOptions {
   readonly pollMs: number;
 }
 
-/** The SDK's own facilitator in this process, with one key. viem's nonce manager keeps parallel settlements from colliding. */
-export function createSdkFacilitator({ chainId, rpcUrl, multicall3, key, pollMs }: SdkFacilitatorOptions) {
+/** What the SDK's facilitator signs, sends and reads with. viem's nonce manager keeps parallel settlements from colliding. */
+export function createSdkSigner({ chainId, rpcUrl, multicall3, key, pollMs }: SdkFacilitatorOptions) {
   const chain = defineChain({
     id: chainId,
     name: 'embedded',
@@ -26,7 +26,7 @@ export function createSdkFacilitator({ chainId, rpcUrl, multicall3, key, pollMs 
   const transport = http(rpcUrl);
   const wallet = createWalletClient({ account, chain, transport, pollingInterval: pollMs }).extend(publicActions);
   const reader = createPublicClient({ chain, transport, pollingInterval: pollMs });
-  const signer = toFacilitatorEvmSigner({
+  return toFacilitatorEvmSigner({
     address: account.address,
     readContract: (args) => reader.readContract(args as never),
     verifyTypedData: (args) => reader.verifyTypedData(args as never),
@@ -35,5 +35,9 @@ export function createSdkFacilitator({ chainId, rpcUrl, multicall3, key, pollMs 
     waitForTransactionReceipt: (args) => reader.waitForTransactionReceipt(args),
     getCode: (args) => reader.getCode(args),
   });
-  return new x402Facilitator().register(`eip155:${chainId}`, new ExactEvmScheme(signer));
+}
+
+/** The SDK's own facilitator in this process, with one key. */
+export function createSdkFacilitator(options: SdkFacilitatorOptions) {
+  return new x402Facilitator().register(`eip155:${options.chainId}`, new ExactEvmScheme(createSdkSigner(options)));
 }

@@ -4,8 +4,14 @@ import type { Sqlite } from './database.ts';
 /** The most writes in one transaction, so that a burst does not block the event loop for long. */
 const MAX_BATCH = 256;
 
-/** Runs a write in the next shared transaction, and resolves with its result once the transaction is on disk. */
-export type GroupCommit = <T>(write: () => T) => Promise<T>;
+/** How long a write that can wait waits for another one's transaction, in milliseconds. */
+const LONGEST_WAIT_MS = 100;
+
+/**
+ * Runs a write in the next shared transaction, and resolves with its result once the transaction is on disk. A write that `canWait` begins no
+ * transaction of its own: it joins the next one, and is made after LONGEST_WAIT_MS at the latest.
+ */
+export type GroupCommit = <T>(write: () => T, timing?: 'now' | 'canWait') => Promise<T>;
 
 interface Waiting {
   /** Runs the write, with `apart` in its own savepoint. Throws when the whole transaction must be rolled back. */
@@ -35,6 +41,8 @@ export function groupCommitOf(db: Sqlite): GroupCommit {
  */
 export function createGroupCommit(db: Sqlite): GroupCommit {
   let waiting: Waiting[] = [];
+  let isDue = false;
+  let timer: NodeJS.Timeout | null = null;
   const alone = db.transaction((write: () => unknown) => write());
   const together = db.transaction((batch: readonly Waiting[], apart: boolean) => {
     for (const one of batch) one.attempt(apart);
@@ -49,10 +57,20 @@ export function createGroupCommit(db: Sqlite): GroupCommit {
     }
   }
 
+  /** Flushes at the end of this turn of the event loop. */
+  function flushSoon(): void {
+    if (isDue) return;
+    isDue = true;
+    setImmediate(flush);
+  }
+
   function flush(): void {
+    isDue = false;
+    if (timer) clearTimeout(timer);
+    timer = null;
     const batch = waiting.slice(0, MAX_BATCH);
     waiting = waiting.slice(MAX_BATCH);
-    if (waiting.length > 0) setImmediate(flush);
+    if (waiting.length > 0) flushSoon();
     try {
       write(batch);
     } catch (error) {
@@ -62,7 +80,7 @@ export function createGroupCommit(db: Sqlite): GroupCommit {
     for (const one of batch) one.settle();
   }
 
-  return <T>(write: () => T) =>
+  return <T>(write: () => T, timing: 'now' | 'canWait' = 'now') =>
     new Promise<T>((resolve, fail) => {
       let settle = () => {};
       const attempt = (apart: boolean) => {
@@ -77,7 +95,8 @@ export function createGroupCommit(db: Sqlite): GroupCommit {
         }
       };
       waiting.push({ attempt, settle: () => settle(), fail });
-      if (waiting.length === 1) setImmediate(flush);
+      if (timing === 'now') flushSoon();
+      else timer ??= setTimeout(flushSoon, LONGEST_WAIT_MS);
     });
 }
 

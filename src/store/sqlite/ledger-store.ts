@@ -25,7 +25,8 @@ export function createLedgerStore(db: Sqlite, waiting = createWaitingBytes()): L
     noteBroadcast: (entries, where) => commit(() => writes.noteBroadcast(entries, where)),
     release: (id, from) => commit(() => writes.release(id, from)),
     takeReply: (id, max, now) => commit(() => writes.takeReply(id, max, now)),
-    delivered: (id, now, keepUntil) => commit(() => writes.delivered(id, now, keepUntil)),
+    // A buyer who got the answer waits for nothing. A note that a crash loses only keeps the reply for longer.
+    delivered: (id, now, keepUntil) => commit(() => writes.delivered(id, now, keepUntil), 'canWait'),
     trimReplies: (from, to, bytes) => commit(() => writes.trimReplies(from, to, bytes)),
     purgeReplies: (now) => commit(() => writes.purgeReplies(now)),
     replyBytes: async () => {

@@ -43,7 +43,8 @@ const MOST_TRIES = 3;
  * Sells a call for a voucher:
  * 1. A voucher that has bought this very request gets the same answer again.
  * 2. The request waits for its turn in the channel.
- * 3. The voucher must fit the channel's charges and its money. A stale one is told the new charges.
+ * 3. The voucher must fit the channel's charges and its money. One that does not has bought this very request, or is told the new charges. One that
+ *    fits has bought nothing: a sale raises the charges to its voucher in the same write. So a sale needs no look for an earlier one.
  * 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
  * 5. The charge and the answer are stored in one write. Then the answer is sent.
  */
@@ -60,26 +61,29 @@ export function createSellVoucher(options: SellVoucherOptions) {
     return body && handOut(options, sale, body, { price: sale.price ?? 0n, rail: RECEIPTS });
   }
 
-  /** Throws PaymentRefused unless the voucher fits the channel. */
-  async function checkFits({ channelId, payload }: PresentedVoucher, { price, asker }: PaidOrder): Promise<void> {
-    const covered = { max: payload.voucher.maxClaimableAmount, price, deposit: 0n };
-    const channel = await book.open(channelId, payload.config, asker);
+  /** Null when the voucher fits the channel. The answer that it has bought before, when it has. Throws PaymentRefused otherwise. */
+  async function boughtBefore(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
+    const { channelId, payload } = voucher;
+    const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
+    const channel = await book.open(channelId, payload.config, order.asker);
     let fault = faultOf(channel, covered);
-    if (fault?.mayBeOld) fault = faultOf(await book.reread(channel, asker), covered);
+    const again = fault && (await redelivered(voucher, order));
+    if (again) return again;
+    if (fault?.mayBeOld) fault = faultOf(await book.reread(channel, order.asker), covered);
     if (fault) throw fault.refusal;
     if (await store.findOpen(channelId)) throw new PaymentRefused(reason('channel_busy'));
+    return null;
   }
 
   async function sell(voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> {
     let body: Uint8Array | null = null;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
-      await checkFits(voucher, order);
+      // The channel is read again after a lost charge: another process has charged it meanwhile.
+      const again = await boughtBefore(voucher, order);
+      if (again) return again;
       body ??= await order.run();
       const sale = await charge(options, voucher, order, body);
       if (sale) return handOut(options, sale, body, { price: order.price, rail: RECEIPTS });
-      // Another process has charged the channel meanwhile.
-      const again = await redelivered(voucher, order);
-      if (again) return again;
     }
     throw new PaymentRefused(reason('channel_busy'));
   }
@@ -92,8 +96,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
   ): Promise<Turn<Delivery | PaymentRefused>> {
     const { maxClaimableAmount: max } = voucher.payload.voucher;
     try {
-      const again = await redelivered(voucher, order);
-      return { value: again ?? (await sell(voucher, order)), charged: max, isCorrected: false };
+      return { value: await sell(voucher, order), charged: max, isCorrected: false };
     } catch (error) {
       if (!(error instanceof StaleVoucher)) throw error;
       return {
@@ -106,14 +109,18 @@ export function createSellVoucher(options: SellVoucherOptions) {
 
   return async (voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> => {
     const arrival = corrections.arrive();
-    const again = await redelivered(voucher, order);
-    if (again) return again;
     const { channelId, payload } = voucher;
+    const { maxClaimableAmount: max } = payload.voucher;
+    const channel = await store.get(channelId);
+    // A request that needs no turn does not wait for one. A voucher over more than the charges has bought nothing.
+    const again = channel && max <= channel.charged ? await redelivered(voucher, order) : null;
+    if (again) return again;
     order.admit();
-    const charged = await chargedNow(options, voucher);
+    // A claim makes vouchers public, so a stranger may present one over no more than what is claimed. It never takes a turn in the channel.
+    if (channel && max <= channel.state.totalClaimed) throw new StaleVoucher(channel, 'cumulative_below_claimed');
     await checkIdentifier(options, order);
-    const from = payload.voucher.maxClaimableAmount - order.price;
-    const asking = { from, charged, request: Buffer.from(order.requestHash).toString('latin1') };
+    const request = Buffer.from(order.requestHash).toString('latin1');
+    const asking = { from: max - order.price, charged: channel?.charged ?? null, request };
     const sold = await turns.take(bytesToHex(channelId), asking, order.asker.signal, () =>
       turn(voucher, order, arrival),
     );
@@ -121,20 +128,6 @@ export function createSellVoucher(options: SellVoucherOptions) {
     if (sold instanceof PaymentRefused) throw sold;
     return sold;
   };
-}
-
-/**
- * Returns the channel's charges in the ledger; null for an unknown channel. Throws StaleVoucher for a voucher over no more than what is claimed. A
- * claim makes vouchers public, so a stranger may present such a one. It gets its answer at once and never takes a turn in the channel.
- */
-async function chargedNow(
-  { store }: SellVoucherOptions,
-  { channelId, payload }: PresentedVoucher,
-): Promise<bigint | null> {
-  const channel = await store.get(channelId);
-  if (channel && payload.voucher.maxClaimableAmount <= channel.state.totalClaimed)
-    throw new StaleVoucher(channel, 'cumulative_below_claimed');
-  return channel?.charged ?? null;
 }
 
 /** Throws 409 when another payment holds the identifier. A voucher that has it already was answered before. */

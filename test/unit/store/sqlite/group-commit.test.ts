@@ -65,6 +65,32 @@ describe('sharing', () => {
   });
 });
 
+describe('a write that can wait', () => {
+  test('is made in the transaction of the next write that cannot wait, in the order of their arrival', async () => {
+    const late = commit(note('late'), 'canWait');
+    // Several turns of the event loop, in which a write that cannot wait would have been made.
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+    expect([names(), ran('BEGIN IMMEDIATE')]).toEqual([[], 0]);
+    await commit(note('now'));
+    expect([await late, names()]).toEqual([1, ['late', 'now']]);
+    expect(ran('COMMIT')).toBe(1);
+  });
+
+  test('is made without another write, with all others that can wait, and the next one waits again', async () => {
+    await Promise.all(['a', 'b'].map((name) => commit(note(name), 'canWait')));
+    expect([names(), ran('COMMIT')]).toEqual([['a', 'b'], 1]);
+    await commit(note('c'), 'canWait');
+    expect([names(), ran('COMMIT')]).toEqual([['a', 'b', 'c'], 2]);
+  });
+
+  test('rejects alone when it fails, and the write whose transaction it joined is made', async () => {
+    await commit(note('a'));
+    const writes = [commit(note('a'), 'canWait'), commit(note('b'))];
+    expect(await ends(writes)).toEqual(['SQLITE_CONSTRAINT_PRIMARYKEY', '1']);
+    expect(names()).toEqual(['a', 'b']);
+  });
+});
+
 describe('sharing between stores', () => {
   test('writes of several stores on one connection share a transaction; another connection has its own', async () => {
     const commits = [groupCommitOf(db), groupCommitOf(db)];

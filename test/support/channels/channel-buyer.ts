@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import { addressOf, signRecoverable } from '../../../src/lib/secp256k1.ts';
+import { domainSeparator } from '../../../src/payment/evm/eip712.ts';
+import { receiveDigest } from '../../../src/payment/evm/eip3009.ts';
+import { DEPOSIT_COLLECTOR, depositNonce } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { headerOf, type Requirement } from '../usdc/payments.ts';
+import { channelOf, configJson, scheme } from './channel-payment.ts';
+
+/** A payer's channel on chain 5042, and the PAYMENT-SIGNATURE values that it signs. Amounts in base units. */
+export interface ChannelBuyer {
+  readonly id: Uint8Array;
+  readonly address: `0x${string}`;
+  /** Pays for a call by a voucher over `max` in all. */
+  voucher(max: bigint): string;
+  /** Puts `amount` into the channel, and pays for a call by a voucher over `max` in all. Each deposit is another authorization. */
+  deposit(amount: bigint, max: bigint): string;
+  /** Asks for what the channel holds beyond its charges. `charged`: all of them. */
+  refund(charged: bigint): string;
+}
+
+/** The buyer with this key, on the terms of a challenge's channel entry. The native library signs, because a benchmark signs thousands beforehand. */
+export function channelBuyer(privateKey: Uint8Array, requirement: Requirement): ChannelBuyer {
+  const { asset, payTo, extra, maxTimeoutSeconds } = requirement;
+  const token = hexToBytes(asset);
+  const terms = {
+    receiver: hexToBytes(payTo),
+    receiverAuthorizer: hexToBytes(String(extra.receiverAuthorizer)),
+    token,
+  };
+  const config = channelOf(privateKey, { ...terms, withdrawDelay: Number(extra.withdrawDelay) });
+  const [id, channelConfig] = [scheme.channelId(config), configJson(config)];
+  const separator = domainSeparator(String(extra.name), String(extra.version), 5042, token);
+
+  const header = (max: bigint, rest: Record<string, unknown>): string => {
+    const signature = bytesToHex(signRecoverable(scheme.voucherDigest(id, max), privateKey));
+    const voucher = { channelId: bytesToHex(id), maxClaimableAmount: String(max), signature };
+    return headerOf({ x402Version: 2, accepted: requirement, payload: { channelConfig, voucher, ...rest } });
+  };
+
+  function deposit(amount: bigint, max: bigint): string {
+    const salt = randomBytes(32);
+    const unsigned = {
+      ...{ from: config.payer, to: hexToBytes(DEPOSIT_COLLECTOR), value: amount, validAfter: 0n },
+      validBefore: BigInt(Math.floor(Date.now() / 1000) + maxTimeoutSeconds),
+      nonce: depositNonce(id, BigInt(bytesToHex(salt))),
+      signature: new Uint8Array(),
+    };
+    const erc3009Authorization = {
+      ...{ validAfter: '0', validBefore: String(unsigned.validBefore), salt: bytesToHex(salt) },
+      signature: bytesToHex(signRecoverable(receiveDigest(unsigned, separator), privateKey)),
+    };
+    return header(max, {
+      type: 'deposit',
+      deposit: { amount: String(amount), authorization: { erc3009Authorization } },
+    });
+  }
+
+  return {
+    ...{ id, address: addressOf(privateKey), deposit },
+    voucher: (max) => header(max, { type: 'voucher' }),
+    refund: (charged) => header(charged, { type: 'refund' }),
+  };
+}
+
+/** The channel entry of a challenge. Throws when channels are not offered. */
+export function channelEntry(paymentRequired: string): Requirement {
+  const { accepts } = JSON.parse(Buffer.from(paymentRequired, 'base64').toString('utf8')) as { accepts: Requirement[] };
+  const entry = accepts.find(({ scheme: name }) => name === 'batch-settlement');
+  if (!entry) throw new Error('the challenge has no entry for channels');
+  return entry;
+}

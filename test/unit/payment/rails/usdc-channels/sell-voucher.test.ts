@@ -1,0 +1,126 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { hexToBytes } from '../../../../../src/lib/hex.ts';
+import { createLedger } from '../../../../../src/payment/ledger.ts';
+import type { PaidOrder } from '../../../../../src/payment/rail.ts';
+import { createChannelBook } from '../../../../../src/payment/rails/usdc-channels/channel-book.ts';
+import { readPayload } from '../../../../../src/payment/rails/usdc-channels/payload.ts';
+import { createSellVoucher } from '../../../../../src/payment/rails/usdc-channels/sell-voucher.ts';
+import { createTurns } from '../../../../../src/payment/rails/usdc-channels/turns.ts';
+import { StaleVoucher } from '../../../../../src/payment/rails/usdc-channels/voucher-rules.ts';
+import type { LedgerStores } from '../../../../../src/store/ports/stores.ts';
+import { CHANNEL_TERMS, channelOf, scheme, voucherPayload } from '../../../../support/channels/channel-payment.ts';
+import { adapters, type OpenLedger } from '../../../../support/ledger/ledger-adapters.ts';
+import { createManualClock } from '../../../../support/manual-clock.ts';
+import { newKey, plainRequirement } from '../../../../support/usdc/payments.ts';
+
+const NETWORK = 'eip155:5042';
+const PRICE = 500n;
+const STAYS = new AbortController().signal;
+const STATE = { balance: 1_000_000n, totalClaimed: 0n, withdrawAmount: 0n, withdrawAt: 0, refundNonce: 0n, block: 7 };
+const requirement = plainRequirement(`0x${Buffer.from(CHANNEL_TERMS.receiver).toString('hex')}`);
+
+let open: OpenLedger;
+let privateKey: Buffer;
+/** How often each endpoint has run. */
+let runs: number;
+beforeEach(async () => {
+  open = await (adapters[0] as (typeof adapters)[number]).open({ synced: false });
+  ({ privateKey } = newKey());
+  runs = 0;
+});
+afterEach(() => open.close());
+
+/** One process that sells over the ledger. It counts its reads of earlier sales. */
+function process(stores: LedgerStores, bootId: string) {
+  const clock = createManualClock(1_800_000_000_000);
+  const lookups = { count: 0 };
+  const store = {
+    ...stores.channels,
+    findSale: (...asked: Parameters<LedgerStores['channels']['findSale']>) => {
+      lookups.count++;
+      return stores.channels.findSale(...asked);
+    },
+  };
+  const limits = { storeBytes: 1_000_000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+  const ledger = createLedger({ store: stores.payments, channels: stores.channels, clock, bootId, ...limits });
+  const book = createChannelBook({
+    store,
+    read: async () => STATE,
+    network: NETWORK,
+    withdrawDelaySeconds: 86_400,
+    clock,
+  });
+  const sell = createSellVoucher({
+    store,
+    ledger,
+    book,
+    turns: createTurns(clock),
+    network: NETWORK,
+    log: { error: () => {} },
+  });
+  return {
+    lookups,
+    /** Presents the voucher over `max` for a request. Returns the answer's text. */
+    buy: async (max: bigint, request = 'a'): Promise<string> => {
+      const payload = readPayload(voucherPayload(privateKey, max));
+      const channelId = scheme.channelId(channelOf(privateKey));
+      return Buffer.from((await sell({ payload, channelId }, orderOf(request))).body).toString();
+    },
+  };
+}
+
+function orderOf(request: string): PaidOrder {
+  return {
+    ...{ accepted: {}, requirement, route: '/v1/paid/a', price: PRICE, identifierHash: null, identity: 'one' },
+    requestHash: hexToBytes(`0x${Buffer.from(request).toString('hex').padStart(64, '0')}`),
+    asker: { client: 'one', signal: STAYS, hasFailed: false },
+    admit: () => {},
+    run: async () => {
+      runs++;
+      return Buffer.from(`answer ${runs}`);
+    },
+  };
+}
+
+test('a voucher over more than what is charged is sold without a look for an earlier sale of it', async () => {
+  const { buy, lookups } = process(open.stores, 'first');
+  await buy(PRICE);
+  const before = lookups.count;
+  for (let call = 2n; call <= 5n; call++) expect(await buy(call * PRICE)).toBe(`answer ${call}`);
+  expect(lookups.count).toBe(before);
+});
+
+test('a voucher presented again for its request gets the same bytes, and runs nothing', async () => {
+  const { buy } = process(open.stores, 'first');
+  const answers = [await buy(PRICE), await buy(2n * PRICE), await buy(PRICE), await buy(2n * PRICE)];
+  expect([answers, runs]).toEqual([['answer 1', 'answer 2', 'answer 1', 'answer 2'], 2]);
+});
+
+test('of one voucher presented often at once one request runs, and all get its bytes', async () => {
+  const { buy } = process(open.stores, 'first');
+  await buy(PRICE);
+  const answers = await Promise.all(Array.from({ length: 6 }, () => buy(2n * PRICE)));
+  expect([new Set(answers), runs]).toEqual([new Set(['answer 2']), 2]);
+});
+
+test('a voucher that another process has sold gets the same bytes here, although this process knows of lower charges', async () => {
+  const [first, second] = [process(open.stores, 'first'), process(await open.another(), 'second')];
+  await first.buy(PRICE);
+  const bought = await second.buy(2n * PRICE);
+  expect([await first.buy(2n * PRICE), runs]).toEqual([bought, 2]);
+});
+
+test('a voucher that has bought another request is refused as stale, and runs nothing', async () => {
+  const { buy } = process(open.stores, 'first');
+  await buy(PRICE);
+  await expect(buy(PRICE, 'b')).rejects.toBeInstanceOf(StaleVoucher);
+  expect(runs).toBe(1);
+});
+
+test('two processes that sell one voucher at once charge it once, and both give the same bytes', async () => {
+  const [first, second] = [process(open.stores, 'first'), process(await open.another(), 'second')];
+  await first.buy(PRICE);
+  const answers = await Promise.all([first.buy(2n * PRICE), second.buy(2n * PRICE)]);
+  expect(answers[0]).toBe(answers[1]);
+  expect((await open.stores.channels.totals(NETWORK)).charged).toBe(2n * PRICE);
+});
