@@ -1,4 +1,5 @@
 import type { RailsConfig } from '../config/rails.ts';
+import { allTried } from '../lib/all-tried.ts';
 import type { Payment } from '../store/ports/sales.ts';
 import type { RailKit } from './open-rails.ts';
 import type { OpenRail } from './rail.ts';
@@ -80,11 +81,7 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
       for (const part of all) await part.load?.();
     },
     /** Tries all parts. Then rejects with the first failure. */
-    refresh: async () => {
-      const tried = [...all.map((part) => part.refresh?.()), token.refresh(), watch.refresh()];
-      const failed = (await Promise.allSettled(tried)).find((part) => part.status === 'rejected');
-      if (failed) throw failed.reason;
-    },
+    refresh: () => allTried([...all.map((part) => part.refresh?.()), token.refresh(), watch.refresh()]),
     stopSettlers: async () => {
       await Promise.all(all.map(({ settler }) => settler.stop()));
     },

@@ -1,5 +1,6 @@
 import type { ChainClient } from '../../../chain/rpc/client.ts';
 import type { ChannelsConfig } from '../../../config/rails.ts';
+import { allTried } from '../../../lib/all-tried.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { hexToBytes } from '../../../lib/hex.ts';
 import type { ChannelStore } from '../../../store/ports/channels.ts';
@@ -88,8 +89,10 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     /** A round where the contracts are not found reads nothing. */
     refresh: async () => {
       if (!(await probe()).ok) return;
-      await withdrawals.run();
-      await claims.run(false, stopping.signal);
+      const watched = withdrawals.run();
+      // After the watch, so that this round claims for the withdrawals that were seen. A watch that fails stops no claims.
+      const claimed = watched.catch(() => {}).then(() => claims.run(false, stopping.signal));
+      await allTried([watched, claimed]);
     },
   };
   return { rail, wake: () => void refunds.run().catch(() => {}) };
