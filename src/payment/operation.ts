@@ -21,18 +21,21 @@ export interface OperationDone {
   readonly amount: bigint;
 }
 
-/**
- * How an operation ended. `failed`: a simulation refused it, or a transaction with it was mined without its event, and no transaction of ours with it
- * can still be mined. Every other end is `unknown`.
- */
-export type OperationOutcome =
-  | OperationDone
-  | { readonly kind: 'failed'; readonly reason: string }
-  | { readonly kind: 'unknown' };
+/** The end of an operation that did not do what it was sent for. `reason` is for the ledger and the log. */
+export interface OperationFailed {
+  readonly kind: 'failed';
+  readonly reason: string;
+}
 
 /**
- * A call of ours that is no payment: a claim, a sweep or a refund of payment channels. It may be sent any number of times, because the contract
- * carries it out once.
+ * How an operation ended. `failed`: a simulation refused it, or a transaction with it was mined without its event, and no transaction of ours with it
+ * can still be mined; or the chain shows that it can never be carried out. Every other end is `unknown`.
+ */
+export type OperationOutcome = OperationDone | OperationFailed | { readonly kind: 'unknown' };
+
+/**
+ * A call of ours that is no payment: a claim, a sweep or a refund of payment channels. The contract carries it out once. A second transaction with it
+ * moves nothing more, but its gas is spent. So the chain is asked before an operation that a node may have seen is sent again.
  */
 export interface Operation extends ContractCall {
   /** The rail that its cost counts for. `SettlingTerms.relaying` sets it. */
@@ -45,8 +48,11 @@ export interface Operation extends ContractCall {
   readonly broadcast: boolean;
   /** Returns the end that this transaction shows; null when it does not show one. It must not throw. */
   readReceipt(receipt: MinedTransaction): OperationDone | null;
-  /** Returns the end that the chain shows, whoever sent the transaction; null when it shows none. Rejects when the chain cannot be read. */
-  lookUp(signal: AbortSignal): Promise<OperationDone | null>;
+  /**
+   * Returns the end that the chain shows, whoever sent the transaction. `failed`: no transaction can carry the operation out any more. Null when the
+   * chain shows no end. Rejects when the chain cannot be read.
+   */
+  lookUp(signal: AbortSignal): Promise<OperationDone | OperationFailed | null>;
   /** Writes the transaction to disk before it is sent. False when the operation no longer awaits its end and must not be sent. */
   note(transaction: Uint8Array): Promise<boolean>;
 }

@@ -96,6 +96,14 @@ export function claimedRows(calldata: Uint8Array): Pick<ClaimRow, 'config' | 'to
   return args[0].map(({ voucher, totalClaimed }) => ({ config: configOf(voucher.channel), totalClaimed }));
 }
 
+/** Returns the nonce that a refund's calldata holds, whether or not other calls are made with it. Null for calldata without a refund. */
+export function refundNonceOf(calldata: Uint8Array): bigint | null {
+  const { functionName, args } = decodeFunctionData({ abi, data: bytesToHex(calldata) });
+  if (functionName === 'refundWithSignature') return args[2];
+  if (functionName !== 'multicall') return null;
+  return args[0].map((call) => refundNonceOf(hexToBytes(call))).find((nonce) => nonce !== null) ?? null;
+}
+
 function configOf({ withdrawDelay, ...texts }: ReturnType<typeof structOf>): ChannelConfig {
   return {
     payer: hexToBytes(texts.payer),

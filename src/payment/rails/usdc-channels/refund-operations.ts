@@ -1,76 +1,123 @@
-import type { ChainClient } from '../../../chain/rpc/client.ts';
-import { toQuantity } from '../../../chain/rpc/wire.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
-import type { ChannelOperation, ChannelStore, OperationEnd } from '../../../store/ports/channels.ts';
-import { readReceipt } from '../../evm/evidence.ts';
-import type { MinedTransaction, Operation, OperationDone } from '../../operation.ts';
+import type { ChannelOperation, ChannelStore } from '../../../store/ports/channels.ts';
+import type { Operation, OperationDone, OperationFailed, OperationOutcome } from '../../operation.ts';
 import type { Relaying } from '../../settler.ts';
-import type { ChannelReader } from './channel-reader.ts';
-import { channelEvents } from './operations-evidence.ts';
-import { SETTLEMENT, SETTLEMENT_BYTES } from './scheme.ts';
+import { refundNonceOf } from './calldata.ts';
+import { createRefundEvidence, type RefundEvidenceOptions } from './refund-evidence.ts';
+import { SETTLEMENT_BYTES } from './scheme.ts';
 
 /** A claim of one row and a refund use 126,000 gas on the embedded network. Arc's own USDC makes the transfer dearer. Only used gas is paid for. */
 const REFUND_GAS = 300_000n;
-/** keccak256 of `Refunded(bytes32,address,uint128)`. */
-const REFUNDED = '0xa84286cf8ebc7903a663c77c8d99aa92b600d4c2fcca872a5d4a663db4eb394b';
-/** Public nodes refuse `eth_getLogs` over 10,000 blocks and more. On Arc these are 83 minutes. */
-const LOG_SPAN = 9_999;
 /** Refunds that one round carries out. */
 const MOST_OPEN = 100;
+/** The pause before a refund that was sent in vain is sent again, in milliseconds. It doubles up to the second value: some 24 transactions a day. */
+const PAUSE_MS = { first: 1000, most: 3_600_000 };
+const NOTHING_LEFT: OperationFailed = { kind: 'failed', reason: 'the channel holds nothing that could go back' };
 
-export interface RefundOperationsOptions {
-  readonly store: Pick<ChannelStore, 'get' | 'note' | 'noteBroadcast' | 'end' | 'openOperations' | 'operation'>;
+export interface RefundOperationsOptions extends RefundEvidenceOptions {
+  readonly store: RefundEvidenceOptions['store'] &
+    Pick<ChannelStore, 'get' | 'note' | 'noteBroadcast' | 'end' | 'openOperations' | 'operation'>;
   readonly relayer: Pick<Relaying, 'operate'>;
-  readonly reader: ChannelReader;
-  readonly chain: Pick<ChainClient, 'request'>;
-  /** 20 bytes each. */
-  readonly receiver: Uint8Array;
-  readonly token: Uint8Array;
   /** The fencing token of this process's lease; undefined where only one process can settle. */
   readonly fencingToken?: number | undefined;
   readonly clock: Clock;
   readonly log: { error(detail: object, message: string): void };
 }
 
+/** An open refund: its row, with what every step needs. */
+interface OpenRefund {
+  readonly id: string;
+  readonly channelId: Uint8Array;
+  readonly calldata: Uint8Array;
+  readonly nonce: bigint;
+  /** The transaction that was noted last. */
+  transaction: Uint8Array | null;
+}
+
 /**
  * Carries out the refunds that stand in the ledger, through our relayer. The calldata holds the contract's nonce of the refund, so the contract
- * carries it out once. Each round looks first at what the chain shows.
+ * carries it out once. Each round looks first at what the chain shows. A refund whose nonce is used is never sent again.
  */
 export function createRefundOperations(options: RefundOperationsOptions) {
-  const { store, relayer, fencingToken, clock, log } = options;
+  const { store, relayer, reader, fencingToken, clock, log } = options;
+  const evidence = createRefundEvidence(options);
+  const pauses = createPauses(clock);
+  // Ends that the chain has shown, whose channel could not be read at their block yet.
+  const shown = new Map<string, OperationDone | OperationFailed>();
   let running: Promise<void> | null = null;
   let isAskedAgain = false;
 
-  async function carryOut({ id, transaction, calldata, channelId }: ChannelOperation): Promise<void> {
-    if (!calldata || !channelId) return;
-    const shown = transaction ? await lookUp(options, channelId, transaction) : null;
-    const operation: Operation = {
-      ...{ id, to: SETTLEMENT_BYTES, data: calldata, gas: REFUND_GAS, broadcast: transaction !== null },
-      readReceipt: (receipt) => refundedIn(receipt, channelId, options),
-      lookUp: () => lookUp(options, channelId, transaction),
-      note: async (noted) => (await store.noteBroadcast([{ id, transaction: noted }], fencingToken)).has(id),
+  function operationOf(refund: OpenRefund): Operation {
+    const { id, calldata, channelId } = refund;
+    return {
+      ...{ id, to: SETTLEMENT_BYTES, data: calldata, gas: REFUND_GAS, broadcast: refund.transaction !== null },
+      readReceipt: (receipt) => evidence.refundedIn(receipt, channelId),
+      lookUp: () => evidence.lookUp(refund),
+      note: async (transaction) => {
+        const isOpen = (await store.noteBroadcast([{ id, transaction }], fencingToken)).has(id);
+        if (isOpen) refund.transaction = transaction;
+        return isOpen;
+      },
     };
-    const outcome = shown ?? (await relayer.operate(operation));
-    const endedAt = clock.nowMs();
-    if (outcome.kind === 'done') {
-      const { amount, transaction: hash } = outcome;
-      await end(options, channelId, id, { state: 'done', amount, transaction: hash, endedAt });
-    } else if (outcome.kind === 'failed') await endFailed(id, channelId, outcome.reason);
+  }
+
+  /** A refund without a transaction is not sent where it would move nothing: the payer may have withdrawn meanwhile. */
+  async function send(refund: OpenRefund): Promise<OperationOutcome> {
+    if (refund.transaction === null) {
+      const [channel, [state]] = await Promise.all([store.get(refund.channelId), reader.read([refund.channelId])]);
+      if (channel && state && state.balance <= channel.charged) return NOTHING_LEFT;
+    }
+    return relayer.operate(operationOf(refund));
+  }
+
+  /** How the refund ended; null while that is open. The calldata of a refund that was sent is public. So only the chain ends it. */
+  async function outcomeOf(refund: OpenRefund): Promise<OperationDone | OperationFailed | null> {
+    if (pauses.has(refund.id)) return null;
+    const found = refund.transaction ? await evidence.lookUp(refund) : null;
+    if (found) return found;
+    const outcome = await send(refund);
+    if (outcome.kind === 'done') return outcome;
+    if (outcome.kind === 'unknown') return null;
+    if (refund.transaction === null) return outcome;
+    const end = await evidence.lookUp(refund);
+    if (end) return end;
+    pauses.lengthen(refund.id);
+    const detail = { channel: bytesToHex(refund.channelId), reason: outcome.reason };
+    log.error(detail, 'a refund that was sent did not go through; it is tried again after a pause');
+    return null;
   }
 
   /**
-   * A refund that was never sent has failed. Its calldata is public once it was sent, and a third party may send it too. So the channel stays closed
-   * until the chain shows its end.
+   * Notes the channel's new balance and then the end, because the channel takes vouchers again from then on. False, and the refund stays open, while
+   * the provider shows the channel as it was before the refund.
    */
-  async function endFailed(id: string, channelId: Uint8Array, reason: string): Promise<void> {
-    const row = await store.operation(id);
-    if (row?.transaction)
-      return log.error(
-        { channel: bytesToHex(channelId), reason },
-        'a refund that was sent did not go through; it is tried again',
-      );
-    await end(options, channelId, id, { state: 'failed', reason, endedAt: clock.nowMs() });
+  async function end({ id, channelId, nonce, transaction }: OpenRefund, outcome: OperationDone | OperationFailed) {
+    const [channel, [state]] = await Promise.all([store.get(channelId), reader.read([channelId])]);
+    if (!channel || !state) return false;
+    const wasExecuted = outcome.kind === 'done' || transaction !== null;
+    if (wasExecuted && state.refundNonce <= nonce) return false;
+    if (outcome.kind === 'done' && state.block < outcome.block) return false;
+    await store.note(channel, state, clock.nowMs());
+    const endedAt = clock.nowMs();
+    if (outcome.kind === 'failed') await store.end(id, { state: 'failed', reason: outcome.reason, endedAt });
+    else {
+      const { amount, transaction: hash } = outcome;
+      await store.end(id, { state: 'done', amount, transaction: hash, endedAt });
+    }
+    return true;
+  }
+
+  async function carryOut({ id, transaction, calldata, channelId }: ChannelOperation): Promise<void> {
+    const nonce = calldata && refundNonceOf(calldata);
+    if (!calldata || !channelId || nonce === null) return;
+    const refund = { id, transaction, calldata, channelId, nonce };
+    const outcome = shown.get(id) ?? (await outcomeOf(refund));
+    if (!outcome) return;
+    shown.set(id, outcome);
+    if (!(await end(refund, outcome))) return;
+    shown.delete(id);
+    pauses.drop(id);
   }
 
   async function round(): Promise<void> {
@@ -98,64 +145,16 @@ export function createRefundOperations(options: RefundOperationsOptions) {
   };
 }
 
-/** Notes the channel's new balance and then the end, because the channel takes vouchers again from then on. */
-async function end(
-  { store, reader, clock }: RefundOperationsOptions,
-  channelId: Uint8Array,
-  id: string,
-  ended: OperationEnd,
-): Promise<void> {
-  const channel = await store.get(channelId);
-  const [state] = await reader.read([channelId]);
-  if (channel && state) await store.note(channel, state, clock.nowMs());
-  await store.end(id, ended);
-}
-
-/** What a transaction gave back from this channel; null when it shows no refund of it. */
-function refundedIn(
-  receipt: MinedTransaction,
-  channelId: Uint8Array,
-  ours: Pick<RefundOperationsOptions, 'receiver' | 'token'>,
-): OperationDone | null {
-  const id = bytesToHex(channelId);
-  for (const event of channelEvents(receipt, ours)) {
-    if (event.kind !== 'Refunded' || bytesToHex(event.channelId) !== id) continue;
-    const transaction = Buffer.from(receipt.transactionHash.slice(2), 'hex');
-    return { kind: 'done', transaction, block: Number(receipt.blockNumber), amount: event.amount };
-  }
-  return null;
-}
-
-/**
- * Looks for the refund in its noted transaction, and then in the newest logs of the channel. There is one refund of a channel at a time, and at least
- * ten minutes lie between two.
- */
-async function lookUp(
-  options: RefundOperationsOptions,
-  channelId: Uint8Array,
-  noted: Uint8Array | null,
-): Promise<OperationDone | null> {
-  const hash = noted && bytesToHex(noted);
-  const own = hash && (await refundOf(options, channelId, hash));
-  if (own) return own;
-  if (!noted) return null;
-  const [state] = await options.reader.read([channelId]);
-  const head = state?.block ?? 0;
-  const range = { fromBlock: toQuantity(Math.max(0, head - LOG_SPAN + 1)), toBlock: toQuantity(head) };
-  const filter = { address: SETTLEMENT, topics: [REFUNDED, bytesToHex(channelId)], ...range };
-  const logs = await options.chain.request<{ transactionHash: string; data: string }[]>('eth_getLogs', [filter], {
-    rank: 'settle',
-  });
-  const last = logs.at(-1);
-  return last ? refundOf(options, channelId, last.transactionHash) : null;
-}
-
-async function refundOf(
-  options: RefundOperationsOptions,
-  channelId: Uint8Array,
-  hash: string,
-): Promise<OperationDone | null> {
-  const raw = await options.chain.request('eth_getTransactionReceipt', [hash], { rank: 'settle' });
-  const receipt = readReceipt(raw, hash);
-  return receipt && refundedIn(receipt, channelId, options);
+/** Pauses before the next look at a refund that was sent in vain. Each is twice as long as the one before. They are in memory and lost at a restart. */
+function createPauses(clock: Clock) {
+  const pauses = new Map<string, { ms: number; untilMs: number }>();
+  return {
+    has: (id: string): boolean => clock.nowMs() < (pauses.get(id)?.untilMs ?? 0),
+    lengthen(id: string): void {
+      const last = pauses.get(id)?.ms;
+      const ms = last === undefined ? PAUSE_MS.first : Math.min(2 * last, PAUSE_MS.most);
+      pauses.set(id, { ms, untilMs: clock.nowMs() + ms });
+    },
+    drop: (id: string): boolean => pauses.delete(id),
+  };
 }

@@ -1,4 +1,4 @@
-import { TooMany, Unavailable } from '../../../errors.ts';
+import { Unavailable } from '../../../errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { bytesToHex } from '../../../lib/hex.ts';
 import { createIds } from '../../../lib/id.ts';
@@ -11,15 +11,11 @@ import { claimCalldata, multicallCalldata, refundCalldata } from './calldata.ts'
 import type { ChannelBook } from './channel-book.ts';
 import { refundReceipt } from './channel-state.ts';
 import { type ChannelPayload, reason } from './payload.ts';
+import { amountOf, checkPause, createRefundLimits } from './refund-limits.ts';
 import type { Scheme } from './scheme.ts';
 import type { Turns } from './turns.ts';
 import { StaleVoucher } from './voucher-rules.ts';
 
-/**
- * Milliseconds between two refunds of one channel. A refund costs us up to 0.13M gas, and the request holds no fresh secret: a third party that has
- * seen the last voucher can repeat it. The payer's own withdrawal needs no refund.
- */
-const PAUSE_MS = 600_000;
 /** Milliseconds between two looks at the operation's row. */
 const POLL_MS = 100;
 
@@ -43,29 +39,27 @@ interface RefundOptions {
  * 1. The voucher must be the channel's last one.
  * 2. At most the balance less the charges goes back. What is charged and not claimed yet is claimed in the same transaction.
  * 3. While the refund is open, the channel takes no voucher and no deposit.
+ * 4. Refunds cost us gas. So small ones and too many are refused (`refund-limits.ts`).
  */
 export function createRefund(options: RefundOptions) {
   const { store, book, turns, onBegun, network, waitMs, clock } = options;
   const nextId = createIds(clock);
-
-  async function checkPause(channelId: Uint8Array): Promise<void> {
-    const last = await store.lastRefund(channelId);
-    const leftMs = last?.endedAt ? last.endedAt + PAUSE_MS - clock.nowMs() : 0;
-    if (leftMs <= 0) return;
-    const detail = 'this channel was refunded a moment ago; the payer can also withdraw without us';
-    throw new TooMany('refund_too_soon', detail, Math.ceil(leftMs / 1000));
-  }
+  const limits = createRefundLimits(clock);
 
   async function begin(channelId: Uint8Array, payload: ChannelPayload, asker: Asker): Promise<string> {
     const known = await book.open(channelId, payload.config, asker);
     const channel = await book.reread(known, asker);
     if (payload.voucher.maxClaimableAmount !== channel.charged) throw new StaleVoucher(channel);
     const amount = amountOf(channel, payload.kind === 'refund' ? payload.amount : null);
-    await checkPause(channelId);
+    checkPause(await store.lastRefund(channelId), clock.nowMs());
+    const giveBack = limits.take(bytesToHex(channel.payer));
     const operation = { id: nextId(), network, kind: 'refund' as const, channelId, amount, createdAt: clock.nowMs() };
     const calldata = callOf(options, channel, amount);
-    if (!(await store.begin({ ...operation, calldata }, channel.charged)))
+    const hasBegun = await store.begin({ ...operation, calldata }, channel.charged);
+    if (!hasBegun) {
+      giveBack();
       throw new PaymentRefused(reason('channel_busy'));
+    }
     onBegun();
     return operation.id;
   }
@@ -113,13 +107,4 @@ function callOf({ scheme, sign }: RefundOptions, channel: Channel, amount: bigin
   const entry = { channelId: id, maxClaimableAmount: charged, totalClaimed: charged };
   const row = { config: channel, maxClaimableAmount: charged, signature, totalClaimed: charged };
   return multicallCalldata([claimCalldata([row], sign(scheme.claimDigest([entry]))), refund]);
-}
-
-/** The amount that goes back, in base units. Throws PaymentRefused when none does. */
-function amountOf(channel: Channel, asked: bigint | null): bigint {
-  const left = channel.state.balance - channel.charged;
-  if (left <= 0n) throw new PaymentRefused(reason('refund_no_balance'));
-  if (asked === null) return left;
-  if (asked === 0n || asked > left) throw new PaymentRefused(reason('refund_amount_invalid'));
-  return asked;
 }

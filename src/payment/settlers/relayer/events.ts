@@ -1,5 +1,5 @@
 import type { RpcOutcome } from '../../../chain/rpc/client.ts';
-import type { OperationDone, OperationOutcome } from '../../operation.ts';
+import type { OperationDone, OperationFailed, OperationOutcome } from '../../operation.ts';
 import type { Verdict as Found, Outcome } from '../../settler.ts';
 import type { Prices } from './fees.ts';
 import type { Flight, Transaction } from './flight.ts';
@@ -48,7 +48,10 @@ interface Asks {
   /** Simulates an operation. */
   tryOperation: { effect: { job: OperationJob; gasPrice: bigint }; answer: RpcOutcome };
   /** What the chain shows of an operation. Null when it shows no end. */
-  lookUpOperation: { effect: { job: OperationJob; for: Doubt }; answer: OperationDone | null | 'unreadable' };
+  lookUpOperation: {
+    effect: { job: OperationJob; for: Doubt };
+    answer: OperationDone | OperationFailed | null | 'unreadable';
+  };
   /** Writes the hashes to disk. The answer is the ids of the payments and operations that still await their end. */
   note: { effect: { flights: readonly Flight[]; for: Worker }; answer: ReadonlySet<string> };
   send: { effect: { flights: readonly Flight[]; raws: readonly string[] }; answer: readonly RpcOutcome[] };

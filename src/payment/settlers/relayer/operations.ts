@@ -1,7 +1,7 @@
 import type { RpcOutcome } from '../../../chain/rpc/client.ts';
 import type { Receipt } from '../../evm/evidence.ts';
 import { isRevert } from '../../evm/is-revert.ts';
-import type { OperationDone } from '../../operation.ts';
+import type { OperationDone, OperationFailed } from '../../operation.ts';
 import type { Turn } from './events.ts';
 import { endRound } from './examination.ts';
 import { type Flight, newest } from './flight.ts';
@@ -75,7 +75,7 @@ function doubt({ effects }: Turn, job: OperationJob, why: Doubt): void {
 
 /**
  * Takes the chain's answer about an operation:
- * 1. The chain shows its end: done.
+ * 1. The chain shows its end: ended so, and never sent again.
  * 2. The chain cannot be read: the operation waits and is looked up again.
  * 3. Its flight was given back: queued.
  * 4. Refused or mined in vain, and another transaction with it may still be mined: sent again, whatever a simulation says, until none can.
@@ -85,7 +85,7 @@ export function takeOperationFound(
   turn: Turn,
   job: OperationJob,
   why: Doubt,
-  found: OperationDone | null | 'unreadable',
+  found: OperationDone | OperationFailed | null | 'unreadable',
 ): void {
   if (job.ended) return;
   if (found === 'unreadable') return void hold(turn, job, why);

@@ -7,6 +7,7 @@ import {
   depositCalldata,
   multicallCalldata,
   refundCalldata,
+  refundNonceOf,
   settleCalldata,
 } from '../../../../../src/payment/rails/usdc-channels/calldata.ts';
 import { DEPOSIT_COLLECTOR } from '../../../../../src/payment/rails/usdc-channels/scheme.ts';
@@ -63,4 +64,16 @@ test(`a sweep and a refund are encoded as the contract declares them, alone and 
   expect(bytesToHex(multicallCalldata(made))).toBe(encode('multicall', [[sweep, refund]]));
   const { args } = decodeFunctionData({ abi, data: bytesToHex(multicallCalldata([hexToBytes(pad('0x01'))])) });
   expect(args).toEqual([[pad('0x01')]]);
+});
+
+test(`the nonce of a refund is read from its calldata, alone and beside a claim, and is absent elsewhere (seed ${seed})`, () => {
+  const [config, signature] = [configOf(), bytes(65)];
+  const row = { config, maxClaimableAmount: 9n, signature, totalClaimed: 5n };
+  const claim = claimCalldata([row], signature);
+  for (const nonce of [0n, 7n, 2n ** 256n - 1n]) {
+    const refund = refundCalldata(config, 1234n, nonce, signature);
+    expect(refundNonceOf(refund)).toBe(nonce);
+    expect(refundNonceOf(multicallCalldata([claim, refund]))).toBe(nonce);
+  }
+  expect([refundNonceOf(claim), refundNonceOf(multicallCalldata([claim]))]).toEqual([null, null]);
 });

@@ -131,6 +131,15 @@ describe('an operation', () => {
     expect([bed.operationOutcomes(job), self.sent()]).toEqual([[DONE], 0]);
   });
 
+  test('that was sent before and that no transaction can carry out any more fails by the chain, and nothing is sent', async () => {
+    const { bed, self } = await bench();
+    self.refusal = new RpcFault(3, 'execution reverted');
+    const end = { kind: 'failed', reason: 'its nonce is used' } as const;
+    const job = self.operate({ broadcast: true, lookUp: async () => end });
+    await bed.release('window');
+    expect([bed.operationOutcomes(job), self.sent(), bed.state.sender]).toEqual([[end], 0, 'idle']);
+  });
+
   test('that was sent before and is refused now is sent again, because only a mined transaction proves that it failed', async () => {
     const { bed, self, flightOf } = await bench();
     self.refusal = new RpcFault(3, 'execution reverted');

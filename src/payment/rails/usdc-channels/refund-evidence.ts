@@ -1,0 +1,105 @@
+import type { ChainClient } from '../../../chain/rpc/client.ts';
+import { toQuantity } from '../../../chain/rpc/wire.ts';
+import { UpstreamFailed } from '../../../errors.ts';
+import { bytesToHex, hexToBytes } from '../../../lib/hex.ts';
+import type { ChannelStore } from '../../../store/ports/channels.ts';
+import { readReceipt } from '../../evm/evidence.ts';
+import type { MinedTransaction, OperationDone, OperationFailed } from '../../operation.ts';
+import type { ChannelReader } from './channel-reader.ts';
+import { channelEvents } from './operations-evidence.ts';
+import { SETTLEMENT } from './scheme.ts';
+
+/** keccak256 of `Refunded(bytes32,address,uint128)`. */
+const REFUNDED = '0xa84286cf8ebc7903a663c77c8d99aa92b600d4c2fcca872a5d4a663db4eb394b';
+/** Public nodes refuse `eth_getLogs` over 10,000 blocks and more. On Arc these are 83 minutes. */
+const LOG_SPAN = 9_999;
+/** The end of a refund whose nonce is used and that gave nothing back. */
+const MOVED_NOTHING: OperationFailed = { kind: 'failed', reason: 'its nonce is used, and nothing went back' };
+
+export interface RefundEvidenceOptions {
+  readonly store: Pick<ChannelStore, 'lastRefund'>;
+  readonly reader: ChannelReader;
+  readonly chain: Pick<ChainClient, 'request' | 'batch'>;
+  /** 20 bytes each. */
+  readonly receiver: Uint8Array;
+  readonly token: Uint8Array;
+}
+
+/** A refund as the chain knows it. */
+export interface RefundOnChain {
+  readonly channelId: Uint8Array;
+  /** The contract's `refundNonce` that its calldata holds. */
+  readonly nonce: bigint;
+  /** The transaction that was noted last; null when none was. */
+  readonly transaction: Uint8Array | null;
+}
+
+/** Reads from the chain how refunds ended, also those that a third party sent. */
+export function createRefundEvidence(options: RefundEvidenceOptions) {
+  const { store, reader, chain } = options;
+
+  /** The refund in a mined transaction: `moved nothing` where it went through without the event, null where it proves nothing. */
+  async function refundOf(channelId: Uint8Array, hash: string): Promise<OperationDone | 'moved nothing' | null> {
+    const raw = await chain.request('eth_getTransactionReceipt', [hash], { rank: 'settle' });
+    const receipt = readReceipt(raw, hash);
+    if (!receipt) return null;
+    return refundedIn(receipt, channelId, options) ?? (receipt.status === '0x1' ? 'moved nothing' : null);
+  }
+
+  /** The transactions of the channel's newest refunds up to this block, oldest first. Rejects when the provider has not reached it. */
+  async function refundsUpTo(channelId: Uint8Array, block: number): Promise<string[]> {
+    const range = { fromBlock: toQuantity(Math.max(0, block - LOG_SPAN + 1)), toBlock: toQuantity(block) };
+    const filter = { address: SETTLEMENT, topics: [REFUNDED, bytesToHex(channelId)], ...range };
+    const calls = [
+      { method: 'eth_blockNumber', params: [] },
+      { method: 'eth_getLogs', params: [filter] },
+    ];
+    const [head, logs] = await chain.batch(calls, { rank: 'settle' });
+    const isReached = head && 'result' in head && Number(head.result) >= block;
+    if (!isReached || !logs || !('result' in logs))
+      throw new UpstreamFailed('chain', 'the logs of refunds cannot be read up to the block of the state');
+    return (logs.result as { transactionHash: string }[]).map(({ transactionHash }) => transactionHash);
+  }
+
+  return {
+    /** What a transaction gave back from this channel; null when it shows no refund of it. */
+    refundedIn: (receipt: MinedTransaction, channelId: Uint8Array) => refundedIn(receipt, channelId, options),
+    /**
+     * 1. The noted transaction shows the end.
+     * 2. The contract's nonce is not above the refund's: no end.
+     * 3. The nonce is used: the refund is the event that belongs to the nonce. Only events after the channel's last refund in the ledger count. Where
+     *    there is none, the refund has failed, and no transaction can carry it out any more.
+     * Rejects when the chain or the ledger cannot be read.
+     */
+    async lookUp({ channelId, nonce, transaction }: RefundOnChain): Promise<OperationDone | OperationFailed | null> {
+      const own = transaction && (await refundOf(channelId, bytesToHex(transaction)));
+      if (own) return own === 'moved nothing' ? MOVED_NOTHING : own;
+      const [state] = await reader.read([channelId]);
+      if (!state || state.refundNonce <= nonce) return null;
+      const hashes = await refundsUpTo(channelId, state.block);
+      const last = (await store.lastRefund(channelId))?.transaction;
+      const later = hashes.slice(1 + (last ? hashes.lastIndexOf(bytesToHex(last)) : -1));
+      // Refunds with later nonces have at most one event each.
+      const hash = later.at(Number(nonce - state.refundNonce));
+      if (!hash) return MOVED_NOTHING;
+      const found = await refundOf(channelId, hash);
+      if (found === null || found === 'moved nothing')
+        throw new UpstreamFailed('chain', 'the transaction of a refund cannot be read');
+      return found;
+    },
+  };
+}
+
+function refundedIn(
+  receipt: MinedTransaction,
+  channelId: Uint8Array,
+  ours: Pick<RefundEvidenceOptions, 'receiver' | 'token'>,
+): OperationDone | null {
+  const id = bytesToHex(channelId);
+  for (const event of channelEvents(receipt, ours)) {
+    if (event.kind !== 'Refunded' || bytesToHex(event.channelId) !== id) continue;
+    const transaction = hexToBytes(receipt.transactionHash);
+    return { kind: 'done', transaction, block: Number(receipt.blockNumber), amount: event.amount };
+  }
+  return null;
+}

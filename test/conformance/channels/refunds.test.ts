@@ -1,0 +1,300 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { privateKeyToAccount } from 'viem/accounts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import { signRecoverable } from '../../../src/lib/secp256k1.ts';
+import { createChannelBook } from '../../../src/payment/rails/usdc-channels/channel-book.ts';
+import { createChannelReader } from '../../../src/payment/rails/usdc-channels/channel-reader.ts';
+import { createRefund } from '../../../src/payment/rails/usdc-channels/refund.ts';
+import { createRefundOperations } from '../../../src/payment/rails/usdc-channels/refund-operations.ts';
+import { SETTLEMENT } from '../../../src/payment/rails/usdc-channels/scheme.ts';
+import { createTurns } from '../../../src/payment/rails/usdc-channels/turns.ts';
+import type { ChannelState } from '../../../src/store/ports/channel-state.ts';
+import type { ChannelOperation, ChannelStore } from '../../../src/store/ports/channels.ts';
+import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
+import { openLedgerDatabase, type Sqlite } from '../../../src/store/sqlite/database.ts';
+import { type ChainChannel, createChainChannels } from '../../support/channels/chain-channels.ts';
+import { createChannelStage } from '../../support/channels/channel-contract.ts';
+import { scheme } from '../../support/channels/channel-payment.ts';
+import { openChainRelayer } from '../../support/usdc/chain-relayer.ts';
+
+// Refunds of payment channels: the real ledger, the real relayer, the contract on a real node.
+
+const NETWORK = 'eip155:5042';
+const DEPOSIT = 1_000_000n;
+const PART = 100_000n;
+const PAUSE_MS = 600_000;
+const PREFIX = 'invalid_batch_settlement_evm_';
+const asker = { client: 'refunds', hasFailed: false, signal: new AbortController().signal };
+let network: EmbeddedNetwork;
+let channels: ReturnType<typeof createChainChannels>;
+let stage: ReturnType<typeof createChannelStage>;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork({ blockTimeMs: 100 });
+  stage = createChannelStage(network);
+});
+afterAll(() => network?.stop());
+
+let bed: Awaited<ReturnType<typeof openChainRelayer>>;
+let folder: string;
+let db: Sqlite;
+let store: ChannelStore;
+let alerts: string[];
+/** How far the service's clock is ahead. */
+let aheadMs: number;
+const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs };
+beforeEach(async () => {
+  channels = createChainChannels(network, { withdrawDelay: 900 });
+  bed = await openChainRelayer(network);
+  folder = mkdtempSync(join(tmpdir(), 'refunds-'));
+  db = openLedgerDatabase(join(folder, 'ledger.db'));
+  store = createChannelStore(db);
+  [alerts, aheadMs] = [[], 0];
+});
+afterEach(async () => {
+  await bed.close();
+  db.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** The rail's parts over the real chain. `reader`: what the process that settles sees of channels. */
+function open(reader = createChannelReader(bed.chain), relayer: Pick<typeof bed.relayer, 'operate'> = bed.relayer) {
+  const read = (id: Uint8Array) => stateOf(id);
+  const book = createChannelBook({ store, read, network: NETWORK, withdrawDelaySeconds: 900, clock });
+  const refund = createRefund({
+    ...{ store, book, turns: createTurns(clock), scheme, onBegun: () => {}, network: NETWORK, waitMs: 1, clock },
+    sign: (digest) => signRecoverable(digest, channels.authorizer.privateKey),
+  });
+  const operations = createRefundOperations({
+    ...{ store, relayer, reader, chain: bed.chain, clock },
+    ...{ receiver: channels.receiver, token: channels.token },
+    log: { error: (_, message) => void alerts.push(message) },
+  });
+  const ask = ({ id, config, signVoucher }: ChainChannel, amount: bigint | null = null) =>
+    refund(
+      {
+        kind: 'refund',
+        config,
+        amount,
+        voucher: { channelId: id, maxClaimableAmount: 0n, signature: signVoucher(0n) },
+      },
+      id,
+      asker,
+    );
+  return {
+    ask,
+    operations,
+    /** Asks for a refund, and returns its row. */
+    async begin(channel: ChainChannel, amount: bigint | null = null): Promise<ChannelOperation> {
+      await expect(ask(channel, amount)).rejects.toMatchObject({ code: 'settlement_unknown' });
+      const row = (await store.openOperations(10)).find(({ channelId }) => channelId && same(channelId, channel.id));
+      if (!row) throw new Error('no open refund');
+      return row;
+    },
+  };
+}
+
+const same = (a: Uint8Array, b: Uint8Array) => Buffer.compare(a, b) === 0;
+async function stateOf(id: Uint8Array): Promise<ChannelState> {
+  const [state] = await createChannelReader(bed.chain).read([id]);
+  if (!state) throw new Error('unread');
+  return state;
+}
+/** A reader that shows these states first, as a provider that is behind does, and then the real ones. */
+function readerAfter(states: ChannelState[]) {
+  const real = createChannelReader(bed.chain);
+  return {
+    read: async (ids: readonly Uint8Array[]) => {
+      const old = states.shift();
+      return old ? [old] : real.read(ids);
+    },
+  };
+}
+/** A channel with a deposit, known to the ledger. */
+async function funded(): Promise<ChainChannel> {
+  const channel = await channels.open(DEPOSIT);
+  expect(await bed.relayer.settle([channel.deposit(DEPOSIT)])[0]).toMatchObject({ kind: 'settled' });
+  await store.note({ ...channel.config, id: channel.id, network: NETWORK }, await stateOf(channel.id), clock.nowMs());
+  bed.mined.length = 0;
+  return channel;
+}
+const payerOf = async ({ privateKey }: ChainChannel) => stage.walletOf(privateKeyToAccount(bytesToHex(privateKey)));
+const structOf = ({ config }: ChainChannel) =>
+  Object.fromEntries(
+    Object.entries(config).map(([name, value]) => [name, value instanceof Uint8Array ? bytesToHex(value) : value]),
+  );
+/** The payer takes this much by itself, without us. */
+async function withdraw(channel: ChainChannel, amount: bigint): Promise<() => Promise<unknown>> {
+  const payer = await payerOf(channel);
+  await stage.call('initiateWithdraw', [structOf(channel), amount], payer);
+  await network.rpc('evm_increaseTime', [901]);
+  await network.rpc('evm_mine', []);
+  return () => stage.call('finalizeWithdraw', [structOf(channel)], payer);
+}
+const openRows = async () => (await store.openOperations(10)).length;
+
+describe('a refund', () => {
+  test('pays the rest back in one transaction, and the ledger knows the new balance when it ends', async () => {
+    const channel = await funded();
+    const { begin, operations } = open();
+    const { id } = await begin(channel);
+    await operations.run();
+    expect(await store.operation(id)).toMatchObject({ state: 'done', amount: DEPOSIT, calldata: null });
+    expect(await store.get(channel.id)).toMatchObject({ state: { balance: 0n, refundNonce: 1n } });
+    expect([bed.mined.length, alerts]).toEqual([1, []]);
+  });
+
+  test('that moves nothing ends as failed after one transaction, and none is sent again', async () => {
+    const channel = await funded();
+    const finalize = await withdraw(channel, DEPOSIT);
+    const before = await stateOf(channel.id);
+    const { begin, operations } = open(readerAfter([before]));
+    const { id } = await begin(channel);
+    await finalize();
+    for (let round = 0; round < 5; round++) await operations.run();
+    expect(bed.mined.length).toBe(1);
+    expect(await store.operation(id)).toMatchObject({ state: 'failed', reason: expect.stringContaining('nothing') });
+    expect(await store.get(channel.id)).toMatchObject({ state: { balance: 0n, refundNonce: 1n } });
+  });
+
+  test('that would move nothing is not sent', async () => {
+    const channel = await funded();
+    const finalize = await withdraw(channel, DEPOSIT);
+    const { begin, operations } = open();
+    const { id } = await begin(channel);
+    await finalize();
+    await operations.run();
+    expect(await store.operation(id)).toMatchObject({ state: 'failed', transaction: null });
+    expect([bed.mined, await openRows()]).toEqual([[], 0]);
+  });
+
+  test('whose nonce another refund has used before it was sent ends as failed, and costs no gas', async () => {
+    const channel = await funded();
+    const { begin, operations } = open();
+    const { id } = await begin(channel);
+    const signature = signRecoverable(scheme.refundDigest(channel.id, 0n, 5n), channels.authorizer.privateKey);
+    await stage.call('refundWithSignature', [structOf(channel), 5n, 0n, bytesToHex(signature)]);
+    for (let round = 0; round < 3; round++) await operations.run();
+    expect(await store.operation(id)).toMatchObject({ state: 'failed', transaction: null });
+    expect([bed.mined, await openRows()]).toEqual([[], 0]);
+    expect(await store.get(channel.id)).toMatchObject({ state: { balance: DEPOSIT - 5n, refundNonce: 1n } });
+  });
+
+  test('that a third party carried out after our process died is done by that transaction, and ours is not sent again', async () => {
+    const channel = await funded();
+    const crashing = open(undefined, {
+      operate: async ({ note }) => {
+        await note(Buffer.alloc(32, 0xdd));
+        return { kind: 'unknown' };
+      },
+    });
+    const { id, calldata } = await crashing.begin(channel);
+    await crashing.operations.run();
+    if (!calldata) throw new Error('no calldata');
+    const hash = await stage.sender.sendTransaction({ to: SETTLEMENT, data: bytesToHex(calldata) });
+    await stage.chain.waitForTransactionReceipt({ hash });
+    await open().operations.run();
+    const end = { state: 'done', amount: DEPOSIT, transaction: Buffer.from(hexToBytes(hash)) };
+    expect(await store.operation(id)).toMatchObject(end);
+    expect(bed.mined).toEqual([]);
+  });
+
+  test('that moves nothing is not taken for the refund before it', async () => {
+    const channel = await funded();
+    const first = open();
+    const { id: done } = await first.begin(channel, PART);
+    await first.operations.run();
+    expect(await store.operation(done)).toMatchObject({ state: 'done', amount: PART });
+    aheadMs += PAUSE_MS;
+    const finalize = await withdraw(channel, DEPOSIT - PART);
+    const before = await stateOf(channel.id);
+    // The process dies after the note. Its transaction is lost, and a third party sends the same.
+    const crashing = open(readerAfter([before]), {
+      operate: async ({ note }) => {
+        await note(Buffer.alloc(32, 0xdd));
+        return { kind: 'unknown' };
+      },
+    });
+    const { id, calldata } = await crashing.begin(channel, PART);
+    await crashing.operations.run();
+    await finalize();
+    const hash = await stage.sender.sendTransaction({ to: SETTLEMENT, data: bytesToHex(calldata ?? Buffer.alloc(0)) });
+    await stage.chain.waitForTransactionReceipt({ hash });
+    await open().operations.run();
+    expect(await store.operation(id)).toMatchObject({ state: 'failed', reason: expect.stringContaining('nothing') });
+  });
+
+  test('stays open while the provider shows the channel from before it, and is not sent again', async () => {
+    const channel = await funded();
+    const before = await stateOf(channel.id);
+    const { begin, operations } = open(readerAfter([before, before, before]));
+    const { id } = await begin(channel);
+    for (let round = 0; round < 2; round++) {
+      await operations.run();
+      expect(await store.operation(id)).toMatchObject({ state: 'open' });
+    }
+    await operations.run();
+    expect(await store.operation(id)).toMatchObject({ state: 'done', amount: DEPOSIT });
+    expect(await store.get(channel.id)).toMatchObject({ state: { balance: 0n, refundNonce: 1n } });
+    expect(bed.mined.length).toBe(1);
+  });
+
+  test('that was sent and keeps failing is tried again after pauses that double, so that its gas is bounded', async () => {
+    const channel = await funded();
+    let tries = 0;
+    const { begin, operations } = open(undefined, {
+      operate: async ({ note }) => {
+        tries++;
+        await note(Buffer.alloc(32, 0xdd));
+        return { kind: 'failed', reason: 'the transaction reverted' };
+      },
+    });
+    const { id } = await begin(channel);
+    const day = clock.nowMs() + 86_400_000;
+    for (; clock.nowMs() < day; aheadMs += 1000 * 60) await operations.run();
+    expect(tries).toBeLessThan(40);
+    expect(tries).toBeGreaterThan(24);
+    expect([alerts.length, await store.operation(id)]).toMatchObject([tries, { state: 'open' }]);
+  }, 60_000);
+});
+
+describe('a request for a refund', () => {
+  const refusal = (name: string) => ({ reason: PREFIX + name });
+
+  test('of less than 0.1 USDC, or of a rest below 0.01 USDC, is refused and nothing is written', async () => {
+    const [channel, small] = [await funded(), await funded()];
+    const { ask, begin, operations } = open();
+    for (const amount of [0n, 1n, PART - 1n, DEPOSIT + 1n])
+      await expect(ask(channel, amount)).rejects.toMatchObject(refusal('refund_amount_invalid'));
+    await begin(small, DEPOSIT - 9999n);
+    await operations.run();
+    aheadMs += PAUSE_MS;
+    await expect(ask(small)).rejects.toMatchObject(refusal('refund_no_balance'));
+    await expect(ask(small, 9999n)).rejects.toMatchObject(refusal('refund_no_balance'));
+    expect(await openRows()).toBe(0);
+  });
+
+  test('comes too soon when its channel was refunded a moment ago, or its payer has had three refunds in a day', async () => {
+    const channel = await funded();
+    const { ask, begin, operations } = open();
+    for (let count = 0; count < 3; count++) {
+      await begin(channel, PART);
+      await operations.run();
+      const pause = { status: 429, code: 'refund_too_soon', retryAfterSeconds: 600 };
+      await expect(ask(channel)).rejects.toMatchObject(pause);
+      aheadMs += PAUSE_MS;
+    }
+    const refused = await ask(channel).catch((error: unknown) => error);
+    const message = expect.stringContaining('the payer can also withdraw without us');
+    expect(refused).toMatchObject({ status: 429, code: 'refund_too_soon', message });
+    expect(Reflect.get(Object(refused), 'retryAfterSeconds')).toBeGreaterThan(80_000);
+    aheadMs += 86_400_000;
+    await begin(channel);
+    await operations.run();
+    expect(await store.get(channel.id)).toMatchObject({ state: { balance: 0n, refundNonce: 4n } });
+  });
+});
