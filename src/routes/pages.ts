@@ -13,7 +13,7 @@ import { renderStatus } from '../pages/status.ts';
 export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
   const { clock, config } = deps;
   const parts: PageParts = { ...deps, read: createReadAnswer(deps) };
-  const settledToday = createSettledToday(deps.settled, config.network.usdc, clock);
+  const settledToday = createSettledToday(deps.settled, deps.settledOn, clock);
   mountAssets(app);
   mountReference(app);
   mountPage(
