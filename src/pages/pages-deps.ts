@@ -5,7 +5,7 @@ import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ReadAnswer } from './answers.ts';
 import type { ChartSource } from './charts/series.ts';
-import type { SettledSource } from './settled-today.ts';
+import type { RailSum, SettledSource } from './settled-today.ts';
 
 /** The state of one part of the service, with its own description. */
 interface Check {
@@ -29,6 +29,8 @@ export interface PagesDeps<S> {
   readonly facilitator: Pick<Facilitator, 'descriptor'>;
   readonly charts: ChartSource;
   readonly settled: SettledSource;
+  /** The rail whose payers sign for a contract. */
+  readonly settledOn: (contract: Uint8Array) => RailSum['rail'];
   /** The state of our Lightning node. Readiness does not include it, because the service can sell for USDC without it. */
   lightning(): Check;
   /** Whether paid calls can be served now, and which checks fail. */

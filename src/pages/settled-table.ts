@@ -12,6 +12,7 @@ const RAILS: Readonly<
 > = {
   usdc: { name: 'USDC', unit: 'USDC', decimals: USDC_DECIMALS },
   gateway: { name: 'USDC through the Gateway', unit: 'USDC', decimals: USDC_DECIMALS },
+  channels: { name: 'USDC over payment channels', unit: 'USDC', decimals: USDC_DECIMALS },
   lightning: { name: 'Lightning', unit: 'sats', decimals: MSAT_DECIMALS },
 };
 

@@ -1,5 +1,4 @@
 import type { Clock } from '../lib/clock.ts';
-import { bytesToHex } from '../lib/hex.ts';
 
 /** Reads sums of payments; the ledger's store implements it. */
 export interface SettledSource {
@@ -18,7 +17,7 @@ export interface SettledSource {
 
 /** Payments received on a rail. `amount` is in base units of USDC, or in millisatoshis. */
 export interface RailSum {
-  readonly rail: 'usdc' | 'gateway' | 'lightning';
+  readonly rail: 'usdc' | 'gateway' | 'channels' | 'lightning';
   readonly count: number;
   readonly amount: bigint;
 }
@@ -37,11 +36,11 @@ const MOMENTS_MS = 60_000;
 /**
  * Sums the payments since midnight UTC. Every rail that is sold has an entry, zero included. Only the last minute is read again each time, so a busy
  * day costs no more than a quiet one.
- * `usdc` is the token's contract. A payment that was signed for another contract came through the Gateway.
+ * `railOf` names the rail whose payers sign for a contract.
  */
 export function createSettledToday(
   source: SettledSource,
-  usdc: string,
+  railOf: (contract: Uint8Array) => RailSum['rail'],
   clock: Clock,
 ): () => Promise<readonly RailSum[]> {
   let held: Held | null = null;
@@ -49,7 +48,7 @@ export function createSettledToday(
   async function add(sums: Held['sums'], from: number, to: number): Promise<Map<RailSum['rail'], RailSum>> {
     const total = new Map(sums);
     for (const { contract, count, amount, ...one } of await source.settledBetween(from, to)) {
-      const rail = one.rail === 'usdc' && contract && bytesToHex(contract) !== usdc ? 'gateway' : one.rail;
+      const rail = contract ? railOf(contract) : one.rail;
       const before = total.get(rail) ?? { rail, count: 0, amount: 0n };
       total.set(rail, { rail, count: before.count + count, amount: before.amount + amount });
     }

@@ -78,6 +78,16 @@ export function railNames(config: Config, list: RailList = RAILS) {
   };
 }
 
+/** Returns how a payment came in, by the contract that its payer signed for. The Gateway's wallet is not known where the Gateway is off. */
+export function waysIn(config: Config): (contract: Uint8Array) => 'usdc' | 'channels' | 'gateway' {
+  const [token, channels] = [exactInfo.contract(config)?.toLowerCase(), channelsInfo.contract(config)];
+  return (contract) => {
+    const signedFor = bytesToHex(contract);
+    if (signedFor === token) return 'usdc';
+    return signedFor === channels ? 'channels' : 'gateway';
+  };
+}
+
 const isOn =
   (rails: RailsConfig) =>
   ({ info }: RailModule): boolean =>

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import { NotFound, Unavailable } from '../errors.ts';
-import { encodeWhenAsked, sendEncoded } from '../http/encodings.ts';
+import { type Encodable, encodeWhenAsked, sendEncoded } from '../http/encodings.ts';
 import { sendProblem } from '../http/errors.ts';
 import { createLlmsText } from '../http/llms-text.ts';
 import { refuseOtherMethods } from '../http/methods.ts';
@@ -39,37 +39,50 @@ export interface MetaDeps {
   readiness(): Promise<Readiness>;
 }
 
-/** Mounts the documents that describe the catalogue. Their bytes are made once, here, and compressed at the first request. */
+/**
+ * Mounts the documents that describe the catalogue. Their bytes are made once, here, and compressed at the first request. The manifest is made again
+ * when the ways to pay have changed: a rail may be offered only some time after the start.
+ */
 export async function mountDocuments(app: FastifyInstance, deps: MetaDeps): Promise<void> {
   const { catalogue, clock, config, offerOf } = deps;
   const { publicOrigin } = config;
   const { contactUrl } = config.web;
   const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
   const described = { catalogue, requirementOf, publicOrigin };
-  const wellKnown = createWellKnown({
-    catalogue,
-    acceptsOf: (endpoint) => offerOf(endpoint).accepts,
-    publicOrigin,
-  });
   const documents = {
     '/v1/paid': createPriceList({ ...described, nowSeconds: nowSeconds(clock) }),
     '/openapi.json': await createOpenApi({ ...described, contactUrl }),
-    '/.well-known/x402': wellKnown,
-    '/.well-known/x402.json': wellKnown,
   };
   for (const [url, document] of Object.entries(documents)) {
-    mountDocument(app, url, JSON.stringify(document), JSON_TYPE);
+    const made = encodeWhenAsked(Buffer.from(JSON.stringify(document)), JSON_TYPE);
+    mountDocument(app, url, () => made);
   }
-  mountDocument(app, '/llms.txt', createLlmsText(described), 'text/plain; charset=utf-8');
+  const manifest = keepManifest(deps);
+  for (const url of ['/.well-known/x402', '/.well-known/x402.json']) mountDocument(app, url, manifest);
+  const text = encodeWhenAsked(Buffer.from(createLlmsText(described)), 'text/plain; charset=utf-8');
+  mountDocument(app, '/llms.txt', () => text);
 }
 
-function mountDocument(app: FastifyInstance, url: string, text: string, contentType: string): void {
-  const document = encodeWhenAsked(Buffer.from(text), contentType);
+/** Returns the manifest under the offers of now. An offer that stays the same is the same object. */
+function keepManifest({ catalogue, config: { publicOrigin }, offerOf }: MetaDeps): () => Encodable {
+  const acceptsOf = (endpoint: Endpoint<never>) => offerOf(endpoint).accepts;
+  const sample = catalogue.find(({ price }) => price);
+  const make = () =>
+    encodeWhenAsked(Buffer.from(JSON.stringify(createWellKnown({ catalogue, acceptsOf, publicOrigin }))), JSON_TYPE);
+  let kept = { offer: sample && offerOf(sample), document: make() };
+  return () => {
+    const offer = sample && offerOf(sample);
+    if (offer !== kept.offer) kept = { offer, document: make() };
+    return kept.document;
+  };
+}
+
+function mountDocument(app: FastifyInstance, url: string, documentNow: () => Encodable): void {
   app.route({
     method: ['GET', 'HEAD'],
     url,
     handler: async (request, reply) => {
-      sendEncoded(request, reply, await document.encoded(), DOCUMENT_CACHE);
+      sendEncoded(request, reply, await documentNow().encoded(), DOCUMENT_CACHE);
       return reply;
     },
   });

@@ -11,9 +11,9 @@ import { renderStatus } from '../pages/status.ts';
 
 /** Mounts the pages for people and their assets. It belongs to the rate-limited group of free routes. */
 export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
-  const { clock, config } = deps;
+  const { clock } = deps;
   const parts: PageParts = { ...deps, read: createReadAnswer(deps) };
-  const settledToday = createSettledToday(deps.settled, config.network.usdc, clock);
+  const settledToday = createSettledToday(deps.settled, deps.settledOn, clock);
   mountAssets(app);
   mountReference(app);
   mountPage(

@@ -11,6 +11,7 @@ import { createGate } from '../payment/gate.ts';
 import { type offersUnder, usdcCounters } from '../payment/open-offers.ts';
 import type { Payments } from '../payment/open-payments.ts';
 import { httpProtocol, toolProtocol } from '../payment/open-protocols.ts';
+import { waysIn } from '../payment/open-rails.ts';
 import type { Lightning } from '../payment/rails/lightning/open.ts';
 import { mountPages } from '../routes/pages.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../routes/priced.ts';
@@ -69,6 +70,7 @@ export function createMounts({
         lightning: lightning.status,
         charts: { feeSteps, probes: sources.reads.probes },
         settled: ledger.stores.settled,
+        settledOn: waysIn(config),
       }),
     mountTools: (app: FastifyInstance) =>
       mountMcp(app, {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../../../src/config.ts';
 import { createSettledToday, type RailSum } from '../../../src/pages/settled-today.ts';
+import { waysIn } from '../../../src/payment/open-rails.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
@@ -10,8 +12,14 @@ import { createManualClock } from '../../support/manual-clock.ts';
 import { seed, seededRandom } from '../../support/random.ts';
 
 const MIDNIGHT = Date.UTC(2026, 10, 21);
-const USDC = `0x${'36'.repeat(20)}`;
+const USDC = `0x${'36'.repeat(20)}` as const;
 const GATEWAY = Buffer.alloc(20, 0x77);
+const CHANNELS = Buffer.from('4020074e9df2ce1dee5a9c1b5c3f541d02a10003', 'hex');
+const { SELLER_ADDRESS, RELAYER_PRIVATE_KEY } = {
+  SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
+  RELAYER_PRIVATE_KEY: `0x${'11'.repeat(32)}`,
+};
+const settledOn = waysIn(loadConfig({ NETWORK: 'arc', USDC_ADDRESS: USDC, SELLER_ADDRESS, RELAYER_PRIVATE_KEY }));
 
 function open(startMs: number) {
   const db = openLedgerDatabase(':memory:');
@@ -23,7 +31,7 @@ function open(startMs: number) {
   return {
     clock,
     reads,
-    today: createSettledToday(reads, USDC, clock),
+    today: createSettledToday(reads, settledOn, clock),
     /** A payment that settles at this moment. */
     async pay(amount: bigint, contract?: Buffer, state: 'settled' | 'failed' | 'unknown' = 'settled') {
       number += 1;
@@ -44,7 +52,7 @@ function open(startMs: number) {
 const byRail = (sums: readonly RailSum[]) => Object.fromEntries(sums.map(({ rail, ...sum }) => [rail, sum]));
 
 describe('what settled today', () => {
-  test('is counted by rail, the Gateway’s apart, from midnight UTC on', async () => {
+  test('is counted by rail, the Gateway’s and the channels’ apart, from midnight UTC on', async () => {
     const { clock, today, pay, claim } = open(MIDNIGHT - 1);
     await pay(900n);
     await claim(9000n);
@@ -53,10 +61,12 @@ describe('what settled today', () => {
     await pay(500n);
     await pay(2000n);
     await pay(3000n, GATEWAY);
+    await pay(700n, CHANNELS);
     await claim(21_000n);
     expect(byRail(await today())).toEqual({
       usdc: { count: 2, amount: 2500n },
       gateway: { count: 1, amount: 3000n },
+      channels: { count: 1, amount: 700n },
       lightning: { count: 1, amount: 21_000n },
     });
   });
@@ -101,7 +111,7 @@ describe('what settled today', () => {
         return reads.settledBetween(from, to);
       },
     };
-    const today = createSettledToday(source, USDC, clock);
+    const today = createSettledToday(source, settledOn, clock);
     await pay(500n);
     await today();
     await clock.advance(5000);
@@ -115,7 +125,7 @@ describe('what settled today', () => {
     let isDown = true;
     const settledBetween = (from: number, to: number) =>
       isDown ? Promise.reject(new Error('closed')) : reads.settledBetween(from, to);
-    const today = createSettledToday({ settledBetween }, USDC, clock);
+    const today = createSettledToday({ settledBetween }, settledOn, clock);
     await pay(500n);
     await expect(today()).rejects.toThrow('closed');
     isDown = false;

@@ -30,6 +30,7 @@ function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': h
     market: { all: () => [] },
     discovery: { search: () => Promise.reject(new Error('this test searches nothing')) },
     settled: { settledBetween: async () => [] },
+    settledOn: () => 'usdc',
     ...more,
   };
 }

@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../src/embedded/network.ts';
+import { embeddedEnvironment } from '../../../src/embedded/serve.ts';
+import { type Service, startService } from '../../support/service/service.ts';
+import { until } from '../../support/service/workers.ts';
+
+const PATH = '/v1/paid/fees/estimate';
+
+let network: EmbeddedNetwork;
+let service: Service;
+beforeAll(async () => {
+  network = await startEmbeddedNetwork();
+  const env = { ...embeddedEnvironment(network, { channels: true }), RECONCILE_INTERVAL_MS: '200' };
+  service = await startService(network, { env });
+});
+afterAll(async () => {
+  await service?.stop();
+  await network?.stop();
+});
+
+/** The schemes in which the 402 of a route may be paid, and those that the manifest lists for it. */
+async function schemes(): Promise<{ asked: string[]; listed: string[] }> {
+  const { headers } = await fetch(service.origin + PATH);
+  const challenge = JSON.parse(atob(String(headers.get('payment-required'))));
+  const manifest = await (await fetch(`${service.origin}/.well-known/x402`)).json();
+  const { items } = manifest as { items: { resource: string; accepts: { scheme: string }[] }[] };
+  const names = (accepts: readonly { scheme: string }[]) => accepts.map(({ scheme }) => scheme);
+  const item = items.find(({ resource }) => resource.endsWith(PATH));
+  return { asked: names(challenge.accepts), listed: names(item?.accepts ?? []) };
+}
+
+test('the manifest lists payment channels as soon as a 402 offers them', async () => {
+  await schemes();
+  await until('channels are offered', async () => (await schemes()).asked.includes('batch-settlement'));
+  expect(await schemes()).toEqual({ asked: ['exact', 'batch-settlement'], listed: ['exact', 'batch-settlement'] });
+});
